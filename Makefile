@@ -1,0 +1,47 @@
+# Everything a newcomer types. `make help` lists it.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+NODES  ?= 100
+ARGS   ?=
+
+.PHONY: help setup check test test-cluster cluster cluster-down bench crds requirements clean
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## the virtual environment, from the hashed requirements
+$(VENV)/.ready: requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "remediator needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes --prefer-binary -r requirements-dev.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+check: setup ## lint, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: check ## everything that needs only Python
+	$(BIN)/pytest -n 2 -m "not cluster" $(ARGS)
+
+test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
+	$(BIN)/python -m tests.cluster.build
+	$(BIN)/pytest -m cluster --timeout 900 $(ARGS)
+
+cluster: setup ## a real control plane with NODES simulated nodes; prints the KUBECONFIG
+	$(BIN)/python -m tests.cluster.up --nodes $(NODES)
+
+cluster-down: setup ## end what `make cluster` started
+	$(BIN)/python -m tests.cluster.down
+
+crds: setup ## write the CRDs into deploy/crds from the types
+	$(BIN)/remediator crds --output deploy/crds
+
+requirements: setup ## compile the hashed requirements again
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra dev -o requirements-dev.txt
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,1 @@
+"""Passes over nodes, cases and operations: observe, decide, plan, perform, report."""

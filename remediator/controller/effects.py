@@ -1,0 +1,93 @@
+"""What a plan may ask for: small idempotent values, each answered with Done, Retry or GaveUp."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from remediator.core.case import Case, Operation
+from remediator.core.node import Node
+from remediator.kube.client import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create an object; one of that name being there is success. `gated`: not while everything new is stopped."""
+
+    kind: Kind[Any]
+    body: Mapping[str, Any]
+    namespace: str = ""
+    gated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SaveCase:
+    """Write a case's status, if `after` says anything new, under the version of `before`."""
+
+    before: Case
+    after: Case
+
+
+@dataclass(frozen=True, slots=True)
+class SaveOperation:
+    """Write an operation's status, the same way."""
+
+    before: Operation
+    after: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Merge-patch one object; its being gone is success."""
+
+    kind: Kind[Any]
+    name: str
+    body: Mapping[str, Any]
+    namespace: str = ""
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNode:
+    """Change a node's marks: `change` gives the patch for the node as it is now, None where nothing is to be done.
+
+    It is asked again with a live read after each conflict, so heartbeats that move the node do no harm.
+    """
+
+    name: str
+    change: Callable[[Node], Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete one object of this uid with its own grace; its being gone is success."""
+
+    kind: Kind[Any]
+    name: str
+    uid: str
+    namespace: str = ""
+
+
+Effect = Create | SaveCase | SaveOperation | Patch | ChangeNode | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is so now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Not now; look again after this many seconds."""
+
+    after: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """It cannot be done as asked; repeating it is useless until something changes."""
+
+    why: str
+
+
+Outcome = Done | Retry | GaveUp

@@ -1,0 +1,229 @@
+"""World → what the lifecycle tables ask about. Pure: reads shelves, writes nothing."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from remediator.controller.world import World
+from remediator.core import budget, evidence, guard, names
+from remediator.core.case import Case, Diagnosis, Operation, OperationPhase, Outcome, Phase, leaving
+from remediator.core.evidence import Proof, Sign
+from remediator.core.ladder import Next, climb
+from remediator.core.lifecycle import CaseSeen, Drain, Exit, OperationSeen, Tried
+from remediator.core.node import Node, Status
+from remediator.core.pod import Pod, PodPhase
+from remediator.core.policy import Policy, Strategy, Template
+from remediator.core.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """One case with all that its pass needs. `next` is what the ladder offers, or why it offers nothing."""
+
+    seen: CaseSeen
+    case: Case
+    node: Node | None
+    policy: Policy | None
+    operation: Operation | None
+    pods: tuple[Pod, ...]
+    leave: Reason | None
+    next: Next | Reason
+    look_again: datetime | None
+
+
+def case_view(world: World, case: Case, now: datetime) -> CaseView:
+    """What is observed of a case."""
+    node = world.nodes.get(case.node)
+    policy = world.policies.get(case.policy)
+    operation = world.operations.get(case.attempt.operation) if case.attempt else None
+    pods = tuple(world.pods.by("case_uid", case.uid))
+    leave = leaving(case, node)
+    proof, again = _proof(case, node, policy, now)
+    following = climb(policy, case, world.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
+    seen = CaseSeen(
+        ended=case.ended is not None,
+        escalated=case.phase is Phase.ESCALATED,
+        leave=leave is not None,
+        pods=bool(pods),
+        marks=_marks(world, case, node),
+        claimed=case.claimed,
+        looked=case.diagnosis is not Diagnosis.PENDING,
+        sign=evidence.judge(node, policy, now).sign if node and policy else Sign.UNCLEAR,
+        tried=_tried(case, operation),
+        proof=proof,
+        rungs=isinstance(following, Next),
+    )
+    return CaseView(seen, case, node, policy, operation, pods, leave, following, again)
+
+
+def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) -> tuple[Proof, datetime | None]:
+    """Recovery is proven from the end of the newest attempt, or, before any, from the claim."""
+    attempt = case.attempt
+    ended = attempt.finished if attempt else case.started
+    if node is None or policy is None or ended is None:
+        return Proof.WAITING, None
+    return evidence.prove(node, policy, (attempt.heartbeats if attempt else None) or {}, ended, now)
+
+
+def _marks(world: World, case: Case, node: Node | None) -> bool:
+    """Whether anything of ours is still to be taken off."""
+    return case.finalizer or bool(ledgers(world, case)) or (node is not None and marked(node, case))
+
+
+def marked(node: Node, case: Case) -> bool:
+    """Whether the node still carries a mark of this case, or does not say yet that it has had it."""
+    ours = node.case_uid == case.uid or node.cordoned_by == case.uid or (node.degraded and not node.case_uid)
+    unsaid = case.finalizer and says_last_case(case) and node.last_case != case.name
+    return node.uid == case.node_uid and (ours or unsaid)
+
+
+def says_last_case(case: Case) -> bool:
+    """Whether the node must remember the case: it was claimed, or a person deleted it and does not want it back."""
+    return case.started is not None or case.deleting
+
+
+def ledgers(world: World, case: Case) -> list[str]:
+    """The budgets that hold an entry of this case, in name order."""
+    return sorted(ledger.name for ledger in world.budgets if ledger.holds(case.uid))
+
+
+def _tried(case: Case, operation: Operation | None) -> Tried:
+    attempt = case.attempt
+    if attempt is None:
+        return Tried.NONE
+    if attempt.outcome is Outcome.OPEN:
+        return Tried.REPORTED if operation and operation.phase.outcome is not Outcome.OPEN else Tried.OPEN
+    return Tried.WORKED if attempt.outcome in (Outcome.SUCCEEDED, Outcome.CANCELLED) else Tried.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class OperationView:
+    """One operation with all that its pass needs."""
+
+    seen: OperationSeen
+    operation: Operation
+    case: Case | None
+    node: Node | None
+    policy: Policy | None
+    template: Template | None
+    drain: Pod | None
+    pod: Pod | None
+    pods: tuple[Pod, ...]
+    deadline: datetime
+
+
+def operation_view(world: World, operation: Operation, now: datetime) -> OperationView:
+    """What is observed of an operation."""
+    case, node = world.case(operation.case_uid), world.nodes.get(operation.node)
+    template = world.templates.get(operation.template)
+    policy = world.policies.get(case.policy) if case else None
+    drain, pod = world.pods.get(_key(drain_pod_name(operation))), world.pods.get(_key(pod_name(operation)))
+    pods = tuple(world.pods.by("operation_uid", operation.uid))
+    deadline = _deadline(operation, template)
+    seen = OperationSeen(
+        ended=operation.finished is not None,
+        pods=bool(pods),
+        ours=ours(operation, case, node),
+        intent=operation.intent_at is not None,
+        sign=evidence.judge(node, policy, now).sign if node and policy else Sign.UNCLEAR,
+        drain=_drain(operation, template, drain),
+        exit=_exit(pod),
+        criteria=template is not None and template.has_criteria,
+        success=succeeded(operation, template, node, pod),
+        overdue=now >= deadline,
+    )
+    return OperationView(seen, operation, case, node, policy, template, drain, pod, pods, deadline)
+
+
+def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
+    """Whether this operation may still disturb the node: its case stands and holds it, and nobody asked it to stop."""
+    if case is None or node is None or operation.deleting or case.ended is not None:
+        return False
+    held = node.uid == operation.node_uid and node.case_uid == case.uid
+    return held and leaving(case, node) is None
+
+
+def _deadline(operation: Operation, template: Template | None) -> datetime:
+    """When the present stage is over: the drain's time from its start, the Pod's from the intent."""
+    if template is None:
+        return (operation.intent_at or operation.created) + WITHOUT_TEMPLATE
+    if operation.intent_at is not None:
+        return operation.intent_at + template.timeout
+    return (operation.drain_started or operation.created) + template.drain_timeout
+
+
+# How long an operation may still take after somebody deleted its template.
+WITHOUT_TEMPLATE = timedelta(minutes=30)
+
+
+def _drain(operation: Operation, template: Template | None, pod: Pod | None) -> Drain:
+    if template is None or template.strategy is Strategy.NONE or operation.drained:
+        return Drain.DONE
+    if pod is None:
+        return Drain.ABSENT
+    return {PodPhase.SUCCEEDED: Drain.WORKED, PodPhase.FAILED: Drain.FAILED}.get(pod.phase, Drain.RUNNING)
+
+
+_EXITS = {0: Exit.DONE, 1: Exit.FAILED, 2: Exit.REFUSED}
+
+
+def _exit(pod: Pod | None) -> Exit:
+    """How the program ended. Any code but the three of the contract means that it never got to say: LOST."""
+    if pod is None:
+        return Exit.ABSENT
+    if not pod.ended:
+        return Exit.RUNNING
+    return _EXITS.get(-1 if pod.exit_code is None else pod.exit_code, Exit.LOST)
+
+
+def succeeded(operation: Operation, template: Template | None, node: Node | None, pod: Pod | None) -> bool:
+    """Whether what the template asks for shows on the node. A new bootID alone proves work; Ready alone does not."""
+    if template is None or node is None or operation.intent_at is None or not template.has_criteria:
+        return False
+    rebooted = bool(node.boot_id) and node.boot_id != operation.intent_boot_id
+    worked = rebooted if template.boot_id_changed else _exit(pod) is Exit.DONE
+    return worked and (not template.node_ready or node.ready is Status.TRUE)
+
+
+def pod_name(operation: Operation) -> str:
+    """The name of the operation's own Pod."""
+    return names.name(operation.node, operation.template, operation.uid)
+
+
+def drain_pod_name(operation: Operation) -> str:
+    """The name of its drain Pod of this round."""
+    return names.name(operation.node, names.DRAIN_TEMPLATE, operation.uid, str(operation.drain_round))
+
+
+def diagnostics_pod_name(case: Case) -> str:
+    """The name of the Pod that looks before anything is disturbed."""
+    return names.name(case.node, names.DIAGNOSTICS_TEMPLATE, case.uid)
+
+
+def operation_name(case: Case, template: str, number: int) -> str:
+    """The name of the case's attempt of this number, counted from 1."""
+    return names.name(case.node, template, case.uid, str(number))
+
+
+def _key(name: str) -> str:
+    return f"{names.OPERATIONS_NAMESPACE}/{name}"
+
+
+def surroundings(world: World, paused: bool) -> guard.Surroundings:
+    """What stands around every request of a pass."""
+    hosts = frozenset(pod.node for pod in world.replicas if pod.ready and not pod.deleting)
+    return guard.Surroundings(frozenset(template.name for template in world.templates), paused, hosts)
+
+
+def drains_running(world: World) -> int:
+    """How many operations are draining now."""
+    return sum(operation.phase is OperationPhase.DRAINING for operation in world.operations)
+
+
+def budgets_over(world: World, node: Node) -> list[str]:
+    """The budgets that speak for a node and where they stand, a phrase each."""
+    ledgers = {ledger.name: ledger for ledger in world.budgets}
+    nodes = list(world.nodes)
+    accounts = [
+        (ledger, budget.account(ledger, guard.members(ledger, nodes, ledgers))) for ledger in budget.over(node, ledgers)
+    ]
+    return [f"{ledger.name}: {len(found.unavailable)} of {found.most} unavailable" for ledger, found in accounts]

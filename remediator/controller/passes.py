@@ -1,0 +1,215 @@
+"""One pass over one node, case, operation or policy: observe, decide, plan, perform; returns when to look again."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+
+from remediator.controller import observe, plan
+from remediator.controller.effects import Create, Done, GaveUp, Outcome, Patch, Retry
+from remediator.controller.observe import CaseView, OperationView
+from remediator.controller.perform import Performer
+from remediator.controller.world import World
+from remediator.core import names
+from remediator.core.case import Case, leaving
+from remediator.core.decide import Decision, Start, Wait, decide
+from remediator.core.evidence import Sign, judge
+from remediator.core.lifecycle import Move, Step, case_step, operation_move
+from remediator.core.node import Node
+from remediator.core.pod import leaving as leaving_pods
+from remediator.core.policy import Strategy
+from remediator.core.reasons import Reason
+from remediator.kube import api, bodies, codec
+from remediator.kube.objects import POD
+
+log = structlog.get_logger()
+# A refusal by the API server that repeating cannot cure is looked at again after this many seconds.
+AFTER_REFUSAL = 60.0
+# After something was done the next step is looked for at once; this much later, lest a stale cache make it a hot loop.
+SOON = 0.05
+LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED, Reason.UNCORDONED, Reason.NODE_GONE})
+
+
+class Passes:
+    """The passes that the controller runs. `ask` asks for an admission pass."""
+
+    def __init__(self, world: World, performer: Performer, drains: int, ask: Callable[[], None]) -> None:
+        self.world, self.performer, self.drains, self.ask = world, performer, drains, ask
+
+    # --- nodes -------------------------------------------------------------------------------------------------------
+
+    def decision(self, node: Node, now: datetime) -> Decision:
+        """What the node needs."""
+        return decide(node, self.world.policies, self.world.cases.by("node", node.name), now)
+
+    async def node(self, name: str, now: datetime) -> float | None:
+        """Open a case where one is due. Cases that stand are woken by what happens to the node."""
+        node = self.world.nodes.get(name)
+        if node is None:
+            return None
+        match self.decision(node, now):
+            case Start(case_name, policy, trigger):
+                body = bodies.new_case(case_name, node, policy, trigger)
+                outcome = await self.performer.all([Create(api.CASE, body)])
+                self.ask()
+                return _seconds(outcome)
+            case Wait(until):
+                return _until(until, now)
+        return None
+
+    # --- cases -------------------------------------------------------------------------------------------------------
+
+    async def case(self, name: str, now: datetime) -> float | None:
+        """Bring one case one step further."""
+        case = self.world.cases.get(name)
+        if case is None:
+            return None
+        view = observe.case_view(self.world, case, now)
+        step = case_step(view.seen)
+        if step in (Step.CLAIM, Step.START):
+            self.ask()
+            return None
+        outcome = await self._step(step, view, now)
+        return self._look_again(step, view, now) if isinstance(outcome, Done) else _seconds(outcome)
+
+    async def _step(self, step: Step, view: CaseView, now: datetime) -> Outcome:
+        if step is Step.RECORD:
+            live = await self.performer.node(view.case.node)
+            return await self.performer.all(plan.record(view, live or _absent(view.case), now))
+        if step is Step.END and view.leave in LIVE_CHECKED and not await self._left(view.case):
+            return Retry(1.0, "the cache is behind")
+        if step is Step.RELEASE:
+            return await self._release(view)
+        template = self.world.templates.get(names.DIAGNOSTICS_TEMPLATE)
+        return await self.performer.all(plan.case_plan(step, view, template, now))
+
+    async def _left(self, case: Case) -> bool:
+        """Whether a person has really taken our marks away, read live."""
+        live = await self.performer.node(case.node)
+        if live is not None:
+            self.world.nodes.note(live.name, live)
+        return leaving(case, live) is not None
+
+    async def _release(self, view: CaseView) -> Outcome:
+        """The node first, then the ledgers (the admission pass drops them together), then the finalizer."""
+        on_node = view.node is not None and observe.marked(view.node, view.case)
+        if not on_node and observe.ledgers(self.world, view.case):
+            self.ask()
+            return Retry(0.5, "entries are still in the ledgers")
+        return await self.performer.all(plan.release(view))
+
+    def _look_again(self, step: Step, view: CaseView, now: datetime) -> float | None:
+        """When the case may need us though nothing happens."""
+        if step is Step.VERIFY and view.look_again is not None:
+            return _until(view.look_again, now)
+        return {Step.REST: None, Step.WATCH: None, Step.STOP: None, Step.SWEEP: 1.0, Step.LOOK: 1.0}.get(step, SOON)
+
+    # --- operations --------------------------------------------------------------------------------------------------
+
+    async def operation(self, name: str, now: datetime) -> float | None:
+        """Bring one operation one move further."""
+        operation = self.world.operations.get(name)
+        if operation is None:
+            return None
+        view = observe.operation_view(self.world, operation, now)
+        move = operation_move(view.seen)
+        outcome = await self._move(move, view, now)
+        if not isinstance(outcome, Done):
+            return _seconds(outcome)
+        if move is Move.WAIT:
+            return max(1.0, min(_until(view.deadline, now), 30.0))
+        return {Move.REST: None, Move.SWEEP: 1.0, Move.LAUNCH: 1.0, Move.DRAIN: 1.0}.get(move, SOON)
+
+    async def _move(self, move: Move, view: OperationView, now: datetime) -> Outcome:
+        if (
+            move is Move.DRAIN
+            and observe.drains_running(self.world) >= self.drains
+            and not view.operation.drain_started
+        ):
+            return Retry(5.0, "drains are running already")
+        if move is Move.OPERATE:
+            return await self._operate(view, now)
+        if move is Move.REST:
+            return await self._let_go(view)
+        if move is Move.CANCEL and not view.seen.ours and await self._still_ours(view):
+            return Retry(1.0, "the cache is behind")
+        template = self.world.templates.get(names.DRAIN_TEMPLATE)
+        return await self.performer.all(plan.operation_plan(move, view, template, now))
+
+    async def _operate(self, view: OperationView, now: datetime) -> Outcome:
+        """Look again before the point of no return, live: same node, ours, sick, drained, nothing paused."""
+        if await self.performer.paused():
+            return Retry(5.0, "everything new is stopped")
+        case, live = await self._live(view)
+        if live is None or view.policy is None or not observe.ours(view.operation, case, live):
+            return Retry(1.0, "the node or the case has moved")
+        if judge(live, view.policy, now).sign is not Sign.BAD:
+            return Retry(1.0, "the fault does not show any more")
+        left = await self._pods_left(view)
+        again = plan.drain_again(view, left) if left else plan.intend(view, live, now)
+        return await self.performer.all(again)
+
+    async def _live(self, view: OperationView) -> tuple[Case | None, Node | None]:
+        """The operation's case and node as the server has them now."""
+        live = await self.performer.node(view.operation.node)
+        if live is not None:
+            self.world.nodes.note(live.name, live)
+        return await self.performer.case(view.case.name) if view.case else None, live
+
+    async def _still_ours(self, view: OperationView) -> bool:
+        """Whether only our cache says that the claim is gone."""
+        return observe.ours(view.operation, *await self._live(view))
+
+    async def _pods_left(self, view: OperationView) -> int:
+        """Pods that a drain should have seen gone; none where no drain was asked for."""
+        if view.template is None or view.template.strategy is Strategy.NONE:
+            return 0
+        found = await self.performer.client.list_all(POD, fields=f"spec.nodeName={view.operation.node}")
+        return len(leaving_pods((codec.operation_pod(pod) for pod in found), names.OPERATIONS_NAMESPACE))
+
+    async def _let_go(self, view: OperationView) -> Outcome:
+        """An ended operation that was deleted goes once its case has recorded it."""
+        operation, case = view.operation, view.case
+        if not operation.deleting or names.CASE_FINALIZER not in operation.finalizers:
+            return Done()
+        attempt = case.attempt if case else None
+        if attempt and attempt.operation == operation.name and attempt.finished is None:
+            return Done()
+        body = bodies.without_finalizer(operation.version, operation.finalizers, names.CASE_FINALIZER)
+        return await self.performer.all([Patch(api.OPERATION, operation.name, body)])
+
+    # --- policies ----------------------------------------------------------------------------------------------------
+
+    async def policy(self, name: str, now: datetime) -> float | None:
+        """Say on the policy whether it can act."""
+        policy = self.world.policies.get(name)
+        if policy is None:
+            return None
+        known = {template.name for template in self.world.templates}
+        unknown = sorted({rung.operation for rung in policy.ladder} - known)
+        reason = Reason.UNKNOWN_OPERATION.value if unknown else "Ready"
+        said = f"no NodeOperationTemplate {', '.join(unknown)}" if unknown else "every operation is known"
+        if policy.ready == f"{'False' if unknown else 'True'}/{reason}/{policy.generation}":
+            return None
+        body = bodies.policy_ready(not unknown, reason, said, policy.generation, now)
+        return _seconds(await self.performer.all([Patch(api.POLICY, name, body, "", "status")]))
+
+
+def _absent(case: Case) -> Node:
+    """A node that is gone has no heartbeats to record."""
+    return Node(case.node, case.node_uid, {}, {})
+
+
+def _until(when: datetime, now: datetime) -> float:
+    """Seconds until `when`; a little more, since times are whole seconds."""
+    return max(0.0, (when - now + timedelta(milliseconds=50)).total_seconds())
+
+
+def _seconds(outcome: Outcome) -> float | None:
+    match outcome:
+        case Retry(after, why):
+            log.debug("later", seconds=after, why=why)
+            return after
+        case GaveUp():
+            return AFTER_REFUSAL
+    return None

@@ -1,0 +1,183 @@
+"""One effect → one or two calls → one outcome. What the server answers is known to the next decision at once."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from remediator import telemetry
+from remediator.controller.effects import (
+    ChangeNode,
+    Create,
+    Delete,
+    Done,
+    Effect,
+    GaveUp,
+    Outcome,
+    Patch,
+    Retry,
+    SaveCase,
+    SaveOperation,
+)
+from remediator.controller.world import Shelf, World
+from remediator.core import names
+from remediator.core.case import Case, Moment
+from remediator.core.node import Node
+from remediator.kube import api, bodies, codec, errors
+from remediator.kube.client import Client, Kind
+from remediator.kube.objects import EVENT, NAMESPACE, NODE, POD
+
+log = structlog.get_logger()
+CONFLICTS = 5
+PAUSE_SECONDS = 5.0
+
+
+class Performer:
+    """Carries effects out over one client, and notes every answer in the world."""
+
+    def __init__(self, client: Client, world: World, leads: Callable[[], bool]) -> None:
+        self.client, self.world, self.leads = client, world, leads
+        self._shelves: dict[str, tuple[Shelf[Any], Any]] = {
+            NODE.name: (world.nodes, codec.node),
+            POD.name: (world.pods, codec.operation_pod),
+            api.CASE.name: (world.cases, codec.remediation_case),
+            api.OPERATION.name: (world.operations, codec.operation),
+            api.BUDGET.name: (world.budgets, codec.disruption_budget),
+        }
+
+    async def all(self, effects: Iterable[Effect]) -> Outcome:
+        """Carry out effects in order, up to the first that is not Done."""
+        for effect in effects:
+            outcome = await self.one(effect)
+            telemetry.EFFECTS.labels(type(effect).__name__, type(outcome).__name__).inc()
+            if not isinstance(outcome, Done):
+                return outcome
+        return Done()
+
+    async def one(self, effect: Effect) -> Outcome:
+        """Carry out one effect. What the API server refuses becomes an outcome; nothing else is caught."""
+        if not self.leads():
+            return Retry(1.0, "another replica leads")
+        try:
+            return await self._do(effect)
+        except (errors.AlreadyExists, errors.NotFound) as said:
+            return self._settled(effect, said)
+        except errors.Conflict as said:
+            return Retry(0.2, str(said))
+        except (errors.TooManyRequests, errors.Unavailable) as said:
+            return Retry(said.retry_after or 2.0, str(said))
+        except errors.ApiError as said:
+            log.error("the API server refuses", effect=type(effect).__name__, answer=str(said))
+            return GaveUp(str(said))
+
+    @staticmethod
+    def _settled(effect: Effect, said: errors.ApiError) -> Outcome:
+        """Made twice, or gone already, is what was wanted; a case that vanished under its status is looked at again."""
+        wanted = errors.AlreadyExists if isinstance(effect, Create) else errors.NotFound
+        if isinstance(said, wanted) and not isinstance(effect, SaveCase | SaveOperation):
+            return Done()
+        return Retry(1.0, str(said))
+
+    async def _do(self, effect: Effect) -> Outcome:
+        match effect:
+            case Create():
+                return await self._create(effect)
+            case SaveCase(before, after):
+                return await self._save_case(before, after)
+            case SaveOperation(before, after):
+                if after != before:
+                    await self._patch(api.OPERATION, before.name, bodies.operation_status(after), subresource="status")
+                    log.info("operation", name=after.name, phase=after.phase.value, said=after.message)
+                return Done()
+            case Patch(kind, name, body, namespace, subresource):
+                await self._patch(kind, name, body, namespace=namespace, subresource=subresource)
+                return Done()
+            case ChangeNode():
+                return await self._change_node(effect)
+            case Delete(kind, name, uid, namespace):
+                await self.client.delete(kind, name, namespace=namespace, uid=uid)
+                return Done()
+
+    async def _create(self, effect: Create) -> Outcome:
+        if effect.gated and await self.paused():
+            return Retry(PAUSE_SECONDS, "everything new is stopped")
+        self.note(effect.kind, await self.client.create(effect.kind, effect.body, namespace=effect.namespace))
+        return Done()
+
+    async def paused(self) -> bool:
+        """Whether somebody stopped everything new, read live."""
+        try:
+            namespace = await self.client.get(NAMESPACE, names.SYSTEM_NAMESPACE)
+        except errors.NotFound:
+            return False
+        return names.PAUSED in namespace.metadata.annotations
+
+    async def _save_case(self, before: Case, after: Case) -> Outcome:
+        if after == before:
+            return Done()
+        await self._patch(api.CASE, before.name, bodies.case_status(after), subresource="status")
+        news = [moment for moment in after.timeline if moment not in before.timeline]
+        for moment in news:
+            telemetry.DECISIONS.labels(moment.reason.value).inc()
+            log.info("case", name=after.name, node=after.node, reason=moment.reason.value, said=moment.message)
+            await self._announce(after, moment)
+        return Done()
+
+    async def _announce(self, case: Case, moment: Moment) -> None:
+        """An Event on the node, under a name that follows from what it says; losing one loses no knowledge."""
+        said = "\0".join((moment.reason.value, moment.message, moment.at.isoformat()))
+        name = f"{case.name}.{hashlib.sha256(said.encode()).hexdigest()[:10]}"
+        node = self.world.nodes.get(case.node)
+        body = bodies.event(name, node, case.node, moment.reason.value, moment.message, moment.at)
+        try:
+            await self.client.create(EVENT, body, namespace="default")
+        except errors.AlreadyExists:
+            return
+        except errors.ApiError as failed:
+            log.warning("no event", name=name, answer=str(failed))
+
+    async def _patch(
+        self, kind: Kind[Any], name: str, body: Any, *, namespace: str = "", subresource: str = ""
+    ) -> None:
+        self.note(kind, await self.client.patch(kind, name, body, namespace=namespace, subresource=subresource))
+
+    async def _change_node(self, effect: ChangeNode) -> Outcome:
+        node = self.world.nodes.get(effect.name)
+        for _ in range(CONFLICTS):
+            body = effect.change(node) if node else None
+            if body is None:
+                return Done()
+            try:
+                await self._patch(NODE, effect.name, body)
+                return Done()
+            except errors.Conflict:
+                node = await self.node(effect.name)
+        return Retry(0.5, f"node {effect.name} moves faster than we can write")
+
+    async def node(self, name: str) -> Node | None:
+        """One node, read live; None where it is gone."""
+        try:
+            return codec.node(await self.client.get(NODE, name))
+        except errors.NotFound:
+            return None
+
+    async def case(self, name: str) -> Case | None:
+        """One case, read live; None where it is gone."""
+        try:
+            return codec.remediation_case(await self.client.get(api.CASE, name))
+        except errors.NotFound:
+            return None
+
+    def note(self, kind: Kind[Any], wire: Any) -> None:
+        """Let the next decision see what the server has just said."""
+        if kind.name in self._shelves:
+            shelf, read = self._shelves[kind.name]
+            fact = read(wire)
+            shelf.note(f"{fact.namespace}/{fact.name}" if kind.namespaced else fact.name, fact)
+
+
+def now() -> datetime:
+    """The time, in whole seconds as the API keeps it."""
+    return datetime.now(UTC).replace(microsecond=0)

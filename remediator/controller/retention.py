@@ -1,0 +1,35 @@
+"""Deletes ended cases that are no longer kept, and their operations with them."""
+
+from datetime import datetime
+
+from remediator.controller.effects import Delete, Done, Patch
+from remediator.controller.perform import Performer
+from remediator.controller.world import World
+from remediator.core import names
+from remediator.core.case import Case
+from remediator.core.retention import expired
+from remediator.kube import api, bodies
+
+
+class Retention:
+    """The sweep over old cases."""
+
+    def __init__(self, world: World, performer: Performer) -> None:
+        self.world, self.performer = world, performer
+
+    async def run(self, now: datetime) -> float | None:
+        """Delete what has expired, up to the first refusal; the next sweep goes on."""
+        for case in expired(self.world.cases, now):
+            if not isinstance(await self.performer.all(self._away(case)), Done):
+                return None
+        return None
+
+    def _away(self, case: Case) -> list[Patch | Delete]:
+        effects: list[Patch | Delete] = []
+        for operation in self.world.operations.by("case_uid", case.uid):
+            kept = bodies.without_finalizer(operation.version, operation.finalizers, names.CASE_FINALIZER)
+            effects += [
+                Patch(api.OPERATION, operation.name, kept),
+                Delete(api.OPERATION, operation.name, operation.uid),
+            ]
+        return [*effects, Delete(api.CASE, case.name, case.uid)]

@@ -1,0 +1,229 @@
+"""When passes run: watches wake keys, one queue serves them, and only the leader has a queue."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import structlog
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from remediator import telemetry
+from remediator.controller.admission import Admissions
+from remediator.controller.passes import Passes
+from remediator.controller.perform import Performer, now
+from remediator.controller.retention import Retention
+from remediator.controller.world import Shelf, World
+from remediator.core import names
+from remediator.core.case import Case, Operation
+from remediator.core.node import Node
+from remediator.core.pod import Pod
+from remediator.kube import api, codec
+from remediator.kube.client import Client, Kind
+from remediator.kube.elector import Elector
+from remediator.kube.objects import NODE, POD
+from remediator.kube.queue import WorkQueue
+from remediator.kube.reflector import Reflector
+from remediator.settings import Settings
+
+log = structlog.get_logger()
+LEASE = "remediator"
+RESYNC_MINUTES = 10
+STALE_SECONDS = 150.0
+
+
+class Key(NamedTuple):
+    """What a pass is over."""
+
+    kind: str
+    name: str = ""
+
+
+ADMISSION = Key("admission")
+
+
+class Controller:
+    """Everything one replica runs. Watches are served by all; passes by the leader only."""
+
+    def __init__(self, client: Client, settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.client, self.settings = client, settings
+        self.world = World(monotonic)
+        self.elector = Elector(
+            client,
+            LEASE,
+            names.SYSTEM_NAMESPACE,
+            settings.identity,
+            duration=settings.lease_duration,
+            renew=settings.lease_renew,
+            retry=settings.lease_retry,
+        )
+        performer = Performer(client, self.world, lambda: self.elector.is_leader)
+        self._queue: WorkQueue[Key] | None = None
+        self._passes = Passes(self.world, performer, settings.drains, lambda: self._wake(ADMISSION))
+        self._admissions = Admissions(self.world, performer, settings.breaker)
+        self._retention = Retention(self.world, performer)
+        self._reflectors = self._watches()
+
+    async def run(self) -> None:
+        """Watch, and lead whenever the lease is ours, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors.values():
+                group.create_task(reflector.run())
+            await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
+            log.info("synced", nodes=len(self.world.nodes), cases=len(self.world.cases))
+            await self.elector.run(self._lead)
+
+    def ready(self) -> bool:
+        """Whether every watch has its list and shows signs of life; says nothing of leading."""
+        now = asyncio.get_running_loop().time()
+        for kind, reflector in self._reflectors.items():
+            telemetry.AGE.labels(kind).set(min(reflector.age(now), 1e9))
+        return all(found.synced.is_set() and found.age(now) < STALE_SECONDS for found in self._reflectors.values())
+
+    # --- watches -----------------------------------------------------------------------------------------------------
+
+    def _watches(self) -> dict[str, Reflector[Any, Any]]:
+        world, ours = self.world, names.OPERATIONS_NAMESPACE
+        replicas = {"namespace": names.SYSTEM_NAMESPACE, "labels": "app.kubernetes.io/name=remediator"}
+        return {
+            "nodes": self._watch(NODE, codec.node, world.nodes, self._on_node),
+            "policies": self._watch(api.POLICY, codec.remediation_policy, world.policies, self._on_policy),
+            "templates": self._watch(api.TEMPLATE, codec.template, world.templates, self._on_template),
+            "budgets": self._watch(api.BUDGET, codec.disruption_budget, world.budgets, self._on_budget),
+            "cases": self._watch(api.CASE, codec.remediation_case, world.cases, self._on_case),
+            "operations": self._watch(api.OPERATION, codec.operation, world.operations, self._on_operation),
+            "pods": self._watch(POD, codec.operation_pod, world.pods, self._on_pod, namespace=ours),
+            "replicas": self._watch(POD, codec.operation_pod, world.replicas, lambda *_: None, **replicas),
+        }
+
+    def _watch(
+        self, kind: Kind[Any], read: Callable[[Any], Any], shelf: Shelf[Any], wake: Callable[..., None], **where: str
+    ) -> Reflector[Any, Any]:
+        def changed(key: str, old: Any, new: Any) -> None:
+            shelf.changed(key, old, new)
+            if self._queue is not None:
+                wake(old, new)
+
+        reflector: Reflector[Any, Any] = Reflector(self.client, kind, read, changed, **where)  # type: ignore[arg-type]
+        shelf.attach(reflector.store)
+        return reflector
+
+    def _wake(self, key: Key) -> None:
+        if self._queue is not None:
+            self._queue.add(key)
+
+    def _on_node(self, old: Node | None, new: Node | None) -> None:
+        node = new or old
+        if node is None:
+            return
+        self._wake(Key("node", node.name))
+        for case in self.world.cases.by("node", node.name):
+            if case.open or case.finalizer:
+                self._on_case(None, case)
+        if _availability(old) != _availability(new):
+            self._wake(ADMISSION)
+
+    def _on_case(self, old: Case | None, new: Case | None) -> None:
+        case = new or old
+        if case is None:
+            return
+        self._wake(Key("case", case.name))
+        for operation in self.world.operations.by("case_uid", case.uid):
+            self._wake(Key("operation", operation.name))
+        if new is None or new.ended is not None:
+            self._wake(Key("node", case.node))
+            self._wake(ADMISSION)
+
+    def _on_operation(self, old: Operation | None, new: Operation | None) -> None:
+        operation = new or old
+        if operation is None:
+            return
+        self._wake(Key("operation", operation.name))
+        case = self.world.case(operation.case_uid)
+        if case is not None:
+            self._wake(Key("case", case.name))
+
+    def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is None:
+            return
+        case = self.world.case(pod.case_uid)
+        if case is not None:
+            self._on_case(None, case)
+
+    def _on_policy(self, old: Any, new: Any) -> None:
+        policy = new or old
+        self._wake(Key("policy", policy.name))
+        for node in self.world.nodes:
+            if policy.selects(node) or (old is not None and old.selects(node)):
+                self._wake(Key("node", node.name))
+        self._wake(ADMISSION)
+
+    def _on_template(self, old: Any, new: Any) -> None:
+        for policy in self.world.policies:
+            self._wake(Key("policy", policy.name))
+        self._wake(ADMISSION)
+
+    def _on_budget(self, old: Any, new: Any) -> None:
+        self._wake(ADMISSION)
+
+    # --- leading -----------------------------------------------------------------------------------------------------
+
+    async def _lead(self) -> None:
+        """Serve the queue; start with a pass over everything, since nothing is remembered."""
+        self._queue = WorkQueue()
+        telemetry.LEADER.set(1)
+        self._all()
+        scheduler = self._sweeps()
+        try:
+            await self._queue.run(self._pass, self.settings.workers)
+        finally:
+            scheduler.shutdown(wait=False)
+            self._queue.close()
+            self._queue = None
+            telemetry.LEADER.set(0)
+
+    def _sweeps(self) -> AsyncIOScheduler:
+        """Periodic work: a pass over everything, in case a wake-up was ever lost, and the end of old cases."""
+        scheduler = AsyncIOScheduler(timezone=UTC, job_defaults={"coalesce": True, "misfire_grace_time": 60})
+        scheduler.add_job(self._all, "interval", minutes=RESYNC_MINUTES)
+        scheduler.add_job(self._wake, "interval", hours=1, args=[Key("retention")])
+        scheduler.start()
+        return scheduler
+
+    def _all(self) -> None:
+        self._wake(ADMISSION)
+        for kind, shelf in self._shelves().items():
+            for fact in shelf:
+                self._wake(Key(kind, fact.name))
+
+    def _shelves(self) -> dict[str, Shelf[Any]]:
+        world = self.world
+        return {"policy": world.policies, "node": world.nodes, "case": world.cases, "operation": world.operations}
+
+    async def _pass(self, key: Key) -> float | None:
+        """One pass, with the one reading of the clock that it gets."""
+        if self._queue is not None:
+            telemetry.QUEUE.set(self._queue.depth)
+        with telemetry.PASS_SECONDS.labels(key.kind).time():
+            return await self._dispatch(key, now())
+
+    async def _dispatch(self, key: Key, at: datetime) -> float | None:
+        match key.kind:
+            case "node":
+                return await self._passes.node(key.name, at)
+            case "case":
+                return await self._passes.case(key.name, at)
+            case "operation":
+                return await self._passes.operation(key.name, at)
+            case "policy":
+                return await self._passes.policy(key.name, at)
+            case "retention":
+                return await self._retention.run(at)
+        return await self._admissions.run(at)
+
+
+def _availability(node: Node | None) -> tuple[object, ...]:
+    """What a budget's numbers depend on."""
+    return (node.ready, node.unschedulable, node.labels) if node else ()

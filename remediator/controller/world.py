@@ -1,0 +1,107 @@
+"""What the controller knows: facts from the reflectors, with our own writes visible at once.
+
+A decision must be visible in the state that the next decision reads. A reply to one of our writes is therefore kept
+over the reflector's copy until the reflector has caught up with it. Versions are compared for equality only.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from remediator.core.budget import Budget
+from remediator.core.case import Case, Operation
+from remediator.core.node import Node
+from remediator.core.pod import Pod
+from remediator.core.policy import Policy, Template
+
+
+class Fact(Protocol):
+    """What every fact carries."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+
+
+F = TypeVar("F", bound=Fact)
+OVERLAY_SECONDS = 2.0
+
+
+class Shelf(Generic[F]):
+    """The facts of one kind, by name. `fields` name what else they are looked up by; those never change."""
+
+    def __init__(self, monotonic: Callable[[], float], *fields: str) -> None:
+        self._base: Mapping[str, F] = {}
+        self._written: dict[str, tuple[F, float]] = {}
+        self._monotonic = monotonic
+        self._index: dict[str, defaultdict[str, set[str]]] = {field: defaultdict(set) for field in fields}
+
+    def attach(self, base: Mapping[str, F]) -> None:
+        """Read from this reflector's store from now on."""
+        self._base = base
+
+    def changed(self, key: str, old: F | None, new: F | None) -> None:
+        """What the reflector says has happened."""
+        written = self._written.get(key)
+        if written and (new is None or new.version == written[0].version):
+            del self._written[key]
+        if new is not None:
+            self._enter(key, new)
+        elif old is not None:
+            self._leave(key, old)
+
+    def note(self, key: str, fact: F) -> None:
+        """What the server answered to a write of ours, or to a live read."""
+        self._written[key] = (fact, self._monotonic() + OVERLAY_SECONDS)
+        self._enter(key, fact)
+
+    def get(self, key: str) -> F | None:
+        """The newest we know of one object."""
+        written = self._written.get(key)
+        if written is None:
+            return self._base.get(key)
+        fact, until = written
+        base = self._base.get(key)
+        if self._monotonic() > until or (base is not None and base.version == fact.version):
+            del self._written[key]
+            return base
+        return fact
+
+    def by(self, field: str, value: str) -> list[F]:
+        """The facts whose `field` has this value, by name."""
+        found = (self.get(key) for key in sorted(self._index[field].get(value, ())))
+        return [fact for fact in found if fact is not None]
+
+    def __iter__(self) -> Iterator[F]:
+        keys = [*self._base, *(key for key in self._written if key not in self._base)]
+        return (fact for key in keys if (fact := self.get(key)) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _enter(self, key: str, fact: Any) -> None:
+        for field, index in self._index.items():
+            index[getattr(fact, field)].add(key)
+
+    def _leave(self, key: str, fact: Any) -> None:
+        for field, index in self._index.items():
+            index[getattr(fact, field)].discard(key)
+
+
+class World:
+    """All shelves. Pods are keyed `namespace/name`, all else by name."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self.nodes: Shelf[Node] = Shelf(monotonic)
+        self.policies: Shelf[Policy] = Shelf(monotonic)
+        self.templates: Shelf[Template] = Shelf(monotonic)
+        self.budgets: Shelf[Budget] = Shelf(monotonic)
+        self.cases: Shelf[Case] = Shelf(monotonic, "node", "uid")
+        self.operations: Shelf[Operation] = Shelf(monotonic, "case_uid", "uid")
+        self.pods: Shelf[Pod] = Shelf(monotonic, "case_uid", "operation_uid")
+        self.replicas: Shelf[Pod] = Shelf(monotonic)
+
+    def case(self, uid: str) -> Case | None:
+        """The case of this uid."""
+        return next(iter(self.cases.by("uid", uid)), None)

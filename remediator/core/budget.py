@@ -1,0 +1,116 @@
+"""Budgets: how many nodes of a group may be unavailable at once. The ledger in the budget's status is the fence."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from remediator.core.node import Node, Status
+from remediator.core.selector import Selector
+
+MOST_CLAIMS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A count of nodes, or a percentage of a group."""
+
+    value: int
+    percent: bool = False
+
+    def of(self, total: int, *, round_up: bool) -> int:
+        """Nodes out of `total`. A percentage rounds as asked."""
+        if not self.percent:
+            return self.value
+        return -(-total * self.value // 100) if round_up else total * self.value // 100
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One entry of a ledger: this case holds this node."""
+
+    node: str
+    case: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One budget as last read. `adopted` is false until it has taken over the claims that stood."""
+
+    name: str
+    uid: str
+    selector: Selector
+    max_unavailable: Amount | None
+    min_available: Amount | None
+    fallback: bool
+    generation: int
+    adopted: bool
+    claims: tuple[Claim, ...] = ()
+    numbers: tuple[int | None, int | None, int | None] = (None, None, None)  # total, unavailable, allowed as shown
+    version: str = ""
+
+    def holds(self, case_uid: str) -> bool:
+        """Whether the case has its entry."""
+        return any(claim.case == case_uid for claim in self.claims)
+
+    def most(self, total: int) -> int:
+        """How many of `total` nodes may be unavailable.
+
+        maxUnavailable rounds a percentage down, but never below one node where it is above 0 %, lest a small group
+        could never be repaired; minAvailable rounds it up.
+
+        >>> from remediator.core.selector import Selector
+        >>> five = Budget("b", "u", Selector(), Amount(5, percent=True), None, False, 1, True)
+        >>> [five.most(total) for total in (0, 1, 19, 40, 59)]
+        [0, 1, 1, 2, 2]
+        """
+        if self.max_unavailable is not None:
+            wanted = self.max_unavailable.of(total, round_up=False)
+            floor = min(total, 1) if self.max_unavailable.percent and self.max_unavailable.value > 0 else 0
+            return max(wanted, floor)
+        if self.min_available is not None:
+            return max(0, total - self.min_available.of(total, round_up=True))
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where one budget stands over the nodes it selects."""
+
+    total: int
+    most: int
+    unavailable: frozenset[str]
+
+    @property
+    def allowed(self) -> int:
+        """How many more nodes may become unavailable."""
+        return max(0, self.most - len(self.unavailable))
+
+    def admits(self, node: str) -> bool:
+        """Whether taking this node stays inside; one that is down already is not counted twice."""
+        return len(self.unavailable | {node}) <= self.most
+
+
+def account(budget: Budget, nodes: Iterable[Node]) -> Account:
+    """Count the nodes that are claimed, not ready or unschedulable. Claims count even where the selector left them."""
+    members = list(nodes)
+    down = {node.name for node in members if node.ready is not Status.TRUE or node.unschedulable}
+    claimed = {claim.node for claim in budget.claims}
+    return Account(len(members), budget.most(len(members)), frozenset(down | claimed))
+
+
+def over(node: Node, budgets: Mapping[str, Budget]) -> list[Budget]:
+    """The budgets that speak for a node, in name order: all that select it, else those marked as fallback."""
+    selecting = [budget for budget in budgets.values() if not budget.fallback and budget.selector.matches(node.labels)]
+    fallback = [budget for budget in budgets.values() if budget.fallback and budget.selector.matches(node.labels)]
+    return sorted(selecting or fallback, key=lambda budget: budget.name)
+
+
+def with_claims(budget: Budget, claims: Iterable[Claim]) -> Budget:
+    """The budget with these entries added, each case once."""
+    return replace(budget, claims=(*budget.claims, *(claim for claim in claims if not budget.holds(claim.case))))
+
+
+def without_claims(budget: Budget, ended: frozenset[str]) -> Budget:
+    """The budget without the entries of these cases."""
+    return replace(budget, claims=tuple(claim for claim in budget.claims if claim.case not in ended))

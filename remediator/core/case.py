@@ -1,0 +1,213 @@
+"""Cases and operations as the API server remembers them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from remediator.core import names
+from remediator.core.node import Node
+from remediator.core.reasons import Reason
+
+
+class Phase(StrEnum):
+    """Where a case stands: a column for people, derived from what is observed."""
+
+    NEW = ""
+    HELD = "Held"
+    DRAINING = "Draining"
+    OPERATING = "Operating"
+    VERIFYING = "Verifying"
+    RECOVERED = "Recovered"
+    ESCALATED = "Escalated"
+    CANCELLED = "Cancelled"
+
+
+class Outcome(StrEnum):
+    """How one attempt ended; OPEN while it has not."""
+
+    OPEN = ""
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    REFUSED = "Refused"
+    CANCELLED = "Cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What was seen when the case was opened."""
+
+    condition: str
+    status: str
+    reason: str
+    message: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of one rung. `heartbeats` are the node's own, by condition, at the moment the operation had ended."""
+
+    operation: str
+    template: str
+    rung: int
+    started: datetime
+    finished: datetime | None = None
+    outcome: Outcome = Outcome.OPEN
+    message: str = ""
+    boot_id: str = ""
+    heartbeats: Mapping[str, datetime] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One reason why nothing starts now; `until` is when that may change by itself."""
+
+    reason: Reason
+    message: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One line of the timeline."""
+
+    at: datetime
+    reason: Reason
+    message: str
+
+
+class Diagnosis(StrEnum):
+    """How collect-diagnostics went; PENDING until it was recorded."""
+
+    PENDING = ""
+    DONE = "Succeeded"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One sick node, from decision to recovery or hand-over."""
+
+    name: str
+    uid: str
+    node: str
+    node_uid: str
+    policy: str
+    trigger: Trigger | None
+    created: datetime
+    version: str = ""
+    hold: bool = False
+    release: bool = False
+    deleting: bool = False
+    finalizers: tuple[str, ...] = ()
+    phase: Phase = Phase.NEW
+    rung: int = 0
+    attempts: tuple[Attempt, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    diagnosis: Diagnosis = Diagnosis.PENDING
+    evidence: object = None
+    timeline: tuple[Moment, ...] = ()
+    started: datetime | None = None
+    ended: datetime | None = None
+    reason: Reason | None = None
+    message: str = ""
+
+    @property
+    def finalizer(self) -> bool:
+        """Whether our finalizer still keeps the object."""
+        return names.CASE_FINALIZER in self.finalizers
+
+    @property
+    def claimed(self) -> bool:
+        """Whether we have said that the node is ours: from then on a missing taint is a person's doing."""
+        return self.phase in (Phase.DRAINING, Phase.OPERATING, Phase.VERIFYING, Phase.ESCALATED)
+
+    @property
+    def open(self) -> bool:
+        """Whether the case still holds, or may come to hold, its node. An escalated one does until it is released."""
+        return self.ended is None
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The newest attempt."""
+        return self.attempts[-1] if self.attempts else None
+
+
+TIMELINE = 50
+
+
+def advance(case: Case, reason: Reason, message: str, now: datetime, phase: Phase | None = None) -> Case:
+    """The case with one more line in its (bounded) timeline, and its newest reason, message and phase."""
+    timeline = (*case.timeline, Moment(now, reason, message))[-TIMELINE:]
+    shown = case.phase if phase is None else phase
+    return replace(case, phase=shown, reason=reason, message=message, timeline=timeline)
+
+
+def leaving(case: Case, node: Node | None) -> Reason | None:
+    """Why the case must end without having cured the node; None where it need not."""
+    if node is None or node.uid != case.node_uid:
+        return Reason.NODE_GONE
+    if case.deleting:
+        return Reason.CASE_DELETED
+    if case.phase is Phase.ESCALATED and case.release:
+        return Reason.RELEASED_BY_PERSON
+    if case.claimed and node.case_uid != case.uid:
+        return Reason.TAINT_REMOVED
+    if case.claimed and node.cordoned_by == case.uid and not node.unschedulable:
+        return Reason.UNCORDONED
+    return None
+
+
+def with_attempt(case: Case, attempt: Attempt) -> Case:
+    """The case with its newest attempt replaced, or added where it is another operation."""
+    kept = case.attempts[:-1] if case.attempt and case.attempt.operation == attempt.operation else case.attempts
+    return replace(case, attempts=(*kept, attempt), rung=attempt.rung)
+
+
+class OperationPhase(StrEnum):
+    """Where an operation stands."""
+
+    PENDING = "Pending"
+    DRAINING = "Draining"
+    OPERATING = "Operating"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    REFUSED = "Refused"
+    CANCELLED = "Cancelled"
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the case records; OPEN while the operation has not ended."""
+        return Outcome(self.value) if self.value in _OUTCOMES else Outcome.OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation on one node. `intent_boot_id` is written before its Pod is made, and never again."""
+
+    name: str
+    uid: str
+    node: str
+    node_uid: str
+    case_uid: str
+    template: str
+    created: datetime
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    version: str = ""
+    deleting: bool = False
+    finalizers: tuple[str, ...] = ()
+    phase: OperationPhase = OperationPhase.PENDING
+    drain_round: int = 0
+    drained: bool = False
+    drain_started: datetime | None = None
+    left: int | None = None
+    blocked: str = ""
+    intent_boot_id: str = ""
+    intent_at: datetime | None = None
+    finished: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+_OUTCOMES = frozenset(outcome.value for outcome in Outcome)

@@ -1,0 +1,118 @@
+"""What one node needs at one instant. Changes nothing, and gives the same answer to `explain`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from remediator.core import evidence, names
+from remediator.core.case import Case, Trigger
+from remediator.core.evidence import Finding, Sign
+from remediator.core.node import Node
+from remediator.core.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Healthy:
+    """Every policy over the node sees clearly that it is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unselected:
+    """No policy speaks of the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """Nothing is proven either way: these conditions are absent, Unknown or stale."""
+
+    conditions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A case is open for the node."""
+
+    case: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What is seen has had its case, and that case is over (a person cancelled it, or released the node)."""
+
+    case: str
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A condition holds, but not yet for its tolerance."""
+
+    until: datetime
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A case is to be opened under this name. Whether it may act is the guard's to say."""
+
+    name: str
+    policy: str
+    trigger: Trigger
+
+
+Decision = Healthy | Unselected | Unclear | Busy | Handled | Wait | Start
+
+
+def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: datetime) -> Decision:
+    """Say what the node needs.
+
+    Args:
+        node: The node as last observed.
+        policies: All policies, in any order.
+        cases: The cases of this node, open and ended.
+        now: Aware UTC, read once for the whole pass.
+
+    Returns:
+        Busy where a case is open. Else the most severe policy that is due speaks, on ties the one due first, then the
+        name that sorts first; else the earliest Wait; else Handled, Unclear, Healthy, Unselected.
+    """
+    open_case = next((case.name for case in cases if case.open and case.node_uid == node.uid), "")
+    if open_case:
+        return Busy(open_case)
+    mine = sorted((policy for policy in policies if policy.selects(node)), key=lambda policy: policy.name)
+    found = [(policy, evidence.judge(node, policy, now)) for policy in mine]
+    bad = [(policy, finding) for policy, finding in found if finding.sign is Sign.BAD]
+    known = {case.name for case in cases} | {node.last_case}
+    fresh = [(policy, finding) for policy, finding in bad if case_name(node, policy, finding) not in known]
+    due = [(policy, finding) for policy, finding in fresh if finding.due and finding.due <= now]
+    if due:
+        policy, finding = min(due, key=lambda pair: (pair[0].severity.rank, pair[1].due, pair[0].name))
+        return Start(case_name(node, policy, finding), policy.name, _trigger(finding))
+    if fresh:
+        policy, finding = min(fresh, key=lambda pair: (pair[1].due, pair[0].name))
+        return Wait(finding.due or now, policy.name)
+    return _quiet(node, found, bad)
+
+
+def _quiet(node: Node, found: list[tuple[Policy, Finding]], bad: list[tuple[Policy, Finding]]) -> Decision:
+    """The decisions that open nothing."""
+    if bad:
+        return Handled(case_name(node, *bad[0]), bad[0][0].name)
+    unclear = tuple(sorted({name for _, finding in found for name in finding.unclear}))
+    if unclear:
+        return Unclear(unclear)
+    return Healthy() if found else Unselected()
+
+
+def case_name(node: Node, policy: Policy, finding: Finding) -> str:
+    """The name of the case for this onset: the same from every replica, and after every crash."""
+    onset = finding.since.isoformat() if finding.since else ""
+    return names.name(node.name, policy.name, node.uid, policy.name, onset)
+
+
+def _trigger(finding: Finding) -> Trigger:
+    """What the case remembers of its first sight."""
+    condition = finding.condition
+    if condition is None or finding.since is None:
+        raise ValueError("a trigger needs a condition that holds")
+    return Trigger(condition.type, condition.status.value, condition.reason, condition.message, finding.since)

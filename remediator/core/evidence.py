@@ -1,0 +1,129 @@
+"""What a node's Conditions prove: that it is sick, that it is well, or nothing."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from remediator.core.node import Condition, Node, Status
+from remediator.core.policy import Clause, Policy, Verify, When
+
+# A heartbeat older than this proves nothing: three of node-problem-detector's default period of 5 minutes.
+STALE_AFTER = timedelta(minutes=15)
+DETECTOR_STALE = "DetectorStale"
+KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+
+
+class Sign(Enum):
+    """What one condition, or several, say of the node."""
+
+    BAD = auto()
+    UNCLEAR = auto()
+    GOOD = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one policy sees on one node. `since` is when the last clause came to hold; `due` adds the tolerance."""
+
+    sign: Sign
+    condition: Condition | None = None
+    since: datetime | None = None
+    due: datetime | None = None
+    unclear: tuple[str, ...] = ()
+
+
+def judge(node: Node, policy: Policy, now: datetime) -> Finding:
+    """BAD where an entry of `when` holds (the one due first speaks), GOOD where none can, else UNCLEAR."""
+    findings = [_entry(node, when, now) for when in policy.when]
+    bad = [finding for finding in findings if finding.sign is Sign.BAD]
+    if bad:
+        return min(bad, key=lambda finding: (finding.due or now, finding.condition.type if finding.condition else ""))
+    unclear = tuple(sorted({name for finding in findings for name in finding.unclear}))
+    return Finding(Sign.UNCLEAR, unclear=unclear) if unclear else Finding(Sign.GOOD)
+
+
+def _entry(node: Node, when: When, now: datetime) -> Finding:
+    """Clauses are AND-ed: one that is clearly not met settles it, else one that is unclear leaves it open."""
+    signs = {clause: _sign(node, clause, now) for clause in when.clauses}
+    if Sign.GOOD in signs.values():
+        return Finding(Sign.GOOD)
+    unclear = tuple(clause.condition for clause, sign in signs.items() if sign is Sign.UNCLEAR)
+    if unclear:
+        return Finding(Sign.UNCLEAR, unclear=unclear)
+    last = max((node.conditions[clause.condition] for clause in when.clauses), key=lambda found: found.since)
+    return Finding(Sign.BAD, last, last.since, last.since + when.tolerance)
+
+
+def _sign(node: Node, clause: Clause, now: datetime) -> Sign:
+    """One clause. Absent, Unknown and stale are UNCLEAR; so is a detector's word where the detectors have stopped."""
+    found = node.conditions.get(clause.condition)
+    if found is None or found.status is Status.UNKNOWN or not trusted(node, clause.condition, now):
+        return Sign.UNCLEAR
+    met = found.status is clause.status and (not clause.reasons or found.reason in clause.reasons)
+    return Sign.BAD if met else Sign.GOOD
+
+
+def trusted(node: Node, condition: str, now: datetime) -> bool:
+    """Whether the condition's word counts: fresh, from a node that answers, and from detectors that still run."""
+    found = node.conditions[condition]
+    if now - found.heartbeat > STALE_AFTER:
+        return False
+    if condition in KUBELET_CONDITIONS:
+        return True
+    stale = node.conditions.get(DETECTOR_STALE)
+    return node.ready is not Status.UNKNOWN and (stale is None or stale.status is Status.FALSE)
+
+
+class Proof(Enum):
+    """Whether a node has shown, since an operation ended, that it is well."""
+
+    WAITING = auto()
+    PASSED = auto()
+    TIMED_OUT = auto()
+
+
+def prove(
+    node: Node, policy: Policy, base: Mapping[str, datetime], ended: datetime, now: datetime
+) -> tuple[Proof, datetime]:
+    """Whether the node is well again, and when to look next.
+
+    All times compared are the node's own, so that no two clocks are: each watched condition must say the healthy thing
+    with a heartbeat at least `fresh` after the one in `base`, and must have said so for `settle`. Only the time-out
+    runs on our clock, from `ended`.
+    """
+    deadline = ended + policy.verify.timeout
+    missing = [_missing(node, name, healthy, base, policy.verify) for name, healthy in watched(node, policy)]
+    worst = max(missing, default=timedelta(0))
+    if worst <= timedelta(0):
+        return Proof.PASSED, now
+    if now >= deadline:
+        return Proof.TIMED_OUT, now
+    pause = min(max(worst, timedelta(seconds=1)), timedelta(seconds=10))
+    return Proof.WAITING, min(now + pause, deadline)
+
+
+def watched(node: Node, policy: Policy) -> list[tuple[str, Status]]:
+    """Each condition that must be well, with the status that means so, sorted by name.
+
+    Ready and, on nodes that have it, DetectorStale are always among them.
+    """
+    needs: dict[str, Status] = {"Ready": Status.TRUE}
+    if DETECTOR_STALE in node.conditions:
+        needs[DETECTOR_STALE] = Status.FALSE
+    for clause in _clauses(policy.when):
+        needs.setdefault(clause.condition, Status.FALSE if clause.status is Status.TRUE else Status.TRUE)
+    return sorted(needs.items())
+
+
+def _clauses(whens: Iterable[When]) -> list[Clause]:
+    return [clause for when in whens for clause in when.clauses]
+
+
+def _missing(node: Node, name: str, healthy: Status, base: Mapping[str, datetime], verify: Verify) -> timedelta:
+    """How much longer the node must go on saying that all is well; `settle` anew where it does not say so now."""
+    found = node.conditions.get(name)
+    if found is None or found.status is not healthy:
+        return max(verify.settle, timedelta(seconds=1))
+    fresh = verify.fresh - (found.heartbeat - base[name]) if name in base else timedelta(0)
+    return max(fresh, verify.settle - (found.heartbeat - found.since))

@@ -1,0 +1,181 @@
+"""Who may start now: node by node first, then budgets and the breaker over all who ask, most urgent first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from remediator.core import budget as budgets_
+from remediator.core.breaker import Breaker
+from remediator.core.budget import Account, Budget, Claim
+from remediator.core.case import Block, Case, Phase
+from remediator.core.evidence import Sign, judge
+from remediator.core.node import Node
+from remediator.core.policy import Mode, Policy
+from remediator.core.reasons import REMEDY, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One case that asks to start: to claim its node, or, `claimed` already, for its next attempt.
+
+    `blocks` are what stands against it on its own; with any, budgets are not asked.
+    """
+
+    case: Case
+    node: Node
+    severity: int
+    blocks: tuple[Block, ...]
+
+    @property
+    def order(self) -> tuple[bool, int, datetime, str]:
+        """Cases that hold their node already go first, then severity, then age; names settle ties."""
+        return (not self.case.claimed, self.severity, self.case.created, self.case.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What one pass over all requests allows: who goes on, who is held and why, and what each ledger gains."""
+
+    admitted: tuple[Request, ...]
+    held: tuple[tuple[Request, tuple[Block, ...]], ...]
+    claims: Mapping[str, tuple[Claim, ...]]
+
+
+def block(reason: Reason, message: str = "", until: datetime | None = None) -> Block:
+    """A block whose message ends in the remedy."""
+    remedy = REMEDY.get(reason, "")
+    return Block(reason, "; ".join(part for part in (message, remedy) if part), until)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands around a request: shared by all requests of a pass."""
+
+    templates: frozenset[str]
+    paused: bool
+    controller_nodes: frozenset[str]
+
+
+def alone(
+    case: Case, node: Node, policy: Policy | None, past: Sequence[Case], around: Surroundings, now: datetime
+) -> tuple[Block, ...]:
+    """What stands against a case by itself, budgets apart; empty where nothing does."""
+    if policy is None:
+        return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
+    finding = judge(node, policy, now)
+    unknown = [rung.operation for rung in policy.ladder if rung.operation not in around.templates]
+    rests = None if case.claimed else cooling(case, policy, past, now)
+    checks = (
+        (around.paused, Reason.PAUSED, "everything new is stopped"),
+        (policy.mode is Mode.PAUSED, Reason.POLICY_PAUSED, f"policy {policy.name} is Paused"),
+        (policy.mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would try {policy.ladder[0].operation}"),
+        (case.hold, Reason.HELD_BY_PERSON, "spec.hold is true"),
+        (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
+        (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
+        (around.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
+        (node.cordoned_by_person and not case.claimed, Reason.CORDONED_BY_PERSON, f"{node.name} is cordoned"),
+        (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
+        (finding.sign is Sign.UNCLEAR, Reason.EVIDENCE_UNCLEAR, f"unknown or stale: {', '.join(finding.unclear)}"),
+    )
+    found = tuple(block(reason, message) for holds, reason, message in checks if holds)
+    return (*found, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else found
+
+
+def cooling(case: Case, policy: Policy, past: Sequence[Case], now: datetime) -> datetime | None:
+    """Until when the node rests after its last repair under this policy; None where it need not."""
+    ends = [other.ended for other in past if other.ended and other.policy == policy.name and other.attempts]
+    until = max(ends, default=None)
+    return until + policy.cooldown if until and until + policy.cooldown > now else None
+
+
+def admit(
+    requests: Sequence[Request],
+    nodes: Sequence[Node],
+    budgets: Mapping[str, Budget],
+    starts: Sequence[datetime],
+    breaker: Breaker,
+    now: datetime,
+) -> Admission:
+    """Fold budgets and breaker over the requests, in order, each seeing what the ones before it were given.
+
+    Two passes over the same world admit the same cases. A case that claims must be admitted by every budget over its
+    node; one that has claimed needs only the breaker, and not even that for its first attempt, whose start was
+    counted when it claimed.
+    """
+    ledgers = dict(budgets)
+    accounts = {name: budgets_.account(ledger, members(ledger, nodes, budgets)) for name, ledger in budgets.items()}
+    counted = list(starts)
+    admitted: list[Request] = []
+    held: list[tuple[Request, tuple[Block, ...]]] = []
+    for request in sorted(requests, key=lambda request: request.order):
+        blocks = request.blocks or _breaker(request, breaker, counted, now) or _budgets(request, ledgers, accounts)
+        if blocks:
+            held.append((request, blocks))
+            continue
+        admitted.append(request)
+        if not _counted(request):
+            counted.append(now)
+        if not request.case.claimed:
+            _take(request, ledgers, accounts, now)
+    gained = {name: ledger.claims[len(budgets[name].claims) :] for name, ledger in ledgers.items()}
+    return Admission(tuple(admitted), tuple(held), {name: claims for name, claims in gained.items() if claims})
+
+
+def members(ledger: Budget, nodes: Sequence[Node], budgets: Mapping[str, Budget]) -> list[Node]:
+    """The nodes that a budget counts: those it selects, and for a fallback only those that no other budget selects."""
+    selected = [node for node in nodes if ledger.selector.matches(node.labels)]
+    if not ledger.fallback:
+        return selected
+    others = [other.selector for other in budgets.values() if not other.fallback]
+    return [node for node in selected if not any(other.matches(node.labels) for other in others)]
+
+
+def _counted(request: Request) -> bool:
+    """Whether the start was counted already: on claiming, for the first attempt."""
+    return request.case.claimed and not request.case.attempts
+
+
+def _breaker(request: Request, breaker: Breaker, counted: Sequence[datetime], now: datetime) -> tuple[Block, ...]:
+    if _counted(request):
+        return ()
+    until = breaker.opens(counted, now)
+    return (block(Reason.BREAKER_OPEN, f"{breaker.starts} starts in {breaker.window}", until),) if until else ()
+
+
+def _budgets(request: Request, ledgers: Mapping[str, Budget], accounts: Mapping[str, Account]) -> tuple[Block, ...]:
+    """Every budget over the node must admit it; one that holds our entry already has."""
+    if request.case.claimed:
+        return ()
+    over = budgets_.over(request.node, ledgers)
+    if not over:
+        return (block(Reason.BUDGET_UNREADY, "no budget over the node yet"),)
+    open_to = [ledger for ledger in over if not ledger.holds(request.case.uid)]
+    return tuple(found for ledger in open_to for found in _refusal(request.node.name, ledger, accounts[ledger.name]))
+
+
+def _refusal(node: str, ledger: Budget, account: Account) -> tuple[Block, ...]:
+    if not ledger.adopted:
+        return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name}"),)
+    if account.admits(node) and len(ledger.claims) < budgets_.MOST_CLAIMS:
+        return ()
+    names = ", ".join(sorted(account.unavailable)[:5])
+    said = f"budget {ledger.name}: {len(account.unavailable)} of {account.most} unavailable ({names})"
+    return (block(Reason.BUDGET_SPENT, said),)
+
+
+def _take(request: Request, ledgers: dict[str, Budget], accounts: dict[str, Account], now: datetime) -> None:
+    """Enter the claim where the next request will see it."""
+    claim = Claim(request.node.name, request.case.uid, now)
+    for ledger in budgets_.over(request.node, ledgers):
+        ledgers[ledger.name] = budgets_.with_claims(ledger, [claim])
+        account = accounts[ledger.name]
+        accounts[ledger.name] = replace(account, unavailable=account.unavailable | {claim.node})
+
+
+def waits_in_queue(blocks: Sequence[Block]) -> bool:
+    """Whether the node is about to be repaired and only waits its turn; then new work should rather go elsewhere."""
+    return bool(blocks) and all(found.reason in _QUEUE for found in blocks)
+
+
+_QUEUE = frozenset({Reason.BUDGET_SPENT, Reason.BUDGET_UNREADY, Reason.BREAKER_OPEN})
+HELD_PHASES = frozenset({Phase.NEW, Phase.HELD})

@@ -1,0 +1,38 @@
+"""Which operation comes next: mildest first, each rung as often as it allows, then a person."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from remediator.core.case import Attempt, Case, Outcome
+from remediator.core.policy import Policy
+from remediator.core.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The rung to try now, as an index into the ladder, and which attempt of the case that would be, from 1."""
+
+    rung: int
+    attempt: int
+
+
+def climb(policy: Policy, case: Case, others: Iterable[Case], now: datetime) -> Next | Reason:
+    """What to try next in `case`, or why nothing is left.
+
+    A refused operation is not tried again on its rung. Attempts of the node's other cases under the same policy count
+    towards `attempts.max` while they are inside the window, so that a flapping node climbs to a person.
+    """
+    since = now - policy.attempts_window
+    recent = sum(attempt.started > since for other in others if other.uid != case.uid for attempt in other.attempts)
+    if recent + len(case.attempts) >= policy.attempts_max:
+        return Reason.ATTEMPTS_SPENT
+    for index in range(case.rung, len(policy.ladder)):
+        tried = [attempt for attempt in case.attempts if attempt.rung == index]
+        if len(tried) < policy.ladder[index].attempts and not _refused(tried):
+            return Next(index, len(case.attempts) + 1)
+    return Reason.LADDER_EXHAUSTED
+
+
+def _refused(tried: list[Attempt]) -> bool:
+    return any(attempt.outcome is Outcome.REFUSED for attempt in tried)

@@ -1,0 +1,37 @@
+"""Names and marks that we put on objects, all deterministic: made twice is "already exists"."""
+
+import hashlib
+
+GROUP = "remediator.dev"
+CASE_TAINT = f"{GROUP}/case"
+DEGRADED_TAINT = f"{GROUP}/degraded"
+LAST_CASE = f"{GROUP}/last-case"
+CORDONED_BY = f"{GROUP}/cordoned-by"
+EXCLUDE = f"{GROUP}/exclude"
+PAUSED = f"{GROUP}/paused"
+CASE_FINALIZER = f"{GROUP}/release"
+POD_FINALIZER = f"{GROUP}/outcome"
+OPERATION_LABEL = f"{GROUP}/operation"
+CASE_UID_LABEL = f"{GROUP}/case-uid"
+OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
+
+SYSTEM_NAMESPACE = "remediator-system"
+OPERATIONS_NAMESPACE = "remediator-operations"
+DRAIN_TEMPLATE = "drain"
+DIAGNOSTICS_TEMPLATE = "collect-diagnostics"
+DEFAULT_BUDGET = "default"
+
+
+def name(node: str, what: str, *identity: str) -> str:
+    """`<node, at most 30>-<what, at most 20>-<10 hex>`; the hash over `identity` is what makes it one thing's name.
+
+    >>> name("gpu-17", "gpu-lost", "uid", "2026-01-01T00:00:00Z")
+    'gpu-17-gpu-lost-7cb7b5f4a3'
+    """
+    digest = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:10]
+    return f"{_cut(node, 30)}-{_cut(what, 20)}-{digest}"
+
+
+def _cut(text: str, most: int) -> str:
+    """A piece of a DNS name: cut, and never ending in a character that may not stand before a dash."""
+    return text[:most].strip("-.")

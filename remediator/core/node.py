@@ -1,0 +1,92 @@
+"""What we know of one node: small frozen facts, equal when nothing that matters has changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from remediator.core import names
+
+
+class Status(StrEnum):
+    """What a Condition says. UNKNOWN is neither health nor fault."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One node Condition. A newer heartbeat alone does not make it another condition."""
+
+    type: str
+    status: Status
+    reason: str
+    since: datetime
+    heartbeat: datetime = field(compare=False)
+    message: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """One taint; `added` is kept as the server wrote it, so that a rewrite loses nothing."""
+
+    key: str
+    value: str
+    effect: str
+    added: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node as last observed.
+
+    Labels are the whole map: selectors of policies and budgets may name any of them. `version` is what a write must
+    carry to be refused if the node moved; it changes with every heartbeat, so it is not compared.
+    """
+
+    name: str
+    uid: str
+    labels: Mapping[str, str]
+    conditions: Mapping[str, Condition]
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    boot_id: str = ""
+    last_case: str = ""
+    cordoned_by: str = ""
+    version: str = field(default="", compare=False)
+
+    @property
+    def ready(self) -> Status:
+        """What the Ready condition says; UNKNOWN where there is none."""
+        found = self.conditions.get("Ready")
+        return found.status if found else Status.UNKNOWN
+
+    @property
+    def case_uid(self) -> str:
+        """The case that holds the node by its taint, "" for none."""
+        return next((taint.value for taint in self.taints if taint.key == names.CASE_TAINT), "")
+
+    @property
+    def degraded(self) -> bool:
+        """Whether the node carries our mark of one that waits for repair."""
+        return any(taint.key == names.DEGRADED_TAINT for taint in self.taints)
+
+    @property
+    def opted_out(self) -> bool:
+        """Whether a person took the node out of our hands."""
+        return self.labels.get(names.EXCLUDE) == "true"
+
+    @property
+    def control_plane(self) -> bool:
+        """Whether the node says of itself that it is part of the control plane."""
+        return any(label in self.labels for label in _CONTROL_PLANE)
+
+    @property
+    def cordoned_by_person(self) -> bool:
+        """Unschedulable, and not by us."""
+        return self.unschedulable and not self.cordoned_by
+
+
+_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")

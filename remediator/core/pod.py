@@ -1,0 +1,55 @@
+"""Pods as we look at them: those of our operations, and those that must leave a node."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from remediator.core import names
+
+
+class PodPhase(StrEnum):
+    """What a Pod's status says."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One Pod. `exit_code` is that of its first container once ended; -1 where the kubelet does not know it."""
+
+    name: str
+    namespace: str
+    uid: str
+    node: str
+    phase: PodPhase
+    operation_uid: str = ""
+    case_uid: str = ""
+    template: str = ""
+    exit_code: int | None = None
+    message: str = ""
+    reason: str = ""
+    deleting: bool = False
+    finalizers: tuple[str, ...] = ()
+    daemon: bool = False
+    mirror: bool = False
+    ready: bool = False
+    version: str = field(default="", compare=False)
+
+    @property
+    def finalizer(self) -> bool:
+        """Whether our finalizer still keeps the object."""
+        return names.POD_FINALIZER in self.finalizers
+
+    @property
+    def ended(self) -> bool:
+        """Whether its containers have stopped for good."""
+        return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+
+def leaving(pods: Iterable[Pod], operations_namespace: str) -> list[Pod]:
+    """The pods of a node that a drain must see gone: all but mirror, DaemonSet and finished ones and our own."""
+    return [pod for pod in pods if not (pod.mirror or pod.daemon or pod.ended or pod.namespace == operations_namespace)]

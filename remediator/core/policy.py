@@ -1,0 +1,124 @@
+"""Policies and the templates that their ladders name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from remediator.core.node import Node, Status
+from remediator.core.selector import Selector
+
+
+class Mode(StrEnum):
+    """Whether a policy acts."""
+
+    ENFORCE = "Enforce"
+    DRY_RUN = "DryRun"
+    PAUSED = "Paused"
+
+
+class Severity(StrEnum):
+    """Order in the queue, most urgent first."""
+
+    CRITICAL = "Critical"
+    WARNING = "Warning"
+    INFO = "Info"
+
+    @property
+    def rank(self) -> int:
+        """0 for the most urgent."""
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One condition that must hold: `reasons` empty means any reason."""
+
+    condition: str
+    status: Status = Status.TRUE
+    reasons: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """Clauses that must hold together for `tolerance` before we act."""
+
+    clauses: tuple[Clause, ...]
+    tolerance: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One step of a ladder: an operation and how often it may be tried."""
+
+    operation: str
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """What must be seen after an operation before the node is given back."""
+
+    settle: timedelta
+    fresh: timedelta
+    timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is wrong, where, and what to try. Any entry of `when` suffices."""
+
+    name: str
+    selector: Selector
+    when: tuple[When, ...]
+    ladder: tuple[Rung, ...]
+    severity: Severity
+    verify: Verify
+    attempts_max: int
+    attempts_window: timedelta
+    cooldown: timedelta
+    mode: Mode
+    generation: int = 0
+    ready: str = ""  # what status.conditions[Ready] says, as "status/reason"; "" where we have not said anything yet
+    version: str = ""
+
+    def selects(self, node: Node) -> bool:
+        """Whether the policy speaks of this node."""
+        return self.selector.matches(node.labels)
+
+
+class Strategy(StrEnum):
+    """How pods leave a node."""
+
+    EVICT = "Evict"
+    DELETE = "Delete"
+    NONE = "None"
+
+
+class RunOn(StrEnum):
+    """Where the Pod of an operation runs."""
+
+    TARGET = "Target"
+    ELSEWHERE = "Elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """How one operation is done. `pod` is an ordinary PodTemplateSpec, as written."""
+
+    name: str
+    strategy: Strategy
+    drain_timeout: timedelta
+    cordon: bool
+    run_on: RunOn
+    timeout: timedelta
+    boot_id_changed: bool
+    node_ready: bool
+    pod: Mapping[str, Any]
+    version: str = ""
+
+    @property
+    def has_criteria(self) -> bool:
+        """Whether success shows on the node, and so outranks the exit code."""
+        return self.boot_id_changed or self.node_ready

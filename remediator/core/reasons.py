@@ -1,0 +1,78 @@
+"""Why: one word for each thing that can happen to a case, the same in status, event, metric, log and `explain`."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """One member per reason; `REMEDY` says what a person can do about those that stop us."""
+
+    # Holds: nothing new starts.
+    DRY_RUN = "DryRun"
+    POLICY_PAUSED = "PolicyPaused"
+    PAUSED = "Paused"
+    HELD_BY_PERSON = "HeldByPerson"
+    OPTED_OUT = "OptedOut"
+    CONTROL_PLANE = "ControlPlane"
+    HOSTS_CONTROLLER = "HostsController"
+    CORDONED_BY_PERSON = "CordonedByPerson"
+    UNKNOWN_OPERATION = "UnknownOperation"
+    POLICY_MISSING = "PolicyMissing"
+    COOLDOWN = "Cooldown"
+    BUDGET_SPENT = "BudgetSpent"
+    BUDGET_UNREADY = "BudgetUnready"
+    BREAKER_OPEN = "BreakerOpen"
+    DRAINS_BUSY = "DrainsBusy"
+    EVIDENCE_UNCLEAR = "EvidenceUnclear"
+
+    # Milestones of a case that goes on.
+    DETECTED = "Detected"
+    CLAIMED = "Claimed"
+    DIAGNOSED = "Diagnosed"
+    DIAGNOSIS_FAILED = "DiagnosisFailed"
+    STARTED = "OperationStarted"
+    SUCCEEDED = "OperationSucceeded"
+    FAILED = "OperationFailed"
+    REFUSED = "OperationRefused"
+    STOPPED = "OperationCancelled"
+    VERIFY_TIMEOUT = "VerifyTimeout"
+
+    # Ends of a case.
+    VERIFIED = "Verified"
+    CLEARED_ITSELF = "ClearedItself"
+    LADDER_EXHAUSTED = "LadderExhausted"
+    ATTEMPTS_SPENT = "AttemptsSpent"
+    CASE_DELETED = "CaseDeleted"
+    TAINT_REMOVED = "TaintRemovedByPerson"
+    UNCORDONED = "UncordonedByPerson"
+    NODE_GONE = "NodeGone"
+    RELEASED_BY_PERSON = "ReleasedByPerson"
+
+    # Why one operation ended as it did.
+    DRAIN_FAILED = "DrainFailed"
+    DRAIN_TIMEOUT = "DrainTimeout"
+    PROGRAM_FAILED = "ProgramFailed"
+    TIMED_OUT = "TimedOut"
+    DONE = "Done"
+    CLAIM_LOST = "ClaimLost"
+
+
+REMEDY: dict[Reason, str] = {
+    Reason.DRY_RUN: "set spec.mode of the policy to Enforce to let it act",
+    Reason.POLICY_PAUSED: "set spec.mode of the policy to Enforce to let it act",
+    Reason.PAUSED: "remove the annotation remediator.dev/paused from the namespace of the controller",
+    Reason.HELD_BY_PERSON: "set spec.hold of the case to false",
+    Reason.OPTED_OUT: "remove the label remediator.dev/exclude from the node",
+    Reason.CONTROL_PLANE: "control plane nodes are repaired by a person",
+    Reason.HOSTS_CONTROLLER: "start another replica of the controller on another node",
+    Reason.CORDONED_BY_PERSON: "uncordon the node to let the case start",
+    Reason.UNKNOWN_OPERATION: "create the NodeOperationTemplate that the policy names, or correct the policy",
+    Reason.POLICY_MISSING: "create the policy again, or delete the case",
+    Reason.COOLDOWN: "wait, or shorten spec.cooldown of the policy",
+    Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
+    Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
+    Reason.BREAKER_OPEN: "look at what fails in many places at once; starts go on when the window is over",
+    Reason.DRAINS_BUSY: "wait for another drain to end",
+    Reason.EVIDENCE_UNCLEAR: "look at node-problem-detector and the kubelet of the node",
+    Reason.LADDER_EXHAUSTED: "repair the node by hand, then set spec.release of the case to true",
+    Reason.ATTEMPTS_SPENT: "repair the node by hand, then set spec.release of the case to true",
+}

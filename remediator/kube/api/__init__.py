@@ -1,0 +1,122 @@
+"""Our six kinds as types: what the API server stores, what `kubectl explain` says, and the rules it holds.
+
+Writing: fields at their default are left out of the JSON, so a merge patch built from one of these types
+must itself say null for what should go away.
+"""
+
+from typing import Any
+
+from remediator.kube.api.budget import Claim, NodeDisruptionBudget, NodeDisruptionBudgetSpec, NodeDisruptionBudgetStatus
+from remediator.kube.api.common import (
+    API_VERSION,
+    GROUP,
+    VERSION,
+    Condition,
+    LabelSelector,
+    ObjectMeta,
+    OwnerReference,
+    Requirement,
+    seconds,
+)
+from remediator.kube.api.operation import (
+    BlockedPod,
+    DrainStatus,
+    NodeOperation,
+    NodeOperationSpec,
+    NodeOperationStatus,
+)
+from remediator.kube.api.policy import (
+    Attempts,
+    ConditionMatch,
+    RemediationPolicy,
+    RemediationPolicySpec,
+    RemediationPolicyStatus,
+    Rung,
+    Verify,
+    When,
+)
+from remediator.kube.api.remediation import (
+    Attempt,
+    Blocker,
+    Diagnostics,
+    Intent,
+    NodeRemediation,
+    NodeRemediationSpec,
+    NodeRemediationStatus,
+    TicketRef,
+    TimelineEntry,
+    Trigger,
+)
+from remediator.kube.api.template import (
+    Drain,
+    NodeOperationTemplate,
+    NodeOperationTemplateSpec,
+    NodeOperationTemplateStatus,
+    Success,
+)
+from remediator.kube.api.ticket import Issue, Route, Ticket, TicketSpec, TicketStatus
+from remediator.kube.client import Kind
+
+POLICY = Kind(GROUP, VERSION, "remediationpolicies", "RemediationPolicy", RemediationPolicy)
+CASE = Kind(GROUP, VERSION, "noderemediations", "NodeRemediation", NodeRemediation)
+OPERATION = Kind(GROUP, VERSION, "nodeoperations", "NodeOperation", NodeOperation)
+TEMPLATE = Kind(GROUP, VERSION, "nodeoperationtemplates", "NodeOperationTemplate", NodeOperationTemplate)
+BUDGET = Kind(GROUP, VERSION, "nodedisruptionbudgets", "NodeDisruptionBudget", NodeDisruptionBudget)
+TICKET = Kind(GROUP, VERSION, "tickets", "Ticket", Ticket)
+KINDS: tuple[Kind[Any], ...] = (POLICY, CASE, OPERATION, TEMPLATE, BUDGET, TICKET)
+
+__all__ = [
+    "API_VERSION",
+    "BUDGET",
+    "CASE",
+    "GROUP",
+    "KINDS",
+    "OPERATION",
+    "POLICY",
+    "TEMPLATE",
+    "TICKET",
+    "VERSION",
+    "Attempt",
+    "Attempts",
+    "BlockedPod",
+    "Blocker",
+    "Claim",
+    "Condition",
+    "ConditionMatch",
+    "Diagnostics",
+    "Drain",
+    "DrainStatus",
+    "Intent",
+    "Issue",
+    "LabelSelector",
+    "NodeDisruptionBudget",
+    "NodeDisruptionBudgetSpec",
+    "NodeDisruptionBudgetStatus",
+    "NodeOperation",
+    "NodeOperationSpec",
+    "NodeOperationStatus",
+    "NodeOperationTemplate",
+    "NodeOperationTemplateSpec",
+    "NodeOperationTemplateStatus",
+    "NodeRemediation",
+    "NodeRemediationSpec",
+    "NodeRemediationStatus",
+    "ObjectMeta",
+    "OwnerReference",
+    "RemediationPolicy",
+    "RemediationPolicySpec",
+    "RemediationPolicyStatus",
+    "Requirement",
+    "Route",
+    "Rung",
+    "Success",
+    "Ticket",
+    "TicketRef",
+    "TicketSpec",
+    "TicketStatus",
+    "TimelineEntry",
+    "Trigger",
+    "Verify",
+    "When",
+    "seconds",
+]

@@ -1,0 +1,150 @@
+"""What the six kinds share: metadata, selectors, conditions, durations, and how a type carries words and CEL rules."""
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+GROUP, VERSION = "remediator.dev", "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+
+class Rule(NamedTuple):
+    """One CEL rule that must be true, else `message` is shown, at the field `path` below the value (".mode")."""
+
+    rule: str
+    message: str
+    path: str = ""
+
+
+def doc(text: str, **extra: Any) -> Meta:
+    """What `kubectl explain` says of a field; `extra` are further words of its schema, `_` standing for `-`."""
+    return Meta(description=text, extra_json_schema={key.replace("_", "-"): value for key, value in extra.items()})
+
+
+def rules(*held: Rule) -> Meta:
+    """CEL rules on the annotated type."""
+    named = [{"rule": r.rule, "message": r.message} | ({"fieldPath": r.path} if r.path else {}) for r in held]
+    return Meta(extra_json_schema={"x-kubernetes-validations": named})
+
+
+def later(field: str, within: str = "") -> Rule:
+    """The rule for a field that the schema knows and the controller does not honour yet: it must be absent."""
+    return Rule(f"!has(self.{field})", f"{within}{field} is not honoured yet; remove it", f".{field}")
+
+
+def fixed(field: str) -> Meta:
+    """The rule that a required value never changes after creation."""
+    return rules(Rule("self == oldSelf", f"{field} is immutable"))
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+# At most two parts of six digits fit, so no duration can push a date past year 9999.
+Duration = Annotated[str, Meta(pattern="^([0-9]{1,6}(ms|s|m|h|d))+$", max_length=16)]
+Positive = Annotated[Duration, rules(Rule("self.matches('[1-9]')", "must be longer than zero"))]
+Percent = Annotated[str, Meta(pattern="^(100|[0-9]{1,2})%$", max_length=4)]
+Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+CountOrPercent = Count | Percent
+Name = Annotated[str, Meta(min_length=1, max_length=253)]
+# The name of a template becomes the value of a Pod label.
+TemplateName = Annotated[str, Meta(pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+Uid = Annotated[str, Meta(min_length=1, max_length=64)]
+Time = Annotated[datetime, Meta(tz=True)]
+Message = Annotated[str, Meta(max_length=4096)]
+Reason = Annotated[str, Meta(max_length=128)]
+Anything = Annotated[dict[str, Any], Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})]
+
+
+def seconds(duration: str) -> float:
+    """A `Duration` in seconds: "1h30m" is 5400.0. Raises ValueError for anything else."""
+    if not re.fullmatch(r"([0-9]{1,6}(ms|s|m|h|d))+", duration):
+        raise ValueError(f"not a duration: {duration!r}")
+    return sum(int(count) * _UNITS[unit] for count, unit in re.findall(r"([0-9]+)(ms|s|m|h|d)", duration))
+
+
+class Base(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
+    """Every type below: camelCase on the wire, unknown fields skipped, fields at their default left out."""
+
+
+class OwnerReference(Base, frozen=True, kw_only=True):
+    """Which object this one belongs to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ObjectMeta(Base, frozen=True, kw_only=True):
+    """The part of Kubernetes' metadata that we read or write."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Requirement(Base, frozen=True, kw_only=True):
+    """One requirement on a label."""
+
+    key: Annotated[Name, doc("Label key.")]
+    operator: Annotated[
+        Literal["In", "NotIn", "Exists", "DoesNotExist"], doc("How the label's value relates to `values`.")
+    ]
+    values: Annotated[
+        tuple[Annotated[str, Meta(max_length=63)], ...],
+        Meta(max_length=64),
+        doc("Values for In and NotIn; must be absent for Exists and DoesNotExist."),
+    ] = ()
+
+
+_VALUES = Rule(
+    "self.operator in ['In', 'NotIn'] == (has(self.values) && size(self.values) > 0)",
+    "values must be given for In and NotIn, and only for them",
+    ".values",
+)
+
+
+class LabelSelector(Base, frozen=True, kw_only=True):
+    """Chooses nodes by their labels; every entry must hold."""
+
+    match_labels: Annotated[
+        dict[str, Annotated[str, Meta(max_length=63)]],
+        Meta(max_length=32),
+        doc("Labels that the node must have, with these values."),
+    ] = msgspec.field(default_factory=dict)
+    match_expressions: Annotated[
+        tuple[Annotated[Requirement, rules(_VALUES)], ...],
+        Meta(max_length=32),
+        doc("Requirements on labels: In, NotIn, Exists, DoesNotExist.", x_kubernetes_list_type="atomic"),
+    ] = ()
+
+
+class Condition(Base, frozen=True, kw_only=True):
+    """One observation about this object."""
+
+    type: Annotated[str, Meta(min_length=1, max_length=128), doc("What is observed, for example Ready.")]
+    status: Annotated[Literal["True", "False", "Unknown"], doc("Whether it holds.")]
+    reason: Annotated[Reason, doc("One word for a machine, for example UnknownOperation.")] = ""
+    message: Annotated[Message, doc("One sentence for a person.")] = ""
+    last_transition_time: Annotated[Time | None, doc("When the status last changed.")] = None
+    observed_generation: Annotated[int, doc("The metadata.generation that was judged.")] = 0
+
+
+Conditions = Annotated[
+    tuple[Condition, ...],
+    Meta(max_length=16),
+    doc("The latest observations, one per type.", x_kubernetes_list_type="map", x_kubernetes_list_map_keys=["type"]),
+]

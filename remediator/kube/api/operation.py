@@ -1,0 +1,105 @@
+"""NodeOperation: one operation on one node."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from remediator.kube.api.common import (
+    API_VERSION,
+    Base,
+    Conditions,
+    Message,
+    Name,
+    ObjectMeta,
+    Reason,
+    Rule,
+    TemplateName,
+    Time,
+    Uid,
+    doc,
+    rules,
+)
+from remediator.kube.api.remediation import Intent
+
+OperationPhase = Literal["", "Pending", "Draining", "Operating", "Succeeded", "Failed", "Refused", "Cancelled"]
+
+
+class NodeOperationSpec(Base, frozen=True, kw_only=True):
+    """What to do, to which node, for which case. Immutable as a whole."""
+
+    node_name: Annotated[Name, doc("The node.")]
+    node_uid: Annotated[Uid, doc("metadata.uid of the node: a namesake that comes later is left alone.")] = (
+        msgspec.field(name="nodeUID")
+    )
+    case_uid: Annotated[
+        Uid | None,
+        doc("metadata.uid of the NodeRemediation it belongs to. An operation without one is not honoured yet."),
+    ] = msgspec.field(name="caseUID", default=None)
+    attempt: Annotated[int, Meta(ge=1), doc("Number of the attempt within the case, counted from 1. Default 1.")] = 1
+    template_name: Annotated[TemplateName, doc("The NodeOperationTemplate that says how.")]
+    parameters: Annotated[
+        dict[str, Annotated[str, Meta(max_length=1024)]],
+        Meta(max_length=32),
+        doc("Handed to the operation's program in PARAMETERS."),
+    ] = msgspec.field(default_factory=dict)
+    requested_by: Annotated[Name | None, doc("Who asked for it: a case's name or a person.")] = None
+
+
+_SPEC = rules(
+    Rule("self == oldSelf", "spec is immutable; make another NodeOperation"),
+    Rule(
+        "has(self.caseUID)", "a NodeOperation without caseUID is not honoured yet; make a NodeRemediation", ".caseUID"
+    ),
+)
+
+
+class BlockedPod(Base, frozen=True, kw_only=True):
+    """One Pod that cannot be evicted now."""
+
+    pod: Annotated[str, Meta(max_length=320), doc("namespace/name of the Pod.")]
+    pdb: Annotated[str, Meta(max_length=253), doc("The PodDisruptionBudget that forbids it, if it is known.")] = ""
+    message: Annotated[Message, doc("What the API server answered.")] = ""
+
+
+class DrainStatus(Base, frozen=True, kw_only=True):
+    """How far the drain is; written by the drain Pod."""
+
+    left: Annotated[int | None, doc("Pods still on the node that must go.")] = None
+    evicted: Annotated[int, doc("Pods evicted or deleted so far.")] = 0
+    blocked: Annotated[
+        tuple[BlockedPod, ...],
+        Meta(max_length=256),
+        doc("Pods that cannot be evicted now, and why.", x_kubernetes_list_type="atomic"),
+    ] = ()
+
+
+class NodeOperationStatus(Base, frozen=True, kw_only=True):
+    """Where the operation stands."""
+
+    phase: Annotated[OperationPhase, doc("Where the operation stands; the last four are final.")] = ""
+    reason: Annotated[Reason, doc("Why it is in this phase, in one word.")] = ""
+    message: Annotated[Message, doc("What the operation said last, or why it is in this phase.")] = ""
+    started_at: Annotated[Time | None, doc("When the controller took it up.")] = None
+    finished_at: Annotated[Time | None, doc("When it ended.")] = None
+    drain: Annotated[DrainStatus | None, doc("How far the drain is.")] = None
+    drain_started_at: Annotated[Time | None, doc("When the first drain Pod was made.")] = None
+    drain_round: Annotated[
+        int, doc("Drains done before this one: Pods that came meanwhile are drained in a round of their own.")
+    ] = 0
+    drained: Annotated[bool, doc("The drain of this round is done.")] = False
+    drain_pod: Annotated[Name | None, doc("Name of the drain Pod.")] = None
+    pod: Annotated[Name | None, doc("Name of the operation's own Pod.")] = None
+    intent: Annotated[Intent | None, doc("Written before the operation's Pod is made.")] = None
+    observed_generation: Annotated[int, doc("The metadata.generation that was acted on.")] = 0
+    conditions: Conditions = ()
+
+
+class NodeOperation(Base, frozen=True, kw_only=True):
+    """One operation on one node, made for a NodeRemediation."""
+
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: "NodeOperation")
+    metadata: ObjectMeta
+    spec: Annotated[NodeOperationSpec, _SPEC]
+    status: NodeOperationStatus = NodeOperationStatus()

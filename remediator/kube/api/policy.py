@@ -1,0 +1,268 @@
+"""RemediationPolicy: what is wrong, on which nodes, and what to try."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from remediator.kube.api.common import (
+    API_VERSION,
+    Base,
+    Conditions,
+    Duration,
+    LabelSelector,
+    Name,
+    ObjectMeta,
+    Positive,
+    Reason,
+    Rule,
+    TemplateName,
+    doc,
+    later,
+    rules,
+)
+
+ConditionType = Annotated[str, Meta(pattern="^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$", max_length=128)]
+Status = Annotated[
+    Literal["True", "False", "Unknown"],
+    doc('Status that the Condition must have: "True" or "False". Default "True".'),
+]
+Reasons = Annotated[
+    tuple[Reason, ...],
+    Meta(max_length=32),
+    doc("Only these reasons of the Condition count. Default: any reason.", x_kubernetes_list_type="atomic"),
+]
+_NO_UNKNOWN = Rule("self.status != 'Unknown'", 'when[].status "Unknown" is not honoured yet; remove it', ".status")
+
+
+class ConditionMatch(Base, frozen=True, kw_only=True):
+    """One node Condition in a list that must hold together."""
+
+    condition: Annotated[ConditionType, doc("Type of the node Condition, for example GpuLost.")]
+    status: Status = "True"
+    reasons: Reasons = ()
+
+
+class When(Base, frozen=True, kw_only=True):
+    """One way in which a node counts as sick: a Condition, or several that hold together (`all`)."""
+
+    condition: Annotated[
+        ConditionType | None, doc("Type of the node Condition, from node-problem-detector or the kubelet.")
+    ] = None
+    status: Status = "True"
+    reasons: Reasons = ()
+    for_: Annotated[
+        Duration,
+        doc("How long it must have held without a break before anything is done. Default 2m; 0s acts at once."),
+    ] = msgspec.field(name="for", default="2m")
+    all: Annotated[
+        tuple[Annotated[ConditionMatch, rules(_NO_UNKNOWN)], ...],
+        Meta(max_length=8),
+        doc(
+            "Conditions that must all hold at the same time, each for as long as `for`.",
+            x_kubernetes_list_type="atomic",
+        ),
+    ] = ()
+    alert: Annotated[Name | None, doc("Name of an Alertmanager alert that names the node. Not honoured yet.")] = None
+
+
+_WHEN = rules(
+    later("alert", "when[]."),
+    _NO_UNKNOWN,
+    Rule(
+        "has(self.alert) || has(self.condition) != (has(self.all) && size(self.all) > 0)",
+        "exactly one of condition and all is required",
+        ".condition",
+    ),
+    Rule(
+        "!has(self.all) || (self.status == 'True' && !has(self.reasons))",
+        "status and reasons belong inside the entries of all",
+        ".all",
+    ),
+)
+
+
+class Confirm(Base, frozen=True, kw_only=True):
+    """A second source that must agree."""
+
+    prom_ql: Annotated[
+        str, Meta(max_length=2048), doc("PromQL that must give a result; {{node}} is the node's name.")
+    ] = msgspec.field(name="promQL")
+    within: Annotated[Duration, doc("How fresh the result must be. Default 5m.")] = "5m"
+
+
+class Rung(Base, frozen=True, kw_only=True):
+    """One step of the ladder."""
+
+    operation: Annotated[TemplateName, doc("Name of the NodeOperationTemplate to run.")]
+    attempts: Annotated[int, Meta(ge=1, le=10), doc("How many times to try it before the next rung. Default 1.")] = 1
+
+
+class Verify(Base, frozen=True, kw_only=True):
+    """When a node counts as recovered after an operation."""
+
+    settle: Annotated[
+        Duration, doc("How long the node must stay healthy without a break before it is given back. Default 5m.")
+    ] = "5m"
+    fresh: Annotated[
+        Duration,
+        doc(
+            "How much newer than the end of the operation, by the node's own clock, its heartbeats must be. Default 3m."
+        ),
+    ] = "3m"
+    timeout: Annotated[
+        Positive, doc("How long to wait for recovery before the attempt counts as failed. Default 20m.")
+    ] = "20m"
+    probe: Annotated[
+        TemplateName | None, doc("Operation that must succeed before the node is given back. Not honoured yet.")
+    ] = None
+
+
+class Relapse(Base, frozen=True, kw_only=True):
+    """What a new case soon after the last one means."""
+
+    window: Annotated[Duration, doc("A new case inside this time starts one rung higher.")]
+
+
+class Attempts(Base, frozen=True, kw_only=True):
+    """How often a node may be operated on under this policy, over all its cases."""
+
+    max: Annotated[int, Meta(ge=1, le=100), doc("Attempts within the window; then a person is called. Default 4.")] = 4
+    window: Annotated[Positive, doc("The time over which attempts are counted. Default 168h.")] = "168h"
+
+
+class Urgency(Base, frozen=True, kw_only=True):
+    """Whether running work may be disturbed."""
+
+    mode: Annotated[
+        Literal["Now", "WhenIdle", "Never"],
+        doc("Now: at once. WhenIdle and Never are not honoured yet. Default Now."),
+    ] = "Now"
+    deadline: Annotated[Positive | None, doc("For WhenIdle: act after this long all the same. Not honoured yet.")] = (
+        None
+    )
+
+
+_URGENCY = rules(
+    Rule("self.mode == 'Now'", "urgency.mode other than Now is not honoured yet; remove it", ".mode"),
+    later("deadline", "urgency."),
+)
+
+
+class Window(Base, frozen=True, kw_only=True):
+    """A recurring time in which cases may start."""
+
+    cron: Annotated[str, Meta(max_length=128), doc("When it opens: five cron fields.")]
+    duration: Annotated[Positive, doc("How long it stays open.")]
+    time_zone: Annotated[str, Meta(max_length=64), doc("IANA time zone of cron. Default UTC.")] = "UTC"
+
+
+class PolicyTicket(Base, frozen=True, kw_only=True):
+    """Whether a case gets a GitHub issue."""
+
+    when: Annotated[
+        Literal["Always", "OnEscalation", "Never"],
+        doc("Always and OnEscalation are not honoured yet. Default Never."),
+    ] = "Never"
+    route: Annotated[Name | None, doc("Name of the route that says which repository and people. Not honoured yet.")] = (
+        None
+    )
+
+
+_TICKET = rules(
+    Rule("self.when == 'Never'", "ticket.when other than Never is not honoured yet; remove it", ".when"),
+    later("route", "ticket."),
+)
+
+
+class RemediationPolicySpec(Base, frozen=True, kw_only=True):
+    """Which Conditions, on which nodes, lead to which operations."""
+
+    mode: Annotated[
+        Literal["Enforce", "DryRun", "Paused"],
+        doc(
+            "Enforce: act. DryRun: decide and record what would be done, touch nothing. "
+            "Paused: start nothing new, finish what runs. Required."
+        ),
+    ]
+    node_selector: Annotated[
+        LabelSelector, doc("Nodes that this policy covers. Required; {} is refused unless allNodes is true.")
+    ]
+    all_nodes: Annotated[bool, doc("Cover every node; nodeSelector must then be {}. Default false.")] = False
+    when: Annotated[
+        tuple[Annotated[When, _WHEN], ...],
+        Meta(min_length=1, max_length=16),
+        doc("What makes a node sick; one matching entry is enough. Required.", x_kubernetes_list_type="atomic"),
+    ]
+    severity: Annotated[
+        Literal["Critical", "Warning", "Info"],
+        doc("Which cases go first when a budget does not admit all. Default Warning."),
+    ] = "Warning"
+    ladder: Annotated[
+        tuple[Rung, ...],
+        Meta(min_length=1, max_length=16),
+        doc(
+            "Operations to try, mildest first. After the last one the node stays out of service and a person is "
+            "called. Required.",
+            x_kubernetes_list_type="atomic",
+        ),
+    ]
+    verify: Annotated[
+        Verify, rules(later("probe", "verify.")), doc("When the node counts as recovered after an operation.")
+    ] = Verify()
+    attempts: Annotated[Attempts, doc("How often one node may be operated on before a person is called.")] = Attempts()
+    cooldown: Annotated[
+        Duration, doc("Shortest time between the end of one case of a node and the start of the next. Default 30m.")
+    ] = "30m"
+    urgency: Annotated[Urgency | None, _URGENCY, doc("Whether running work may be disturbed. Default: now.")] = None
+    approval: Annotated[
+        Literal["None", "Required"],
+        doc("Whether a person must approve each case. Required is not honoured yet. Default None."),
+    ] = "None"
+    ticket: Annotated[PolicyTicket | None, _TICKET, doc("Whether a case gets a GitHub issue. Default: never.")] = None
+    confirm: Annotated[Confirm | None, doc("A second source that must agree. Not honoured yet.")] = None
+    relapse: Annotated[Relapse | None, doc("What a new case soon after the last means. Not honoured yet.")] = None
+    windows: Annotated[
+        tuple[Window, ...],
+        Meta(max_length=16),
+        doc("Times in which cases may start. Not honoured yet.", x_kubernetes_list_type="atomic"),
+    ] = ()
+
+
+_CHOOSES = (
+    "(has(self.nodeSelector.matchLabels) && size(self.nodeSelector.matchLabels) > 0)"
+    " || (has(self.nodeSelector.matchExpressions) && size(self.nodeSelector.matchExpressions) > 0)"
+)
+_SPEC = rules(
+    Rule(
+        f"(has(self.allNodes) && self.allNodes) || {_CHOOSES}",
+        "nodeSelector must not be empty unless allNodes is true",
+        ".nodeSelector",
+    ),
+    Rule(
+        f"!(has(self.allNodes) && self.allNodes) || !({_CHOOSES})",
+        "nodeSelector must be empty where allNodes is true",
+        ".nodeSelector",
+    ),
+    later("confirm"),
+    later("relapse"),
+    later("windows"),
+    Rule("self.approval == 'None'", "approval: Required is not honoured yet; remove it", ".approval"),
+)
+
+
+class RemediationPolicyStatus(Base, frozen=True, kw_only=True):
+    """What the controller makes of the policy."""
+
+    observed_generation: Annotated[int, doc("The metadata.generation that was judged.")] = 0
+    conditions: Conditions = ()
+
+
+class RemediationPolicy(Base, frozen=True, kw_only=True):
+    """Says which node Conditions, on which nodes, lead to which operations, and how careful to be."""
+
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: "RemediationPolicy")
+    metadata: ObjectMeta
+    spec: Annotated[RemediationPolicySpec, _SPEC]
+    status: RemediationPolicyStatus = RemediationPolicyStatus()

@@ -1,0 +1,157 @@
+"""NodeRemediation: one case of one sick node, from decision to recovery or hand-over."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from remediator.kube.api.common import (
+    API_VERSION,
+    Anything,
+    Base,
+    Conditions,
+    Message,
+    Name,
+    ObjectMeta,
+    Reason,
+    TemplateName,
+    Time,
+    Uid,
+    doc,
+    fixed,
+    later,
+    rules,
+)
+
+CasePhase = Literal["", "Held", "Draining", "Operating", "Verifying", "Recovered", "Escalated", "Cancelled"]
+Outcome = Literal["", "Succeeded", "Failed", "Refused", "Cancelled"]
+
+
+class Trigger(Base, frozen=True, kw_only=True):
+    """What was seen when the case was opened."""
+
+    condition: Annotated[Name, doc("Type of the node Condition; empty for a case made by hand.")] | None = None
+    status: Annotated[str, Meta(max_length=16), doc("Its status.")] = ""
+    reason: Annotated[Reason, doc("Its reason.")] = ""
+    message: Annotated[Message, doc("Its message.")] = ""
+    since: Annotated[Time | None, doc("Since when it held.")] = None
+    manual: Annotated[bool, doc("A person or another system opened this case; no Condition did.")] = False
+
+
+class NodeRemediationSpec(Base, frozen=True, kw_only=True):
+    """Which node, under which policy, and what a person says about it."""
+
+    node_name: Annotated[Name, fixed("nodeName"), doc("The node. Immutable.")]
+    node_uid: Annotated[
+        Uid, fixed("nodeUID"), doc("metadata.uid of the node: a namesake that comes later is another node. Immutable.")
+    ] = msgspec.field(name="nodeUID")
+    policy_name: Annotated[Name, fixed("policyName"), doc("The RemediationPolicy that rules this case. Immutable.")]
+    trigger: Annotated[Trigger, doc("What was seen when the case was opened.")] = Trigger()
+    hold: Annotated[bool, doc("Set true to let nothing new be started in this case. Default false.")] = False
+    release: Annotated[
+        bool, doc("Set true to give an Escalated node back: taint and claims are taken off. Default false.")
+    ] = False
+    approved: Annotated[bool, doc("A person agrees to this case. Not honoured yet.")] = False
+
+
+class Blocker(Base, frozen=True, kw_only=True):
+    """One reason why nothing is started now."""
+
+    reason: Annotated[Reason, doc("One word; the same in events, metrics and `remediator explain`.")]
+    message: Annotated[Message, doc("One sentence with names and numbers.")] = ""
+    until: Annotated[Time | None, doc("When it ends by itself, if that is known.")] = None
+
+
+class Intent(Base, frozen=True, kw_only=True):
+    """Written before the operation Pod is made, so that no crash can run it twice."""
+
+    boot_id: Annotated[str, Meta(max_length=64), doc("bootID of the node just before.")] = msgspec.field(
+        name="bootID", default=""
+    )
+    at: Annotated[Time | None, doc("When it was written.")] = None
+
+
+class Attempt(Base, frozen=True, kw_only=True):
+    """One operation of this case."""
+
+    operation: Annotated[Name, doc("Name of the NodeOperation.")]
+    template: Annotated[TemplateName, doc("Name of its NodeOperationTemplate.")]
+    rung: Annotated[int, doc("Index of the rung in the policy's ladder, counted from 0.")]
+    attempt: Annotated[int, doc("Number of the attempt within the case, counted from 1.")]
+    intent: Annotated[Intent | None, doc("What was written before the operation's Pod was made.")] = None
+    started_at: Annotated[Time | None, doc("When it started.")] = None
+    finished_at: Annotated[Time | None, doc("When its outcome was recorded.")] = None
+    outcome: Annotated[Outcome, doc("How it ended; absent while it runs.")] = ""
+    message: Annotated[Message, doc("What the operation said last.")] = ""
+    node_heartbeats: Annotated[
+        dict[Annotated[str, Meta(max_length=316)], Time],
+        Meta(max_length=64),
+        doc("Heartbeats of the node's Conditions, by the node's own clock, when the operation had ended."),
+    ] = msgspec.field(default_factory=dict)
+
+
+class Diagnostics(Base, frozen=True, kw_only=True):
+    """The read-only look at the node before anything disturbs it."""
+
+    pod: Annotated[Name | None, doc("Name of the collect-diagnostics Pod.")] = None
+    started_at: Annotated[Time | None, doc("When the Pod was made.")] = None
+    outcome: Annotated[Outcome, doc("How it ended; absent while it runs. A failure stops nothing.")] = ""
+    message: Annotated[Message, doc("Why it gave no evidence.")] = ""
+
+
+class TimelineEntry(Base, frozen=True, kw_only=True):
+    """One thing that happened in the case."""
+
+    at: Annotated[Time, doc("When.")]
+    reason: Annotated[Reason, doc("One word.")]
+    message: Annotated[Message, doc("One sentence.")] = ""
+
+
+class TicketRef(Base, frozen=True, kw_only=True):
+    """The Ticket of this case."""
+
+    name: Annotated[Name, doc("Name of the Ticket.")]
+
+
+class NodeRemediationStatus(Base, frozen=True, kw_only=True):
+    """Where the case stands."""
+
+    phase: Annotated[CasePhase, doc("Where the case stands; the last three are final.")] = ""
+    reason: Annotated[Reason, doc("Why it is in this phase, in one word.")] = ""
+    message: Annotated[Message, doc("Why it is in this phase, in one sentence.")] = ""
+    rung: Annotated[int | None, doc("Index of the current rung in the policy's ladder, counted from 0.")] = None
+    blocked_by: Annotated[
+        tuple[Blocker, ...],
+        Meta(max_length=16),
+        doc("Why nothing is started now; empty when nothing stands in the way.", x_kubernetes_list_type="atomic"),
+    ] = ()
+    evidence: Annotated[
+        Anything, doc("What the Condition and the diagnostics said: text, bootID, GPU UUIDs and serials, kernel lines.")
+    ] = msgspec.field(default_factory=dict)
+    diagnostics: Annotated[Diagnostics | None, doc("The read-only look before the first operation.")] = None
+    attempts: Annotated[
+        tuple[Attempt, ...],
+        Meta(max_length=160),
+        doc("Every operation of this case, oldest first.", x_kubernetes_list_type="atomic"),
+    ] = ()
+    verifying_since: Annotated[Time | None, doc("Since when recovery is being waited for.")] = None
+    started_at: Annotated[Time | None, doc("When the case first got its claim.")] = None
+    ended_at: Annotated[Time | None, doc("When the case ended.")] = None
+    timeline: Annotated[
+        tuple[TimelineEntry, ...],
+        Meta(max_length=50),
+        doc("The latest 50 things that happened, oldest first.", x_kubernetes_list_type="atomic"),
+    ] = ()
+    ticket_ref: Annotated[TicketRef | None, doc("The Ticket of this case.")] = None
+    observed_generation: Annotated[int, doc("The metadata.generation that was acted on.")] = 0
+    conditions: Conditions = ()
+
+
+class NodeRemediation(Base, frozen=True, kw_only=True):
+    """One case of one sick node. Deleting it cancels it."""
+
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: "NodeRemediation")
+    metadata: ObjectMeta
+    spec: Annotated[NodeRemediationSpec, rules(later("approved"))]
+    status: NodeRemediationStatus = NodeRemediationStatus()

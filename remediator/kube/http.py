@@ -1,0 +1,153 @@
+"""The transport to a real API server.
+
+`kubernetes.aio` brings what it does well: kubeconfig and in-cluster settings, tokens, exec plugins, TLS, proxies and
+the connection pool. Its generated internals (`param_serialize`, `call_api`, `refresh_token`) stay in this file.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+import msgspec
+import structlog
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+
+from remediator.kube import errors
+from remediator.kube.transport import JSON, Query, Reply
+
+CONNECT_SECONDS = 10.0
+REFRESH_SECONDS = 60.0
+log = structlog.get_logger(__name__)
+
+
+class HttpTransport:
+    """A Transport over HTTP(S). Made by `from_kubeconfig` or `in_cluster`; `close` it in the loop that made it."""
+
+    def __init__(self, configuration: Any) -> None:
+        self._client = ApiClient(configuration)
+        self._client.user_agent = "remediator"
+        self._server: str = configuration.host
+        self._refresher: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def from_kubeconfig(cls, path: str | Path, context: str | None = None) -> Self:
+        """Connect as a context of a kubeconfig file says; the current context where none is named.
+
+        Raises FileNotFoundError for a missing file and `kubernetes.aio.config.ConfigException` for an unusable one.
+        """
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"no kubeconfig at {path}")
+        configuration = Configuration()
+        loader = await config.load_kube_config(str(path), context, configuration, persist_config=False)
+        transport = cls(configuration)
+        if "BearerToken" in configuration.api_key:
+            transport._refresher = asyncio.create_task(_refresh(loader, configuration))
+        return transport
+
+    @classmethod
+    async def in_cluster(cls) -> Self:
+        """Connect as the Pod's service account; its token is read anew every minute. Raises ConfigException outside."""
+        configuration = Configuration()
+        config.load_incluster_config(configuration)
+        return cls(configuration)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: bytes = b"",
+        content_type: str = JSON,
+        timeout: float = 30.0,
+    ) -> Reply:
+        """One request and its whole answer. Raises Unavailable when none came within `timeout` seconds."""
+        limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
+        with _speaking_to(self._server):
+            response = await self._call(method, path, query, limits, body, content_type)
+            async with response:
+                return Reply(response.status, await response.read(), _lower(response.headers))
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, query: Query = (), idle_timeout: float = 75.0) -> AsyncIterator["_HttpStream"]:
+        """A GET whose body is read as it comes; left early, its connection is closed."""
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_timeout)
+        with _speaking_to(self._server):
+            response = await self._call("GET", path, query, limits)
+        try:
+            yield _HttpStream(response, self._server)
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """Close every connection and end the token refresh."""
+        if self._refresher is not None:
+            self._refresher.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._refresher
+        await self._client.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        limits: aiohttp.ClientTimeout,
+        body: bytes = b"",
+        content_type: str = JSON,
+    ) -> aiohttp.ClientResponse:
+        method, url, headers, _, _ = await self._client.param_serialize(
+            method=method,
+            resource_path=path,
+            query_params=list(query),
+            header_params={"Accept": JSON, "Content-Type": content_type},
+            auth_settings=["BearerToken"],
+        )
+        # The library insists on encoding JSON bodies itself, so it is handed the values.
+        value = msgspec.json.decode(body) if body else None
+        answer = await self._client.call_api(method, url, headers, body=value, _request_timeout=limits)
+        response: aiohttp.ClientResponse = answer.response
+        return response
+
+
+class _HttpStream:
+    """The open body of one answer."""
+
+    def __init__(self, response: aiohttp.ClientResponse, server: str) -> None:
+        self._response, self._server = response, server
+        self.status = response.status
+        self.headers = _lower(response.headers)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _speaking_to(self._server):
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+@contextmanager
+def _speaking_to(server: str) -> Iterator[None]:
+    """Turn every way of getting no answer into Unavailable."""
+    try:
+        yield
+    except (aiohttp.ClientError, OSError, TimeoutError, config.ConfigException) as error:
+        why = str(error) or type(error).__name__
+        raise errors.Unavailable(0, "Unreachable", f"no answer from {server}: {why}") from error
+
+
+async def _refresh(loader: Any, configuration: Any) -> None:
+    """Keep the token of an exec plugin fresh: the library offers this, but does not start it and stops at an error."""
+    while True:
+        try:
+            await config.refresh_token(loader, configuration, interval=REFRESH_SECONDS)
+            return  # a token that never changes
+        except Exception as error:
+            log.warning("token not refreshed", server=configuration.host, error=str(error))
+            await asyncio.sleep(REFRESH_SECONDS)

@@ -1,0 +1,49 @@
+"""Logs and metrics: one line per decision that changed and per effect, one series per thing an operator asks about."""
+
+import logging
+import sys
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+REGISTRY = CollectorRegistry()
+
+DECISIONS = Counter(
+    "remediator_case_moments_total", "What happened in cases, by reason.", ["reason"], registry=REGISTRY
+)
+CASES = Gauge("remediator_cases", "Cases that have not ended, by phase.", ["phase"], registry=REGISTRY)
+HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by reason.", ["reason"], registry=REGISTRY)
+EFFECTS = Counter(
+    "remediator_effects_total", "Writes, by effect and outcome.", ["effect", "outcome"], registry=REGISTRY
+)
+CLAIM_SECONDS = Histogram(
+    "remediator_onset_to_claim_seconds",
+    "From a condition's transition, by the node's clock, to the claim.",
+    buckets=(0.1, 0.5, 1, 5, 30, 60, 120, 300, 900, 3600, 14400),
+    registry=REGISTRY,
+)
+PASS_SECONDS = Histogram(
+    "remediator_pass_seconds",
+    "How long passes took, by kind.",
+    ["kind"],
+    buckets=(0.001, 0.005, 0.02, 0.1, 0.5, 2, 10),
+    registry=REGISTRY,
+)
+QUEUE = Gauge("remediator_queue_depth", "Keys that wait for a pass.", registry=REGISTRY)
+AGE = Gauge("remediator_watch_age_seconds", "Since the last sign of life of a watch.", ["kind"], registry=REGISTRY)
+LEADER = Gauge("remediator_leader", "1 on the replica that writes.", registry=REGISTRY)
+
+
+def configure(level: str, json: bool) -> None:
+    """Logs to stderr: key=value for people, JSON for machines."""
+    render = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            render,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

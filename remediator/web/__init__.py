@@ -1,0 +1,1 @@
+"""What a replica serves over HTTP."""

@@ -1,0 +1,40 @@
+"""Probes and metrics, served by every replica."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from remediator.telemetry import REGISTRY
+
+
+def application(ready: Callable[[], bool]) -> web.Application:
+    """/healthz while the loop turns, /readyz while the caches are fresh, /metrics for Prometheus."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n") if ready() else web.Response(status=503, text="caches are not fresh\n")
+
+    async def metrics(_: web.Request) -> web.Response:
+        ready()
+        return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    app = web.Application()
+    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
+    return app
+
+
+@asynccontextmanager
+async def served(app: web.Application, listen: str) -> AsyncIterator[None]:
+    """Serve on host:port until left. Raises OSError where the address is taken."""
+    host, _, port = listen.rpartition(":")
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, int(port)).start()
+        yield
+    finally:
+        await runner.cleanup()
