@@ -135,7 +135,8 @@ def watch(view: CaseView, now: datetime) -> Plan:
     phase = Phase.OPERATING if found.phase is OperationPhase.OPERATING else Phase.DRAINING
     if case.phase is phase:
         return ()
-    return (SaveCase(case, advance(case, Reason.STARTED, f"{found.name} is {found.phase.value}", now, phase)),)
+    reason = Reason.OPERATING if phase is Phase.OPERATING else Reason.DRAINING
+    return (SaveCase(case, advance(case, reason, f"{found.template} on {found.node}", now, phase)),)
 
 
 _TOLD = {
@@ -321,7 +322,7 @@ def operation_plan(move: Move, view: OperationView, drain_template: Template | N
 
 def _succeeded(view: OperationView) -> str:
     if view.template and view.template.boot_id_changed and view.node:
-        return f"{view.operation.template}: new bootID {view.node.boot_id}"
+        return f"new bootID {view.node.boot_id}"
     return _said(view.pod, "done")
 
 

@@ -30,6 +30,8 @@ class Reason(StrEnum):
     DIAGNOSED = "Diagnosed"
     DIAGNOSIS_FAILED = "DiagnosisFailed"
     STARTED = "OperationStarted"
+    DRAINING = "Draining"
+    OPERATING = "Operating"
     SUCCEEDED = "OperationSucceeded"
     FAILED = "OperationFailed"
     REFUSED = "OperationRefused"
