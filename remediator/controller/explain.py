@@ -40,7 +40,7 @@ async def snapshot(client: Client) -> Snapshot:
     )
     for shelf, kind, read in reads:
         await _fill(client, shelf, kind, read)
-    replicas = await client.list_all(POD, namespace=names.SYSTEM_NAMESPACE, labels="app.kubernetes.io/name=remediator")
+    replicas = await client.list_all(POD, namespace=names.SYSTEM_NAMESPACE, labels=names.CONTROLLER_LABELS)
     world.replicas.attach({found.metadata.name: codec.operation_pod(found) for found in replicas})
     return Snapshot(world, await _paused(client))
 

@@ -217,8 +217,12 @@ def drain(view: OperationView, template: Template | None, now: datetime) -> Plan
     if template is None:
         missing = f"no template {names.DRAIN_TEMPLATE}"
         return (_end(view, OperationPhase.FAILED, Reason.UNKNOWN_OPERATION, missing, now),)
-    began = before.drain_started or now
-    begun = replace(before, phase=OperationPhase.DRAINING, drain_started=began)
+    begun = replace(
+        before,
+        phase=OperationPhase.DRAINING,
+        drain_started=before.drain_started or now,
+        drain_pod=observe.drain_pod_name(before),
+    )
     body = _drain_pod(view, template, now)
     return (SaveOperation(before, begun), Create(POD, body, names.OPERATIONS_NAMESPACE, gated=True))
 
@@ -242,7 +246,13 @@ def _drain_pod(view: OperationView, template: Template, now: datetime) -> bodies
 def intend(view: OperationView, live: Node, now: datetime) -> Plan:
     """The point of no return: from here on the operation's Pod may exist."""
     before = view.operation
-    after = replace(before, phase=OperationPhase.OPERATING, intent_boot_id=live.boot_id, intent_at=now)
+    after = replace(
+        before,
+        phase=OperationPhase.OPERATING,
+        intent_boot_id=live.boot_id,
+        intent_at=now,
+        pod=observe.pod_name(before),
+    )
     return (SaveOperation(before, after),)
 
 

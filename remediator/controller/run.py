@@ -85,7 +85,7 @@ class Controller:
 
     def _watches(self) -> dict[str, Reflector[Any, Any]]:
         world, ours = self.world, names.OPERATIONS_NAMESPACE
-        replicas = {"namespace": names.SYSTEM_NAMESPACE, "labels": "app.kubernetes.io/name=remediator"}
+        replicas = {"namespace": names.SYSTEM_NAMESPACE, "labels": names.CONTROLLER_LABELS}
         return {
             "nodes": self._watch(NODE, codec.node, world.nodes, self._on_node),
             "policies": self._watch(api.POLICY, codec.remediation_policy, world.policies, self._on_policy),

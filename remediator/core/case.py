@@ -201,6 +201,8 @@ class Operation:
     drain_round: int = 0
     drained: bool = False
     drain_started: datetime | None = None
+    drain_pod: str = ""
+    pod: str = ""
     left: int | None = None
     blocked: str = ""
     intent_boot_id: str = ""

@@ -17,6 +17,7 @@ OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
 
 SYSTEM_NAMESPACE = "remediator-system"
 OPERATIONS_NAMESPACE = "remediator-operations"
+CONTROLLER_LABELS = "app.kubernetes.io/name=remediator,app.kubernetes.io/component=controller"
 DRAIN_TEMPLATE = "drain"
 DIAGNOSTICS_TEMPLATE = "collect-diagnostics"
 DEFAULT_BUDGET = "default"

@@ -141,6 +141,8 @@ def operation_status(operation: Operation) -> Body:
         "startedAt": time(operation.created),
         "finishedAt": time(operation.finished),
         "drainStartedAt": time(operation.drain_started),
+        "drainPod": operation.drain_pod or None,
+        "pod": operation.pod or None,
         "drainRound": operation.drain_round,
         "drained": operation.drained,
         "intent": intent if operation.intent_at else None,

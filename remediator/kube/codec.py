@@ -235,6 +235,8 @@ def operation(wire: api.NodeOperation) -> case.Operation:
         drain_round=status.drain_round,
         drained=status.drained,
         drain_started=status.drain_started_at,
+        drain_pod=status.drain_pod or "",
+        pod=status.pod or "",
         left=status.drain.left if status.drain else None,
         blocked=_blocked(status.drain),
         intent_boot_id=status.intent.boot_id if status.intent else "",

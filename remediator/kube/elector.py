@@ -139,10 +139,11 @@ class Elector:
         pause = self._retry
         while (left := self._left()) > 0:
             await asyncio.wait({task}, timeout=min(left, pause))
-            asked, left = self._clock(), self._left()
-            if task.done() or left <= 0:
+            if task.done() or left <= pause:
                 break
-            if not await self._try(min(left, self._renew / 2)) and self._seen.spec.holder_identity != self._identity:
+            asked = self._clock()
+            renewed = await self._try(min(self._left(), self._renew / 2))
+            if not renewed and self._seen.spec.holder_identity != self._identity:
                 break
             pause = max(0.0, asked + self._retry * (1 + 0.2 * self._rand()) - self._clock())
         if not task.done():

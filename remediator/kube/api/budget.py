@@ -40,7 +40,10 @@ class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
     selector: Annotated[LabelSelector, doc("Nodes that this budget counts; {} is every node. Required.")]
     max_unavailable: Annotated[
         CountOrPercent | None,
-        doc("Most nodes that may be unavailable, as a count or a percentage of the nodes, rounded down."),
+        doc(
+            "Most nodes that may be unavailable, as a count or a percentage of the nodes, rounded down but never below "
+            "one node."
+        ),
     ] = None
     min_available: Annotated[
         CountOrPercent | None,
@@ -48,10 +51,7 @@ class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
     ] = None
     fallback: Annotated[
         bool,
-        doc(
-            "Counts only nodes that no other budget selects, and admits one node even where the percentage gives none. "
-            "Default false."
-        ),
+        doc("Counts only nodes that no other budget selects. Default false."),
     ] = False
     group_by: Annotated[Name | None, doc("Label key: one budget per value of it. Not honoured yet.")] = None
     breaker: Annotated[Breaker | None, doc("Stops new disruption in a storm. Not honoured yet.")] = None

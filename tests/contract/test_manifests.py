@@ -1,0 +1,225 @@
+"""The manifests of deploy/ and operations/ fit together and ask for no more than they need."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from remediator.kube import api, lint
+
+ROOT = Path(__file__).parents[2]
+Object = dict[str, Any]
+
+
+def resources(folder: Path) -> Iterator[Path]:
+    """The files that a kustomization names, folders followed."""
+    for entry in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
+        path = (folder / entry).resolve()
+        yield from resources(path) if path.is_dir() else [path]
+
+
+FILES = list(resources(ROOT / "deploy"))
+OBJECTS: list[Object] = [one for path in FILES for one in yaml.safe_load_all(path.read_text()) if one]
+KUSTOMIZATION = yaml.safe_load((ROOT / "deploy" / "kustomization.yaml").read_text())
+OURS = {kind.name for kind in api.KINDS}
+
+
+def of(kind: str) -> list[Object]:
+    return [one for one in OBJECTS if one["kind"] == kind]
+
+
+def address(one: Object) -> tuple[str, str]:
+    return one["metadata"].get("namespace", ""), one["metadata"]["name"]
+
+
+def named(kind: str, name: str, namespace: str = "") -> Object:
+    return next(one for one in of(kind) if address(one) == (namespace, name))
+
+
+ACCOUNTS = {address(one) for one in of("ServiceAccount")}
+
+
+def test_every_manifest_is_part_of_the_whole() -> None:
+    written = {path for folder in ("deploy", "operations") for path in (ROOT / folder).rglob("*.yaml")}
+    apart = {"kustomization.yaml", "images.yaml"}
+    assert {path for path in written if path.name not in apart} == set(FILES)
+
+
+def test_no_object_is_there_twice() -> None:
+    seen = [(one["kind"], *address(one)) for one in OBJECTS]
+    assert sorted(seen) == sorted(set(seen))
+
+
+def test_policies_budgets_and_templates_pass_lint() -> None:
+    documents, findings = [], []
+    for path in FILES:
+        read, unreadable = lint.read(path.name, path.read_text())
+        documents += read
+        findings += unreadable
+    assert sum(document["kind"] in OURS for _, document in documents) >= 4
+    assert [str(finding) for finding in findings + lint.lint(documents)] == []
+
+
+def test_policies_do_nothing_until_an_operator_says_so() -> None:
+    assert {policy["metadata"]["name"]: policy["spec"]["mode"] for policy in of("RemediationPolicy")} == {
+        "gpu-lost": "DryRun"
+    }
+
+
+def test_one_budget_holds_for_nodes_that_no_other_selects() -> None:
+    (budget,) = of("NodeDisruptionBudget")
+    assert budget["metadata"]["name"] == "default"
+    assert budget["spec"] == {"selector": {}, "maxUnavailable": "5%", "fallback": True}
+
+
+def test_every_condition_that_a_policy_names_comes_from_a_detector_or_the_kubelet() -> None:
+    configs = [yaml.safe_load(path.read_text()) for path in (ROOT / "deploy" / "npd").glob("*.json")]
+    known = {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}
+    known |= {condition["type"] for config in configs for condition in config["conditions"]}
+    for policy in of("RemediationPolicy"):
+        assert {entry["condition"] for entry in policy["spec"]["when"]} <= known
+
+
+def test_every_detector_config_is_mounted_and_named_to_node_problem_detector() -> None:
+    (generated,) = KUSTOMIZATION["configMapGenerator"]
+    configs = sorted(path.name for path in (ROOT / "deploy" / "npd").glob("*.json"))
+    assert sorted(Path(file).name for file in generated["files"]) == configs
+    pod = named("DaemonSet", "node-problem-detector", "remediator-system")["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    (monitors,) = [arg for arg in container["args"] if arg.startswith("--config.custom-plugin-monitor=")]
+    (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "config"]
+    assert sorted(monitors.split("=", 1)[1].split(",")) == [f"{mount['mountPath']}/{name}" for name in configs]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["config"]["configMap"]["name"] == generated["name"]
+    assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
+
+
+def test_node_problem_detector_goes_wherever_a_node_is_sick() -> None:
+    pod = named("DaemonSet", "node-problem-detector", "remediator-system")["spec"]["template"]["spec"]
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    assert pod["priorityClassName"] == "system-node-critical"
+    assert "cpu" not in pod["containers"][0]["resources"]["limits"]
+
+
+def test_the_heartbeat_of_detectors_is_shorter_than_what_policies_call_fresh() -> None:
+    pod = named("DaemonSet", "node-problem-detector", "remediator-system")["spec"]["template"]["spec"]
+    args = pod["containers"][0]["args"]
+    (beat,) = [arg.split("=")[1] for arg in args if arg.startswith("--k8s-exporter-heartbeat-period=")]
+    for policy in of("RemediationPolicy"):
+        assert api.seconds(beat) < api.seconds(policy["spec"]["verify"]["fresh"])
+
+
+def pod_specs() -> Iterator[tuple[str, str, Object]]:
+    """(title, namespace, Pod spec) of everything that makes Pods."""
+    for kind in ("Deployment", "DaemonSet"):
+        for one in of(kind):
+            yield one["metadata"]["name"], one["metadata"]["namespace"], one["spec"]["template"]["spec"]
+    for one in of("NodeOperationTemplate"):
+        yield one["metadata"]["name"], "remediator-operations", one["spec"]["podTemplate"]["spec"]
+
+
+PODS = list(pod_specs())
+
+
+@pytest.mark.parametrize(("title", "namespace", "pod"), PODS, ids=[title for title, _, _ in PODS])
+def test_every_pod_has_an_account_that_exists_and_an_image_that_can_be_replaced(
+    title: str, namespace: str, pod: Object
+) -> None:
+    assert (namespace, pod["serviceAccountName"]) in ACCOUNTS
+    replaced = {image["name"] for image in KUSTOMIZATION["images"]}
+    assert {container["image"].split(":")[0] for container in pod["containers"]} <= replaced
+
+
+@pytest.mark.parametrize(("title", "namespace", "pod"), PODS, ids=[title for title, _, _ in PODS])
+def test_an_operation_has_privileges_or_a_token_and_never_both(title: str, namespace: str, pod: Object) -> None:
+    if namespace != "remediator-operations":
+        return
+    contexts = [container.get("securityContext", {}) for container in pod["containers"]]
+    strong = any(context.get("privileged") or context.get("capabilities", {}).get("add") for context in contexts)
+    strong |= any(pod.get(word) for word in ("hostPID", "hostNetwork", "hostIPC"))
+    strong |= any("hostPath" in volume for volume in pod.get("volumes", ()))
+    tokenless = pod["serviceAccountName"] == "remediator-host" and pod.get("automountServiceAccountToken") is False
+    assert tokenless or not strong
+
+
+def test_the_account_of_host_operations_has_no_token_and_no_rights() -> None:
+    assert named("ServiceAccount", "remediator-host", "remediator-operations")["automountServiceAccountToken"] is False
+    bindings = of("RoleBinding") + of("ClusterRoleBinding")
+    bound = {subject["name"] for binding in bindings for subject in binding["subjects"]}
+    assert "remediator-host" not in bound
+
+
+def test_the_controller_runs_without_privileges_and_is_probed() -> None:
+    pod = named("Deployment", "remediator", "remediator-system")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not any(pod.get(word) for word in ("hostPID", "hostNetwork", "hostIPC", "volumes"))
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["ports"] == [{"name": "http", "containerPort": 8080}]
+
+
+@pytest.mark.parametrize("kind", ["RoleBinding", "ClusterRoleBinding"])
+def test_every_binding_joins_a_role_and_an_account_that_exist(kind: str) -> None:
+    roles = {(one["kind"], *address(one)) for role in ("Role", "ClusterRole") for one in of(role)}
+    assert of(kind)
+    for binding in of(kind):
+        reference = binding["roleRef"]
+        namespace = address(binding)[0] if reference["kind"] == "Role" else ""
+        assert (reference["kind"], namespace, reference["name"]) in roles
+        assert {(subject["namespace"], subject["name"]) for subject in binding["subjects"]} <= ACCOUNTS
+
+
+def granted(kind: str, name: str, namespace: str = "") -> set[str]:
+    """Everything that a role allows, as "verb resource"."""
+    rules = named(kind, name, namespace)["rules"]
+    return {f"{verb} {resource}" for rule in rules for verb in rule["verbs"] for resource in rule["resources"]}
+
+
+def test_no_role_has_a_wildcard_or_reads_secrets() -> None:
+    for role in of("Role") + of("ClusterRole"):
+        words = {word for rule in role["rules"] for part in rule.values() for word in part}
+        assert not words & {"*", "secrets", "escalate", "bind", "impersonate"}, role["metadata"]["name"]
+
+
+def test_the_controller_makes_and_ends_pods_only_among_operations() -> None:
+    rights = granted("ClusterRole", "remediator")
+    everywhere = {right for right in rights if right.split()[1].split("/")[0] == "pods"}
+    assert everywhere == {"get pods", "list pods", "watch pods"}
+    assert {"create pods", "patch pods", "delete pods"} <= granted("Role", "remediator", "remediator-operations")
+    assert all(right.endswith(" leases") for right in granted("Role", "remediator", "remediator-system"))
+
+
+def test_the_controller_never_writes_what_administrators_say() -> None:
+    rights = granted("ClusterRole", "remediator")
+    for plural in ("remediationpolicies", "nodeoperationtemplates"):
+        assert not {f"{verb} {plural}" for verb in ("create", "patch", "update", "delete")} & rights
+
+
+def test_the_drain_program_has_the_rights_of_a_drain_and_no_more() -> None:
+    assert granted("ClusterRole", "remediator-drain") == {
+        "get nodes",
+        "get pods",
+        "list pods",
+        "delete pods",
+        "create pods/eviction",
+        "list poddisruptionbudgets",
+        "get nodeoperations",
+        "patch nodeoperations/status",
+    }
+
+
+def test_admission_policies_are_bound_and_name_accounts_that_exist() -> None:
+    bound = {one["spec"]["policyName"] for one in of("ValidatingAdmissionPolicyBinding")}
+    assert bound == {one["metadata"]["name"] for one in of("ValidatingAdmissionPolicy")}
+    for policy in of("ValidatingAdmissionPolicy"):
+        (condition,) = policy["spec"]["matchConditions"]
+        _, _, namespace, name = condition["expression"].split("'")[1].split(":")
+        assert (namespace, name) in ACCOUNTS

@@ -1,0 +1,180 @@
+"""A real API server takes the manifests of deploy/ and operations/, and holds what they promise."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from remediator.kube import api
+from remediator.kube.http import HttpTransport
+from remediator.kube.transport import MERGE_PATCH, STRATEGIC_PATCH
+from tests.contract.test_manifests import OBJECTS, PODS, ROOT
+from tests.remediator.kube.manifests import NOT_HONOURED, SPECS, TYPOS, WRONG, manifest
+
+pytestmark = pytest.mark.cluster
+
+Kubectl = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def kubeconfig() -> Path:
+    return Path(os.environ["REMEDIATOR_TEST_KUBECONFIG"])
+
+
+@pytest.fixture(scope="module")
+def kubectl(kubeconfig: Path) -> Kubectl:
+    """Run kubectl as administrator; the answer has its returncode, stdout and stderr."""
+
+    def run(*args: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
+        command = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", str(kubeconfig), *args]
+        text = None if stdin is None else json.dumps(stdin)
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def deployed(kubectl: Kubectl) -> Kubectl:
+    """Everything in deploy/ applied, as its kustomization says."""
+    steps = (
+        ("apply", "-k", str(ROOT / "deploy" / "crds")),
+        ("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=remediator", "--timeout=30s"),
+        ("apply", "--validate=strict", "-k", str(ROOT / "deploy")),
+    )
+    for step in steps:
+        done = kubectl(*step)
+        assert (done.returncode, done.stderr) == (0, ""), step
+    return kubectl
+
+
+def test_everything_is_accepted_without_a_warning_and_may_be_applied_again(deployed: Kubectl) -> None:
+    again = deployed("apply", "--validate=strict", "-k", str(ROOT / "deploy"))
+    assert (again.returncode, again.stderr) == (0, "")
+    assert len(again.stdout.splitlines()) == len(OBJECTS) + 1, "the detectors' ConfigMap is generated"
+
+
+@pytest.mark.parametrize(("title", "namespace", "pod"), PODS, ids=[title for title, _, _ in PODS])
+def test_every_pod_would_be_admitted_where_it_runs(
+    deployed: Kubectl, title: str, namespace: str, pod: dict[str, Any]
+) -> None:
+    """By the Pod security of its namespace, and with no field that a Pod does not have."""
+    one = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": title, "namespace": namespace}, "spec": pod}
+    done = deployed("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=one)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_a_server_accepts_what_lint_accepts(deployed: Kubectl, kind: str) -> None:
+    done = deployed("create", "--dry-run=server", "-f", "-", stdin=manifest(kind, name="good"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+BAD = NOT_HONOURED | WRONG | TYPOS
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_server_refuses_what_lint_refuses_and_names_the_same_field(deployed: Kubectl, case: str) -> None:
+    document, field = BAD[case]
+    done = deployed("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=document)
+    assert done.returncode != 0
+    assert field in done.stderr
+
+
+def test_an_unknown_operation_is_accepted_by_a_server(deployed: Kubectl) -> None:
+    policy = manifest("RemediationPolicy", name="unknown", ladder=[{"operation": "nobody-knows"}])
+    assert deployed("create", "--dry-run=server", "-f", "-", stdin=policy).returncode == 0
+
+
+def test_what_was_decided_once_cannot_be_changed(deployed: Kubectl) -> None:
+    changes = {
+        "NodeRemediation": ("nr", "nodeName", "gpu-18", "nodeName is immutable"),
+        "NodeOperation": ("nop", "parameters", {"a": "b"}, "spec is immutable"),
+    }
+    for kind, (short, field, value, message) in changes.items():
+        assert deployed("apply", "-f", "-", stdin=manifest(kind, name="fixed")).returncode == 0
+        done = deployed("patch", short, "fixed", "--type=merge", "-p", json.dumps({"spec": {field: value}}))
+        assert message in done.stderr
+        assert deployed("delete", short, "fixed").returncode == 0
+
+
+def test_kubectl_get_tells_the_story_of_a_case_in_a_line(deployed: Kubectl) -> None:
+    attempts = [{"operation": f"x{n}", "template": name, "rung": n, "attempt": 1} for n, name in enumerate("ab")]
+    status = {"phase": "Held", "rung": 0, "attempts": attempts, "blockedBy": [{"reason": "BudgetSpent"}]}
+    assert deployed("apply", "-f", "-", stdin=manifest("NodeRemediation", name="told")).returncode == 0
+    patch = ("patch", "nr", "told", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+    assert deployed(*patch).returncode == 0
+    heads, cells = (line.split() for line in deployed("get", "nr", "told").stdout.splitlines())
+    assert heads == ["NAME", "NODE", "POLICY", "PHASE", "RUNG", "OPERATION", "BLOCKED", "AGE"]
+    assert cells[:-1] == ["told", "gpu-17", "gpu-lost", "Held", "0", "b", "BudgetSpent"]
+    assert deployed("delete", "nr", "told").returncode == 0
+
+
+async def speak(kubeconfig: Path, token: str, tmp_path: Path, path: str, body: object, patch: str) -> int:
+    """Send one patch as the bearer of a token; gives back the HTTP status."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
+    spoken = tmp_path / "kubeconfig"
+    spoken.write_text(yaml.safe_dump(config))
+    transport = await HttpTransport.from_kubeconfig(spoken)
+    try:
+        return (await transport.request("PATCH", path, body=msgspec.json.encode(body), content_type=patch)).status
+    finally:
+        await transport.close()
+
+
+async def test_a_detector_writes_only_the_node_that_its_token_names(
+    deployed: Kubectl, kubeconfig: Path, tmp_path: Path
+) -> None:
+    for name in ("own", "other"):
+        deployed("create", "-f", "-", stdin={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    asked = ("create", "token", "node-problem-detector", "-n", "remediator-system")
+    bound = deployed(*asked, "--bound-object-kind=Node", "--bound-object-name=own").stdout.strip()
+    unbound = deployed(*asked).stdout.strip()
+    body = {"status": {"conditions": [{"type": "GpuLost", "status": "True"}]}}
+
+    async def write(token: str, node: str) -> int:
+        return await speak(kubeconfig, token, tmp_path, f"/api/v1/nodes/{node}/status", body, STRATEGIC_PATCH)
+
+    assert await write(bound, "own") == 200
+    assert await write(bound, "other") == 422
+    assert await write(unbound, "own") == 422
+    deployed("delete", "node", "own", "other")
+
+
+async def test_the_drain_program_writes_the_progress_of_its_own_operation_and_nothing_else(
+    deployed: Kubectl, kubeconfig: Path, tmp_path: Path
+) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "mine", "namespace": "remediator-operations"},
+        "spec": {"serviceAccountName": "remediator-drain", "containers": [{"name": "drain", "image": "x"}]},
+    }
+    for one in (pod, manifest("NodeOperation", name="drained")):
+        assert deployed("apply", "-f", "-", stdin=one).returncode == 0
+    asked = ("create", "token", "remediator-drain", "-n", "remediator-operations")
+    token = deployed(*asked, "--bound-object-kind=Pod", "--bound-object-name=mine").stdout.strip()
+
+    async def write(**status: object) -> int:
+        path = api.OPERATION.path("drained", subresource="status")
+        return await speak(kubeconfig, token, tmp_path, path, {"status": status}, MERGE_PATCH)
+
+    def belongs_to(name: str) -> None:
+        status = json.dumps({"status": {"phase": "Draining", "drainPod": name}})
+        deployed("patch", "nop", "drained", "--subresource=status", "--type=merge", "-p", status)
+
+    assert await write(drain={"left": 3, "evicted": 1}) == 200
+    assert await write(phase="Succeeded") == 422
+    belongs_to("mine")
+    assert await write(drain={"left": 2}) == 200
+    assert await write(phase=None) == 422
+    belongs_to("another")
+    assert await write(drain={"left": 1}) == 422
+    deployed("delete", "nop", "drained")
+    deployed("delete", "pod", "mine", "-n", "remediator-operations", "--grace-period=0", "--force")

@@ -1,0 +1,114 @@
+"""Manifests of our kinds, good and bad, for lint and for API servers alike."""
+
+from typing import Any
+
+Object = dict[str, Any]
+
+POLICY: Object = {
+    "mode": "Enforce",
+    "nodeSelector": {"matchLabels": {"pool": "a"}},
+    "when": [{"condition": "GpuLost"}],
+    "ladder": [{"operation": "reboot"}],
+}
+TEMPLATE: Object = {
+    "drain": {"strategy": "Evict"},
+    "podTemplate": {"spec": {"containers": [{"name": "reboot", "image": "operations"}]}},
+}
+BUDGET: Object = {"selector": {}, "maxUnavailable": "5%"}
+OPERATION: Object = {"nodeName": "gpu-17", "nodeUID": "n1", "caseUID": "c1", "templateName": "reboot"}
+CASE: Object = {"nodeName": "gpu-17", "nodeUID": "n1", "policyName": "gpu-lost"}
+SPECS = {
+    "RemediationPolicy": POLICY,
+    "NodeOperationTemplate": TEMPLATE,
+    "NodeDisruptionBudget": BUDGET,
+    "NodeOperation": OPERATION,
+    "NodeRemediation": CASE,
+}
+
+
+def manifest(kind: str, name: str = "reboot", **changes: Any) -> Object:
+    """A good object of a kind, with fields of its spec changed, or left out where the change is None."""
+    spec = {key: value for key, value in (SPECS.get(kind, {}) | changes).items() if value is not None}
+    return {"apiVersion": "remediator.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _policy(**changes: Any) -> Object:
+    return manifest("RemediationPolicy", **changes)
+
+
+def _when(**entry: Any) -> Object:
+    return _policy(when=[entry])
+
+
+# what is wrong → the manifest, and the field that an API server and lint both name
+NOT_HONOURED: dict[str, tuple[Object, str]] = {
+    "an alert": (_when(alert="NodeGpuXid"), "spec.when[0].alert"),
+    "status Unknown": (_when(condition="Ready", status="Unknown"), "spec.when[0].status"),
+    "status Unknown inside all": (_when(all=[{"condition": "A", "status": "Unknown"}]), "spec.when[0].all[0].status"),
+    "confirm": (_policy(confirm={"promQL": "up"}), "spec.confirm"),
+    "a probe": (_policy(verify={"probe": "gpu-check"}), "spec.verify.probe"),
+    "relapse": (_policy(relapse={"window": "72h"}), "spec.relapse"),
+    "urgency WhenIdle": (_policy(urgency={"mode": "WhenIdle"}), "spec.urgency.mode"),
+    "a deadline": (_policy(urgency={"deadline": "24h"}), "spec.urgency.deadline"),
+    "windows": (_policy(windows=[{"cron": "0 2 * * *", "duration": "4h"}]), "spec.windows"),
+    "approval Required": (_policy(approval="Required"), "spec.approval"),
+    "a ticket": (_policy(ticket={"when": "OnEscalation"}), "spec.ticket.when"),
+    "a route": (_policy(ticket={"route": "gpu"}), "spec.ticket.route"),
+    "groupBy": (manifest("NodeDisruptionBudget", groupBy="rack"), "spec.groupBy"),
+    "a breaker": (manifest("NodeDisruptionBudget", breaker={}), "spec.breaker"),
+    "covers": (manifest("NodeOperationTemplate", covers=["reset-gpu"]), "spec.covers"),
+    "after": (manifest("NodeOperationTemplate", after=["restart"]), "spec.after"),
+    "ForceDelete": (manifest("NodeOperationTemplate", drain={"strategy": "ForceDelete"}), "spec.drain.strategy"),
+    "drain rules": (
+        manifest("NodeOperationTemplate", drain={"strategy": "Evict", "rules": [{"strategy": "None"}]}),
+        "spec.drain.rules",
+    ),
+    "an operation without a case": (manifest("NodeOperation", caseUID=None), "spec.caseUID"),
+    "an approved case": (manifest("NodeRemediation", approved=True), "spec.approved"),
+    "a Ticket": (manifest("Ticket", caseName="a", nodeName="b"), "spec"),
+}
+WRONG: dict[str, tuple[Object, str]] = {
+    "no mode": (_policy(mode=None), "spec.mode"),
+    "a mistyped mode": (_policy(mode="Enforced"), "spec.mode"),
+    "no selector": (_policy(nodeSelector=None), "spec.nodeSelector"),
+    "an empty selector": (_policy(nodeSelector={}), "spec.nodeSelector"),
+    "a selector of empty parts": (
+        _policy(nodeSelector={"matchLabels": {}, "matchExpressions": []}),
+        "spec.nodeSelector",
+    ),
+    "all nodes beside a selector": (_policy(allNodes=True), "spec.nodeSelector"),
+    "an expression without values": (
+        _policy(nodeSelector={"matchExpressions": [{"key": "a", "operator": "In"}]}),
+        "spec.nodeSelector.matchExpressions[0].values",
+    ),
+    "an expression with values too many": (
+        _policy(nodeSelector={"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}),
+        "spec.nodeSelector.matchExpressions[0].values",
+    ),
+    "no condition": (_policy(when=[]), "spec.when"),
+    "an entry without condition": (_when(reasons=["a"]), "spec.when[0].condition"),
+    "condition beside all": (_when(condition="A", all=[{"condition": "B"}]), "spec.when[0].condition"),
+    "an empty all": (_when(all=[]), "spec.when[0].condition"),
+    "status beside all": (_when(all=[{"condition": "B"}], status="False"), "spec.when[0].all"),
+    "a status that is a boolean": (_when(condition="A", status=True), "spec.when[0].status"),
+    "a duration in words": (_when(**{"condition": "A", "for": "5 minutes"}), "spec.when[0].for"),
+    "a duration past all dates": (_policy(cooldown="9999999d"), "spec.cooldown"),
+    "a timeout of nothing": (_policy(verify={"timeout": "0s"}), "spec.verify.timeout"),
+    "an empty ladder": (_policy(ladder=[]), "spec.ladder"),
+    "no attempts": (_policy(attempts={"max": 0}), "spec.attempts.max"),
+    "no limit": (manifest("NodeDisruptionBudget", maxUnavailable=None), "spec.maxUnavailable"),
+    "two limits": (manifest("NodeDisruptionBudget", minAvailable=1), "spec.maxUnavailable"),
+    "more than all": (manifest("NodeDisruptionBudget", maxUnavailable="101%"), "spec.maxUnavailable"),
+    "less than none": (manifest("NodeDisruptionBudget", maxUnavailable=-1), "spec.maxUnavailable"),
+    "a budget without selector": (manifest("NodeDisruptionBudget", selector=None), "spec.selector"),
+    "a template without drain": (manifest("NodeOperationTemplate", drain=None), "spec.drain"),
+    "a template without Pod": (manifest("NodeOperationTemplate", podTemplate=None), "spec.podTemplate"),
+    "a template's name too long for a label": (manifest("NodeOperationTemplate", name="a" * 64), "<nil>"),
+    "a case without node": (manifest("NodeRemediation", nodeUID=None), "spec.nodeUID"),
+}
+TYPOS: dict[str, tuple[Object, str]] = {
+    "in the spec": (_policy(laddder=[]), "spec.laddder"),
+    "in a list": (_when(condition="A", reason="b"), "spec.when[0].reason"),
+    "in a selector": (_policy(nodeSelector={"matchLabel": {"a": "b"}}), "spec.nodeSelector.matchLabel"),
+    "in a budget": (manifest("NodeDisruptionBudget", maxUnavailble=1), "spec.maxUnavailble"),
+}

@@ -1,0 +1,88 @@
+"""The types of our six kinds: what goes over the wire, and what comes back."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from remediator.kube import api
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"),
+    [("90s", 90.0), ("2m", 120.0), ("1h30m", 5400.0), ("250ms", 0.25), ("7d", 604800.0), ("0s", 0.0)],
+)
+def test_a_duration_is_read_in_seconds(duration: str, expected: float) -> None:
+    assert api.seconds(duration) == expected
+
+
+@pytest.mark.parametrize("text", ["", "5", "5 m", "-5m", "1.5h", "5m!", "1h\n"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a duration"):
+        api.seconds(text)
+
+
+def test_the_longest_duration_keeps_dates_in_range() -> None:
+    whole = msgspec.convert({"operation": "x"}, api.Rung)
+    assert whole.attempts == 1
+    assert datetime.fromtimestamp(1_900_000_000 + api.seconds("999999d999999d"), UTC).year < 9999
+
+
+def test_a_new_case_says_kind_and_version_and_leaves_defaults_out() -> None:
+    spec = api.NodeRemediationSpec(node_name="gpu-17", node_uid="n1", policy_name="gpu-lost")
+    sent = msgspec.json.decode(msgspec.json.encode(api.NodeRemediation(metadata=api.ObjectMeta(name="a"), spec=spec)))
+    assert sent == {
+        "apiVersion": "remediator.dev/v1alpha1",
+        "kind": "NodeRemediation",
+        "metadata": {"name": "a"},
+        "spec": {"nodeName": "gpu-17", "nodeUID": "n1", "policyName": "gpu-lost"},
+    }
+
+
+def test_zero_is_said_where_absent_means_not_known() -> None:
+    assert msgspec.to_builtins(api.DrainStatus(left=0)) == {"left": 0}
+    assert msgspec.to_builtins(api.NodeRemediationStatus(rung=0)) == {"rung": 0}
+    assert msgspec.to_builtins(api.NodeDisruptionBudgetStatus(unavailable=0)) == {"unavailable": 0}
+
+
+def test_an_object_from_a_server_is_read_with_all_that_we_do_not_know() -> None:
+    stored = {
+        "apiVersion": "remediator.dev/v1alpha1",
+        "kind": "RemediationPolicy",
+        "metadata": {"name": "a", "uid": "u", "creationTimestamp": "2026-01-02T03:04:05Z", "managedFields": [{}]},
+        "spec": {
+            "mode": "DryRun",
+            "nodeSelector": {"matchLabels": {"a": "b"}},
+            "when": [{"all": [{"condition": "A"}, {"condition": "B", "status": "False"}], "for": "1m", "new": 1}],
+            "ladder": [{"operation": "reboot"}],
+        },
+    }
+    policy = msgspec.json.decode(msgspec.json.encode(stored), type=api.RemediationPolicy)
+    (when,) = policy.spec.when
+    assert policy.metadata.creation_timestamp == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert when.for_ == "1m"
+    assert [(match.condition, match.status) for match in when.all] == [("A", "True"), ("B", "False")]
+    assert policy.spec.attempts == api.Attempts(max=4, window="168h")
+    assert policy.status.conditions == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "wire"),
+    [
+        (api.Intent(boot_id="b"), {"bootID": "b"}),
+        (api.Success(boot_id_changed=True), {"bootIDChanged": True}),
+        (api.NodeDisruptionBudgetStatus(adopted_uid="u"), {"adoptedUID": "u"}),
+        (
+            api.NodeOperationSpec(node_name="a", node_uid="b", case_uid="c", template_name="d"),
+            {"nodeName": "a", "nodeUID": "b", "caseUID": "c", "templateName": "d"},
+        ),
+        (api.When(condition="A", for_="1m"), {"condition": "A", "for": "1m"}),
+    ],
+)
+def test_names_on_the_wire_are_those_of_kubernetes(value: msgspec.Struct, wire: object) -> None:
+    assert msgspec.to_builtins(value) == wire
+
+
+def test_every_kind_decodes_to_the_type_of_its_name() -> None:
+    assert [(kind.name, kind.namespaced) for kind in api.KINDS] == [(kind.type.__name__, False) for kind in api.KINDS]
+    assert api.CASE.path("a", subresource="status") == "/apis/remediator.dev/v1alpha1/noderemediations/a/status"
