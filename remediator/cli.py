@@ -79,7 +79,7 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
     try:
         await _answers(transport)
         controller = Controller(Client(transport), settings)
-        async with health.served(health.application(controller.ready), settings.listen):
+        async with health.served(health.application(controller.ready, controller.measure), settings.listen):
             await controller.run()
     finally:
         await transport.close()

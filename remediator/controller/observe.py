@@ -35,7 +35,8 @@ def case_view(world: World, case: Case, now: datetime) -> CaseView:
     node = world.nodes.get(case.node)
     policy = world.policies.get(case.policy)
     operation = world.operations.get(case.attempt.operation) if case.attempt else None
-    pods = tuple(world.pods.by("case_uid", case.uid))
+    # Pods of a node that is gone have nobody to end them; the API server collects them.
+    pods = tuple(pod for pod in world.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
     leave = leaving(case, node)
     proof, again = _proof(case, node, policy, now)
     following = climb(policy, case, world.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
@@ -59,8 +60,11 @@ def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) 
     """Recovery is proven from the end of the newest attempt, or, before any, from the claim."""
     attempt = case.attempt
     ended = attempt.finished if attempt else case.started
-    if node is None or policy is None or ended is None:
+    if node is None or ended is None:
         return Proof.WAITING, None
+    if policy is None:  # it may come back; without it nobody can say what healthy means
+        late = ended + WITHOUT_POLICY
+        return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, late)
     return evidence.prove(node, policy, (attempt.heartbeats if attempt else None) or {}, ended, now)
 
 
@@ -151,6 +155,8 @@ def _deadline(operation: Operation, template: Template | None) -> datetime:
     return (operation.drain_started or operation.created) + template.drain_timeout
 
 
+# How long a case that holds its node waits for a policy that somebody deleted before a person is called.
+WITHOUT_POLICY = timedelta(minutes=30)
 # How long an operation may still take after somebody deleted its template.
 WITHOUT_TEMPLATE = timedelta(minutes=30)
 

@@ -129,8 +129,7 @@ class Performer:
         """An Event on the node, under a name that follows from what it says; losing one loses no knowledge."""
         said = "\0".join((moment.reason.value, moment.message, moment.at.isoformat()))
         name = f"{case.name}.{hashlib.sha256(said.encode()).hexdigest()[:10]}"
-        node = self.world.nodes.get(case.node)
-        body = bodies.event(name, node, case.node, moment.reason.value, moment.message, moment.at)
+        body = bodies.event(name, self.world.nodes.get(case.node), case, moment)
         try:
             await self.client.create(EVENT, body, namespace="default")
         except errors.AlreadyExists:

@@ -301,7 +301,8 @@ def time_out(view: OperationView, now: datetime) -> Plan:
     before = view.operation
     if before.intent_at is None and view.seen.drain is not Drain.DONE:
         blocked = f"; blocked: {before.blocked}" if before.blocked else ""
-        said = f"{before.left if before.left is not None else 'unknown'} pods left{blocked}"
+        begun = f"{before.left} pods left" if before.left is not None else _said(view.drain, "the drain never began")
+        said = f"{begun}{blocked}"
         return (*late, _end(view, OperationPhase.FAILED, Reason.DRAIN_TIMEOUT, said, now))
     said = _said(view.pod, "no sign of success in time")
     return (*late, _end(view, OperationPhase.FAILED, Reason.TIMED_OUT, said, now))

@@ -1,7 +1,9 @@
 """When passes run: watches wake keys, one queue serves them, and only the leader has a queue."""
 
 import asyncio
+import gc
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -71,14 +73,26 @@ class Controller:
             for reflector in self._reflectors.values():
                 group.create_task(reflector.run())
             await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
+            gc.collect()
+            gc.freeze()  # the caches live as long as we do; walking them again and again is what pauses a loop
             log.info("synced", nodes=len(self.world.nodes), cases=len(self.world.cases))
             await self.elector.run(self._lead)
+
+    def measure(self) -> None:
+        """Bring the gauges up to date; asked for by each scrape."""
+        now = asyncio.get_running_loop().time()
+        for kind, reflector in self._reflectors.items():
+            telemetry.AGE.labels(kind).set(min(reflector.age(now), 1e9))
+        phases = Counter(case.phase.value or "New" for case in self.world.cases if case.open)
+        holds = Counter(block.reason.value for case in self.world.cases if case.open for block in case.blocks)
+        for gauge, counts in ((telemetry.CASES, phases), (telemetry.HELD, holds)):
+            gauge.clear()
+            for word, count in counts.items():
+                gauge.labels(word).set(count)
 
     def ready(self) -> bool:
         """Whether every watch has its list and shows signs of life; says nothing of leading."""
         now = asyncio.get_running_loop().time()
-        for kind, reflector in self._reflectors.items():
-            telemetry.AGE.labels(kind).set(min(reflector.age(now), 1e9))
         return all(found.synced.is_set() and found.age(now) < STALE_SECONDS for found in self._reflectors.values())
 
     # --- watches -----------------------------------------------------------------------------------------------------

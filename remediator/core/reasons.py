@@ -58,6 +58,20 @@ class Reason(StrEnum):
     CLAIM_LOST = "ClaimLost"
 
 
+# Reasons that a person should look at; their Events are warnings.
+WARNINGS = frozenset(
+    {
+        Reason.DIAGNOSIS_FAILED,
+        Reason.FAILED,
+        Reason.REFUSED,
+        Reason.EVIDENCE_UNCLEAR,
+        Reason.UNKNOWN_OPERATION,
+        Reason.POLICY_MISSING,
+        Reason.BREAKER_OPEN,
+        Reason.LADDER_EXHAUSTED,
+        Reason.ATTEMPTS_SPENT,
+    }
+)
 REMEDY: dict[Reason, str] = {
     Reason.DRY_RUN: "set spec.mode of the policy to Enforce to let it act",
     Reason.POLICY_PAUSED: "set spec.mode of the policy to Enforce to let it act",

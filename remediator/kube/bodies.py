@@ -6,9 +6,10 @@ from typing import Any
 
 from remediator.core import names
 from remediator.core.budget import Account, Budget, Claim
-from remediator.core.case import Attempt, Case, Operation, Trigger
+from remediator.core.case import Attempt, Case, Moment, Operation, Trigger
 from remediator.core.node import Node, Taint
 from remediator.core.policy import RunOn, Template
+from remediator.core.reasons import WARNINGS
 
 Body = dict[str, Any]
 API_VERSION = f"{names.GROUP}/v1alpha1"
@@ -191,20 +192,20 @@ def policy_ready(ready: bool, reason: str, message: str, generation: int, now: d
     return {"status": {"observedGeneration": generation, "conditions": [condition]}}
 
 
-def event(name: str, node: Node | None, node_name: str, reason: str, message: str, now: datetime) -> Body:
+def event(name: str, node: Node | None, case: Case, moment: Moment) -> Body:
     """An Event on the Node, where `kubectl describe node` shows it."""
-    involved = {"apiVersion": "v1", "kind": "Node", "name": node_name, "uid": node.uid if node else ""}
+    involved = {"apiVersion": "v1", "kind": "Node", "name": case.node, "uid": node.uid if node else ""}
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": "default"},
         "involvedObject": involved,
-        "reason": reason,
-        "message": message[:1024],
-        "type": "Normal",
+        "reason": moment.reason.value,
+        "message": f"{case.name}: {moment.message}"[:1024],
+        "type": "Warning" if moment.reason in WARNINGS else "Normal",
         "source": {"component": "remediator"},
-        "firstTimestamp": time(now),
-        "lastTimestamp": time(now),
+        "firstTimestamp": time(moment.at),
+        "lastTimestamp": time(moment.at),
         "count": 1,
     }
 

@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from remediator.telemetry import REGISTRY
 
 
-def application(ready: Callable[[], bool]) -> web.Application:
+def application(ready: Callable[[], bool], measure: Callable[[], None]) -> web.Application:
     """/healthz while the loop turns, /readyz while the caches are fresh, /metrics for Prometheus."""
 
     async def healthz(_: web.Request) -> web.Response:
@@ -19,7 +19,7 @@ def application(ready: Callable[[], bool]) -> web.Application:
         return web.Response(text="ok\n") if ready() else web.Response(status=503, text="caches are not fresh\n")
 
     async def metrics(_: web.Request) -> web.Response:
-        ready()
+        measure()
         return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     app = web.Application()

@@ -1,0 +1,89 @@
+"""Draws the lifecycle tables for docs/cases.md, so that page and code cannot differ.
+
+`python -m tests.contract.drawing` writes the page's drawings anew.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from itertools import product
+from pathlib import Path
+from typing import get_type_hints
+
+from remediator.core.lifecycle import (
+    CASE_ROWS,
+    OPERATION_ROWS,
+    SHOWN,
+    CaseSeen,
+    OperationSeen,
+    Step,
+    Tried,
+    case_step,
+)
+
+PAGE = Path(__file__).parents[2] / "docs" / "cases.md"
+
+
+def every(seen: type[CaseSeen] | type[OperationSeen]) -> Iterator[CaseSeen | OperationSeen]:
+    """Every combination of what can be observed."""
+    kinds = get_type_hints(seen).values()
+    values = [list(kind) if issubclass(kind, Enum) else [False, True] for kind in kinds]
+    return (seen(*chosen) for chosen in product(*values))
+
+
+def phase(seen: CaseSeen) -> str:
+    """The phase column that a case with these observations shows."""
+    if seen.ended:
+        return "Ended"
+    if seen.escalated:
+        return "Escalated"
+    if not seen.claimed:
+        return "Held"
+    return "Verifying" if seen.tried in (Tried.WORKED, Tried.FAILED) else "Draining"
+
+
+def edges() -> set[tuple[str, str, str]]:
+    """Which step leads from which phase to which."""
+    found = set()
+    for seen in every(CaseSeen):
+        step = case_step(seen)
+        tried_blindly = not seen.looked and seen.tried is not Tried.NONE  # LOOK comes before the first attempt
+        if step in SHOWN and phase(seen) not in ("Ended", "Escalated") and not tried_blindly:
+            found.add((phase(seen), SHOWN[step].value, step.name))
+        if step is Step.RECORD and seen.claimed and not seen.escalated:
+            found.add(("Operating", "Verifying", step.name))
+    found.add(("Held", "Draining", Step.CLAIM.name))  # granted by the admission pass
+    found.add(("Draining", "Operating", Step.WATCH.name))
+    found.add(("Draining", "Verifying", Step.RECORD.name))
+    return {edge for edge in found if edge[0] != edge[1]}
+
+
+def diagram() -> str:
+    """A mermaid state diagram of the phases of a case."""
+    lines = [f"    {source} --> {target}: {step}" for source, target, step in sorted(edges())]
+    ends = ["    Cancelled --> [*]", f"    Escalated --> [*]: {Step.END.name}", "    Recovered --> [*]"]
+    return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> Held", *lines, *ends, "```"])
+
+
+def table(rows: tuple[tuple[Mapping[str, object], Enum], ...]) -> str:
+    """The rows as Markdown, in the order in which they are tried."""
+    lines = [f"| {number} | {_asks(asks)} | {step.name} |" for number, (asks, step) in enumerate(rows, 1)]
+    return "\n".join(["| row | where | does |", "|---|---|---|", *lines])
+
+
+def _asks(asks: Mapping[str, object]) -> str:
+    said = (f"{name} = {value.name if isinstance(value, Enum) else str(value).lower()}" for name, value in asks.items())
+    return ", ".join(said) or "otherwise"
+
+
+def drawn(page: str) -> str:
+    """The page with its drawings replaced by those of the code."""
+    drawings = {"diagram": diagram(), "cases": table(CASE_ROWS), "operations": table(OPERATION_ROWS)}
+    for name, drawing in drawings.items():
+        marks = rf"(<!-- drawn: {name} -->\n).*?(<!-- end -->)"
+        page = re.sub(marks, lambda found, drawing=drawing: f"{found[1]}{drawing}\n{found[2]}", page, flags=re.DOTALL)
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(drawn(PAGE.read_text()))
