@@ -1,0 +1,116 @@
+#!/usr/bin/env -S python3 -E -s -S -B
+"""Condition DetectorStale: a detector of this node has stopped running.
+
+node-problem-detector goes on sending the last value of a Condition, with fresh heartbeats, when the detector behind it
+is stuck. So every detector leaves a mark when it finishes a run, whatever it found, and this one says when a mark is
+older than three intervals of its detector. It reads nothing but small files in the state folder and cannot hang.
+
+A mark that is missing is "cannot tell" until the detector has had three intervals to write one.
+
+Remedy: look at the detector's output in the log of the node-problem-detector Pod, and for its process on the node
+(state D means that the kernel does not let it go). Nothing is repaired because of this Condition; while it is True or
+Unknown, what the node's other Conditions say is not trusted.
+
+Exit codes: 0 every detector runs, 1 one has stopped, 2 cannot tell.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from _verdict import STATE, Verdict, boot_id, mark_path, read_json, run, since_boot, write_json
+
+INTERVALS = 3  # one missed run is a busy node, a run may last one interval and a half, three are a stopped detector
+
+
+def judge(
+    intervals: Mapping[str, float], marks: Mapping[str, float], awaited: Mapping[str, float], now: float
+) -> tuple[Verdict, str]:
+    """Turn marks into a verdict and its line; all times in seconds since boot.
+
+    Args: `intervals` by detector; `marks`: when each last finished, in this boot; `awaited`: since when a mark that is
+    missing has been looked for. A stopped detector outranks one that has not run yet.
+    """
+    stale = sorted(name for name in intervals if _age(name, marks, awaited, now) > INTERVALS * intervals[name])
+    if stale:
+        return Verdict.FAULT, f"DetectorStale: {', '.join(stale)} stopped running"
+    missing = sorted(set(intervals) - set(marks))
+    if missing:
+        return Verdict.UNKNOWN, f"{', '.join(missing)} not yet run since boot"
+    if not intervals:
+        return Verdict.UNKNOWN, "no detector declared (--detector NAME=SECONDS)"
+    return Verdict.OK, "every detector runs"
+
+
+def _age(name: str, marks: Mapping[str, float], awaited: Mapping[str, float], now: float) -> float:
+    return now - marks.get(name, awaited.get(name, now))
+
+
+def read_marks(state: Path, names: Mapping[str, Any], boot: str, now: float) -> dict[str, float]:
+    """Return when each detector last finished; marks of another boot, from the future or unreadable are left out."""
+    found = {}
+    for name in names:
+        mark = read_json(mark_path(state, name))
+        finished = mark.get("finished_at")
+        if isinstance(finished, int | float) and mark.get("boot_id") == boot and finished <= now:
+            found[name] = float(finished)
+    return found
+
+
+def await_marks(state: Path, missing: set[str], boot: str, now: float) -> dict[str, float]:
+    """Remember since when, in this boot, each missing mark has been looked for."""
+    path = state / "detector_stale.json"
+    memory = read_json(path)
+    known = memory.get("awaited") if memory.get("boot_id") == boot else None
+    known = known if isinstance(known, dict) else {}
+    awaited = {name: known[name] if isinstance(known.get(name), int | float) else now for name in sorted(missing)}
+    if {"awaited": awaited, "boot_id": boot} != memory:
+        write_json(path, {"awaited": awaited, "boot_id": boot})
+    return awaited
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """Read the marks and judge them; with --explain also print what was read."""
+    now = since_boot() if options.now is None else options.now
+    boot = boot_id(options.proc)
+    intervals = dict(options.detector)
+    marks = read_marks(options.state, intervals, boot, now)
+    awaited = await_marks(options.state, set(intervals) - set(marks), boot, now)
+    if options.explain:
+        for name, seconds in sorted(intervals.items()):
+            seen = f"finished {now - marks[name]:.0f} s ago" if name in marks else "no mark in this boot"
+            print(f"{name}: every {seconds:g} s, {seen}")
+    return judge(intervals, marks, awaited, now)
+
+
+def interval(text: str) -> tuple[str, float]:
+    """Read NAME=SECONDS."""
+    name, _, seconds = text.partition("=")
+    if not name or float(seconds) <= 0:
+        raise ValueError(text)
+    return name, float(seconds)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--detector",
+        type=interval,
+        action="append",
+        default=[],
+        metavar="NAME=SECONDS",
+        help="a detector of this node and how often it runs; may be given many times",
+    )
+    parser.add_argument("--state", type=Path, default=STATE, help="where detectors keep their files (%(default)s)")
+    parser.add_argument("--proc", type=Path, default=Path("/proc"), help="the node's /proc (%(default)s)")
+    parser.add_argument("--now", type=float, help="seconds since boot, instead of the clock")
+    parser.add_argument("--explain", action="store_true", help="also print what was read")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    options = parse(sys.argv[1:])
+    run(lambda: check(options))

@@ -1,0 +1,109 @@
+"""What an operation program owes the controller: its environment, an exit code, and one sentence.
+
+Exit codes: 0 done, 1 failed (may be tried again), 2 refused (a precondition is not met; do not retry). The sentence
+goes to TERMINATION_LOG and to standard output; with --dry-run only to the latter.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SENTENCE_BYTES = 1024
+MESSAGE_BYTES = 4096  # what a kubelet keeps of a termination message
+
+
+class Failed(Exception):
+    """It was tried and did not work; the message is the sentence."""
+
+
+class Refused(Exception):
+    """It must not be done; the message is the sentence."""
+
+
+class Stopped(Exception):
+    """SIGTERM came: whoever started us wants us gone."""
+
+
+class Environment(NamedTuple):
+    """What the controller passes. Empty strings where it passed nothing; `parameters` is a JSON object."""
+
+    node: str
+    attempt: str
+    expected_boot_id: str
+    parameters: dict[str, Any]
+    termination_log: str
+    token_dir: str
+    host_root: str
+
+
+def read_environment(variables: dict[str, str]) -> Environment:
+    """Return the contract's variables. Raises Refused when PARAMETERS is not a JSON object."""
+    try:
+        parameters = json.loads(variables.get("PARAMETERS") or "{}")
+    except ValueError as error:
+        raise Refused(f"PARAMETERS is not JSON: {error}") from error
+    if not isinstance(parameters, dict):
+        raise Refused("PARAMETERS is not a JSON object")
+    return Environment(
+        node=variables.get("NODE_NAME", ""),
+        attempt=variables.get("ATTEMPT_ID", ""),
+        expected_boot_id=variables.get("EXPECTED_BOOT_ID", ""),
+        parameters=parameters,
+        termination_log=variables.get("TERMINATION_LOG", "/dev/termination-log"),
+        token_dir=variables.get("TOKEN_DIR", "/var/run/secrets/kubernetes.io/serviceaccount"),
+        host_root=variables.get("HOST_ROOT", "/host"),
+    )
+
+
+Work = Callable[[Environment, bool], str]
+
+
+def main(work: Work, about: str | None, limit: int = SENTENCE_BYTES) -> None:
+    """Parse the command line, do `work(environment, dry_run)` and exit; it returns the sentence or raises one.
+
+    A longer sentence than `limit` bytes is cut.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done and change nothing")
+    dry_run = parser.parse_args().dry_run
+    signal.signal(signal.SIGTERM, _stop)
+    code, sentence = outcome(work, dry_run)
+    sentence = one_line(sentence, limit)
+    print(sentence, flush=True)
+    if not dry_run:
+        say(os.environ.get("TERMINATION_LOG", "/dev/termination-log"), sentence)
+    sys.exit(code)
+
+
+def outcome(work: Work, dry_run: bool) -> tuple[int, str]:
+    """Return the exit code and the sentence of one piece of work, whatever it raises."""
+    try:
+        return 0, work(read_environment(dict(os.environ)), dry_run)
+    except Refused as refusal:
+        return 2, f"refused: {refusal}"
+    except (Failed, Stopped) as failure:
+        return 1, f"failed: {failure}"
+    except Exception as error:
+        return 1, f"failed: {type(error).__name__}: {error}"
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return `text` as one line of at most `limit` bytes."""
+    return " ".join(text.split()).encode()[:limit].decode(errors="ignore")
+
+
+def say(path: str, sentence: str) -> None:
+    """Write the termination message. Run by hand there may be no such file: the sentence has been printed anyway."""
+    try:
+        Path(path).write_text(sentence, encoding="utf-8")
+    except OSError as error:
+        print(f"no termination message: {error}", file=sys.stderr)
+
+
+def _stop(*_: object) -> None:
+    raise Stopped("stopped by SIGTERM")

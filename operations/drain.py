@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Move the Pods of a node away: evict each, politely and again, until none is left that should go.
+
+Mirror Pods, Pods of DaemonSets, ended Pods and those of the operations' own namespace stay. An eviction that a
+PodDisruptionBudget refuses is tried again, each Pod at its own growing interval; who is in the way is written to
+status.drain of the NodeOperation whenever that changes. Nothing is watched: each round lists the node's Pods again.
+
+PARAMETERS: operation and operationUID (the NodeOperation), caseUID (the case that holds the node), strategy (Evict;
+Delete asks no budget; None leaves all Pods), timeoutSeconds (1800), perSecond (5 evictions).
+
+It stops by itself (exit 2) when its NodeOperation has ended or is gone, when the node is not the one that was meant, or
+when the case no longer holds the node. Exit 0: no Pod is left that should go. Exit 1: the time was over; who was in the
+way is named.
+"""
+
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+
+import os
+import time
+from typing import Any, NamedTuple
+
+from _api import MERGE_PATCH, Api, Reply, ServerError, Unreachable
+from _claim import require_claim
+from _operation import Environment, Failed, Refused, main
+from _pods import Pod, budgets_over, list_budgets, list_pods
+
+LOOK_AGAIN = 5.0  # seconds that an answer about our claim is good for
+RETRY_FIRST, RETRY_MOST = 1.0, 30.0
+ROUND_FIRST, ROUND_MOST = 0.5, 5.0
+SHOWN = 20  # blockers written to the status; `left` counts them all
+ENDED = ("Succeeded", "Failed", "Refused", "Cancelled")
+
+
+class Orders(NamedTuple):
+    """PARAMETERS, checked. `timeout` in seconds, `rate` in evictions a second."""
+
+    operation: str
+    operation_uid: str
+    case_uid: str
+    strategy: str
+    timeout: float
+    rate: float
+
+
+def read_orders(parameters: dict[str, Any]) -> Orders:
+    """Return the orders. Raises Refused for what cannot be meant."""
+    missing = [name for name in ("operation", "operationUID", "caseUID") if not parameters.get(name)]
+    if missing:
+        raise Refused(f"PARAMETERS lacks {', '.join(missing)}")
+    strategy = parameters.get("strategy", "Evict")
+    timeout, rate = parameters.get("timeoutSeconds", 1800), parameters.get("perSecond", 5)
+    if strategy not in ("Evict", "Delete", "None"):
+        raise Refused(f"unknown strategy {strategy!r}")
+    if not all(isinstance(value, int | float) and value > 0 for value in (timeout, rate)):
+        raise Refused("timeoutSeconds and perSecond must be numbers above 0")
+    return Orders(
+        parameters["operation"],
+        parameters["operationUID"],
+        parameters["caseUID"],
+        strategy,
+        float(timeout),
+        float(rate),
+    )
+
+
+class Bucket:
+    """Lets `rate` things through a second, and as many at once after a quiet second."""
+
+    def __init__(self, rate: float, now: float):
+        self._rate, self._most = rate, max(1.0, rate)
+        self._tokens, self._at = self._most, now
+
+    def take(self, now: float) -> float:
+        """Take one token and return how many seconds to wait before using it."""
+        self._tokens = min(self._most, self._tokens + (now - self._at) * self._rate) - 1.0
+        self._at = now
+        return max(0.0, -self._tokens / self._rate)
+
+
+class Block(NamedTuple):
+    """Why a Pod is still there after we asked, when to ask again, and how long to wait after that."""
+
+    message: str
+    budgets: str
+    due: float
+    delay: float
+
+
+class Drain:
+    """One drain. Holds what it has learnt; everything it must not forget is at the API server."""
+
+    def __init__(self, api: Api, node: str, orders: Orders):
+        self.api, self.node, self.orders = api, node, orders
+        self.deadline = time.monotonic() + orders.timeout
+        self.bucket = Bucket(orders.rate, time.monotonic())
+        self.evicted: set[str] = set()
+        self.blocks: dict[str, Block] = {}
+        self.left: list[Pod] = []
+        self.looked_at = float("-inf")
+        self.written: dict[str, Any] | None = None
+
+    def run(self) -> str:
+        """Evict in rounds until no Pod is left. Raises Failed when the time is over, Refused when it is not ours."""
+        pause = ROUND_FIRST
+        while True:
+            before, answered = self.progress(), True
+            try:
+                self.round()
+                if not self.left:
+                    return f"drained {self.node}: {len(self.evicted)} pods evicted"
+            except Unreachable as error:
+                answered = False
+                print(f"the API server does not answer, trying again: {error}", flush=True)
+            pause = ROUND_FIRST if self.progress() != before else min(pause * 1.5, ROUND_MOST)
+            self.rest(pause, [block.due for block in self.blocks.values()] if answered else [])
+
+    def rest(self, pause: float, dues: list[float]) -> None:
+        """Sleep `pause` seconds, or less where a Pod is due again before. Raises Failed when the time is over."""
+        now = time.monotonic()
+        if now >= self.deadline:
+            raise Failed(self.farewell())
+        time.sleep(max(0.05, min([pause, self.deadline - now, *(due - now for due in dues)])))
+
+    def round(self) -> None:
+        """List, ask each Pod that is due to go, and write down how far we are."""
+        self.look()
+        self.left = list_pods(self.api, self.node)
+        staying = {pod.uid for pod in self.left}
+        self.blocks = {uid: block for uid, block in self.blocks.items() if uid in staying}
+        budgets: dict[str, list[dict[str, Any]]] = {}
+        for pod in self.left:
+            if pod.ending or self.not_due(pod):
+                continue
+            self.wait_for_turn()
+            self.ask(pod, budgets)
+        self.write_progress()
+
+    def not_due(self, pod: Pod) -> bool:
+        """Tell whether this Pod was refused a short while ago."""
+        return pod.uid in self.blocks and time.monotonic() < self.blocks[pod.uid].due
+
+    def wait_for_turn(self) -> None:
+        """Wait for a token, and look again whether the node is still ours if that is some time ago."""
+        time.sleep(self.bucket.take(time.monotonic()))
+        if time.monotonic() >= self.deadline:
+            raise Failed(self.farewell())
+        if time.monotonic() - self.looked_at > LOOK_AGAIN:
+            self.look()
+
+    def look(self) -> None:
+        """Raise Refused unless our operation goes on, the node is the one meant, and our case holds it."""
+        orders = self.orders
+        operation = self.api.get_object(f"/apis/remediator.dev/v1alpha1/nodeoperations/{orders.operation}")
+        if operation["metadata"].get("uid") != orders.operation_uid or operation["metadata"].get("deletionTimestamp"):
+            raise Refused(f"operation {orders.operation} is gone")
+        phase = (operation.get("status") or {}).get("phase")
+        if phase in ENDED:
+            raise Refused(f"operation {orders.operation} has ended: {phase}")
+        node = self.api.get_object(f"/api/v1/nodes/{self.node}")
+        meant = (operation.get("spec") or {}).get("nodeUID")
+        if meant and node["metadata"].get("uid") != meant:
+            raise Refused(f"node {self.node} is another one than was meant: its uid has changed")
+        require_claim(node, orders.case_uid)
+        self.looked_at = time.monotonic()
+
+    def ask(self, pod: Pod, budgets: dict[str, list[dict[str, Any]]]) -> None:
+        """Ask for one Pod to go, and keep the refusal if there is one."""
+        try:
+            reply = self.request(pod)
+        except ServerError as error:
+            reply = error.reply
+        if reply.status < 300:
+            self.evicted.add(pod.uid)
+            self.blocks.pop(pod.uid, None)
+        elif reply.status not in (404, 409):  # gone, or another Pod has its name by now: the next list tells
+            self.keep_block(pod, reply, budgets)
+
+    def request(self, pod: Pod) -> Reply:
+        """Evict or delete exactly this Pod, not a later one of the same name."""
+        only_this = {"preconditions": {"uid": pod.uid}}
+        if self.orders.strategy == "Delete":
+            return self.api.request("DELETE", pod.path, {"apiVersion": "v1", "kind": "DeleteOptions", **only_this})
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": only_this,
+        }
+        return self.api.request("POST", f"{pod.path}/eviction", eviction)
+
+    def keep_block(self, pod: Pod, reply: Reply, budgets: dict[str, list[dict[str, Any]]]) -> None:
+        """Remember why a Pod did not go and when to ask again: twice as late as last time."""
+        if pod.namespace not in budgets:
+            budgets[pod.namespace] = list_budgets(self.api, pod.namespace)
+        last = self.blocks.get(pod.uid)
+        delay = min(RETRY_MOST, last.delay * 2) if last else RETRY_FIRST
+        due = time.monotonic() + max(delay, min(reply.retry_after, RETRY_MOST))
+        self.blocks[pod.uid] = Block(reply.message[:300], budgets_over(pod, budgets[pod.namespace]), due, delay)
+
+    def progress(self) -> dict[str, Any]:
+        """Return status.drain: how many are left, how many we evicted, and the first blockers by name."""
+        blocked = [(pod, self.blocks[pod.uid]) for pod in self.left if pod.uid in self.blocks]
+        return {
+            "left": len(self.left),
+            "evicted": len(self.evicted),
+            "blocked": [
+                {"pod": pod.key, "pdb": block.budgets, "message": block.message} for pod, block in blocked[:SHOWN]
+            ],
+        }
+
+    def write_progress(self) -> None:
+        """Patch status.drain when it differs from what we wrote last. A refused patch does not stop a drain."""
+        progress = self.progress()
+        if progress == self.written:
+            return
+        path = f"/apis/remediator.dev/v1alpha1/nodeoperations/{self.orders.operation}/status"
+        reply = self.api.request("PATCH", path, {"status": {"drain": progress}}, MERGE_PATCH)
+        if reply.status >= 300:
+            print(f"progress could not be written: {reply.message}", flush=True)
+            return
+        self.written = progress
+
+    def farewell(self) -> str:
+        """Return the sentence of a drain whose time is over: who was in the way, and why."""
+        names = [self.in_the_way(pod) for pod in self.left[:SHOWN]]
+        more = f" and {len(self.left) - SHOWN} more" if len(self.left) > SHOWN else ""
+        return f"{len(self.left)} pods left on {self.node} after {self.orders.timeout:g} s: {', '.join(names)}{more}"
+
+    def in_the_way(self, pod: Pod) -> str:
+        """Name one Pod and what keeps it."""
+        block = self.blocks.get(pod.uid)
+        if block is None:
+            return f"{pod.key} (still ending)" if pod.ending else f"{pod.key} (not asked in time)"
+        return f"{pod.key} ({block.budgets or block.message})"
+
+
+def drain(environment: Environment, dry_run: bool) -> str:
+    """Drain the node of this environment and return the sentence."""
+    orders = read_orders(environment.parameters)
+    if orders.strategy == "None":
+        return f"nothing to drain on {environment.node}: strategy None"
+    work = Drain(Api(os.environ, environment.token_dir), environment.node, orders)
+    if not dry_run:
+        return work.run()
+    try:
+        work.look()
+        pods = list_pods(work.api, environment.node)
+    except Unreachable as error:
+        raise Failed(str(error)) from error
+    verb = "delete" if orders.strategy == "Delete" else "evict"
+    for pod in pods:
+        print(f"would {verb} {pod.key}{' (already ending)' if pod.ending else ''}")
+    return f"would {verb} {len(pods)} pods on {environment.node}"
+
+
+if __name__ == "__main__":
+    main(drain, __doc__)

@@ -1,0 +1,250 @@
+"""Detectors and operations share contracts with the controller, never code: each runs alone and explains itself."""
+
+import ast
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from remediator.kube.api.template import Drain, NodeOperationTemplate, NodeOperationTemplateSpec, Success
+
+ROOT = Path(__file__).resolve().parents[2]
+DETECTORS, OPERATIONS = ROOT / "detectors", ROOT / "operations"
+IMAGE = "/opt/remediator"
+
+
+def programs(folder):
+    """Return the programs of a folder; a name that starts with an underscore is a neighbour that they share."""
+    return sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+
+
+def templates():
+    return sorted(path for path in OPERATIONS.glob("*.yaml") if path.name != "kustomization.yaml")
+
+
+def monitors():
+    return sorted((ROOT / "deploy/npd").glob("*.json"))
+
+
+def named(path):
+    return path.name
+
+
+def pod_spec(path):
+    return yaml.safe_load(path.read_text())["spec"]["podTemplate"]["spec"]
+
+
+def seconds(duration):
+    """Read a Go duration of one unit."""
+    number, unit = re.fullmatch(r"([0-9.]+)(ms|s|m|h)", duration).groups()
+    return float(number) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[unit]
+
+
+def option(arguments, name):
+    """Return the value of --NAME=VALUE."""
+    return next(one.partition("=")[2] for one in arguments if one.startswith(f"--{name}="))
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+@pytest.mark.parametrize("folder", [DETECTORS, OPERATIONS], ids=named)
+def test_programs_import_the_standard_library_pynvml_and_their_neighbours_only(folder):
+    neighbours = {path.stem for path in folder.glob("_*.py")}
+    for path in folder.glob("*.py"):
+        strangers = set(imports(path)) - set(sys.stdlib_module_names) - neighbours - {"pynvml"}
+        assert not strangers, f"{path.name} imports {sorted(strangers)}"
+
+
+@pytest.mark.parametrize("folder", [DETECTORS, OPERATIONS], ids=named)
+def test_the_folders_of_programs_are_no_packages(folder):
+    assert programs(folder)
+    assert not (folder / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("path", programs(DETECTORS) + programs(OPERATIONS), ids=named)
+def test_every_program_can_be_executed_and_explains_itself(path, tmp_path):
+    assert path.stat().st_mode & stat.S_IXUSR
+    flags = ["-I", "-S"] if path.parent == OPERATIONS else ["-E", "-s", "-S"]
+    done = subprocess.run(
+        [sys.executable, *flags, "-B", str(path), "--help"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert done.stdout.startswith("usage: ")
+    assert ast.get_docstring(ast.parse(path.read_text())).splitlines()[0] in done.stdout
+    assert ("--dry-run" in done.stdout) is (path.parent == OPERATIONS)
+
+
+@pytest.mark.parametrize("path", programs(DETECTORS), ids=named)
+def test_a_detector_on_a_machine_where_it_can_read_nothing_says_so_in_one_line(path, tmp_path):
+    options = [
+        f"--{name}={tmp_path / name}" for name in ("state", "proc", *(("sys", "dev") if "gpu" in path.name else ()))
+    ]
+    done = subprocess.run(
+        [str(path), *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+    )
+    assert done.returncode == 2
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stdout.isascii()
+    assert len(done.stdout) <= 512
+    assert "Traceback" not in done.stderr
+
+
+# What node-problem-detector reads; it ignores any other key without a word.
+MONITOR_KEYS = {"plugin", "pluginConfig", "source", "metricsReporting", "conditions", "rules"}
+CONFIG_KEYS = {
+    "invoke_interval",
+    "timeout",
+    "max_output_length",
+    "concurrency",
+    "enable_message_change_based_condition_update",
+    "skip_initial_status",
+}
+CONDITION_KEYS, RULE_KEYS = {"type", "reason", "message"}, {"type", "condition", "reason", "path", "args", "timeout"}
+
+
+@pytest.mark.parametrize("path", monitors(), ids=named)
+def test_a_monitor_has_one_rule_one_condition_and_no_key_that_would_be_ignored(path):
+    monitor = json.loads(path.read_text())
+    [condition], [rule] = monitor["conditions"], monitor["rules"]
+    assert set(monitor) == MONITOR_KEYS
+    assert set(monitor["pluginConfig"]) == CONFIG_KEYS
+    assert set(condition) == CONDITION_KEYS
+    assert set(rule) == RULE_KEYS
+    assert (monitor["plugin"], rule["type"]) == ("custom", "permanent")
+    assert rule["condition"] == condition["type"]
+    assert rule["reason"] != condition["reason"]
+
+
+@pytest.mark.parametrize("path", monitors(), ids=named)
+def test_a_monitor_starts_silent_and_runs_its_detector_alone_and_in_time(path):
+    monitor = json.loads(path.read_text())
+    config, [rule] = monitor["pluginConfig"], monitor["rules"]
+    assert config["skip_initial_status"] is True
+    assert config["concurrency"] == 1
+    assert config["max_output_length"] == 512
+    assert seconds(rule["timeout"]) <= seconds(config["timeout"])
+
+
+@pytest.mark.parametrize("path", monitors(), ids=named)
+def test_a_monitor_runs_the_detector_that_documents_its_condition(path):
+    [rule] = json.loads(path.read_text())["rules"]
+    program = ROOT / rule["path"].removeprefix(f"{IMAGE}/")
+    assert program in programs(DETECTORS)
+    assert ast.get_docstring(ast.parse(program.read_text())).startswith(f"Condition {rule['condition']}: ")
+    known = subprocess.run([sys.executable, str(program), "--help"], capture_output=True, text=True, check=True).stdout
+    for argument in rule["args"]:
+        assert argument.partition("=")[0] in known
+
+
+def test_every_detector_has_one_monitor_and_every_condition_one_rule():
+    rules = [json.loads(path.read_text())["rules"][0] for path in monitors()]
+    assert sorted(Path(rule["path"]).name for rule in rules) == [path.name for path in programs(DETECTORS)]
+    assert len({rule["condition"] for rule in rules}) == len(rules)
+
+
+def test_a_hanging_nvml_is_told_of_before_node_problem_detector_gives_up():
+    rule = json.loads((ROOT / "deploy/npd/gpu-lost.json").read_text())["rules"][0]
+    gives_up_after = 5  # seconds that the child has between SIGTERM and SIGKILL
+    assert float(option(rule["args"], "deadline")) + gives_up_after < seconds(rule["timeout"])
+
+
+def test_detector_stale_knows_every_other_detector_and_its_interval():
+    found = {path.stem: json.loads(path.read_text()) for path in monitors()}
+    declared = found.pop("detector-stale")["rules"][0]["args"]
+    wanted = [
+        f"--detector={Path(one['rules'][0]['path']).stem}={seconds(one['pluginConfig']['invoke_interval']):g}"
+        for one in found.values()
+    ]
+    assert sorted(declared) == sorted(wanted)
+
+
+def test_every_operation_has_one_template_beside_it_of_its_own_name():
+    assert [path.stem for path in templates()] == [path.stem for path in programs(OPERATIONS)]
+    for path in templates():
+        template = yaml.safe_load(path.read_text())
+        assert (template["apiVersion"], template["kind"]) == ("remediator.dev/v1alpha1", "NodeOperationTemplate")
+        assert template["metadata"]["name"] == path.stem.replace("_", "-")
+        msgspec.convert(template, NodeOperationTemplate)
+        for part, kind in (
+            (template["spec"], NodeOperationTemplateSpec),
+            (template["spec"]["drain"], Drain),
+            (template["spec"].get("success", {}), Success),
+        ):
+            assert set(part) <= {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+@pytest.mark.parametrize("path", templates(), ids=named)
+def test_a_template_runs_the_program_beside_it_as_bare_as_possible(path):
+    [container] = pod_spec(path)["containers"]
+    assert container["command"] == ["python3", "-I", "-S", f"{IMAGE}/operations/{path.stem}.py"]
+    assert (path.with_suffix(".py")).exists()
+    assert pod_spec(path)["restartPolicy"] == "Never"
+
+
+def is_privileged(spec):
+    risky = any(spec.get(name) for name in ("hostPID", "hostNetwork", "hostIPC"))
+    mounts = any("hostPath" in volume for volume in spec.get("volumes", ()))
+    contexts = [container.get("securityContext", {}) for container in spec["containers"]]
+    added = any(one.get("privileged") or one.get("capabilities", {}).get("add") for one in contexts)
+    return risky or mounts or added
+
+
+@pytest.mark.parametrize("path", templates(), ids=named)
+def test_a_pod_holds_a_token_or_privileges_and_never_both(path):
+    spec = pod_spec(path)
+    assert spec["automountServiceAccountToken"] is not is_privileged(spec)
+    account = "remediator-host" if is_privileged(spec) else f"remediator-{path.stem}"
+    assert spec["serviceAccountName"] == account
+
+
+@pytest.mark.parametrize("path", templates(), ids=named)
+def test_a_pod_with_a_token_runs_elsewhere_and_may_do_nothing_to_its_host(path):
+    spec, template = pod_spec(path), yaml.safe_load(path.read_text())["spec"]
+    if is_privileged(spec):
+        assert template["runOn"] == "Target"
+        return
+    context = spec["containers"][0]["securityContext"]
+    assert template["runOn"] == "Elsewhere"
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert context["readOnlyRootFilesystem"] is True
+    assert context["allowPrivilegeEscalation"] is False
+    assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_a_reboot_drains_first_and_is_believed_only_by_another_boot_id():
+    template = yaml.safe_load((OPERATIONS / "reboot.yaml").read_text())["spec"]
+    assert template["drain"]["strategy"] == "Evict"
+    assert template["success"] == {"bootIDChanged": True, "nodeReady": True}
+
+
+def test_looking_at_a_node_disturbs_nothing_on_it():
+    template = yaml.safe_load((OPERATIONS / "collect_diagnostics.yaml").read_text())["spec"]
+    spec = pod_spec(OPERATIONS / "collect_diagnostics.yaml")
+    assert template["drain"] == {"strategy": "None"}
+    assert "priorityClassName" not in spec
+    assert not spec.get("hostPID")
+    assert all(mount["readOnly"] for mount in spec["containers"][0]["volumeMounts"])

@@ -1,0 +1,78 @@
+"""A node made of files: PCI functions, the driver's list, device nodes and a scripted NVML."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.native import Script
+
+DETECTORS = Path(__file__).resolve().parents[2] / "detectors"
+ALIVE = bytes.fromhex("de10222506041000") + bytes(56)
+FALLEN = b"\xff" * 64
+
+
+class Ran(NamedTuple):
+    code: int
+    line: str
+    err: str
+
+
+def address(index: int) -> str:
+    """Return the PCI address that the stub gives to GPU `index`."""
+    return f"0000:1{index}:00.0"
+
+
+class Node:
+    """The files of one node; every path is below `root`."""
+
+    def __init__(self, root: Path, library: Path | None = None, gpus: int = 0):
+        self.root, self.library = root, library
+        self.sys, self.proc, self.dev, self.state = (root / name for name in ("sys", "proc", "dev", "state"))
+        self.nvml = Script(root / "nvml.txt").write(f"count {gpus}", f"log {root / 'calls'}")
+        for folder in (self.sys / "bus/pci/devices", self.proc / "driver/nvidia/gpus", self.dev):
+            folder.mkdir(parents=True)
+        (self.proc / "driver/nvidia/version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module\n")
+        for index in range(gpus):
+            self.add_gpu(index)
+
+    def add_gpu(self, index: int) -> None:
+        self.add_function(address(index))
+        information = self.proc / "driver/nvidia/gpus" / address(index) / "information"
+        information.parent.mkdir()
+        information.write_text(
+            f"Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-{index}\nDevice Minor: \t {index}\nGPU Excluded:\t No\n"
+        )
+        (self.dev / f"nvidia{index}").touch()
+
+    def add_function(self, name: str, vendor: str = "0x10de", kind: str = "0x030200", config: bytes = ALIVE) -> Path:
+        folder = self.sys / "bus/pci/devices" / name
+        folder.mkdir()
+        (folder / "vendor").write_text(f"{vendor}\n")
+        (folder / "class").write_text(f"{kind}\n")
+        (folder / "config").write_bytes(config)
+        return folder
+
+    def orders(self, *orders: str, gpus: int = 8) -> None:
+        """Script NVML; every call stays logged."""
+        self.nvml.write(f"count {gpus}", *orders, f"log {self.root / 'calls'}")
+
+    def calls(self) -> list[str]:
+        """Return the NVML calls so far."""
+        log = self.root / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def command(self, *options: str) -> list[str]:
+        folders = [f"--{name}={self.root / name}" for name in ("sys", "proc", "dev", "state")]
+        return [sys.executable, "-E", "-s", "-B", str(DETECTORS / "gpu_lost.py"), *folders, *options]
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **(self.nvml.environment(self.library) if self.library else {})}
+
+    def run(self, *options: str) -> Ran:
+        """Run the detector as node-problem-detector would."""
+        done = subprocess.run(
+            self.command(*options), env=self.environment(), capture_output=True, text=True, timeout=60, check=False
+        )
+        return Ran(done.returncode, done.stdout.strip(), done.stderr)

@@ -1,0 +1,160 @@
+"""What gpu_lost makes of what it read."""
+
+import pytest
+from _gpus import Card, Driven
+from _probe import Answer
+from _verdict import Verdict
+from gpu_lost import DRIVER_PATIENCE, Seen, judge, remember
+
+from tests.detectors.node import address
+
+OK, FAULT, UNKNOWN = Verdict
+
+
+def card(index, state="present", driver="nvidia"):
+    return Card(address(index), state, driver)
+
+
+def driven(*indices, excluded=()):
+    return {address(index): Driven(f"GPU-{index}", index, index in excluded) for index in indices}
+
+
+def nvml(*errors, **more):
+    gpus = [
+        {"index": index, "error": error, **({} if error else {"address": address(index), "uuid": f"GPU-{index}"})}
+        for index, error in enumerate(errors)
+    ]
+    return Answer({"init": 0, "count": len(errors), "gpus": gpus, "done": True, **more})
+
+
+def no_nvml(code):
+    return Answer({"init": code, "gpus": [], "done": True})
+
+
+def seen(**changes):
+    """Two healthy GPUs, but for `changes`."""
+    two = {
+        "cards": (card(0), card(1)),
+        "driven": driven(0, 1),
+        "nodes": frozenset({0, 1}),
+        "nvml": nvml(0, 0),
+        "expected": 2,
+    }
+    return Seen(**{**two, **changes})
+
+
+CASES = {
+    "every view agrees": (seen(), OK, "every GPU answers"),
+    "NVML says GPU is lost": (seen(nvml=nvml(0, 15)), FAULT, "NVML at GPU index 1: GPU is lost (code 15)"),
+    "NVML says reset required": (seen(nvml=nvml(16, 0)), FAULT, "GPU requires reset"),
+    "NVML says unknown error of a GPU": (seen(nvml=nvml(0, 999)), FAULT, "unknown error (code 999)"),
+    "a code that blames no GPU is a doubt": (seen(nvml=nvml(0, 4)), UNKNOWN, "NVML at GPU index 1: code 4"),
+    "a fault outranks a doubt": (seen(nvml=nvml(4, 15)), FAULT, "index 1"),
+    "NVML lists fewer than PCI": (seen(nvml=nvml(0)), FAULT, f"{address(1)} is missing in NVML"),
+    "a device reads all ones": (
+        seen(cards=(card(0), card(1, "fallen"))),
+        FAULT,
+        f"{address(1)} has fallen off the bus",
+    ),
+    "a device cannot be read": (seen(cards=(card(0), card(1, "unreadable"))), UNKNOWN, "cannot be read"),
+    "a device has left PCI": (seen(cards=(card(0),), expected=None), FAULT, f"{address(1)} has left PCI"),
+    "fewer than declared, all else well": (
+        seen(cards=(card(0),), driven=driven(0), nvml=nvml(0), nodes=frozenset({0})),
+        FAULT,
+        "2 GPUs expected, 1 present",
+    ),
+    "the driver's probe failed": (
+        seen(cards=(card(0), card(1, driver="")), driven=driven(0), nvml=nvml(0)),
+        FAULT,
+        f"{address(1)} has no driver",
+    ),
+    "a GPU given to vfio is not lost": (
+        seen(cards=(card(0), card(1, driver="vfio-pci")), driven=driven(0), nodes=frozenset({0}), nvml=nvml(0)),
+        OK,
+        "",
+    ),
+    "all GPUs given to vfio need no NVML": (
+        seen(cards=(card(0, driver="vfio-pci"),), driven=None, nodes=None, nvml=no_nvml(9), expected=1),
+        OK,
+        "",
+    ),
+    "an excluded GPU is not lost": (
+        seen(driven=driven(0, 1, excluded=(1,)), nodes=frozenset({0}), nvml=nvml(0)),
+        OK,
+        "",
+    ),
+    "a device node is missing": (seen(nodes=frozenset({0})), FAULT, "/dev/nvidia1 is missing"),
+    "no device node at all says nothing": (seen(nodes=None), OK, ""),
+    "version mismatch": (seen(nvml=no_nvml(18)), FAULT, "driver and library version mismatch (code 18)"),
+    "NVML does not start with unknown error": (seen(nvml=no_nvml(999)), FAULT, "(code 999)"),
+    "NVML says no driver though it is loaded": (seen(nvml=no_nvml(9)), FAULT, "(code 9)"),
+    "no driver yet": (
+        seen(driven=None, nodes=None, nvml=no_nvml(9), without_driver=DRIVER_PATIENCE - 1),
+        UNKNOWN,
+        "the driver is not loaded (yet)",
+    ),
+    "no driver for too long": (
+        seen(driven=None, nodes=None, nvml=no_nvml(9), without_driver=DRIVER_PATIENCE),
+        FAULT,
+        "the driver is not loaded",
+    ),
+    "no NVML library is our own setup": (seen(nvml=no_nvml(12)), UNKNOWN, "NVML cannot be asked (code 12)"),
+    "the probe died": (seen(nvml=Answer({}, why="the probe ended early (-11)")), UNKNOWN, "ended early"),
+    "NVML hangs": (
+        seen(nvml=Answer({"init": 0, "count": 2, "at": "GPU index 1"}, hung="2026-11-20T10:00Z")),
+        FAULT,
+        "NvmlHung: no answer since 2026-11-20T10:00Z at GPU index 1",
+    ),
+    "only NVML can be read and agrees": (seen(cards=None, driven=None, nodes=None), OK, ""),
+    "only NVML can be read and lists too few": (
+        seen(cards=None, driven=None, nodes=None, nvml=nvml(0)),
+        FAULT,
+        "2 GPUs expected, 1 present",
+    ),
+    "nothing can be read": (
+        seen(cards=None, driven=None, nodes=None, nvml=no_nvml(12), expected=None),
+        UNKNOWN,
+        "neither PCI nor NVML can be read",
+    ),
+    "no GPU seen and none declared": (
+        seen(cards=(), driven=None, nodes=None, nvml=no_nvml(12), expected=None),
+        UNKNOWN,
+        "none declared",
+    ),
+    "no GPU seen where none is declared": (
+        seen(cards=(), driven=None, nodes=None, nvml=no_nvml(12), expected=0),
+        OK,
+        "",
+    ),
+    "no GPU seen where eight are declared": (
+        seen(cards=(), driven=None, nodes=None, nvml=no_nvml(9), expected=8),
+        FAULT,
+        "8 GPUs expected, 0 present",
+    ),
+}
+
+
+@pytest.mark.parametrize(("what", "verdict", "words"), CASES.values(), ids=CASES.keys())
+def test_what_was_read_becomes_a_verdict(what, verdict, words):
+    found, line = judge(what)
+    assert found is verdict, line
+    assert words in line
+
+
+def test_problems_are_told_in_an_order_that_does_not_depend_on_the_order_of_reading():
+    one = seen(cards=(card(0, "fallen"), card(1, "fallen")))
+    other = seen(cards=(card(1, "fallen"), card(0, "fallen")))
+    assert judge(one) == judge(other)
+
+
+def test_the_learned_number_rises_and_never_falls_by_itself():
+    memory = remember({}, seen(), now=1.0)
+    assert memory["learned"] == 2
+    assert remember(memory, seen(cards=(card(0),)), now=2.0)["learned"] == 2
+
+
+def test_the_serial_number_of_a_gpu_outlives_its_loss():
+    healthy = nvml(0, 0)
+    healthy.said["gpus"][1]["serial"] = "1563521020401"
+    memory = remember({}, seen(nvml=healthy), now=1.0)
+    assert remember(memory, seen(nvml=nvml(0, 15)), now=2.0)["gpus"][address(1)]["serial"] == "1563521020401"
