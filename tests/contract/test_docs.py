@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from remediator.core.reasons import REMEDY, Reason
+from remediator.kube import lint
 from tests.contract import drawing
 
 ROOT = Path(__file__).parents[2]
@@ -34,3 +35,17 @@ def test_every_word_that_the_pages_use_as_a_reason_exists() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)
     assert rows
     assert [word for word in rows if word not in known] == []
+
+
+MANIFESTS = [
+    (page.name, block)
+    for page in PAGES
+    for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), flags=re.DOTALL)
+]
+
+
+@pytest.mark.parametrize(("page", "manifest"), MANIFESTS, ids=lambda value: value[:40].replace("\n", " "))
+def test_every_manifest_in_a_page_passes_lint(page: str, manifest: str) -> None:
+    documents, unreadable = lint.read(page, manifest)
+    assert documents
+    assert [str(finding) for finding in [*unreadable, *lint.lint(documents, {"reboot"})]] == []
