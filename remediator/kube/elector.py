@@ -139,7 +139,7 @@ class Elector:
         pause = self._retry
         while (left := self._left()) > 0:
             await asyncio.wait({task}, timeout=min(left, pause))
-            if task.done() or left <= pause:
+            if task.done() or left <= pause or self._left() <= 0:
                 break
             asked = self._clock()
             renewed = await self._try(min(self._left(), self._renew / 2))
@@ -205,9 +205,12 @@ class Elector:
             self._seen, self._seen_at = lease, self._clock()
 
     def _taken(self) -> bool:
-        """Whether another holds the lease that we saw last, or may still act on it."""
+        """Whether the lease, as we saw it last, is not ours to write."""
+        holder = self._seen.spec.holder_identity
+        if self._leading:  # a leader renews and never takes: in between another may have led
+            return holder != self._identity
         fresh = self._clock() < self._seen_at + self._seen.spec.lease_duration_seconds
-        return self._seen.spec.holder_identity not in ("", self._identity) and fresh
+        return holder not in ("", self._identity) and fresh
 
     def _renewed(self, old: LeaseSpec | None) -> LeaseSpec:
         now = _micro_time(self._wall())
