@@ -1,0 +1,26 @@
+"""Waiting for a condition instead of for a time."""
+
+import asyncio
+import inspect
+import time
+from pathlib import Path
+
+
+async def until(condition, seconds=20.0):
+    """What `condition()` gives (awaited if need be) once it is true; fails after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        found = condition()
+        found = await found if inspect.isawaitable(found) else found
+        if found:
+            return found
+        assert time.monotonic() < end, f"not in {seconds} s: {inspect.getsource(condition).strip()}"
+        await asyncio.sleep(0.02)
+
+
+def gone(pid: int) -> bool:
+    """Whether no process of this id runs any more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
