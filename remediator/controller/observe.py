@@ -75,7 +75,8 @@ def _marks(world: World, case: Case, node: Node | None) -> bool:
 
 def marked(node: Node, case: Case) -> bool:
     """Whether the node still carries a mark of this case, or does not say yet that it has had it."""
-    ours = node.case_uid == case.uid or node.cordoned_by == case.uid or (node.degraded and not node.case_uid)
+    queued = case.finalizer and node.degraded and not node.case_uid
+    ours = node.case_uid == case.uid or node.cordoned_by == case.uid or queued
     unsaid = case.finalizer and says_last_case(case) and node.last_case != case.name
     return node.uid == case.node_uid and (ours or unsaid)
 

@@ -143,6 +143,8 @@ class Passes:
         case, live = await self._live(view)
         if live is None or view.policy is None or not observe.ours(view.operation, case, live):
             return Retry(1.0, "the node or the case has moved")
+        if view.template is None:
+            return Retry(5.0, "its template is gone, so nobody knows whether the node must be drained")
         if judge(live, view.policy, now).sign is not Sign.BAD:
             return Retry(1.0, "the fault does not show any more")
         left = await self._pods_left(view)

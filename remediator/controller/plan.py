@@ -20,6 +20,7 @@ from remediator.core.case import (
     advance,
     with_attempt,
 )
+from remediator.core.evidence import Sign
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Drain, Move, Step
 from remediator.core.node import Node
@@ -68,7 +69,8 @@ def end(view: CaseView, phase: Phase, reason: Reason, message: str, now: datetim
 
 def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
-    why = view.next if isinstance(view.next, Reason) else Reason.EVIDENCE_UNCLEAR
+    untold = Reason.EVIDENCE_UNCLEAR if view.seen.sign is Sign.UNCLEAR else Reason.VERIFY_TIMEOUT
+    why = view.next if isinstance(view.next, Reason) else untold
     last = view.case.attempt.message if view.case.attempt else "nothing was tried"
     after = replace(advance(view.case, why, f"a person must look: {last}", now, Phase.ESCALATED), blocks=())
     return (SaveCase(view.case, after),)
@@ -139,6 +141,11 @@ def watch(view: CaseView, now: datetime) -> Plan:
     return (SaveCase(case, advance(case, reason, f"{found.template} on {found.node}", now, phase)),)
 
 
+def stop(view: CaseView) -> Plan:
+    """Wait for the operation to give way; make it if a crash prevented it, since only its own end ends the attempt."""
+    return () if view.operation else (operation(view.case),)
+
+
 _TOLD = {
     Outcome.SUCCEEDED: Reason.SUCCEEDED,
     Outcome.FAILED: Reason.FAILED,
@@ -191,6 +198,8 @@ def case_plan(step: Step, view: CaseView, template: Template | None, now: dateti
             return look(view, template, now)
         case Step.WATCH:
             return watch(view, now)
+        case Step.STOP:
+            return stop(view)
         case Step.VERIFY:
             return verify(view, now)
         case Step.ESCALATE:

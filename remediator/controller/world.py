@@ -29,7 +29,10 @@ OVERLAY_SECONDS = 2.0
 
 
 class Shelf(Generic[F]):
-    """The facts of one kind, by name. `fields` name what else they are looked up by; those never change."""
+    """The facts of one kind, by name. `fields` name what else they are looked up by.
+
+    Those never change while an object lives; a namesake that came later is told apart when looked up.
+    """
 
     def __init__(self, monotonic: Callable[[], float], *fields: str) -> None:
         self._base: Mapping[str, F] = {}
@@ -71,7 +74,7 @@ class Shelf(Generic[F]):
     def by(self, field: str, value: str) -> list[F]:
         """The facts whose `field` has this value, by name."""
         found = (self.get(key) for key in sorted(self._index[field].get(value, ())))
-        return [fact for fact in found if fact is not None]
+        return [fact for fact in found if fact is not None and getattr(fact, field) == value]
 
     def __iter__(self) -> Iterator[F]:
         keys = [*self._base, *(key for key in self._written if key not in self._base)]

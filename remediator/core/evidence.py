@@ -90,17 +90,24 @@ def prove(
 
     All times compared are the node's own, so that no two clocks are: each watched condition must say the healthy thing
     with a heartbeat at least `fresh` after the one in `base`, and must have said so for `settle`. Only the time-out
-    runs on our clock, from `ended`.
+    runs on our clock, from `ended`. A node that looks well when time is up may go on to prove it for as long as it is
+    heard of: the fault may have gone late, while the next start was held.
     """
     deadline = ended + policy.verify.timeout
-    missing = [_missing(node, name, healthy, base, policy.verify) for name, healthy in watched(node, policy)]
-    worst = max(missing, default=timedelta(0))
+    needs = watched(node, policy)
+    worst = max((_missing(node, name, healthy, base, policy.verify) for name, healthy in needs), default=timedelta(0))
     if worst <= timedelta(0):
         return Proof.PASSED, now
-    if now >= deadline:
+    if now >= deadline and not all(_looks_well(node, name, healthy, now) for name, healthy in needs):
         return Proof.TIMED_OUT, now
-    pause = min(max(worst, timedelta(seconds=1)), timedelta(seconds=10))
-    return Proof.WAITING, min(now + pause, deadline)
+    soon = now + min(max(worst, timedelta(seconds=1)), timedelta(seconds=10))
+    return Proof.WAITING, soon if now >= deadline else min(soon, deadline)
+
+
+def _looks_well(node: Node, name: str, healthy: Status, now: datetime) -> bool:
+    """Whether the condition says the healthy thing, and has said so lately."""
+    found = node.conditions.get(name)
+    return found is not None and found.status is healthy and now - found.heartbeat <= STALE_AFTER
 
 
 def watched(node: Node, policy: Policy) -> list[tuple[str, Status]]:

@@ -64,6 +64,7 @@ def alone(
         return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
     finding = judge(node, policy, now)
     unknown = [rung.operation for rung in policy.ladder if rung.operation not in around.templates]
+    holder = next((other.name for other in past if other.uid != case.uid and _holds(other, node)), "")
     rests = None if case.claimed else cooling(case, policy, past, now)
     checks = (
         (around.paused, Reason.PAUSED, "everything new is stopped"),
@@ -74,11 +75,17 @@ def alone(
         (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
         (around.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
         (node.cordoned_by_person and not case.claimed, Reason.CORDONED_BY_PERSON, f"{node.name} is cordoned"),
+        (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
         (finding.sign is Sign.UNCLEAR, Reason.EVIDENCE_UNCLEAR, f"unknown or stale: {', '.join(finding.unclear)}"),
     )
     found = tuple(block(reason, message) for holds, reason, message in checks if holds)
     return (*found, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else found
+
+
+def _holds(other: Case, node: Node) -> bool:
+    """Whether this case has the node already: two cases of one node never work on it together."""
+    return other.open and other.claimed and other.node_uid == node.uid
 
 
 def cooling(case: Case, policy: Policy, past: Sequence[Case], now: datetime) -> datetime | None:
@@ -108,7 +115,12 @@ def admit(
     admitted: list[Request] = []
     held: list[tuple[Request, tuple[Block, ...]]] = []
     for request in sorted(requests, key=lambda request: request.order):
-        blocks = request.blocks or _breaker(request, breaker, counted, now) or _budgets(request, ledgers, accounts)
+        blocks = (
+            request.blocks
+            or _taken(request, admitted)
+            or _breaker(request, breaker, counted, now)
+            or _budgets(request, ledgers, accounts)
+        )
         if blocks:
             held.append((request, blocks))
             continue
@@ -128,6 +140,12 @@ def members(ledger: Budget, nodes: Sequence[Node], budgets: Mapping[str, Budget]
         return selected
     others = [other.selector for other in budgets.values() if not other.fallback]
     return [node for node in selected if not any(other.matches(node.labels) for other in others)]
+
+
+def _taken(request: Request, admitted: Sequence[Request]) -> tuple[Block, ...]:
+    """One case per node, also within one pass."""
+    first = next((other.case.name for other in admitted if other.node.name == request.node.name), "")
+    return (block(Reason.NODE_BUSY, f"case {first} holds {request.node.name}"),) if first else ()
 
 
 def _counted(request: Request) -> bool:

@@ -24,7 +24,8 @@ def climb(policy: Policy, case: Case, others: Iterable[Case], now: datetime) -> 
     towards `attempts.max` while they are inside the window, so that a flapping node climbs to a person.
     """
     since = now - policy.attempts_window
-    recent = sum(attempt.started > since for other in others if other.uid != case.uid for attempt in other.attempts)
+    before = [other for other in others if other.uid != case.uid and other.policy == case.policy]
+    recent = sum(attempt.started > since for other in before for attempt in other.attempts)
     if recent + len(case.attempts) >= policy.attempts_max:
         return Reason.ATTEMPTS_SPENT
     for index in range(case.rung, len(policy.ladder)):

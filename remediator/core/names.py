@@ -27,7 +27,7 @@ def name(node: str, what: str, *identity: str) -> str:
     """`<node, at most 30>-<what, at most 20>-<10 hex>`; the hash over `identity` is what makes it one thing's name.
 
     >>> name("gpu-17", "gpu-lost", "uid", "2026-01-01T00:00:00Z")
-    'gpu-17-gpu-lost-7cb7b5f4a3'
+    'gpu-17-gpu-lost-330fe2cdc7'
     """
     digest = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:10]
     return f"{_cut(node, 30)}-{_cut(what, 20)}-{digest}"

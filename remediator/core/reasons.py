@@ -15,6 +15,7 @@ class Reason(StrEnum):
     CONTROL_PLANE = "ControlPlane"
     HOSTS_CONTROLLER = "HostsController"
     CORDONED_BY_PERSON = "CordonedByPerson"
+    NODE_BUSY = "NodeBusy"
     UNKNOWN_OPERATION = "UnknownOperation"
     POLICY_MISSING = "PolicyMissing"
     COOLDOWN = "Cooldown"
@@ -81,6 +82,7 @@ REMEDY: dict[Reason, str] = {
     Reason.CONTROL_PLANE: "control plane nodes are repaired by a person",
     Reason.HOSTS_CONTROLLER: "start another replica of the controller on another node",
     Reason.CORDONED_BY_PERSON: "uncordon the node to let the case start",
+    Reason.NODE_BUSY: "wait for the other case of the node to end, or delete one of the two",
     Reason.UNKNOWN_OPERATION: "create the NodeOperationTemplate that the policy names, or correct the policy",
     Reason.POLICY_MISSING: "create the policy again, or delete the case",
     Reason.COOLDOWN: "wait, or shorten spec.cooldown of the policy",
