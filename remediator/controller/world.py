@@ -1,7 +1,7 @@
 """What the controller knows: facts from the reflectors, with our own writes visible at once.
 
 A decision must be visible in the state that the next decision reads. A reply to one of our writes is therefore kept
-over the reflector's copy until the reflector has caught up with it. Versions are compared for equality only.
+over the reflector's copy until the reflector has caught up with it.
 """
 
 from collections import defaultdict
@@ -47,7 +47,7 @@ class Shelf(Generic[F]):
     def changed(self, key: str, old: F | None, new: F | None) -> None:
         """What the reflector says has happened."""
         written = self._written.get(key)
-        if written and (new is None or new.version == written[0].version):
+        if written and (new is None or _reaches(new.version, written[0].version)):
             del self._written[key]
         if new is not None:
             self._enter(key, new)
@@ -66,7 +66,7 @@ class Shelf(Generic[F]):
             return self._base.get(key)
         fact, until = written
         base = self._base.get(key)
-        if self._monotonic() > until or (base is not None and base.version == fact.version):
+        if self._monotonic() > until or (base is not None and _reaches(base.version, fact.version)):
             del self._written[key]
             return base
         return fact
@@ -90,6 +90,17 @@ class Shelf(Generic[F]):
     def _leave(self, key: str, fact: Any) -> None:
         for field, index in self._index.items():
             index[getattr(fact, field)].discard(key)
+
+
+def _reaches(version: str, other: str) -> bool:
+    """Whether a version is the other or newer.
+
+    Equality alone would not do: heartbeats move a node past our write before anybody looks, and then the write would
+    hide what came after it. Versions of one kind are ordered integers wherever both are decimal; others have no order.
+    """
+    if version.isdecimal() and other.isdecimal():
+        return int(version) >= int(other)
+    return version == other
 
 
 class World:

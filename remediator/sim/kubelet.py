@@ -4,7 +4,7 @@ Pods whose command lies in /opt/remediator run as real processes of this machine
 all others are made to look Running and ready until they are deleted. Unlike those of a real kubelet, the containers
 end together with it.
 
-    python -m remediator.sim.kubelet --kubeconfig FILE --state DIR --node gpu-17 --node system-1=0
+    python -m remediator.sim.kubelets --kubeconfig FILE --state DIR --node gpu-17 --node system-1=0
 """
 
 import asyncio
@@ -152,9 +152,3 @@ class _Crew:
 
 def _uid(pod: Object) -> str:
     return str(pod["metadata"]["uid"])
-
-
-if __name__ == "__main__":
-    from remediator.sim.kubelets import main
-
-    main()

@@ -37,7 +37,7 @@ def node_choice(text: str) -> NodeChoice:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line; ends the program with a message where it is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m remediator.sim.kubelet", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m remediator.sim.kubelets", description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True, help="how to reach the API server")
     parser.add_argument("--state", type=Path, required=True, help="each node's machine lives in a folder of its name")
     parser.add_argument(
@@ -96,3 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Play the nodes of the command line; returns after SIGTERM or SIGINT, when no container is left."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     asyncio.run(_until_told(parse(arguments)))
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ async def test_it_plays_the_named_nodes_and_leaves_no_process_behind(play, serve
     words = ["--kubeconfig", server.kubeconfig, "--state", state, "--node", play.node, "--programs", play.programs]
     options = [str(word) for word in (*words, "--heartbeat", "0.2")]
     kubelet = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "remediator.sim.kubelet", *options, cwd=ROOT, stderr=asyncio.subprocess.PIPE
+        sys.executable, "-m", "remediator.sim.kubelets", *options, cwd=ROOT, stderr=asyncio.subprocess.PIPE
     )
     try:
         await until(lambda: play.node_says("Ready", "True"), 30)
