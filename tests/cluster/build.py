@@ -1,0 +1,141 @@
+"""Build the programs of the control plane once: `python -m tests.cluster.build`.
+
+Each ends up in a folder of the user's cache that is named by what it was made from, so that a second run costs nothing
+and a changed go.mod, go.sum or flag makes a new one.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+MODULES = Path(__file__).parent / "modules"
+STRIPPED = "-s -w"
+STAMP = "k8s.io/component-base/version"
+STAMPED = f"{STRIPPED} -X {STAMP}.gitVersion=v1.36.3 -X {STAMP}.gitMajor=1 -X {STAMP}.gitMinor=36"
+KWOK = "sigs.k8s.io/kwok"
+STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
+
+
+class Program(NamedTuple):
+    """One program: the folder in `modules` that pins it, its Go package, what the linker is told."""
+
+    name: str
+    module: str
+    package: str
+    ldflags: str
+
+    @property
+    def folder(self) -> Path:
+        """Where the cache keeps it; other contents of the module or other flags give another folder."""
+        made_of = [(MODULES / self.module / name).read_bytes() for name in ("go.mod", "go.sum")]
+        digest = hashlib.sha256(b"\0".join([*made_of, self.ldflags.encode()])).hexdigest()
+        return cache() / f"{self.name}-{digest[:12]}"
+
+
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", STRIPPED),
+        Program("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", STAMPED),
+        Program("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", STAMPED),
+        Program("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", STAMPED),
+        Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", STAMPED),
+        Program("kwok", "kwok", f"{KWOK}/cmd/kwok", STRIPPED),
+        Program(
+            "node-problem-detector",
+            "node-problem-detector",
+            "k8s.io/node-problem-detector/cmd/nodeproblemdetector",
+            STRIPPED,
+        ),
+    )
+}
+
+
+class NotBuilt(Exception):
+    """A program is not there and cannot be made; the message says what to do about it."""
+
+
+def cache() -> Path:
+    """The folder of the user's cache that belongs to these tests."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "remediator"
+
+
+def binary(name: str) -> Path:
+    """The built program of that name. Raises NotBuilt before `python -m tests.cluster.build` has run."""
+    path = PROGRAMS[name].folder / name
+    if not path.is_file():
+        raise NotBuilt(f"{name} is not built: run `python -m tests.cluster.build` (or make test-cluster)")
+    return path
+
+
+def stages() -> list[Path]:
+    """KWOK's descriptions of how nodes and Pods live, in the order of their names."""
+    return sorted((binary("kwok").parent / "stages").glob("*.yaml"))
+
+
+def missing() -> list[Program]:
+    """The programs that are still to be built."""
+    return [program for program in PROGRAMS.values() if not (program.folder / program.name).is_file()]
+
+
+def build(program: Program) -> None:
+    """Build one program into its folder, which appears only when it is complete. Raises CalledProcessError."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache(), prefix=".building-") as temporary:
+        made = Path(temporary) / program.name
+        made.mkdir()
+        flags = ["-mod=readonly", "-trimpath", "-ldflags", program.ldflags, "-o", str(made / program.name)]
+        _go(program.module, "build", *flags, program.package)
+        if program.name == "kwok":
+            _copy_stages(made / "stages")
+        if not program.folder.exists():
+            made.rename(program.folder)
+
+
+def main() -> int:
+    """Build what is missing, one line on stderr for each program; the exit status."""
+    wanted = missing()
+    if wanted and not shutil.which("go"):
+        names = ", ".join(program.name for program in wanted)
+        print(f"Building {names} needs Go 1.26 or newer on PATH: get it from https://go.dev/dl/.", file=sys.stderr)
+        return 1
+    for program in wanted:
+        print(f"building {program.name} ({program.package})", file=sys.stderr)
+        try:
+            build(program)
+        except subprocess.CalledProcessError:
+            print(f"Building {program.name} failed; what Go said of it stands above.", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _go(module: str, *arguments: str) -> str:
+    """Run Go in one module folder, without a C compiler; what it printed."""
+    done = subprocess.run(
+        ["go", *arguments],
+        cwd=MODULES / module,
+        env={**os.environ, "CGO_ENABLED": "0"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def _copy_stages(target: Path) -> None:
+    """The stages lie in KWOK's module, not in its program; Go's module cache is read-only, ours need not be."""
+    source = Path(_go("kwok", "list", "-m", "-f", "{{.Dir}}", KWOK)) / "kustomize" / "stage"
+    target.mkdir()
+    for stage in STAGES:
+        for path in (source / stage).glob("*.yaml"):
+            if path.name != "kustomization.yaml":
+                (target / path.name).write_bytes(path.read_bytes())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

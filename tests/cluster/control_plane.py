@@ -1,0 +1,191 @@
+"""A real Kubernetes control plane on loopback: etcd and kube-apiserver, and what a test wants beside them."""
+
+import base64
+import http.client
+import json
+import socket
+import ssl
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.request import Request, urlopen
+
+from tests.cluster.build import binary, stages
+from tests.cluster.keys import Keys
+from tests.cluster.processes import Child, Running
+
+HOST = "127.0.0.1"
+READY_SECONDS = 60.0
+COMPACTED = "compact_rev_key"  # where API servers tell each other what has been compacted
+KWOK_NODES = "kwok.x-k8s.io/node=fake"
+
+
+class ControlPlane:
+    """Start it by `with`, or by `start` and `stop` from the thread that lives on.
+
+    `directory` keeps keys, data and logs; without one they go with the control plane. KWOK plays only the nodes that
+    carry the annotation kwok.x-k8s.io/node=fake. A `detached` control plane outlives this process.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        controllers: bool = True,
+        scheduler: bool = True,
+        kwok: bool = True,
+        lease_seconds: int = 40,
+        detached: bool = False,
+    ) -> None:
+        self._wanted = [name for name, on in (("kcm", controllers), ("scheduler", scheduler), ("kwok", kwok)) if on]
+        self._directory, self._lease_seconds, self._detached = directory, lease_seconds, detached
+        self._children: list[Child] = []
+        self._ends = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
+        self.stop()
+
+    def start(self) -> None:
+        """Start everything and wait until the API server is ready; what failed to start is told with its log."""
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End every process, the last one started first."""
+        self._ends.close()
+
+    @property
+    def running(self) -> list[Running]:
+        """The processes, in the order in which they are to be ended."""
+        return [child.running for child in reversed(self._children)]
+
+    def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """A kubeconfig with a client certificate of `user` in `groups`."""
+        return self._keys.kubeconfig(self.url, user, groups)
+
+    def compact(self) -> None:
+        """Make etcd forget every old version of everything; the API server's cache follows within 15 seconds."""
+        revision = self._etcd_says("/v3/kv/range", {"key": _base64(COMPACTED)})["header"]["revision"]
+        self._etcd_says("/v3/kv/compaction", {"revision": revision, "physical": True})
+        self._etcd_says("/v3/kv/put", {"key": _base64(COMPACTED), "value": _base64(revision)})
+
+    def _start(self) -> None:
+        if self._directory is None:
+            self._directory = Path(self._ends.enter_context(tempfile.TemporaryDirectory(prefix="control-plane-")))
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._keys = Keys(self._directory)
+        etcd, peer, secure, *others = free_ports(6)
+        self._etcd = f"http://{HOST}:{etcd}"
+        self.url, self.ca_file = f"https://{HOST}:{secure}", self._keys.ca_file
+        self.kubeconfig = self.kubeconfig_for("admin", ["system:masters"])
+        self._run("etcd", self._etcd_flags(peer)).wait_until(self._etcd_answers, READY_SECONDS)
+        self._run("kube-apiserver", self._server_flags(secure)).wait_until(self._server_is_ready, READY_SECONDS)
+        tables = {"kcm": self._controller_flags, "scheduler": self._scheduler_flags, "kwok": self._kwok_flags}
+        names = {"kcm": "kube-controller-manager", "scheduler": "kube-scheduler", "kwok": "kwok"}
+        for short, port in zip(self._wanted, others, strict=False):
+            self._run(names[short], tables[short](port))
+
+    def _run(self, program: str, flags: Sequence[str]) -> Child:
+        assert self._directory
+        child = Child([binary(program), *flags], self._directory / f"{program}.log", detached=self._detached)
+        self._children.append(child)
+        self._ends.callback(child.stop)
+        return child
+
+    def _etcd_flags(self, peer: int) -> list[str]:
+        return [
+            f"--data-dir={self._directory}/etcd",
+            f"--listen-client-urls={self._etcd}",
+            f"--advertise-client-urls={self._etcd}",
+            f"--listen-peer-urls=http://{HOST}:{peer}",
+            "--unsafe-no-fsync",
+            "--quota-backend-bytes=4294967296",
+        ]
+
+    def _server_flags(self, port: int) -> list[str]:
+        certificate, key = self._keys.issue("server", addresses=[HOST])
+        return [
+            f"--etcd-servers={self._etcd}",
+            f"--bind-address={HOST}",
+            f"--advertise-address={HOST}",
+            f"--secure-port={port}",
+            f"--tls-cert-file={certificate}",
+            f"--tls-private-key-file={key}",
+            f"--client-ca-file={self.ca_file}",
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+            f"--service-account-key-file={self._keys.accounts}",
+            f"--service-account-signing-key-file={self._keys.accounts}",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--authorization-mode=Node,RBAC",
+            "--endpoint-reconciler-type=none",
+            "--allow-privileged=true",
+        ]
+
+    def _controller_flags(self, port: int) -> list[str]:
+        return [
+            *self._component_flags(port),
+            f"--service-account-private-key-file={self._keys.accounts}",
+            f"--root-ca-file={self.ca_file}",
+        ]
+
+    def _scheduler_flags(self, port: int) -> list[str]:
+        return self._component_flags(port)
+
+    def _component_flags(self, port: int) -> list[str]:
+        return [
+            f"--kubeconfig={self.kubeconfig}",
+            "--leader-elect=false",
+            f"--bind-address={HOST}",
+            f"--secure-port={port}",
+        ]
+
+    def _kwok_flags(self, port: int) -> list[str]:
+        return [
+            f"--kubeconfig={self.kubeconfig}",
+            f"--server-address={HOST}:{port}",
+            f"--manage-nodes-with-annotation-selector={KWOK_NODES}",
+            f"--node-lease-duration-seconds={self._lease_seconds}",
+            *(f"--config={path}" for path in stages()),
+        ]
+
+    def _etcd_answers(self) -> bool:
+        return _answers(f"{self._etcd}/health", None)
+
+    def _server_is_ready(self) -> bool:
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        context.load_cert_chain(self.kubeconfig.with_suffix(".crt"), self.kubeconfig.with_suffix(".key"))
+        return _answers(f"{self.url}/readyz", context)
+
+    def _etcd_says(self, path: str, body: dict[str, object]) -> dict:
+        """One call through etcd's JSON gateway."""
+        with urlopen(Request(self._etcd + path, json.dumps(body).encode()), timeout=10) as reply:
+            return json.load(reply)
+
+
+def free_ports(count: int) -> list[int]:
+    """Distinct ports of loopback that nobody listened on a moment ago."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in sockets]
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _answers(url: str, context: ssl.SSLContext | None) -> bool:
+    try:
+        with urlopen(url, timeout=2, context=context) as reply:
+            return reply.status == 200
+    except (OSError, http.client.HTTPException):
+        return False

@@ -1,0 +1,59 @@
+"""The servers that tests speak to, by name: memory and http are the embedded one, real is a control plane."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from remediator.kube.client import Client
+from remediator.kube.http import HttpTransport
+from remediator.kube.transport import Transport
+from remediator.sim.server import EmbeddedServer
+
+REAL = pytest.param("real", marks=pytest.mark.cluster)
+
+
+@dataclass(frozen=True)
+class Server:
+    """An API server as a test sees it. `url`, `ca_file` and `kubeconfig` are there where it is reached by HTTP."""
+
+    name: str
+    transport: Transport
+    forget: Callable[[], None]
+    url: str = ""
+    ca_file: Path | None = None
+    kubeconfig: Path | None = None
+
+    @property
+    def client(self) -> Client:
+        return Client(self.transport)
+
+
+@asynccontextmanager
+async def serving(name: str, request: pytest.FixtureRequest) -> AsyncIterator[Server]:
+    """The server of that name: an embedded one is new each time, the real one is shared by the session."""
+    if name == "real":
+        plane = request.getfixturevalue("control_plane")
+        async with _connected(name, plane, plane.compact) as server:
+            yield server
+        return
+    embedded = EmbeddedServer()
+    if name == "memory":
+        yield Server(name, embedded.transport(), embedded.faults.drop_history)
+        return
+    async with (
+        embedded.serve() as endpoint,
+        _connected(name, endpoint, embedded.faults.drop_history) as server,
+    ):
+        yield server
+
+
+@asynccontextmanager
+async def _connected(name, endpoint, forget) -> AsyncIterator[Server]:
+    transport = await HttpTransport.from_kubeconfig(endpoint.kubeconfig)
+    try:
+        yield Server(name, transport, forget, endpoint.url, endpoint.ca_file, endpoint.kubeconfig)
+    finally:
+        await transport.close()

@@ -1,0 +1,76 @@
+"""Start a real control plane that stays: `python -m tests.cluster.up --nodes 100`."""
+
+import argparse
+import asyncio
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from remediator.kube.client import Client
+from remediator.kube.http import HttpTransport
+from tests.cluster import record
+from tests.cluster.build import binary
+from tests.cluster.build import main as build
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.nodes import create_nodes
+
+CRDS = Path(__file__).parents[2] / "deploy" / "crds"
+
+
+def main() -> int:
+    """Start it, or say that it is up; the exit status. Standard output is fit for `eval`."""
+    parser = argparse.ArgumentParser(prog="tests.cluster.up", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=100, help="simulated GPU nodes, played by KWOK (default 100)")
+    nodes = parser.parse_args().nodes
+    standing = record.load()
+    if standing and standing.alive():
+        print("the control plane is already up; end it with `python -m tests.cluster.down`", file=sys.stderr)
+        print(f"export KUBECONFIG={standing.kubeconfig}")
+        return 0
+    if build():
+        return 1
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        print(f"export KUBECONFIG={_start(nodes)}")
+    except (RuntimeError, TimeoutError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _start(nodes: int) -> Path:
+    """Start everything anew; nothing stays when that fails."""
+    shutil.rmtree(record.folder(), ignore_errors=True)
+    plane = ControlPlane(record.folder(), detached=True)
+    plane.start()
+    try:
+        _fill(plane.kubeconfig, nodes)
+        record.save(record.Record(str(plane.kubeconfig), plane.running))
+    except BaseException:
+        plane.stop()
+        raise
+    return plane.kubeconfig
+
+
+def _fill(kubeconfig: Path, nodes: int) -> None:
+    """Our kinds, and the nodes."""
+    if (CRDS / "kustomization.yaml").is_file():
+        kubectl = [binary("kubectl"), "--kubeconfig", kubeconfig]
+        done = subprocess.run([*kubectl, "apply", "-k", CRDS], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"the CRDs were refused: {done.stderr.strip()}")
+    asyncio.run(_make_nodes(kubeconfig, nodes))
+
+
+async def _make_nodes(kubeconfig: Path, count: int) -> None:
+    transport = await HttpTransport.from_kubeconfig(kubeconfig)
+    try:
+        await create_nodes(Client(transport), count)
+    finally:
+        await transport.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
