@@ -1,9 +1,8 @@
 """A real API server takes the manifests of deploy/ and operations/, and holds what they promise."""
 
 import json
-import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ import yaml
 from remediator.kube import api
 from remediator.kube.http import HttpTransport
 from remediator.kube.transport import MERGE_PATCH, STRATEGIC_PATCH
+from tests.cluster.build import binary
+from tests.cluster.control_plane import ControlPlane
 from tests.contract.test_manifests import OBJECTS, PODS, ROOT
 from tests.remediator.kube.manifests import NOT_HONOURED, SPECS, TYPOS, WRONG, manifest
 
@@ -23,8 +24,10 @@ Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def kubeconfig() -> Path:
-    return Path(os.environ["REMEDIATOR_TEST_KUBECONFIG"])
+def kubeconfig() -> Iterator[Path]:
+    """An API server of its own, with nobody else on it."""
+    with ControlPlane(controllers=False, scheduler=False, kwok=False) as plane:
+        yield plane.kubeconfig
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def kubectl(kubeconfig: Path) -> Kubectl:
     """Run kubectl as administrator; the answer has its returncode, stdout and stderr."""
 
     def run(*args: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
-        command = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", str(kubeconfig), *args]
+        command = [str(binary("kubectl")), "--kubeconfig", str(kubeconfig), *args]
         text = None if stdin is None else json.dumps(stdin)
         return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
 
