@@ -1,0 +1,349 @@
+"""A whole controller over the embedded server in memory, with nodes whose kubelet answers Pods by a script.
+
+Nodes keep a clock of their own that runs ahead: each beat of `heart` is one second later. The controller compares
+times of a node only with times of the same node, so seconds of verifying pass as fast as the heart beats.
+"""
+
+import asyncio
+import contextlib
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from remediator.controller.run import Controller
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from remediator.kube import api, crd, errors
+from remediator.kube.client import Client, Kind
+from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.settings import Settings
+from remediator.sim.server import EmbeddedServer
+from tests.remediator.sim.waiting import until
+
+Object = dict[str, Any]
+GPU = "GpuLost"
+OPERATIONS, SYSTEM = names.OPERATIONS_NAMESPACE, names.SYSTEM_NAMESPACE
+NODES: Kind[Any] = Kind("", "v1", "nodes", "Node", dict)
+PODS: Kind[Any] = Kind("", "v1", "pods", "Pod", dict, namespaced=True)
+SPACES: Kind[Any] = Kind("", "v1", "namespaces", "Namespace", dict)
+CRDS: Kind[Any] = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict)
+BEAT = 0.02
+
+
+def ours(kind: Kind[Any]) -> Kind[Any]:
+    """The same kind, read as plain objects."""
+    return Kind(kind.group, kind.version, kind.plural, kind.name, dict)
+
+
+CASES, NODE_OPERATIONS, POLICIES = ours(api.CASE), ours(api.OPERATION), ours(api.POLICY)
+TEMPLATES, BUDGETS = ours(api.TEMPLATE), ours(api.BUDGET)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a Pod does: run for ever (`exit` None), or end with this; `does` happens first."""
+
+    exit: int | None = 0
+    message: str = ""
+    does: Callable[["Lab", str], Awaitable[None]] | None = None
+
+
+async def nothing(lab: "Lab", node: str) -> None:
+    """No effect at all."""
+
+
+async def reboot(lab: "Lab", node: str) -> None:
+    """A new boot, after which the fault is gone."""
+    await lab.boot(node)
+    await lab.condition(node, "False")
+
+
+async def reboot_in_vain(lab: "Lab", node: str) -> None:
+    """A new boot that cures nothing."""
+    await lab.boot(node)
+
+
+DIAGNOSED = Answer(message='{"kernel": "NVRM: Xid 79"}')
+DONE, REBOOTED = Answer(message="no pods left"), Answer(exit=137, does=reboot)
+RUNS = Answer(exit=None)
+
+
+class Lab:
+    """The server, its nodes, and what was scripted. Answers by template are used up one by one; the last one stays."""
+
+    def __init__(self) -> None:
+        self.server = EmbeddedServer()
+        self.client = Client(self.server.transport())
+        self.answers: dict[str, deque[Answer]] = defaultdict(deque)
+        self.answer(names.DIAGNOSTICS_TEMPLATE, DIAGNOSED)
+        self.answer(names.DRAIN_TEMPLATE, DONE)
+        self.answer("reboot", REBOOTED)
+        self.beating = True
+        self.ran: list[str] = []
+        self._ahead: dict[str, timedelta] = defaultdict(timedelta)
+        self._boots = 1
+        self._began: set[str] = set()
+
+    # --- what stands in the cluster --------------------------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """CRDs, namespaces and templates."""
+        for kind in api.KINDS:
+            await self.client.create(CRDS, crd.crd(kind))
+        for space in (OPERATIONS, SYSTEM):
+            await self.client.create(SPACES, {"metadata": {"name": space}})
+        await self.template(names.DIAGNOSTICS_TEMPLATE)
+        await self.template(names.DRAIN_TEMPLATE, runOn="Elsewhere")
+        success = {"bootIDChanged": True, "nodeReady": True}
+        await self.template("reboot", drain={"strategy": "Evict", "timeout": "30s"}, timeout="20s", success=success)
+
+    async def make(self, kind: Kind[Any], name: str, **spec: Any) -> None:
+        """Create one of our objects."""
+        body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": name}, "spec": spec}
+        await self.client.create(kind, body)
+
+    async def template(self, name: str, **spec: Any) -> None:
+        """A template; it drains nothing unless told to."""
+        pod = {"spec": {"containers": [{"name": "main", "image": "operations"}]}}
+        await self.make(TEMPLATES, name, **{"drain": {"strategy": "None"}, "podTemplate": pod} | spec)
+
+    async def policy(self, name: str = "gpu-lost", **spec: Any) -> None:
+        """A policy on GpuLost that reboots, twice at most, and verifies in a second of the node's time."""
+        usual = {
+            "mode": "Enforce",
+            "nodeSelector": {},
+            "allNodes": True,
+            "when": [{"condition": GPU, "for": "0s"}],
+            "ladder": [{"operation": "reboot", "attempts": 2}],
+            "verify": {"settle": "1s", "fresh": "1s", "timeout": "30s"},
+            "cooldown": "0s",
+        }
+        await self.make(POLICIES, name, **usual | spec)
+
+    async def budget(self, name: str, most: int | str) -> None:
+        """A budget over all nodes."""
+        await self.make(BUDGETS, name, selector={}, maxUnavailable=most)
+
+    # --- nodes -----------------------------------------------------------------------------------------------------
+
+    async def node(self, name: str, gpu: str = "False", **labels: str) -> None:
+        """A node that is Ready, with GpuLost as said; labels are those of remediator.dev/."""
+        marks = {f"{names.GROUP}/{key}": value for key, value in labels.items()}
+        await self.client.create(NODES, {"metadata": {"name": name, "labels": marks}})
+        await self._node_status(name, {"nodeInfo": {"bootID": "boot-1"}})
+        await self.condition(name, "True", "Ready")
+        await self.condition(name, gpu)
+
+    async def condition(self, node: str, status: str, type: str = GPU, since: datetime | None = None) -> None:
+        """Let a condition turn. True is stamped with the real time, so that a tolerance may be over."""
+        turned = since or (now() if status == "True" else self._clock(node))
+        said = {"type": type, "status": status, "reason": "Said", "message": f"{type} is {status}"}
+        times = {"lastTransitionTime": stamp(turned), "lastHeartbeatTime": stamp(self._clock(node))}
+        await self._node_status(node, {"conditions": [said | times]})
+
+    async def boot(self, node: str) -> None:
+        """Another bootID."""
+        self._boots += 1
+        await self._node_status(node, {"nodeInfo": {"bootID": f"boot-{self._boots}"}})
+
+    async def _node_status(self, node: str, status: Object) -> None:
+        await self.client.patch(NODES, node, {"status": status}, subresource="status", content_type=STRATEGIC_PATCH)
+
+    def _clock(self, node: str) -> datetime:
+        return now() + self._ahead[node]
+
+    async def heart(self) -> None:
+        """Every node's conditions are written anew, a second later each time."""
+        while True:
+            await asyncio.sleep(BEAT)
+            for node in self.all(NODES) if self.beating else ():
+                name = node["metadata"]["name"]
+                self._ahead[name] += timedelta(seconds=1)
+                beat = {"lastHeartbeatTime": stamp(self._clock(name))}
+                conditions = [{"type": one["type"]} | beat for one in node.get("status", {}).get("conditions", ())]
+                with contextlib.suppress(errors.NotFound):
+                    await self._node_status(name, {"conditions": conditions})
+
+    # --- Pods ------------------------------------------------------------------------------------------------------
+
+    def answer(self, template: str, *answers: Answer) -> None:
+        """What the next Pods of a template do; the last answer stays."""
+        self.answers[template] = deque(answers)
+
+    async def kubelets(self) -> None:
+        """Run every Pod of ours by its script, and let go of those that are deleted."""
+        while True:
+            await asyncio.sleep(BEAT)
+            for uid in [pod["metadata"]["uid"] for pod in self.pods()]:
+                with contextlib.suppress(errors.NotFound):
+                    await self._play(uid)
+
+    async def _play(self, uid: str) -> None:
+        pod = next((pod for pod in self.pods() if pod["metadata"]["uid"] == uid), None)
+        if pod is None:
+            return
+        meta, phase = pod["metadata"], pod["status"].get("phase")
+        if meta["uid"] not in self._began:
+            self._began.add(meta["uid"])
+            await self._begin(pod)
+        elif meta.get("deletionTimestamp") and phase == "Running":
+            await self._end(meta["name"], Answer(exit=143, message="killed"))
+            path = PODS.path(meta["name"], OPERATIONS)
+            await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
+
+    async def _begin(self, pod: Object) -> None:
+        template, name = pod["metadata"]["labels"][names.OPERATION_LABEL], pod["metadata"]["name"]
+        env = environment(pod)
+        script = self.answers[template]
+        answer = script.popleft() if len(script) > 1 else script[0]
+        await self._pod_status(name, {"phase": "Running"})
+        self.ran.append(f"{template} {env['NODE_NAME']}")
+        if answer.does is not None:
+            await answer.does(self, env["NODE_NAME"])
+        if answer.exit is not None:
+            await self._end(name, answer)
+
+    async def finish(self, template: str, answer: Answer = DONE) -> None:
+        """Let the first Pod of this template that runs end now."""
+        pod = next(pod for pod in self.pods(template) if pod["status"]["phase"] == "Running")
+        if answer.does is not None:
+            await answer.does(self, environment(pod)["NODE_NAME"])
+        await self._end(pod["metadata"]["name"], answer)
+
+    async def _end(self, name: str, answer: Answer) -> None:
+        phase = "Succeeded" if answer.exit == 0 else "Failed"
+        ended = {"terminated": {"exitCode": answer.exit, "message": answer.message, "reason": "Ended"}}
+        await self._pod_status(name, {"phase": phase, "containerStatuses": [{"name": "main", "state": ended}]})
+
+    async def _pod_status(self, name: str, status: Object) -> None:
+        await self.client.patch(PODS, name, {"status": status}, namespace=OPERATIONS, subresource="status")
+
+    # --- looking ---------------------------------------------------------------------------------------------------
+
+    def all(self, kind: Kind[Any]) -> list[Object]:
+        """All objects of a kind as they are stored now."""
+        storage = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+        return [entry.copy() for entry in self.server.cluster.store.collection(storage).entries.values()]
+
+    def pods(self, template: str = "") -> list[Object]:
+        """The operation Pods, of one template if given."""
+        found = [pod for pod in self.all(PODS) if pod["metadata"]["namespace"] == OPERATIONS]
+        return [pod for pod in found if template in ("", pod["metadata"]["labels"][names.OPERATION_LABEL])]
+
+    def look(self, node: str) -> Object:
+        """One node."""
+        return next(found for found in self.all(NODES) if found["metadata"]["name"] == node)
+
+    def taints(self, node: str) -> list[str]:
+        """The keys of a node's taints, those of Kubernetes itself left out."""
+        found = [taint["key"] for taint in self.look(node).get("spec", {}).get("taints") or ()]
+        return [key for key in found if not key.startswith("node.kubernetes.io/")]
+
+    def cases(self, node: str) -> list[Object]:
+        """The cases of a node, oldest first."""
+        return [case for case in self.all(CASES) if case["spec"]["nodeName"] == node]
+
+    def phase(self, node: str) -> str:
+        """The phase of a node's newest case, "" where there is none."""
+        found = self.cases(node)
+        return found[-1].get("status", {}).get("phase", "") if found else ""
+
+    def reasons(self, node: str) -> list[str]:
+        """What stands against a node's newest case."""
+        found = self.cases(node)
+        return [one["reason"] for one in found[-1].get("status", {}).get("blockedBy") or ()] if found else []
+
+    def story(self, node: str) -> list[str]:
+        """The reasons in the timeline of a node's newest case."""
+        return [entry["reason"] for entry in self.cases(node)[-1]["status"]["timeline"]]
+
+    def claims(self) -> list[str]:
+        """The nodes that any ledger names."""
+        return [claim["node"] for one in self.all(BUDGETS) for claim in one.get("status", {}).get("claims") or ()]
+
+    def clean(self, node: str) -> bool:
+        """Whether nothing of ours is left on a node but the memory of its case."""
+        spec, meta = self.look(node).get("spec", {}), self.look(node)["metadata"]
+        ours_left = [key for key in self.taints(node) if key.startswith(names.GROUP)]
+        held = any(case["metadata"].get("finalizers") for case in self.cases(node))
+        noted = names.CORDONED_BY in (meta.get("annotations") or {})
+        return not (ours_left or held or noted or node in self.claims() or self.pods() or spec.get("unschedulable"))
+
+    def ended(self, node: str, phase: str) -> bool:
+        """Whether a node's newest case has ended so, with nothing of ours left."""
+        return self.phase(node) == phase and self.clean(node)
+
+    async def change(self, kind: Kind[Any], name: str, **body: Any) -> None:
+        """What a person does with kubectl patch."""
+        await self.client.patch(kind, name, body)
+
+    async def edit_case(self, node: str, **spec: Any) -> None:
+        """What a person says about the newest case of a node."""
+        await self.change(CASES, self.cases(node)[-1]["metadata"]["name"], spec=spec)
+
+    async def delete_case(self, node: str) -> None:
+        """What a person does to cancel it."""
+        await self.client.delete(CASES, self.cases(node)[-1]["metadata"]["name"])
+
+    async def quiet(self) -> None:
+        """Wait until the controller has let some beats pass without a write of its own."""
+
+        def writes() -> int:
+            return sum(not one.path.startswith("/api/v1/nodes") for one in self.server.audit)
+
+        async def calm() -> bool:
+            before = writes()
+            await asyncio.sleep(10 * BEAT)
+            return before == writes()
+
+        await until(calm)
+
+
+def environment(pod: Object) -> dict[str, str]:
+    """What a Pod's program is told."""
+    return {entry["name"]: entry["value"] for entry in pod["spec"]["containers"][0]["env"]}
+
+
+def now() -> datetime:
+    """The real time, in whole seconds."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def stamp(at: datetime) -> str:
+    """As Kubernetes writes it."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@asynccontextmanager
+async def running(lab: Lab, identity: str = "one", **settings: Any) -> AsyncIterator[Controller]:
+    """A controller at work, until the block is left."""
+    told = {"breaker": Breaker(starts=100)} | settings
+    controller = Controller(lab.client, Settings(identity=identity, **told))
+    task = asyncio.ensure_future(controller.run())
+    try:
+        yield controller
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@asynccontextmanager
+async def laboratory() -> AsyncIterator[Lab]:
+    """A server with CRDs and templates, whose nodes beat and whose kubelets work."""
+    lab = Lab()
+    await lab.prepare()
+    tasks = [asyncio.ensure_future(work) for work in (lab.heart(), lab.kubelets())]
+    try:
+        yield lab
+    finally:
+        for task in tasks:
+            task.cancel()
+        for found in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(found, asyncio.CancelledError), found
+
+
+__all__ = ["Answer", "Lab", "laboratory", "running", "until"]

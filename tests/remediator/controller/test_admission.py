@@ -1,0 +1,204 @@
+"""The admission pass against a server: the ledger is the fence, whatever the caches say."""
+
+import asyncio
+
+import pytest
+
+from remediator.controller.admission import Admissions
+from remediator.controller.explain import snapshot
+from remediator.controller.passes import Passes
+from remediator.controller.perform import Performer, now
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from tests.remediator.controller.lab import BUDGETS, CASES, NODES
+
+
+@pytest.fixture
+async def fleet(lab):
+    """A function that makes so many sick nodes under a budget that has counted them, each with a case."""
+
+    async def make(nodes: int, most: int | str):
+        lab.beating = False
+        await lab.policy()
+        await lab.budget("all", most)
+        for number in range(nodes):
+            await lab.node(f"gpu-{number}", "True")
+        await (await admissions(lab)).run(now())
+        passes = (await replica(lab))[0]
+        for number in range(nodes):
+            await passes.node(f"gpu-{number}", now())
+        assert len(lab.all(CASES)) == nodes
+        return lab
+
+    return make
+
+
+async def replica(lab):
+    """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
+    world = (await snapshot(lab.client)).world
+    performer = Performer(lab.client, world, lambda: True)
+    return Passes(world, performer, 50, lambda: None), Admissions(world, performer, Breaker(starts=1000))
+
+
+async def admissions(lab):
+    return (await replica(lab))[1]
+
+
+def claimed(lab):
+    return [claim["node"] for one in lab.all(BUDGETS) if one["metadata"]["name"] == "all" for claim in ledger(one)]
+
+
+def ledger(one):
+    return one["status"].get("claims") or []
+
+
+def tainted(lab):
+    found = [node["metadata"]["name"] for node in lab.all(NODES)]
+    return [node for node in found if names.CASE_TAINT in lab.taints(node)]
+
+
+async def settle(*passes, times=3):
+    """Let replicas run until conflicts have been sorted out."""
+    for _ in range(times):
+        await asyncio.gather(*(one.run(now()) for one in passes))
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, "50%"])
+async def test_two_leaders_with_stale_caches_never_exceed_a_budget(fleet, most):
+    lab = await fleet(6, most)
+    await settle(await admissions(lab), await admissions(lab))
+    allowed = 3 if most == "50%" else most
+    assert len(claimed(lab)) == allowed
+    assert len(set(claimed(lab))) == len(claimed(lab)), "each node once"
+    assert set(tainted(lab)) <= set(claimed(lab)), "no node is ours that no ledger knows"
+
+
+def blind(one, *nodes):
+    """The caches of this replica do not show the cases of these nodes yet."""
+    for case in [case for case in one.world.cases if case.node in nodes]:
+        del one.world.cases._base[case.name]
+        one.world.cases.changed(case.name, case, None)
+    return one
+
+
+async def test_two_leaders_that_see_different_cases_never_exceed_a_budget_either(fleet):
+    """Only the version of the ledger keeps them apart."""
+    lab = await fleet(4, 2)
+    one, other = blind(await admissions(lab), "gpu-0", "gpu-1"), blind(await admissions(lab), "gpu-2", "gpu-3")
+    await settle(one, other)
+    assert len(claimed(lab)) == 2
+    assert set(tainted(lab)) <= set(claimed(lab))
+
+
+async def test_a_replica_that_slept_through_a_claim_does_not_make_another(fleet):
+    lab = await fleet(2, 1)
+    asleep = await admissions(lab)
+    await settle(await admissions(lab))
+    await settle(asleep)
+    assert len(claimed(lab)) == len(tainted(lab)) == 1
+
+
+async def test_fifty_nodes_are_claimed_with_one_write_of_the_ledger(fleet):
+    lab = await fleet(50, 50)
+    one = await admissions(lab)
+    before = len(lab.server.audit)
+    await one.run(now())
+    written = [found for found in list(lab.server.audit)[before:] if "nodedisruptionbudgets/all" in found.path]
+    assert (len(written), len(claimed(lab)), len(tainted(lab))) == (1, 50, 50)
+
+
+async def test_a_pass_over_a_calm_fleet_writes_nothing(fleet):
+    lab = await fleet(3, 3)
+    one = await admissions(lab)
+    await settle(one)
+    before = len(lab.server.audit)
+    await one.run(now())
+    assert len(lab.server.audit) == before
+
+
+async def test_a_budget_that_was_made_again_adopts_the_claims_that_stand_before_it_admits(fleet):
+    lab = await fleet(2, 1)
+    await settle(await admissions(lab))
+    first = claimed(lab)
+    await lab.client.delete(BUDGETS, "all")
+    await lab.budget("all", 1)
+    await settle(await admissions(lab))
+    assert claimed(lab) == tainted(lab) == first
+
+
+async def test_an_edited_budget_adopts_what_its_new_selector_brings(fleet):
+    lab = await fleet(2, 1)
+    await lab.change(BUDGETS, "all", spec={"selector": {"matchLabels": {"pool": "none"}}})
+    await settle(await admissions(lab))  # the default budget admits one
+    first = tainted(lab)
+    await lab.change(BUDGETS, "all", spec={"selector": {"matchLabels": None}})
+    await settle(await admissions(lab))
+    assert claimed(lab) == tainted(lab) == first
+
+
+async def _end_first_case(lab):
+    """The case that holds a node ends and its marks go, as its own passes do it."""
+    name = tainted(lab)[0]
+    for _ in range(4):
+        passes, _ = await replica(lab)
+        await passes.case(lab.cases(name)[-1]["metadata"]["name"], now())
+    return name
+
+
+async def test_the_entry_of_an_ended_case_goes_and_the_next_one_starts(fleet):
+    lab = await fleet(2, 1)
+    await settle(await admissions(lab))
+    held = tainted(lab)[0]
+    await lab.delete_case(held)
+    assert await _end_first_case(lab) == held
+    assert (claimed(lab), tainted(lab)) == ([held], []), "the entry stays until the node is off"
+    await settle(await admissions(lab))
+    assert claimed(lab) == tainted(lab) != [held]
+
+
+async def test_the_entry_of_a_case_that_was_removed_by_force_goes(fleet):
+    lab = await fleet(1, 1)
+    await settle(await admissions(lab))
+    name = lab.cases("gpu-0")[0]["metadata"]["name"]
+    await lab.change(CASES, name, metadata={"finalizers": None})
+    await lab.client.delete(CASES, name)
+    await settle(await admissions(lab))
+    assert claimed(lab) == []
+
+
+async def test_a_case_that_a_cache_does_not_show_yet_keeps_its_entry(fleet):
+    lab = await fleet(1, 1)
+    one = await admissions(lab)
+    await settle(one)
+    blind(one, "gpu-0")
+    await one.run(now())
+    assert claimed(lab) == ["gpu-0"], "the server is asked before an entry goes"
+
+
+async def test_a_claim_that_was_cut_short_is_completed(fleet):
+    """The ledger was written, the node was not."""
+    lab = await fleet(1, 1)
+    lab.server.faults.refuse(500, when=lambda asked: asked.method == "PATCH" and "/nodes/" in asked.path, times=1)
+    await (await admissions(lab)).run(now())
+    assert (claimed(lab), tainted(lab)) == (["gpu-0"], [])
+    await settle(await admissions(lab))
+    assert (claimed(lab), tainted(lab)) == (["gpu-0"], ["gpu-0"])
+    assert lab.phase("gpu-0") == "Draining"
+
+
+async def test_a_default_budget_is_made_where_there_is_no_fallback(lab):
+    await (await admissions(lab)).run(now())
+    found = {one["metadata"]["name"]: one["spec"] for one in lab.all(BUDGETS)}
+    assert found["default"]["fallback"] is True
+    assert found["default"]["maxUnavailable"] == "5%"
+
+
+async def test_a_hold_is_written_once_for_as_long_as_its_reasons_last(fleet):
+    lab = await fleet(2, 1)
+    one = await admissions(lab)
+    await settle(one)
+    waiting = next(node for node in ("gpu-0", "gpu-1") if node not in tainted(lab))
+    version = lab.cases(waiting)[0]["metadata"]["resourceVersion"]
+    await settle(one)
+    assert lab.cases(waiting)[0]["metadata"]["resourceVersion"] == version
+    assert lab.taints(waiting) == [names.DEGRADED_TAINT]

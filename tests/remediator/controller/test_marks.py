@@ -1,0 +1,104 @@
+"""What we write on a node: ours, only ours, and nobody else's away."""
+
+from dataclasses import replace
+
+import pytest
+
+from remediator.controller import marks, observe
+from remediator.core import names
+from remediator.core.case import Phase
+from remediator.core.node import Taint
+from tests.builders import a_case, a_node, a_sick_node, at, held_by
+
+CASE = a_case(phase=Phase.DRAINING, started=at(0))
+MINE = Taint("maintenance", "alice", "NoSchedule", "2026-01-01T00:00:00Z")
+MINE_WRITTEN = {"key": "maintenance", "effect": "NoSchedule", "value": "alice", "timeAdded": "2026-01-01T00:00:00Z"}
+OURS_WRITTEN = {"key": names.CASE_TAINT, "effect": "NoSchedule", "value": CASE.uid}
+DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
+UNDER = {"resourceVersion": "1"}
+
+
+def test_a_claim_adds_our_taint_keeps_a_persons_and_is_bound_to_the_version():
+    patch = marks.claim(CASE, cordon=False)(a_sick_node(taints=[MINE]))
+    assert patch == {"metadata": UNDER, "spec": {"taints": [MINE_WRITTEN, OURS_WRITTEN]}}
+
+
+def test_a_claim_replaces_the_mark_of_the_queue():
+    patch = marks.claim(CASE, cordon=False)(a_sick_node(taints=[DEGRADED]))
+    assert patch["spec"]["taints"] == [OURS_WRITTEN]
+
+
+def test_a_claim_cordons_where_asked_and_says_whose_cordon_it_is():
+    patch = marks.claim(CASE, cordon=True)(a_sick_node())
+    assert patch["spec"]["unschedulable"] is True
+    assert patch["metadata"]["annotations"] == {names.CORDONED_BY: CASE.uid}
+
+
+def test_a_persons_cordon_never_becomes_ours():
+    patch = marks.claim(CASE, cordon=True)(a_sick_node(unschedulable=True))
+    assert "unschedulable" not in patch["spec"]
+    assert "annotations" not in patch["metadata"]
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        pytest.param(a_sick_node(taints=[held_by(CASE)]), id="claimed already"),
+        pytest.param(a_sick_node(uid="other"), id="a namesake"),
+    ],
+)
+def test_a_claim_writes_nothing_where_there_is_nothing_to_do(node):
+    assert marks.claim(CASE, cordon=False)(node) is None
+
+
+def test_a_release_takes_only_our_marks_and_leaves_the_name_of_the_case():
+    node = a_node(taints=[MINE, held_by(CASE), DEGRADED])
+    assert marks.release(CASE)(node) == {
+        "metadata": UNDER | {"annotations": {names.LAST_CASE: CASE.name}},
+        "spec": {"taints": [MINE_WRITTEN]},
+    }
+
+
+def test_a_release_undoes_our_cordon():
+    patch = marks.release(CASE)(a_node(taints=[held_by(CASE)], unschedulable=True, cordoned_by=CASE.uid))
+    assert patch["spec"] == {"taints": None, "unschedulable": None}
+    assert patch["metadata"]["annotations"][names.CORDONED_BY] is None
+
+
+def test_a_release_leaves_a_persons_cordon():
+    patch = marks.release(CASE)(a_node(taints=[held_by(CASE)], unschedulable=True))
+    assert "unschedulable" not in patch["spec"]
+
+
+def test_a_release_leaves_the_taint_of_another_case():
+    other = held_by(a_case("other"))
+    patch = marks.release(CASE)(a_node(taints=[other]))
+    assert patch["spec"]["taints"] == [{"key": names.CASE_TAINT, "effect": "NoSchedule", "value": other.value}]
+
+
+def test_a_release_is_done_once():
+    assert marks.release(CASE)(a_node(last_case=CASE.name)) is None
+    assert marks.release(CASE)(a_node(uid="other", taints=[held_by(CASE)])) is None
+
+
+def test_a_case_that_touched_nothing_is_not_remembered_unless_a_person_deleted_it():
+    waiting = a_case(phase=Phase.HELD)
+    assert marks.release(waiting)(a_node()) is None
+    assert marks.release(waiting)(a_node(taints=[DEGRADED]))["metadata"]["annotations"] == {}
+    deleted = replace(waiting, deleting=True)
+    assert marks.release(deleted)(a_node())["metadata"]["annotations"] == {names.LAST_CASE: waiting.name}
+
+
+def test_a_case_long_released_leaves_the_mark_of_one_that_waits_now():
+    """Ended cases are kept for months; none of them may touch a node again."""
+    old = replace(CASE, phase=Phase.RECOVERED, ended=at(1), finalizers=())
+    queued = a_sick_node(taints=[DEGRADED], last_case="a-later-one")
+    assert not observe.marked(queued, old)
+    assert marks.release(old)(queued) is None
+
+
+def test_a_node_that_waits_is_marked_once_and_never_beside_a_claim():
+    patch = marks.degrade(a_case())(a_sick_node(taints=[MINE]))
+    assert [taint["key"] for taint in patch["spec"]["taints"]] == ["maintenance", names.DEGRADED_TAINT]
+    for node in (a_sick_node(taints=[DEGRADED]), a_sick_node(taints=[held_by(CASE)]), a_sick_node(uid="other")):
+        assert marks.degrade(a_case())(node) is None

@@ -1,0 +1,486 @@
+"""From facts to what is seen, and from what is seen to exactly these effects."""
+
+from dataclasses import replace
+
+import pytest
+
+from remediator.controller import observe, plan
+from remediator.controller.effects import ChangeNode, Create, Delete, Patch, SaveCase, SaveOperation
+from remediator.controller.world import World
+from remediator.core import names
+from remediator.core.case import Diagnosis, OperationPhase, Outcome, Phase
+from remediator.core.evidence import Proof, Sign
+from remediator.core.ladder import Next
+from remediator.core.lifecycle import Drain, Exit, Move, Step, Tried, case_step, operation_move
+from remediator.core.pod import PodPhase
+from remediator.core.policy import Strategy
+from remediator.kube import api
+from remediator.kube.objects import POD
+from tests.builders import (
+    GPU,
+    a_budget,
+    a_case,
+    a_node,
+    a_pod,
+    a_policy,
+    a_sick_node,
+    a_template,
+    an_attempt,
+    an_operation,
+    at,
+    condition,
+    held_by,
+    minutes,
+)
+
+NOW = at(5)
+CLAIMED = a_case(phase=Phase.DRAINING, started=at(1), diagnosis=Diagnosis.DONE)
+OURS = [held_by(CLAIMED)]
+SICK = a_sick_node(taints=OURS)
+RUNNING = replace(CLAIMED, attempts=(an_attempt(outcome=Outcome.OPEN, operation="op-1", template="reboot"),))
+DRAIN, DIAGNOSTICS = a_template("drain", Strategy.NONE), a_template("collect-diagnostics", Strategy.NONE)
+
+
+TEMPLATES = (a_template(), DRAIN, DIAGNOSTICS)
+
+
+def a_world(*facts, node=SICK, policy=None, templates=TEMPLATES):
+    """A world with these facts."""
+    world = World(lambda: 0.0)
+    shelves = {"Case": world.cases, "Operation": world.operations, "Budget": world.budgets}
+    if node is not None:
+        world.nodes.note(node.name, node)
+    world.policies.note("gpu-lost", policy or a_policy(ladder=(("reboot", 2),)))
+    for template in templates:
+        world.templates.note(template.name, template)
+    for fact in facts:
+        if type(fact).__name__ == "Pod":
+            world.pods.note(f"{fact.namespace}/{fact.name}", fact)
+        else:
+            shelves[type(fact).__name__].note(fact.name, fact)
+    return world
+
+
+def shown(effects):
+    """The kinds of effects, in order, with what they are about."""
+    return [_shown(effect) for effect in effects]
+
+
+def _shown(effect):
+    match effect:
+        case SaveCase(_, after):
+            return ("case", after.phase.value, after.reason.value if after.reason else "")
+        case SaveOperation(_, after):
+            return ("operation", after.phase.value, after.reason)
+        case Create(kind, body, _, gated):
+            return ("create", kind.name, body["metadata"]["name"], gated)
+        case ChangeNode(name, _):
+            return ("node", name)
+        case Patch(kind, name):
+            return ("patch", kind.name, name)
+        case Delete(kind, name):
+            return ("delete", kind.name, name)
+
+
+# --- cases ---------------------------------------------------------------------------------------------------------
+
+
+def planned(case, *facts, now=NOW, **world):
+    """The step of a case and its effects."""
+    view = observe.case_view(a_world(case, *facts, **world), case, now)
+    step = case_step(view.seen)
+    return step, shown(plan.case_plan(step, view, DIAGNOSTICS, now))
+
+
+OPERATION = an_operation("op-1", CLAIMED, phase=OperationPhase.OPERATING)
+WELL = a_node("gpu-1", condition(status="False", since=2, heartbeat=19), taints=OURS, heartbeat=19)
+ENDED = replace(CLAIMED, phase=Phase.RECOVERED, ended=at(4))
+UNLOOKED = replace(CLAIMED, diagnosis=Diagnosis.PENDING)
+LOOKER = observe.diagnostics_pod_name(CLAIMED)
+LOOKING = {"case_uid": CLAIMED.uid, "template": "collect-diagnostics"}
+TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), phase=Phase.VERIFYING)
+
+
+@pytest.mark.parametrize(
+    ("case", "facts", "world", "step", "effects"),
+    [
+        pytest.param(
+            a_case(),
+            [],
+            {"node": a_node("gpu-1", condition(status="False"))},
+            Step.CLEAR,
+            [("case", "Recovered", "ClearedItself")],
+            id="the fault went before the claim",
+        ),
+        pytest.param(a_case(), [], {"node": a_sick_node()}, Step.CLAIM, [], id="claims are the admission's"),
+        pytest.param(
+            UNLOOKED,
+            [],
+            {},
+            Step.LOOK,
+            [("create", "Pod", LOOKER, True)],
+            id="look first, unless everything new is stopped",
+        ),
+        pytest.param(UNLOOKED, [a_pod(LOOKER, **LOOKING)], {}, Step.LOOK, [], id="it looks"),
+        pytest.param(
+            UNLOOKED,
+            [a_pod(LOOKER, PodPhase.SUCCEEDED, message='{"a": 1}', **LOOKING)],
+            {},
+            Step.LOOK,
+            [("case", "Draining", "Diagnosed"), ("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER)],
+            id="what it saw is kept before its Pod goes",
+        ),
+        pytest.param(
+            UNLOOKED,
+            [a_pod(LOOKER, PodPhase.FAILED, message="no driver", **LOOKING)],
+            {},
+            Step.LOOK,
+            [("case", "Draining", "DiagnosisFailed"), ("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER)],
+            id="that it saw nothing stops nothing",
+        ),
+        pytest.param(
+            UNLOOKED,
+            [a_pod(LOOKER, **LOOKING)],
+            {"now": at(18), "node": a_sick_node(minute=18, taints=OURS)},
+            Step.LOOK,
+            [("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER), ("case", "Draining", "DiagnosisFailed")],
+            id="nor that it takes too long",
+        ),
+        pytest.param(CLAIMED, [], {}, Step.START, [], id="starts are the admission's"),
+        pytest.param(
+            RUNNING,
+            [],
+            {},
+            Step.WATCH,
+            [("create", "NodeOperation", "op-1", False)],
+            id="the operation that a crash prevented is made",
+        ),
+        pytest.param(
+            RUNNING, [OPERATION], {}, Step.WATCH, [("case", "Operating", "Operating")], id="how far it is is shown"
+        ),
+        pytest.param(replace(RUNNING, phase=Phase.OPERATING), [OPERATION], {}, Step.WATCH, [], id="and said once"),
+        pytest.param(replace(RUNNING, deleting=True), [OPERATION], {}, Step.STOP, [], id="cancelled: it waits"),
+        pytest.param(
+            replace(RUNNING, deleting=True),
+            [],
+            {},
+            Step.STOP,
+            [("create", "NodeOperation", "op-1", False)],
+            id="cancelled before the operation was made: only its own end ends the attempt",
+        ),
+        pytest.param(
+            replace(CLAIMED, deleting=True), [], {}, Step.END, [("case", "Cancelled", "CaseDeleted")], id="deleted"
+        ),
+        pytest.param(
+            CLAIMED,
+            [],
+            {"node": a_sick_node()},
+            Step.END,
+            [("case", "Cancelled", "TaintRemovedByPerson")],
+            id="no taint",
+        ),
+        pytest.param(CLAIMED, [], {"node": None}, Step.END, [("case", "Cancelled", "NodeGone")], id="the node is gone"),
+        pytest.param(
+            CLAIMED,
+            [],
+            {"node": WELL, "now": at(20)},
+            Step.RECOVER,
+            [("case", "Recovered", "Verified")],
+            id="well",
+        ),
+        pytest.param(
+            TRIED, [], {}, Step.ESCALATE, [("case", "Escalated", "LadderExhausted")], id="nothing is left: a person"
+        ),
+        pytest.param(replace(TRIED, phase=Phase.ESCALATED), [], {}, Step.REST, [], id="a person has it"),
+        pytest.param(
+            replace(TRIED, phase=Phase.ESCALATED, release=True),
+            [],
+            {},
+            Step.END,
+            [("case", "Escalated", "ReleasedByPerson")],
+            id="a person gives it back: it ends as it was called",
+        ),
+        pytest.param(
+            ENDED,
+            [a_pod("p", case_uid=CLAIMED.uid), a_pod("q", case_uid=CLAIMED.uid, deleting=True, finalizers=())],
+            {},
+            Step.SWEEP,
+            [("patch", "Pod", "p"), ("delete", "Pod", "p")],
+            id="Pods go first, each once",
+        ),
+        pytest.param(ENDED, [], {}, Step.RELEASE, [("node", "gpu-1")], id="then the marks on the node"),
+        pytest.param(
+            ENDED,
+            [],
+            {"node": a_sick_node(last_case=ENDED.name)},
+            Step.RELEASE,
+            [("patch", "NodeRemediation", ENDED.name)],
+            id="at last the finalizer",
+        ),
+        pytest.param(
+            replace(ENDED, finalizers=()),
+            [],
+            {"node": a_sick_node(last_case="later")},
+            Step.REST,
+            [],
+            id="nothing",
+        ),
+    ],
+)
+def test_what_a_case_does_next(case, facts, world, step, effects):
+    assert planned(case, *facts, **world) == (step, effects)
+
+
+def test_the_end_of_an_operation_is_recorded_with_the_nodes_own_heartbeats():
+    done = replace(OPERATION, phase=OperationPhase.SUCCEEDED, intent_boot_id="boot-1", message="new boot", finished=NOW)
+    view = observe.case_view(a_world(RUNNING, done), RUNNING, NOW)
+    assert (view.seen.tried, case_step(view.seen)) == (Tried.REPORTED, Step.RECORD)
+    (saved,) = plan.record(view, a_sick_node(minute=7), NOW)
+    attempt = saved.after.attempt
+    assert (attempt.outcome, attempt.finished, attempt.boot_id) == (Outcome.SUCCEEDED, NOW, "boot-1")
+    assert attempt.heartbeats == {"Ready": at(7), GPU: at(7)}
+
+
+def test_a_start_records_the_attempt_before_its_operation_is_made():
+    case = a_case(phase=Phase.DRAINING)
+    saved, created = plan.start(case, Next(0, 1), "reboot", NOW)
+    name = observe.operation_name(case, "reboot", 1)
+    assert shown([saved, created]) == [
+        ("case", "Draining", "OperationStarted"),
+        ("create", "NodeOperation", name, False),
+    ]
+    assert saved.after.attempt.operation == name
+    assert created.body["spec"]["caseUID"] == case.uid
+
+
+def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a_person():
+    world = a_world(TRIED)
+    world.policies = type(world.policies)(lambda: 0.0)
+    early = observe.case_view(world, TRIED, at(4))
+    assert (early.seen.proof, case_step(early.seen)) == (Proof.WAITING, Step.VERIFY)
+    assert early.look_again is not None, "lest it be looked at all the time"
+    late = observe.case_view(world, TRIED, at(600))
+    assert case_step(late.seen) is Step.ESCALATE
+    assert shown(plan.case_plan(Step.ESCALATE, late, None, NOW)) == [("case", "Escalated", "PolicyMissing")]
+
+
+@pytest.mark.parametrize(
+    ("status", "sign", "reason"),
+    [
+        pytest.param("Unknown", Sign.UNCLEAR, "EvidenceUnclear", id="nobody can tell"),
+        pytest.param("False", Sign.GOOD, "VerifyTimeout", id="the fault has gone, but the node is not ready"),
+    ],
+)
+def test_why_a_person_is_called_when_recovery_was_not_proven(status, sign, reason):
+    case = replace(CLAIMED, attempts=(an_attempt(outcome=Outcome.SUCCEEDED, heartbeats={GPU: at(1)}),))
+    node = a_node("gpu-1", condition(GPU, status, since=2, heartbeat=21), ready="False", heartbeat=21, taints=OURS)
+    view = observe.case_view(a_world(case, node=node), case, at(22))
+    assert (view.seen.sign, view.seen.proof, case_step(view.seen)) == (sign, Proof.TIMED_OUT, Step.ESCALATE)
+    assert shown(plan.case_plan(Step.ESCALATE, view, None, NOW)) == [("case", "Escalated", reason)]
+
+
+# --- operations ----------------------------------------------------------------------------------------------------
+
+OF = {"operation_uid": "uid-op-1", "case_uid": CLAIMED.uid}
+FRESH = an_operation("op-1", CLAIMED)
+DRAIN_POD, OWN_POD = observe.drain_pod_name(FRESH), observe.pod_name(FRESH)
+DRAINING = replace(FRESH, phase=OperationPhase.DRAINING, drain_started=at(1))
+DRAINED = replace(DRAINING, drained=True)
+INTENDED = replace(DRAINED, phase=OperationPhase.OPERATING, intent_boot_id="boot-1", intent_at=at(4))
+REBOOT = a_template(boot_id_changed=True, node_ready=True)
+
+
+def moved(operation, *facts, now=NOW, case=RUNNING, **world):
+    """The move of an operation and its effects."""
+    view = observe.operation_view(a_world(case, operation, *facts, **world), operation, now)
+    move = operation_move(view.seen)
+    return move, shown(plan.operation_plan(move, view, DRAIN, now))
+
+
+def ended(name, code, message="said"):
+    phase = PodPhase.SUCCEEDED if code == 0 else PodPhase.FAILED
+    return a_pod(name, phase, exit_code=code, message=message, **OF)
+
+
+@pytest.mark.parametrize(
+    ("operation", "facts", "world", "move", "effects"),
+    [
+        pytest.param(
+            FRESH,
+            [],
+            {},
+            Move.DRAIN,
+            [("operation", "Draining", ""), ("create", "Pod", DRAIN_POD, True)],
+            id="say that the drain begins, then make its Pod",
+        ),
+        pytest.param(DRAINING, [a_pod(DRAIN_POD, **OF)], {}, Move.WAIT, [], id="it drains"),
+        pytest.param(
+            DRAINING,
+            [ended(DRAIN_POD, 0)],
+            {},
+            Move.DRAINED,
+            [("operation", "Draining", ""), ("patch", "Pod", DRAIN_POD), ("delete", "Pod", DRAIN_POD)],
+            id="it has drained",
+        ),
+        pytest.param(
+            DRAINING,
+            [ended(DRAIN_POD, 1)],
+            {},
+            Move.DRAIN_FAILED,
+            [("operation", "Failed", "DrainFailed")],
+            id="it could not",
+        ),
+        pytest.param(
+            DRAINING,
+            [a_pod(DRAIN_POD, **OF)],
+            {"now": at(31), "node": a_sick_node(minute=31, taints=OURS)},
+            Move.TIME_OUT,
+            [("delete", "Pod", DRAIN_POD), ("operation", "Failed", "DrainTimeout")],
+            id="too late: its Pod is marked for deletion before the ladder may climb",
+        ),
+        pytest.param(DRAINED, [], {}, Move.OPERATE, [], id="the live look comes before the intent"),
+        pytest.param(
+            DRAINED,
+            [],
+            {"node": a_sick_node()},
+            Move.CANCEL,
+            [("operation", "Cancelled", "ClaimLost")],
+            id="the claim is gone before the intent",
+        ),
+        pytest.param(
+            DRAINED,
+            [],
+            {"node": a_node("gpu-1", condition(status="False"), taints=OURS)},
+            Move.CANCEL,
+            [("operation", "Cancelled", "ClearedItself")],
+            id="the fault is gone before the intent",
+        ),
+        pytest.param(
+            INTENDED, [], {}, Move.LAUNCH, [("create", "Pod", OWN_POD, True)], id="after the intent the Pod is made"
+        ),
+        pytest.param(INTENDED, [a_pod(OWN_POD, **OF)], {}, Move.WAIT, [], id="it runs"),
+        pytest.param(
+            INTENDED,
+            [a_pod(OWN_POD, **OF)],
+            {"node": a_sick_node()},
+            Move.WAIT,
+            [],
+            id="even without the taint",
+        ),
+        pytest.param(INTENDED, [ended(OWN_POD, 0)], {}, Move.SUCCEED, [("operation", "Succeeded", "Done")], id="done"),
+        pytest.param(
+            INTENDED, [ended(OWN_POD, 1)], {}, Move.FAIL, [("operation", "Failed", "ProgramFailed")], id="1 has failed"
+        ),
+        pytest.param(
+            INTENDED,
+            [ended(OWN_POD, 2)],
+            {},
+            Move.REFUSE,
+            [("operation", "Refused", "OperationRefused")],
+            id="2 refuses",
+        ),
+        pytest.param(
+            INTENDED,
+            [ended(OWN_POD, 137)],
+            {},
+            Move.FAIL,
+            [("operation", "Failed", "ProgramFailed")],
+            id="killed",
+        ),
+        pytest.param(
+            INTENDED,
+            [ended(OWN_POD, 137)],
+            {"templates": (REBOOT,)},
+            Move.WAIT,
+            [],
+            id="killed in the same boot: the new one may yet come",
+        ),
+        pytest.param(
+            INTENDED,
+            [ended(OWN_POD, 137)],
+            {"templates": (REBOOT,), "node": a_sick_node(boot_id="boot-2", taints=OURS)},
+            Move.SUCCEED,
+            [("operation", "Succeeded", "Done")],
+            id="a new boot and Ready: it worked",
+        ),
+        pytest.param(
+            INTENDED,
+            [ended(OWN_POD, 0)],
+            {"templates": (REBOOT,)},
+            Move.WAIT,
+            [],
+            id="it says done, but the boot is the old one",
+        ),
+        pytest.param(
+            INTENDED,
+            [a_pod(OWN_POD, **OF)],
+            {"now": at(19)},
+            Move.TIME_OUT,
+            [("delete", "Pod", OWN_POD), ("operation", "Failed", "TimedOut")],
+            id="too late: marked for deletion, then failed",
+        ),
+        pytest.param(
+            replace(INTENDED, finished=at(4)),
+            [a_pod(OWN_POD, **OF)],
+            {},
+            Move.SWEEP,
+            [("patch", "Pod", OWN_POD), ("delete", "Pod", OWN_POD)],
+            id="ended: its Pod goes",
+        ),
+        pytest.param(replace(INTENDED, finished=at(4)), [], {}, Move.REST, [], id="and then nothing"),
+    ],
+)
+def test_what_an_operation_does_next(operation, facts, world, move, effects):
+    assert moved(operation, *facts, **world) == (move, effects)
+
+
+@pytest.mark.parametrize(
+    ("case", "node", "operation", "mine"),
+    [
+        pytest.param(RUNNING, SICK, FRESH, True, id="its case holds the node"),
+        pytest.param(None, SICK, FRESH, False, id="no case"),
+        pytest.param(RUNNING, None, FRESH, False, id="no node"),
+        pytest.param(replace(RUNNING, ended=at(4)), SICK, FRESH, False, id="its case has ended"),
+        pytest.param(replace(RUNNING, deleting=True), SICK, FRESH, False, id="its case is deleted"),
+        pytest.param(RUNNING, SICK, replace(FRESH, deleting=True), False, id="it is deleted itself"),
+        pytest.param(RUNNING, a_sick_node(), FRESH, False, id="the taint is gone"),
+        pytest.param(RUNNING, a_sick_node(uid="other", taints=OURS), FRESH, False, id="a namesake"),
+    ],
+)
+def test_when_an_operation_may_disturb_its_node(case, node, operation, mine):
+    assert observe.ours(operation, case, node) is mine
+
+
+def test_a_drain_that_is_repeated_has_a_pod_of_its_own():
+    view = observe.operation_view(a_world(RUNNING, DRAINED), DRAINED, NOW)
+    (saved,) = plan.drain_again(view, 3)
+    assert (saved.after.drained, saved.after.drain_round) == (False, 1)
+    assert observe.drain_pod_name(saved.after) != DRAIN_POD
+
+
+def test_an_operation_without_its_template_ends_in_time():
+    view = observe.operation_view(a_world(RUNNING, DRAINING, templates=()), DRAINING, at(0))
+    assert view.deadline == at(0) + observe.WITHOUT_TEMPLATE
+    assert (view.seen.drain, view.seen.exit) == (Drain.DONE, Exit.ABSENT)
+
+
+def test_the_intent_takes_the_boot_that_was_seen_live():
+    view = observe.operation_view(a_world(RUNNING, DRAINED), DRAINED, NOW)
+    (saved,) = plan.intend(view, a_sick_node(boot_id="boot-9"), NOW)
+    assert (saved.after.intent_boot_id, saved.after.intent_at, saved.after.pod) == ("boot-9", NOW, OWN_POD)
+
+
+def test_ledgers_that_hold_a_case_are_found_in_name_order():
+    world = a_world(
+        a_budget("b", claims=[("n", CLAIMED.uid)]), a_budget("a", claims=[("n", CLAIMED.uid)]), a_budget("c")
+    )
+    assert observe.ledgers(world, CLAIMED) == ["a", "b"]
+
+
+def test_the_pods_of_operations_lie_in_their_own_namespace():
+    created = plan.operation(RUNNING)
+    assert (created.kind, created.namespace) == (api.OPERATION, "")
+    view = observe.operation_view(a_world(RUNNING, INTENDED), INTENDED, NOW)
+    (pod,) = plan.launch(view)
+    assert (pod.kind, pod.namespace) == (POD, names.OPERATIONS_NAMESPACE)
+    assert pod.body["spec"]["activeDeadlineSeconds"] == minutes(15).total_seconds()

@@ -1,0 +1,161 @@
+"""One effect, one outcome, whatever the API server answers."""
+
+from dataclasses import replace
+
+import pytest
+
+from remediator.controller import marks
+from remediator.controller.effects import ChangeNode, Create, Delete, Done, GaveUp, Patch, Retry, SaveCase
+from remediator.controller.perform import CONFLICTS, Performer
+from remediator.controller.world import World
+from remediator.core import names
+from remediator.core.case import Phase, advance
+from remediator.core.reasons import Reason
+from remediator.kube import api, codec
+from remediator.kube.objects import NODE
+from tests.builders import a_case, at
+from tests.remediator.controller.lab import CASES, NODES, SPACES, SYSTEM
+
+BUDGET = {"apiVersion": api.BUDGET.api_version, "kind": "NodeDisruptionBudget", "metadata": {"name": "b"}} | {
+    "spec": {"selector": {}, "maxUnavailable": 1}
+}
+CREATE = Create(api.BUDGET, BUDGET)
+PATCH = Patch(api.BUDGET, "b", {"spec": {"maxUnavailable": 2}})
+DELETE = Delete(api.BUDGET, "b", "")
+
+
+@pytest.fixture
+def performer(lab):
+    lab.beating = False
+    return Performer(lab.client, World(lambda: 0.0), lambda: True)
+
+
+def _writes(asked):
+    return asked.method != "GET"
+
+
+@pytest.mark.parametrize(
+    ("code", "after", "expected"),
+    [
+        pytest.param(409, 0, Retry(0.2, ""), id="the object moved: again at once"),
+        pytest.param(429, 7, Retry(7.0, ""), id="the server says when"),
+        pytest.param(429, 0, Retry(2.0, ""), id="or does not"),
+        pytest.param(500, 0, Retry(2.0, ""), id="the server is ill"),
+        pytest.param(503, 3, Retry(3.0, ""), id="the server is away"),
+        pytest.param(403, 0, GaveUp(""), id="we may not"),
+        pytest.param(422, 0, GaveUp(""), id="the object is wrong"),
+        pytest.param(400, 0, GaveUp(""), id="the request is wrong"),
+    ],
+)
+async def test_a_refusal_becomes_an_outcome(lab, performer, code, after, expected):
+    lab.server.faults.refuse(code, when=_writes, after=after)
+    outcome = await performer.one(CREATE)
+    assert replace(outcome, why="") == expected
+    assert outcome.why
+
+
+async def test_an_answer_that_was_lost_is_no_harm(lab, performer):
+    lab.server.faults.lose(when=_writes)
+    assert isinstance(await performer.one(CREATE), Retry)
+    assert await performer.one(CREATE) == Done(), "made twice is there already"
+
+
+async def test_what_is_gone_already_is_done(performer):
+    assert await performer.one(PATCH) == Done()
+    assert await performer.one(DELETE) == Done()
+    assert await performer.one(ChangeNode("gone", marks.claim(a_case(), False))) == Done()
+
+
+async def test_a_namespace_that_is_not_there_yet_is_waited_for(lab, performer):
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
+    assert isinstance(await performer.one(Create(codec.objects.POD, pod, "nowhere")), Retry)
+
+
+async def test_a_case_that_vanished_under_its_status_is_looked_at_again(performer):
+    case = a_case()
+    after = advance(case, Reason.CLAIMED, "ours", at(1), Phase.DRAINING)
+    assert isinstance(await performer.one(SaveCase(case, after)), Retry)
+
+
+async def test_saving_what_says_nothing_new_writes_nothing(lab, performer):
+    before = len(lab.server.audit)
+    assert await performer.one(SaveCase(a_case(), a_case())) == Done()
+    assert len(lab.server.audit) == before
+
+
+async def test_effects_end_at_the_first_that_is_not_done(lab, performer):
+    lab.server.faults.refuse(422, when=_writes)
+    assert isinstance(await performer.all([CREATE, DELETE, CREATE]), GaveUp)
+    assert lab.all(CASES) == []
+
+
+async def test_who_does_not_lead_writes_nothing(lab):
+    follower = Performer(lab.client, World(lambda: 0.0), lambda: False)
+    before = len(lab.server.audit)
+    assert isinstance(await follower.all([CREATE]), Retry)
+    assert len(lab.server.audit) == before
+
+
+async def test_what_the_server_answers_is_known_to_the_next_decision(performer):
+    await performer.one(CREATE)
+    assert performer.world.budgets.get("b").max_unavailable.value == 1
+    await performer.one(PATCH)
+    assert performer.world.budgets.get("b").max_unavailable.value == 2
+
+
+async def test_a_gated_creation_waits_while_everything_new_is_stopped(lab, performer):
+    gated = replace(CREATE, gated=True)
+    await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: ""}})
+    assert isinstance(await performer.one(gated), Retry)
+    assert performer.world.budgets.get("b") is None
+    await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
+    assert await performer.one(gated) == Done()
+
+
+async def test_a_delete_is_meant_for_one_uid_only(lab, performer):
+    await performer.one(CREATE)
+    assert isinstance(await performer.one(Delete(api.BUDGET, "b", "another")), Retry)
+
+
+@pytest.fixture
+async def claim(lab, performer):
+    """A claim from a cache in which the node is older than it is."""
+    await lab.node("gpu-1", "True")
+    stale = codec.node(await lab.client.get(NODE, "gpu-1"))
+    performer.world.nodes.note("gpu-1", stale)
+    await lab.change(NODES, "gpu-1", spec={"taints": [{"key": "maintenance", "effect": "NoSchedule"}]})
+    return ChangeNode("gpu-1", marks.claim(a_case(node_uid=stale.uid), False))
+
+
+async def test_a_node_that_moved_is_read_live_and_nothing_of_a_person_is_lost(lab, performer, claim):
+    assert await performer.one(claim) == Done()
+    assert lab.taints("gpu-1") == ["maintenance", names.CASE_TAINT]
+
+
+async def test_a_node_that_moves_all_the_time_is_tried_again_later(lab, performer, claim):
+    lab.server.faults.refuse(409, when=_writes, times=CONFLICTS)
+    assert isinstance(await performer.one(claim), Retry)
+
+
+async def test_what_happens_in_a_case_is_an_event_on_its_node(lab, performer):
+    await lab.node("gpu-1", "True")
+    uid = lab.look("gpu-1")["metadata"]["uid"]
+    await lab.make(CASES, "case-1", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
+    case = codec.remediation_case(await lab.client.get(api.CASE, "case-1"))
+    after = advance(case, Reason.CLAIMED, "gpu-1 is ours", at(1), Phase.DRAINING)
+    assert await performer.one(SaveCase(case, after)) == Done()
+    events = [entry.obj for entry in lab.server.cluster.store.collection("events").entries.values()]
+    assert [(one["reason"], one["message"], one["involvedObject"]["name"]) for one in events] == [
+        ("Claimed", "case-1: gpu-1 is ours", "gpu-1")
+    ]
+
+
+async def test_losing_an_event_loses_nothing_else(lab, performer):
+    await lab.node("gpu-1", "True")
+    uid = lab.look("gpu-1")["metadata"]["uid"]
+    await lab.make(CASES, "case-1", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
+    case = codec.remediation_case(await lab.client.get(api.CASE, "case-1"))
+    lab.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/events"), times=9)
+    after = advance(case, Reason.CLAIMED, "gpu-1 is ours", at(1), Phase.DRAINING)
+    assert await performer.one(SaveCase(case, after)) == Done()
+    assert lab.phase("gpu-1") == "Draining"

@@ -1,0 +1,456 @@
+"""The whole controller, from a condition that turns True to a node that is given back or handed to a person."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+
+from remediator.core import names
+from tests.remediator.controller.lab import (
+    BUDGETS,
+    CASES,
+    NODE_OPERATIONS,
+    NODES,
+    POLICIES,
+    REBOOTED,
+    RUNS,
+    SPACES,
+    SYSTEM,
+    TEMPLATES,
+    Answer,
+    environment,
+    now,
+    reboot_in_vain,
+    running,
+    until,
+)
+
+
+def _makes_an_operation(asked):
+    return asked.method == "POST" and asked.path.endswith("/nodeoperations")
+
+
+FAILED = Answer(exit=1, message="the kernel did not come up")
+REFUSED = Answer(exit=2, message="another bootID")
+
+
+async def test_a_sick_node_is_claimed_looked_at_drained_rebooted_verified_and_given_back(lab):
+    await lab.policy()
+    await lab.node("gpu-1", "True")
+    await lab.node("gpu-2")
+    async with running(lab):
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    case = lab.cases("gpu-1")[0]["status"]
+    assert lab.ran == ["collect-diagnostics gpu-1", "drain gpu-1", "reboot gpu-1"]
+    assert case["evidence"] == {"kernel": "NVRM: Xid 79"}
+    assert [(one["outcome"], one["rung"], one["intent"]["bootID"]) for one in case["attempts"]] == [
+        ("Succeeded", 0, "boot-1")
+    ]
+    assert lab.story("gpu-1") == [
+        "Claimed",
+        "Diagnosed",
+        "OperationStarted",
+        "Operating",
+        "OperationSucceeded",
+        "Verified",
+    ]
+    assert lab.look("gpu-1")["metadata"]["annotations"][names.LAST_CASE] == lab.cases("gpu-1")[0]["metadata"]["name"]
+    assert lab.cases("gpu-2") == []
+
+
+async def test_while_it_works_the_node_carries_the_taint_and_a_ledger_the_claim(lab):
+    await lab.policy()
+    lab.answer("reboot", RUNS)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.phase("gpu-1") == "Operating" and lab.pods("reboot"))
+        uid = lab.cases("gpu-1")[0]["metadata"]["uid"]
+        taint = {"key": names.CASE_TAINT, "value": uid, "effect": "NoSchedule"}
+        assert lab.look("gpu-1")["spec"]["taints"] == [taint]
+        claims = [claim for one in lab.all(BUDGETS) for claim in one["status"]["claims"]]
+        assert [(claim["node"], claim["case"]) for claim in claims] == [("gpu-1", uid)]
+        pod = lab.pods("reboot")[0]
+        assert pod["spec"]["nodeName"] == "gpu-1"
+        assert pod["metadata"]["finalizers"] == [names.POD_FINALIZER]
+        env = environment(pod)
+        operation = lab.all(NODE_OPERATIONS)[0]
+        assert env["ATTEMPT_ID"] == operation["metadata"]["name"]
+        assert env["EXPECTED_BOOT_ID"] == operation["status"]["intent"]["bootID"] == "boot-1"
+        assert json.loads(env["PARAMETERS"]) == {"caseUID": uid}
+
+
+async def test_failure_climbs_to_a_person_who_gives_the_node_back(lab):
+    await lab.policy()
+    lab.answer("reboot", FAILED)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.phase("gpu-1") == "Escalated" and not lab.pods())
+        assert [one["outcome"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["Failed", "Failed"]
+        assert lab.cases("gpu-1")[0]["status"]["reason"] == "LadderExhausted"
+        assert "the kernel did not come up" in lab.cases("gpu-1")[0]["status"]["message"]
+        await lab.quiet()
+        assert (lab.taints("gpu-1"), lab.claims()) == ([names.CASE_TAINT], ["gpu-1"]), "it stays out of service"
+        await lab.edit_case("gpu-1", release=True)
+        await until(lambda: lab.ended("gpu-1", "Escalated"))
+        assert lab.story("gpu-1")[-1] == "ReleasedByPerson"
+        await lab.quiet()
+        assert len(lab.cases("gpu-1")) == 1, "and the same fault is not opened again"
+
+
+async def test_a_second_reboot_may_cure_what_the_first_did_not(lab):
+    await lab.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
+    lab.answer("reboot", Answer(exit=137, does=reboot_in_vain), REBOOTED)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    assert [one["outcome"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["Succeeded", "Succeeded"]
+    assert lab.ran.count("reboot gpu-1") == 2
+
+
+async def test_what_refuses_is_not_tried_again_on_its_rung(lab):
+    await lab.template("power-cycle", success={"bootIDChanged": True})
+    await lab.policy(ladder=[{"operation": "reboot", "attempts": 3}, {"operation": "power-cycle"}])
+    lab.answer("reboot", REFUSED)
+    lab.answer("power-cycle", REBOOTED)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    assert [one["outcome"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["Refused", "Succeeded"]
+    assert [ran for ran in lab.ran if "drain" not in ran] == [
+        "collect-diagnostics gpu-1",
+        "reboot gpu-1",
+        "power-cycle gpu-1",
+    ]
+
+
+async def test_a_drain_that_fails_reboots_nothing_and_says_who_was_in_the_way(lab):
+    await lab.policy(ladder=[{"operation": "reboot"}])
+    lab.answer("drain", Answer(exit=1, message="blocked by train/job-0 (pdb train)"))
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.phase("gpu-1") == "Escalated" and not lab.pods())
+    assert "blocked by train/job-0" in lab.cases("gpu-1")[0]["status"]["attempts"][0]["message"]
+    assert lab.all(NODE_OPERATIONS)[0]["status"]["reason"] == "DrainFailed"
+    assert "reboot gpu-1" not in lab.ran
+
+
+async def test_pods_that_come_while_a_drain_ends_are_drained_again(lab):
+    await lab.policy()
+    pod = {"metadata": {"name": "late"}, "spec": {"nodeName": "gpu-1", "containers": [{"name": "c", "image": "i"}]}}
+    path = "/api/v1/namespaces/default/pods"
+
+    async def come(lab, node):
+        await lab.client.send("POST", path, dict, pod)
+
+    async def go(lab, node):
+        await lab.client.transport.request("DELETE", f"{path}/late", body=b'{"gracePeriodSeconds": 0}')
+
+    lab.answer("drain", Answer(does=come), Answer(does=go))
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.ended("gpu-1", "Recovered") if len(lab.ran) > 3 else False)
+    assert lab.ran == ["collect-diagnostics gpu-1", "drain gpu-1", "drain gpu-1", "reboot gpu-1"]
+
+
+async def test_a_fault_that_goes_before_anything_was_done_ends_the_case(lab):
+    await lab.policy(mode="DryRun")
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.reasons("gpu-1") == ["DryRun"])
+        await lab.quiet()
+        assert lab.taints("gpu-1") == [], "a dry run writes nothing on the node"
+        assert names.LAST_CASE not in (lab.look("gpu-1")["metadata"].get("annotations") or {})
+        await lab.condition("gpu-1", "False")
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    assert lab.cases("gpu-1")[0]["status"]["reason"] == "ClearedItself"
+    assert lab.ran == []
+
+
+async def test_a_fault_that_goes_during_the_drain_stops_the_reboot(lab):
+    await lab.policy()
+    lab.answer("drain", RUNS)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: "drain gpu-1" in lab.ran)
+        await lab.condition("gpu-1", "False")
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    assert "reboot gpu-1" not in lab.ran
+    assert [one["outcome"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["Cancelled"]
+
+
+async def test_verification_needs_heartbeats_that_are_newer_than_the_operation(lab):
+    await lab.policy()
+    await lab.node("gpu-1", "True")
+
+    async def reboot_and_fall_silent(lab, node):
+        lab.beating = False
+        await lab.boot(node)
+        await lab.condition(node, "False")
+
+    lab.answer("reboot", Answer(exit=137, does=reboot_and_fall_silent))
+    async with running(lab):
+        await until(lambda: lab.phase("gpu-1") == "Verifying")
+        await lab.quiet()
+        assert lab.phase("gpu-1") == "Verifying", "False alone is not recovery"
+        lab.beating = True
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+
+
+async def test_a_person_who_removes_the_taint_cancels_the_case_and_everything_of_ours_goes(lab):
+    await lab.policy()
+    lab.answer("drain", RUNS)
+    await lab.node("gpu-1", "True")
+    mine = {"key": "maintenance", "value": "alice", "effect": "NoSchedule"}
+    async with running(lab):
+        await until(lambda: "drain gpu-1" in lab.ran)
+        await lab.change(NODES, "gpu-1", spec={"taints": [mine]})
+        await until(lambda: lab.ended("gpu-1", "Cancelled"))
+        await lab.quiet()
+    assert lab.cases("gpu-1")[-1]["status"]["reason"] == "TaintRemovedByPerson"
+    assert lab.look("gpu-1")["spec"]["taints"] == [mine], "what a person set stays"
+    assert len(lab.cases("gpu-1")) == 1, "and the same onset is not opened again"
+    assert "reboot gpu-1" not in lab.ran
+
+
+async def test_a_person_who_deletes_the_case_cancels_it_and_it_is_not_opened_again(lab):
+    await lab.policy()
+    lab.answer("drain", RUNS)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: "drain gpu-1" in lab.ran)
+        await lab.delete_case("gpu-1")
+        await until(lambda: not lab.cases("gpu-1") and lab.clean("gpu-1"))
+        await lab.quiet()
+        assert lab.cases("gpu-1") == []
+        await lab.condition("gpu-1", "False")
+        await lab.condition("gpu-1", "True", since=now() - timedelta(hours=1))
+        await until(lambda: lab.cases("gpu-1"))
+
+
+async def test_a_case_deleted_while_it_waits_is_not_opened_again_either(lab):
+    await lab.policy(mode="DryRun")
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.reasons("gpu-1"))
+        await lab.delete_case("gpu-1")
+        await until(lambda: not lab.cases("gpu-1"))
+        await lab.quiet()
+    assert lab.cases("gpu-1") == []
+
+
+async def test_after_the_intent_cancelling_waits_for_the_pod(lab):
+    await lab.policy()
+    lab.answer("reboot", RUNS)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: "reboot gpu-1" in lab.ran)
+        await lab.delete_case("gpu-1")
+        await lab.quiet()
+        assert lab.pods("reboot")[0]["status"]["phase"] == "Running", "it is not killed in the middle"
+        assert lab.taints("gpu-1") == [names.CASE_TAINT], "and the node is not given back"
+        await lab.finish("reboot", REBOOTED)
+        await until(lambda: not lab.cases("gpu-1") and lab.clean("gpu-1"))
+
+
+async def test_a_case_whose_operation_was_never_made_can_be_cancelled(lab):
+    """The attempt is recorded before its operation is made: what lies between may be a crash."""
+    await lab.policy()
+    await lab.node("gpu-1", "True")
+    lab.server.faults.refuse(500, times=999, when=_makes_an_operation)
+    async with running(lab):
+        await until(lambda: lab.cases("gpu-1") and lab.cases("gpu-1")[0].get("status", {}).get("attempts"))
+        await lab.delete_case("gpu-1")
+        lab.server.faults.clear()
+        await until(lambda: not lab.cases("gpu-1") and lab.clean("gpu-1"))
+    assert "reboot gpu-1" not in lab.ran
+
+
+async def test_a_node_that_a_person_has_cordoned_is_left_alone_until_it_is_uncordoned(lab):
+    await lab.policy()
+    await lab.node("gpu-1", "True")
+    await lab.change(NODES, "gpu-1", spec={"unschedulable": True})
+    async with running(lab):
+        await until(lambda: lab.reasons("gpu-1") == ["CordonedByPerson"])
+        await lab.quiet()
+        assert (lab.taints("gpu-1"), lab.ran) == ([], [])
+        await lab.change(NODES, "gpu-1", spec={"unschedulable": None})
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+
+
+async def test_our_cordon_goes_with_the_case_and_a_person_who_undoes_it_cancels(lab):
+    await lab.template("cordoned-reboot", cordon=True, success={"bootIDChanged": True})
+    await lab.policy(ladder=[{"operation": "cordoned-reboot"}])
+    lab.answer("cordoned-reboot", RUNS)
+    await lab.node("gpu-1", "True")
+    await lab.node("gpu-2", "True")
+    await lab.budget("all", 2)
+    async with running(lab):
+        await until(lambda: lab.ran.count("cordoned-reboot gpu-1") and lab.ran.count("cordoned-reboot gpu-2"))
+        assert all(lab.look(node)["spec"]["unschedulable"] for node in ("gpu-1", "gpu-2"))
+        await lab.change(NODES, "gpu-2", spec={"unschedulable": False})
+        for _ in range(2):
+            await lab.finish("cordoned-reboot", REBOOTED)
+        await until(lambda: lab.ended("gpu-1", "Recovered") and lab.ended("gpu-2", "Cancelled"))
+    assert lab.cases("gpu-2")[-1]["status"]["reason"] == "UncordonedByPerson"
+
+
+async def test_a_node_that_opts_out_is_held(lab):
+    await lab.policy()
+    await lab.node("gpu-1", "True", exclude="true")
+    async with running(lab):
+        await until(lambda: lab.reasons("gpu-1") == ["OptedOut"])
+        await lab.change(NODES, "gpu-1", metadata={"labels": {names.EXCLUDE: None}})
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+
+
+async def test_a_ladder_with_an_unknown_operation_starts_nothing_and_says_so(lab):
+    await lab.policy(ladder=[{"operation": "reboot"}, {"operation": "power-cycle"}])
+    await lab.node("gpu-1", "True")
+
+    def ready():
+        conditions = lab.all(POLICIES)[0].get("status", {}).get("conditions", ())
+        return [(one["status"], one["reason"]) for one in conditions if one["type"] == "Ready"]
+
+    async with running(lab):
+        await until(lambda: lab.reasons("gpu-1") == ["UnknownOperation"])
+        await until(lambda: ready() == [("False", "UnknownOperation")])
+        assert lab.taints("gpu-1") == []
+        await lab.template("power-cycle")
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+        assert ready() == [("True", "Ready")]
+
+
+async def test_with_a_budget_of_one_the_second_node_waits_its_turn_and_is_marked(lab):
+    await lab.policy()
+    await lab.budget("all", 1)
+    lab.answer("drain", RUNS)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: "drain gpu-1" in lab.ran)
+        await lab.node("gpu-2", "True")
+        await until(lambda: lab.reasons("gpu-2") == ["BudgetSpent"])
+        await until(lambda: lab.taints("gpu-2") == [names.DEGRADED_TAINT])
+        await lab.quiet()
+        assert lab.claims() == ["gpu-1"]
+        lab.answer("drain", Answer())
+        await lab.finish("drain")
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+        await until(lambda: lab.ended("gpu-2", "Recovered"))
+
+
+async def test_a_queued_node_whose_fault_goes_loses_its_mark(lab):
+    await lab.policy()
+    await lab.budget("all", 0)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.taints("gpu-1") == [names.DEGRADED_TAINT])
+        await lab.condition("gpu-1", "False")
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    assert lab.taints("gpu-1") == []
+
+
+async def test_a_node_that_is_deleted_takes_its_case_with_it(lab):
+    await lab.policy()
+    lab.answer("drain", RUNS)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: "drain gpu-1" in lab.ran)
+        await lab.client.delete(NODES, "gpu-1")
+        await until(lambda: lab.phase("gpu-1") == "Cancelled" and not lab.claims() and not lab.pods())
+        await until(lambda: not lab.cases("gpu-1")[0]["metadata"].get("finalizers"))
+    assert lab.cases("gpu-1")[0]["status"]["reason"] == "NodeGone"
+
+
+async def test_everything_new_stops_while_the_namespace_is_paused(lab):
+    await lab.policy()
+    await lab.node("gpu-1", "True")
+    await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
+    async with running(lab):
+        await until(lambda: lab.reasons("gpu-1") == ["Paused"])
+        await lab.quiet()
+        assert (lab.taints("gpu-1"), lab.ran) == ([], [])
+
+
+async def test_what_waits_for_a_start_recovers_while_everything_is_held(lab):
+    """A hold stops starts, never recovery, however long it lasts."""
+    await lab.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
+    await lab.node("gpu-1", "True")
+    held = Answer(exit=1, message="failed", does=lambda lab, node: lab.edit_case(node, hold=True))
+    lab.answer("reboot", held)
+    async with running(lab):
+        await until(lambda: lab.reasons("gpu-1") == ["HeldByPerson"])
+        ended = lab.cases("gpu-1")[0]["status"]["attempts"][0]["finishedAt"]
+        await until(lambda: now() > datetime.fromisoformat(ended) + timedelta(seconds=1))
+        await lab.condition("gpu-1", "False")
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+
+
+async def test_two_cases_of_one_node_never_work_on_it_together(lab):
+    """One may be opened by hand."""
+    await lab.policy()
+    lab.answer("drain", RUNS)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: "drain gpu-1" in lab.ran)
+        first = lab.cases("gpu-1")[0]["metadata"]["uid"]
+        uid = lab.look("gpu-1")["metadata"]["uid"]
+        await lab.make(CASES, "by-hand", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
+        await until(lambda: any(one["metadata"]["name"] == "by-hand" and one.get("status") for one in lab.all(CASES)))
+        await lab.quiet()
+        assert [taint["value"] for taint in lab.look("gpu-1")["spec"]["taints"]] == [first]
+        by_hand = next(one for one in lab.all(CASES) if one["metadata"]["name"] == "by-hand")
+        assert [one["reason"] for one in by_hand["status"]["blockedBy"]] == ["NodeBusy"]
+
+
+async def test_a_template_that_is_gone_lets_nothing_be_done_without_a_drain(lab):
+    await lab.policy()
+    await lab.node("gpu-1", "True")
+    template = next(one for one in lab.all(TEMPLATES) if one["metadata"]["name"] == "reboot")
+    lab.server.faults.refuse(500, times=999, when=_makes_an_operation)
+    async with running(lab):
+        await until(lambda: lab.cases("gpu-1") and lab.cases("gpu-1")[0].get("status", {}).get("attempts"))
+        await lab.client.delete(TEMPLATES, "reboot")
+        lab.server.faults.clear()
+        await until(lambda: lab.all(NODE_OPERATIONS))
+        await lab.quiet()
+        assert "intent" not in (lab.all(NODE_OPERATIONS)[0].get("status") or {})
+        await lab.make(TEMPLATES, "reboot", **template["spec"])
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    assert lab.ran[1:] == ["drain gpu-1", "reboot gpu-1"]
+
+
+async def test_another_leader_goes_on_where_one_was_killed(lab):
+    await lab.policy()
+    lab.answer("drain", RUNS)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: "drain gpu-1" in lab.ran)
+    await lab.finish("drain")
+    async with running(lab, "two"):
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    assert lab.ran.count("reboot gpu-1") == 1
+
+
+@pytest.mark.parametrize("status", ["Unknown", "False"])
+async def test_without_clear_evidence_no_case_is_opened(lab, status):
+    await lab.policy()
+    await lab.node("gpu-1", status)
+    async with running(lab):
+        await until(lambda: lab.all(BUDGETS))
+        await lab.quiet()
+    assert (lab.cases("gpu-1"), lab.taints("gpu-1"), lab.ran) == ([], [], [])
+
+
+async def test_unknown_evidence_stops_an_operation_before_its_intent(lab):
+    await lab.policy()
+    lab.answer("drain", RUNS)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: "drain gpu-1" in lab.ran)
+        await lab.condition("gpu-1", "Unknown")
+        await lab.finish("drain")
+        await until(lambda: lab.all(NODE_OPERATIONS)[0]["status"]["drained"])
+        await lab.quiet()
+        assert "reboot gpu-1" not in lab.ran
+        await lab.condition("gpu-1", "True")
+        await until(lambda: lab.ended("gpu-1", "Recovered"))

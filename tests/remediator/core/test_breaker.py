@@ -1,0 +1,50 @@
+"""So many starts in any window, then none until the oldest leaves it."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remediator.core.breaker import Breaker, starts
+from tests.builders import a_case, an_attempt, at, minutes
+
+THREE = Breaker(3, minutes(10))
+
+
+@pytest.mark.parametrize(
+    ("started", "minute", "closed_until"),
+    [
+        pytest.param([], 20, None, id="nothing was started"),
+        pytest.param([12, 15], 20, None, id="two of three"),
+        pytest.param([12, 15, 18], 20, 22, id="three of three: until the oldest is 10 minutes old"),
+        pytest.param([18, 12, 15], 20, 22, id="in whatever order they come"),
+        pytest.param([10, 15, 18], 20, None, id="one exactly as old as the window has left it"),
+        pytest.param([12, 13, 15, 18], 20, 23, id="more than three: until so many have left that one may start"),
+    ],
+)
+def test_when_one_more_may_start(started, minute, closed_until):
+    opens = THREE.opens([at(start) for start in started], at(minute))
+    assert opens == (None if closed_until is None else at(closed_until))
+
+
+@given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 5))
+def test_following_it_never_starts_too_many_in_any_window(wishes, most):
+    breaker, given_ = Breaker(most, minutes(10)), []
+    for wish in sorted(wishes):
+        if breaker.opens(given_, at(wish)) is None:
+            given_.append(at(wish))
+    for end in given_:
+        assert sum(end - timedelta(minutes=10) < start <= end for start in given_) <= most
+
+
+@given(st.lists(st.integers(0, 30), min_size=3, max_size=12))
+def test_at_the_time_it_names_one_more_may_start(started):
+    times = [at(start) for start in started]
+    until = THREE.opens(times, at(30))
+    assert until is None or THREE.opens(times, until) is None
+
+
+def test_each_attempt_of_each_case_is_a_start():
+    cases = [a_case("a", attempts=(an_attempt(started=1), an_attempt(started=5))), a_case("b")]
+    assert starts(cases) == [at(1), at(5)]

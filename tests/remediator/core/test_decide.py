@@ -1,0 +1,184 @@
+"""What a node needs, for every kind of evidence."""
+
+import itertools
+
+import pytest
+
+from remediator.core.case import Phase
+from remediator.core.decide import Busy, Handled, Healthy, Start, Unclear, Unselected, Wait, case_name, decide
+from remediator.core.evidence import judge
+from remediator.core.policy import Clause, Mode, Severity
+from tests.builders import a_case, a_node, a_policy, at, condition, pool, when
+
+NEVER = a_policy("elsewhere", selector=pool("nobody"))
+
+
+@pytest.mark.parametrize(
+    ("node", "minute", "expected"),
+    [
+        pytest.param(a_node("n", condition(status="False")), 1, Healthy(), id="a clear False is health"),
+        pytest.param(a_node("n", condition(status="Unknown")), 99, Unclear(("GpuLost",)), id="unknown is not health"),
+        pytest.param(a_node("n"), 1, Unclear(("GpuLost",)), id="an absent condition proves nothing"),
+        pytest.param(a_node("n", condition()), 1, Wait(at(2), "gpu-lost"), id="before its tolerance it waits"),
+        pytest.param(
+            a_node("n", condition(heartbeat=1)), 15.9, "starts", id="after its tolerance, still fresh, it starts"
+        ),
+        pytest.param(a_node("n", condition()), 2, "starts", id="at the very end of its tolerance it starts"),
+        pytest.param(a_node("n", condition()), 15, "starts", id="a heartbeat 15 minutes old still counts"),
+        pytest.param(a_node("n", condition()), 15.1, Unclear(("GpuLost",)), id="an older one proves nothing"),
+        pytest.param(
+            a_node("n", condition(status="False")), 15.1, Unclear(("GpuLost",)), id="an old False is no health either"
+        ),
+        pytest.param(
+            a_node("n", condition(), condition("DetectorStale", "True")),
+            3,
+            Unclear(("GpuLost",)),
+            id="a detector that has stopped is not believed",
+        ),
+        pytest.param(
+            a_node("n", condition(), condition("DetectorStale", "Unknown")),
+            3,
+            Unclear(("GpuLost",)),
+            id="one that may have stopped neither",
+        ),
+        pytest.param(
+            a_node("n", condition(), condition("DetectorStale", "False")), 3, "starts", id="one that runs is believed"
+        ),
+        pytest.param(
+            a_node("n", condition(), ready="Unknown"), 3, Unclear(("GpuLost",)), id="a silent kubelet hides detectors"
+        ),
+        pytest.param(a_node("n", condition(), ready="False"), 3, "starts", id="a kubelet that is not ready does not"),
+    ],
+)
+def test_one_policy_over_one_node(node, minute, expected):
+    decision = decide(node, [a_policy(), NEVER], [], at(minute))
+    if expected == "starts":
+        assert isinstance(decision, Start)
+        assert (decision.policy, decision.trigger.condition, decision.trigger.since) == ("gpu-lost", "GpuLost", at(0))
+    else:
+        assert decision == expected
+
+
+def test_a_node_that_no_policy_selects_is_not_called_healthy():
+    assert decide(a_node(), [NEVER], [], at(1)) == Unselected()
+
+
+def test_a_policy_on_a_kubelet_condition_needs_no_detector():
+    policy = a_policy("pressure", when(Clause("DiskPressure"), tolerance=0))
+    node = a_node("n", condition("DiskPressure"), condition("DetectorStale", "True"), ready="Unknown")
+    assert isinstance(decide(node, [policy], [], at(1)), Start)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [pytest.param("Xid79", Start, id="a reason that counts"), pytest.param("Other", Healthy, id="one that does not")],
+)
+def test_only_the_reasons_that_a_policy_names_count(reason, expected):
+    policy = a_policy("xid", when(Clause("GpuLost", reasons=frozenset({"Xid79"}))))
+    assert isinstance(decide(a_node("n", condition(reason=reason)), [policy], [], at(3)), expected)
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        pytest.param("True", Start, id="both hold"),
+        pytest.param("False", Healthy, id="one clearly does not"),
+        pytest.param("Unknown", Unclear, id="one is unknown"),
+    ],
+)
+def test_clauses_of_one_entry_must_hold_together(second, expected):
+    policy = a_policy("both", when(Clause("A"), Clause("B")))
+    node = a_node("n", condition("A"), condition("B", second))
+    assert isinstance(decide(node, [policy], [], at(3)), expected)
+
+
+def test_tolerance_counts_from_the_last_clause_that_came_to_hold():
+    policy = a_policy("both", when(Clause("A"), Clause("B"), tolerance=10))
+    node = a_node("n", condition("A", since=0, heartbeat=9), condition("B", since=5))
+    assert decide(node, [policy], [], at(9)) == Wait(at(15), "both")
+
+
+def test_of_two_entries_that_hold_the_one_due_first_speaks():
+    policy = a_policy("either", when(Clause("A"), tolerance=10), when(Clause("B"), tolerance=1))
+    decision = decide(a_node("n", condition("A"), condition("B", since=1)), [policy], [], at(3))
+    assert isinstance(decision, Start)
+    assert decision.trigger.condition == "B"
+
+
+ONE, TWO = when(Clause("A"), tolerance=1), when(Clause("B"), tolerance=2)
+
+
+@pytest.mark.parametrize(
+    ("policies", "minute", "winner"),
+    [
+        pytest.param(
+            [a_policy("a", ONE, severity=Severity.INFO), a_policy("z", TWO, severity=Severity.CRITICAL)],
+            5,
+            "z",
+            id="the more severe goes first",
+        ),
+        pytest.param([a_policy("z", ONE), a_policy("a", TWO)], 5, "z", id="equally severe: the one due first"),
+        pytest.param([a_policy("z", ONE), a_policy("a", ONE)], 5, "a", id="due together: the name that sorts first"),
+        pytest.param(
+            [a_policy("a", ONE), a_policy("z", TWO, severity=Severity.CRITICAL)],
+            1.5,
+            "a",
+            id="a severe one that still waits holds nobody up",
+        ),
+        pytest.param(
+            [a_policy("a", ONE, mode=Mode.DRY_RUN), a_policy("z", TWO)], 5, "a", id="a dry run is decided like the rest"
+        ),
+    ],
+)
+def test_several_policies_give_one_case_in_whatever_order_they_come(policies, minute, winner):
+    node = a_node("n", condition("A"), condition("B"))
+    decisions = [decide(node, order, [], at(minute)) for order in itertools.permutations(policies)]
+    assert {decision.policy for decision in decisions} == {winner}
+    assert all(decision == decisions[0] for decision in decisions)
+
+
+def test_of_several_that_wait_the_one_due_first_is_waited_for():
+    node = a_node("n", condition("A"), condition("B"))
+    assert decide(node, [a_policy("b", TWO), a_policy("a", ONE)], [], at(0.5)) == Wait(at(1), "a")
+
+
+def _named(node, policy):
+    return case_name(node, policy, judge(node, policy, at(3)))
+
+
+def test_an_open_case_keeps_its_node_busy_whatever_else_is_seen():
+    node = a_node("n", condition())
+    assert decide(node, [a_policy()], [a_case("c", node="n")], at(3)) == Busy("c")
+
+
+def test_a_case_of_a_namesake_that_is_gone_does_not():
+    node = a_node("n", condition(), uid="another")
+    assert isinstance(decide(node, [a_policy()], [a_case("c", node="n")], at(3)), Start)
+
+
+@pytest.mark.parametrize("phase", [Phase.CANCELLED, Phase.ESCALATED, Phase.RECOVERED])
+def test_what_has_had_its_case_is_not_opened_again(phase):
+    node, policy = a_node("n", condition()), a_policy()
+    over = a_case(_named(node, policy), node="n", phase=phase, ended=at(2))
+    assert decide(node, [policy], [over], at(3)) == Handled(over.name, "gpu-lost")
+
+
+def test_nor_when_only_the_node_remembers_the_case():
+    node, policy = a_node("n", condition()), a_policy()
+    remembering = a_node("n", condition(), last_case=_named(node, policy))
+    assert decide(remembering, [policy], [], at(3)) == Handled(remembering.last_case, "gpu-lost")
+
+
+def test_a_new_onset_is_a_new_case():
+    node, policy = a_node("n", condition()), a_policy()
+    over = a_case(_named(node, policy), node="n", phase=Phase.CANCELLED, ended=at(2))
+    again = a_node("n", condition(since=5))
+    decision = decide(again, [policy], [over], at(8))
+    assert isinstance(decision, Start)
+    assert decision.name != over.name
+
+
+def test_one_that_is_handled_does_not_hide_another_that_is_due():
+    node, first, second = a_node("n", condition("A"), condition("B")), a_policy("a", ONE), a_policy("b", TWO)
+    over = a_case(_named(node, first), node="n", policy="a", phase=Phase.CANCELLED, ended=at(2))
+    assert decide(node, [first, second], [over], at(3)).policy == "b"

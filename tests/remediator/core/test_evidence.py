@@ -1,0 +1,150 @@
+"""When a node counts as well again: by its own clock, never by ours."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remediator.core.evidence import Proof, Sign, judge, prove, watched
+from remediator.core.node import Status
+from remediator.core.policy import Clause
+from tests.builders import GPU, a_node, a_policy, at, condition, when
+
+POLICY = a_policy(settle=5, fresh=3, timeout=20)
+BASE = {"Ready": at(10), GPU: at(10)}
+
+
+def seen(*, gpu="False", since=11.0, heartbeat=16.0, ready="True", ready_heartbeat=None, more=()):
+    """A node whose GpuLost turned at `since`; the operation had ended at minute 10."""
+    beat = heartbeat if ready_heartbeat is None else ready_heartbeat
+    return a_node("n", condition(GPU, gpu, since=since, heartbeat=heartbeat), *more, ready=ready, heartbeat=beat)
+
+
+@pytest.mark.parametrize(
+    ("node", "base", "minute", "expected"),
+    [
+        pytest.param(seen(), BASE, 16, Proof.PASSED, id="False for 5 minutes, 6 minutes after the end"),
+        pytest.param(seen(heartbeat=15.9), BASE, 16, Proof.WAITING, id="not yet settled"),
+        pytest.param(seen(since=2, heartbeat=12.9), BASE, 16, Proof.WAITING, id="settled long ago but not yet fresh"),
+        pytest.param(seen(since=2, heartbeat=13), BASE, 16, Proof.PASSED, id="settled, and fresh by 3 minutes"),
+        pytest.param(seen(ready_heartbeat=12.9), BASE, 16, Proof.WAITING, id="the kubelet must be fresh as well"),
+        pytest.param(seen(since=2, heartbeat=10), BASE, 29, Proof.WAITING, id="an old heartbeat is not health"),
+        pytest.param(seen(gpu="True"), BASE, 16, Proof.WAITING, id="still sick"),
+        pytest.param(seen(gpu="Unknown"), BASE, 16, Proof.WAITING, id="unknown is not health"),
+        pytest.param(seen(ready="False"), BASE, 16, Proof.WAITING, id="not ready"),
+        pytest.param(seen(ready="Unknown"), BASE, 16, Proof.WAITING, id="silent"),
+        pytest.param(a_node("n", heartbeat=16), BASE, 16, Proof.WAITING, id="the condition is missing"),
+        pytest.param(
+            seen(since=15.5), BASE, 16, Proof.WAITING, id="a detector that restarts writes False: no recovery yet"
+        ),
+        pytest.param(seen(more=[condition("DetectorStale", "True")]), BASE, 16, Proof.WAITING, id="detectors stopped"),
+        pytest.param(
+            seen(more=[condition("DetectorStale", "False", since=11, heartbeat=16)]),
+            BASE,
+            16,
+            Proof.PASSED,
+            id="detectors run",
+        ),
+        pytest.param(
+            seen(heartbeat=15.9), {}, 15.9, Proof.WAITING, id="nothing recorded to be fresher than: settling is asked"
+        ),
+        pytest.param(seen(), {}, 16, Proof.PASSED, id="and is enough"),
+        pytest.param(seen(gpu="True"), BASE, 30, Proof.TIMED_OUT, id="20 minutes after the end it is too late"),
+        pytest.param(seen(), BASE, 99, Proof.PASSED, id="proof is proof however late"),
+    ],
+)
+def test_recovery_is_proven_by_fresh_and_settled_heartbeats(node, base, minute, expected):
+    assert prove(node, POLICY, base, at(10), at(minute))[0] is expected
+
+
+def test_a_node_that_looks_well_when_time_is_up_is_given_the_time_to_prove_it():
+    """Starts may have been held for longer than the time-out; the fault going meanwhile is recovery all the same."""
+    node = seen(since=199, heartbeat=200)
+    assert prove(node, POLICY, BASE, at(10), at(200))[0] is Proof.WAITING
+    assert prove(node, POLICY, BASE, at(10), at(230))[0] is Proof.TIMED_OUT, "but not where it has fallen silent"
+
+
+def test_it_looks_again_within_ten_seconds_and_never_after_the_deadline():
+    again = prove(seen(gpu="True"), POLICY, BASE, at(10), at(20))[1]
+    assert again == at(20, seconds=10)
+    assert prove(seen(gpu="True"), POLICY, BASE, at(10), at(29, seconds=55))[1] == at(30)
+
+
+def test_every_condition_of_every_entry_is_watched_with_the_status_that_means_health():
+    policy = a_policy("p", when(Clause("A")), when(Clause("B", Status.FALSE), Clause("Ready", Status.FALSE)))
+    node = a_node("n", condition("DetectorStale", "False"))
+    expected = [
+        ("A", Status.FALSE),
+        ("B", Status.TRUE),
+        ("DetectorStale", Status.FALSE),
+        ("Ready", Status.TRUE),
+    ]
+    assert watched(node, policy) == expected
+    assert ("DetectorStale", Status.FALSE) not in watched(a_node("n"), policy), "only where the node has it"
+
+
+moment = st.integers(0, 20).map(float)
+
+
+@given(
+    status=st.sampled_from(["True", "False", "Unknown"]),
+    since=moment,
+    age=moment,
+    base=moment,
+    shift=st.integers(-600, 600),
+)
+def test_our_clock_being_off_changes_nothing_but_the_time_out(status, since, age, base, shift):
+    node = seen(gpu=status, since=since, heartbeat=since + age)
+    recorded = {"Ready": at(base), GPU: at(base)}
+    off = timedelta(minutes=shift)
+    here = prove(node, POLICY, recorded, at(10), at(11))[0]
+    there = prove(node, POLICY, recorded, at(10) + off, at(11) + off)[0]
+    assert here is there
+
+
+@given(since=moment, age=moment, base=moment, later=st.integers(0, 60))
+def test_proof_once_given_is_not_lost_by_waiting(since, age, base, later):
+    node, recorded = seen(since=since, heartbeat=since + age), {"Ready": at(base), GPU: at(base)}
+    if prove(node, POLICY, recorded, at(10), at(11))[0] is Proof.PASSED:
+        assert prove(node, POLICY, recorded, at(10), at(11 + later))[0] is Proof.PASSED
+
+
+@pytest.mark.parametrize(
+    ("entries", "node", "sign", "unclear"),
+    [
+        pytest.param((when(),), a_node("n", condition()), Sign.BAD, (), id="holds"),
+        pytest.param((when(),), a_node("n", condition(status="False")), Sign.GOOD, (), id="does not hold"),
+        pytest.param((when(),), a_node("n"), Sign.UNCLEAR, (GPU,), id="absent"),
+        pytest.param(
+            (when(Clause("A")), when(Clause("B"))),
+            a_node("n", condition("A", "False")),
+            Sign.UNCLEAR,
+            ("B",),
+            id="well in one way, unknown in the other",
+        ),
+        pytest.param(
+            (when(Clause("A")), when(Clause("B"))),
+            a_node("n", condition("A")),
+            Sign.BAD,
+            (),
+            id="sick in one way, unknown in the other",
+        ),
+        pytest.param(
+            (when(Clause("A", Status.FALSE)),),
+            a_node("n", condition("A", "False")),
+            Sign.BAD,
+            (),
+            id="False is the fault",
+        ),
+    ],
+)
+def test_one_policy_sees_sickness_health_or_nothing(entries, node, sign, unclear):
+    finding = judge(node, a_policy("p", *entries), at(3))
+    assert (finding.sign, finding.unclear) == (sign, unclear)
+
+
+def test_a_newer_heartbeat_alone_does_not_make_it_another_node():
+    assert seen(heartbeat=16) == replace(seen(heartbeat=17), version="77")
+    assert seen(since=11) != seen(since=12)

@@ -1,0 +1,77 @@
+"""Mildest first, each rung as often as it allows, then a person."""
+
+import pytest
+
+from remediator.core.case import Outcome
+from remediator.core.ladder import Next, climb
+from remediator.core.reasons import Reason
+from tests.builders import a_case, a_policy, an_attempt, at
+
+# reset-gpu once, reboot twice; 4 attempts a week
+POLICY = a_policy(ladder=(("reset-gpu", 1), ("reboot", 2)))
+NOW = at(60)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "rung", "expected"),
+    [
+        pytest.param([], 0, Next(0, 1), id="begin with the mildest"),
+        pytest.param([an_attempt(0)], 0, Next(1, 2), id="its one attempt is used: climb"),
+        pytest.param([an_attempt(0), an_attempt(1)], 1, Next(1, 3), id="a rung of two is tried again"),
+        pytest.param([an_attempt(0), an_attempt(1), an_attempt(1)], 1, Reason.LADDER_EXHAUSTED, id="then a person"),
+        pytest.param(
+            [an_attempt(0), an_attempt(1, Outcome.REFUSED)], 1, Reason.LADDER_EXHAUSTED, id="refused is not tried again"
+        ),
+        pytest.param([an_attempt(0, Outcome.REFUSED)], 0, Next(1, 2), id="refused on one rung, the next is tried"),
+        pytest.param([an_attempt(0, Outcome.SUCCEEDED)], 0, Next(1, 2), id="worked, and the fault is still there"),
+        pytest.param([an_attempt(0, Outcome.CANCELLED)], 0, Next(1, 2), id="one that was stopped counts as a try"),
+        pytest.param([], 1, Next(1, 1), id="never back down"),
+        pytest.param([], 5, Reason.LADDER_EXHAUSTED, id="a ladder that a person made shorter"),
+    ],
+)
+def test_what_comes_next(attempts, rung, expected):
+    case = a_case(attempts=tuple(attempts), rung=rung)
+    assert climb(POLICY, case, [case], NOW) == expected
+
+
+def test_a_rung_of_several_attempts_is_climbed_at_once_when_it_refuses():
+    policy = a_policy(ladder=(("reboot", 3), ("power-cycle", 1)))
+    case = a_case(attempts=(an_attempt(0, Outcome.REFUSED),))
+    assert climb(policy, case, [], NOW) == Next(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        pytest.param([(30, "gpu-lost")] * 3, Next(0, 1), id="three of four are spent"),
+        pytest.param([(30, "gpu-lost")] * 4, Reason.ATTEMPTS_SPENT, id="four of four are spent: a flapping node"),
+        pytest.param([(30, "nfs-hung")] * 4, Next(0, 1), id="attempts under another policy are not counted"),
+        pytest.param([(-120, "gpu-lost")] * 4, Next(0, 1), id="nor those before the window"),
+        pytest.param([(0, "gpu-lost")] * 4, Next(0, 1), id="nor those exactly as old as the window"),
+    ],
+)
+def test_attempts_of_earlier_cases_count_inside_the_window(others, expected):
+    policy = a_policy(attempts=4, window=60)
+    past = [
+        a_case(f"past-{number}", policy=name, attempts=(an_attempt(started=started),), ended=at(started + 5))
+        for number, (started, name) in enumerate(others)
+    ]
+    case = a_case()
+    assert climb(policy, case, [*past, case], NOW) == expected
+
+
+def test_its_own_attempts_count_however_old_they_are_and_once():
+    policy = a_policy(ladder=(("reboot", 9),), attempts=2, window=1)
+    case = a_case(attempts=(an_attempt(), an_attempt(started=5)))
+    assert climb(policy, case, [case], NOW) is Reason.ATTEMPTS_SPENT
+
+
+def test_every_ladder_ends():
+    """Whatever is recorded, following the ladder takes at most attempts.max operations."""
+    policy = a_policy(ladder=(("a", 10), ("b", 10)), attempts=7)
+    case = a_case()
+    tried = []
+    while isinstance(following := climb(policy, a_case(attempts=tuple(tried), rung=case.rung), [], NOW), Next):
+        tried.append(an_attempt(following.rung))
+        assert following.attempt == len(tried)
+    assert (len(tried), following) == (7, Reason.ATTEMPTS_SPENT)

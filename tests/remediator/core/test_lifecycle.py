@@ -1,0 +1,219 @@
+"""Both tables: total, without a dead row, and lawful over everything that can be observed."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
+from enum import Enum
+from typing import get_type_hints
+
+import pytest
+
+from remediator.core.evidence import Proof, Sign
+from remediator.core.lifecycle import (
+    CASE_ROWS,
+    OPERATION_ROWS,
+    SHOWN,
+    CaseSeen,
+    Drain,
+    Exit,
+    Move,
+    OperationSeen,
+    Step,
+    Tried,
+    asked,
+    case_step,
+    operation_move,
+)
+
+
+def _everything(seen: type) -> Iterator:
+    hints = get_type_hints(seen)
+    values = [(False, True) if hints[name] is bool else tuple(hints[name]) for name in asked(seen)]
+    return (seen(*combination) for combination in itertools.product(*values))
+
+
+CASES = [(seen, case_step(seen)) for seen in _everything(CaseSeen)]
+OPERATIONS = [(seen, operation_move(seen)) for seen in _everything(OperationSeen)]
+TABLES = [
+    pytest.param(CASES, CASE_ROWS, Step, CaseSeen, 2**8 * 3 * 5 * 3, id="cases"),
+    pytest.param(OPERATIONS, OPERATION_ROWS, Move, OperationSeen, 2**7 * 3 * 5 * 6, id="operations"),
+]
+
+
+@pytest.mark.parametrize(("found", "rows", "answers", "seen", "size"), TABLES)
+def test_the_table_answers_everything_that_can_be_observed(found, rows, answers, seen, size):
+    assert len(found) == size
+    assert all(isinstance(answer, answers) for _, answer in found)
+
+
+@pytest.mark.parametrize(("found", "rows", "answers", "seen", "size"), TABLES)
+def test_every_answer_is_given_and_every_row_is_the_first_that_fits_somewhere(found, rows, answers, seen, size):
+    first = Counter(next(i for i, (asks, _) in enumerate(rows) if _fits(one, asks)) for one, _ in found)
+    assert set(first) == set(range(len(rows))), "a row that never comes first is dead"
+    reached = {answer for _, answer in found}
+    assert {answer.name for answer in answers} - {answer.name for answer in reached} == set()
+
+
+@pytest.mark.parametrize(("found", "rows", "answers", "seen", "size"), TABLES)
+def test_rows_ask_only_about_what_is_observed_in_its_own_words(found, rows, answers, seen, size):
+    hints = get_type_hints(seen)
+    for asks, _ in rows:
+        for name, value in asks.items():
+            assert name in {field.name for field in fields(seen)}
+            assert isinstance(value, hints[name])
+
+
+def _fits(seen: CaseSeen | OperationSeen, asks) -> bool:
+    return all(getattr(seen, name) == value for name, value in asks.items())
+
+
+def _where(found, *answers: Enum) -> list:
+    seen = [one for one, answer in found if answer in answers]
+    assert seen
+    return seen
+
+
+# --- cases ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_disturbs_a_node_that_is_not_claimed():
+    assert all(seen.claimed for seen in _where(CASES, Step.LOOK, Step.START, Step.WATCH))
+
+
+def test_an_ended_case_only_clears_up():
+    assert {step for seen, step in CASES if seen.ended} == {Step.SWEEP, Step.RELEASE, Step.REST}
+    assert all(seen.ended for seen in _where(CASES, Step.SWEEP, Step.RELEASE))
+
+
+def test_marks_go_after_pods_and_only_then_it_rests():
+    for seen, step in CASES:
+        if seen.ended:
+            expected = Step.SWEEP if seen.pods else Step.RELEASE if seen.marks else Step.REST
+            assert step is expected
+
+
+def test_an_operation_is_started_only_on_clear_evidence_with_something_left_and_nothing_running():
+    """Nothing disruptive starts on Unknown, stale or absent evidence."""
+    for seen in _where(CASES, Step.START):
+        assert (seen.sign, seen.rungs, seen.looked, seen.leave, seen.escalated) == (Sign.BAD, True, True, False, False)
+        assert seen.tried in (Tried.NONE, Tried.WORKED, Tried.FAILED)
+
+
+def test_a_case_that_must_leave_starts_nothing_and_waits_for_what_runs():
+    for seen, step in CASES:
+        if seen.leave and not seen.ended:
+            expected = {Tried.OPEN: Step.STOP, Tried.REPORTED: Step.RECORD}.get(seen.tried, Step.END)
+            assert step is expected
+
+
+def test_no_end_while_an_operation_runs_or_its_outcome_is_not_recorded():
+    for seen in _where(CASES, Step.END, Step.CLEAR, Step.RECOVER, Step.ESCALATE):
+        assert seen.tried is not Tried.REPORTED
+        assert seen.tried is not Tried.OPEN or not seen.claimed
+
+
+def test_recovery_needs_proof():
+    assert all(seen.proof is Proof.PASSED for seen in _where(CASES, Step.RECOVER))
+    assert all(seen.sign is Sign.GOOD and not seen.claimed for seen in _where(CASES, Step.CLEAR))
+
+
+def test_unclear_evidence_ends_nothing_that_was_not_claimed():
+    unclear = {step for seen, step in CASES if seen.sign is Sign.UNCLEAR and not seen.claimed and not seen.ended}
+    assert unclear <= {Step.CLAIM, Step.END, Step.STOP, Step.RECORD, Step.REST}
+
+
+def test_recovery_and_release_do_not_depend_on_anything_being_left_to_try():
+    """Holds and ladders stop starts only."""
+    for seen in _where(CASES, Step.RECOVER, Step.CLEAR, Step.END, Step.RELEASE, Step.SWEEP):
+        twin = CaseSeen(**{name: getattr(seen, name) for name in asked(CaseSeen)} | {"rungs": not seen.rungs})
+        assert case_step(twin) is case_step(seen)
+
+
+def test_an_escalated_case_waits_for_a_person():
+    calm = [
+        step
+        for seen, step in CASES
+        if seen.escalated and not seen.ended and not seen.leave and seen.tried is not Tried.REPORTED
+    ]
+    assert set(calm) == {Step.REST}
+
+
+def test_when_time_is_up_a_claimed_case_ends_starts_or_calls_a_person():
+    """No case may wait for ever."""
+    for seen, step in CASES:
+        settled = seen.looked and seen.tried in (Tried.NONE, Tried.WORKED, Tried.FAILED)
+        if seen.claimed and settled and seen.proof is Proof.TIMED_OUT and not (seen.ended or seen.escalated):
+            assert step in (Step.START, Step.ESCALATE, Step.END)
+
+
+def test_steps_that_show_a_phase_show_one_that_a_person_can_read():
+    assert all(phase.value for phase in SHOWN.values())
+
+
+# --- operations ----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_disturbs_a_node_without_our_claim_or_on_evidence_that_is_not_bad():
+    for seen in _where(OPERATIONS, Move.DRAIN, Move.OPERATE):
+        assert (seen.ours, seen.sign, seen.intent, seen.ended, seen.overdue) == (True, Sign.BAD, False, False, False)
+
+
+def test_the_intent_is_written_only_when_the_drain_is_done():
+    assert all(seen.drain is Drain.DONE for seen in _where(OPERATIONS, Move.OPERATE))
+    assert all(seen.drain is Drain.ABSENT for seen in _where(OPERATIONS, Move.DRAIN))
+
+
+def test_the_pod_is_made_only_after_the_intent_and_only_where_there_is_none():
+    """A disruptive Pod runs at most once per attempt."""
+    for seen in _where(OPERATIONS, Move.LAUNCH):
+        assert (seen.intent, seen.exit, seen.ended, seen.success, seen.overdue) == (
+            True,
+            Exit.ABSENT,
+            False,
+            False,
+            False,
+        )
+
+
+def test_an_operation_is_cancelled_before_the_intent_and_never_after():
+    assert all(
+        not seen.intent and (not seen.ours or seen.sign is Sign.GOOD) for seen in _where(OPERATIONS, Move.CANCEL)
+    )
+    lost = {move for seen, move in OPERATIONS if not (seen.ours or seen.intent or seen.ended)}
+    assert lost == {Move.CANCEL}
+
+
+def test_after_the_intent_neither_claim_nor_evidence_matter():
+    for seen, move in OPERATIONS:
+        if seen.intent and not seen.ended:
+            twin = {name: getattr(seen, name) for name in asked(OperationSeen)}
+            assert operation_move(OperationSeen(**twin | {"ours": not seen.ours, "sign": Sign.GOOD})) is move
+
+
+def test_success_outranks_the_exit_code_and_time():
+    for seen, move in OPERATIONS:
+        if seen.intent and seen.success and not seen.ended:
+            assert move is Move.SUCCEED
+
+
+def test_a_clean_exit_alone_is_success_only_where_nothing_else_is_asked_for():
+    for seen in _where(OPERATIONS, Move.SUCCEED):
+        assert seen.success or (seen.exit is Exit.DONE and not seen.criteria)
+
+
+def test_what_was_lost_may_still_succeed_until_time_is_up():
+    waits = {
+        move for seen, move in OPERATIONS if seen.intent and seen.exit is Exit.LOST and seen.criteria and not seen.ended
+    }
+    assert waits == {Move.SUCCEED, Move.TIME_OUT, Move.WAIT}
+
+
+def test_no_operation_goes_on_when_time_is_up():
+    for seen, move in OPERATIONS:
+        if seen.overdue and not seen.ended:
+            assert move not in (Move.WAIT, Move.DRAIN, Move.OPERATE, Move.LAUNCH, Move.DRAINED)
+
+
+def test_an_ended_operation_only_clears_up():
+    assert {move for seen, move in OPERATIONS if seen.ended} == {Move.SWEEP, Move.REST}
