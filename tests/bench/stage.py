@@ -1,0 +1,90 @@
+"""Everything that runs while a benchmark measures: control plane, nodes with heartbeats, controller, floor."""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import cycle
+from pathlib import Path
+from typing import NamedTuple
+
+from remediator.kube.client import Client
+from remediator.kube.http import HttpTransport
+from remediator.kube.transport import STRATEGIC_PATCH
+from tests.bench import cluster
+from tests.bench.numbers import stamp
+from tests.cluster.control_plane import HOST, ControlPlane, free_ports
+from tests.cluster.nodes import NODES
+from tests.cluster.processes import Child
+
+LEASE_SECONDS = 200  # of the nodes, not of the controller
+HEARTBEAT_SECONDS = 150  # kubelet and node-problem-detector each speak every five minutes
+START_SECONDS = 60.0
+
+
+class Stage(NamedTuple):
+    """What is up. The processes are the controller's and the floor's."""
+
+    client: Client
+    controller: Child
+    floor: Child
+    nodes: list[str]
+
+
+@asynccontextmanager
+async def running(nodes: int) -> AsyncIterator[Stage]:
+    """A control plane with that many nodes; the controller leads, the floor watches, heartbeats come."""
+    with ControlPlane(controllers=False, scheduler=False, lease_seconds=LEASE_SECONDS) as plane:
+        cluster.apply(plane)
+        transport = await HttpTransport.from_kubeconfig(plane.kubeconfig)
+        client = Client(transport)
+        try:
+            names = await cluster.populate(client, nodes)
+            async with _heartbeats(client, names):
+                with _children(plane) as (controller, floor):
+                    await cluster.until(lambda: cluster.works(client), START_SECONDS, "the controller is at work")
+                    yield Stage(client, controller, floor, names)
+        finally:
+            await transport.close()
+
+
+@contextmanager
+def _children(plane: ControlPlane) -> Iterator[tuple[Child, Child]]:
+    """The controller as it is shipped, with its own roles, and the floor; where one fails, its log is told."""
+    controller, floor = plane.kubeconfig_for(cluster.CONTROLLER, cluster.ACCOUNTS), plane.kubeconfig_for("bench-floor")
+    program, listen = Path(sys.executable).with_name("remediator"), f"{HOST}:{free_ports(1)[0]}"
+    run = [program, "run", "--kubeconfig", controller, "--starts", "1000000", "--listen", listen]
+    with tempfile.TemporaryDirectory(prefix="bench-") as logs:
+        children = (
+            Child(run, Path(logs) / "remediator.log"),
+            Child([sys.executable, "-m", "tests.bench.floor", floor], Path(logs) / "floor.log"),
+        )
+        try:
+            yield children
+        except BaseException:
+            for child in children:
+                print(f"--- {child.log.name}\n{child.tail()}", file=sys.stderr)
+            raise
+        finally:
+            for child in children:
+                child.stop()
+
+
+@asynccontextmanager
+async def _heartbeats(client: Client, nodes: Sequence[str]) -> AsyncIterator[None]:
+    """Each node says in turn that it is still Ready, as often as a real one would; KWOK's speak every ten minutes."""
+
+    async def beat() -> None:
+        for node in cycle(nodes):
+            body = {"status": {"conditions": [{"type": "Ready", "lastHeartbeatTime": stamp()}]}}
+            await client.patch(NODES, node, body, subresource="status", content_type=STRATEGIC_PATCH)
+            await asyncio.sleep(HEARTBEAT_SECONDS / len(nodes))
+
+    beats = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beats.cancel()
+        with suppress(asyncio.CancelledError):
+            await beats
