@@ -165,7 +165,7 @@ async def _explain(name: str, kubeconfig: Path | None) -> int:
         return 2
     finally:
         await transport.close()
-    node = seen.world.nodes.get(name)
+    node = seen.nodes.get(name)
     if node is None:
         err.print(f"remediator: no node {name} in the cluster")
         return 1

@@ -18,14 +18,13 @@ from remediator.controller.observe import CaseView
 from remediator.controller.perform import Performer
 from remediator.controller.world import World
 from remediator.core import budget as budgets_
-from remediator.core import guard
+from remediator.core import guard, names
 from remediator.core.breaker import Breaker, starts
 from remediator.core.budget import Budget, Claim
 from remediator.core.case import Block, Case, Phase, advance
 from remediator.core.guard import Admission, Request
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Step, case_step
-from remediator.core.node import Node
 from remediator.core.reasons import Reason
 from remediator.kube import api, bodies
 
@@ -61,8 +60,9 @@ class Admissions:
     # --- ledgers -----------------------------------------------------------------------------------------------------
 
     async def _keep_ledgers(self, now: datetime) -> Outcome:
-        """Make the default budget, adopt the claims that stand, drop those of ended cases, show the numbers."""
-        if not any(ledger.fallback for ledger in self.world.budgets):
+        """Make the default budget, enter the claims that stand, drop those of ended cases, show the numbers."""
+        ledgers = {ledger.name: ledger for ledger in self.world.budgets}
+        if names.DEFAULT_BUDGET not in ledgers and not any(ledger.fallback for ledger in ledgers.values()):
             made = await self.performer.all([Create(api.BUDGET, bodies.default_budget())])
             if not isinstance(made, Done):
                 return made
@@ -90,19 +90,15 @@ class Admissions:
         return node is not None and observe.marked(node, case)
 
     def _standing(self, ledger: Budget, now: datetime) -> list[Claim]:
-        """For a ledger that has not adopted: a claim for each case that holds a node under this budget."""
-        if ledger.adopted:
-            return []
-        nodes = {node.name: node for node in self._members(ledger)}
-        held = [case for case in self.world.cases if case.open and case.claimed and case.node in nodes]
-        return [Claim(case.node, case.uid, case.started or now) for case in held]
-
-    def _members(self, ledger: Budget) -> list[Node]:
-        return guard.members(ledger, list(self.world.nodes), {found.name: found for found in self.world.budgets})
+        """A claim for each case that holds a node under this budget: it is new, was edited, or the node relabelled."""
+        budgets = {found.name: found for found in self.world.budgets}
+        held = [(case, self.world.nodes.get(case.node)) for case in self.world.cases if case.open and case.claimed]
+        under = [case for case, node in held if node is not None and ledger in budgets_.over(node, budgets)]
+        return [Claim(case.node, case.uid, case.started or now) for case in under]
 
     async def _write(self, before: Budget, after: Budget) -> Outcome:
         """Write a ledger and its numbers where they differ from what is there; a conflict brings the newest version."""
-        account = budgets_.account(after, self._members(after))
+        account = budgets_.account(after, self.world.counted()[after.name])
         shown = (account.total, len(account.unavailable), account.allowed)
         if before.adopted and after.claims == before.claims and shown == before.numbers:
             return Done()
@@ -114,16 +110,17 @@ class Admissions:
     # --- admission ---------------------------------------------------------------------------------------------------
 
     async def _admit(self, now: datetime) -> tuple[Outcome, float | None]:
-        if not self._waiting(now):
+        waiting = self._waiting(now)
+        if not waiting:
             return Done(), None
-        paused = await self.performer.paused()
-        await self._refresh(self._waiting(now))
-        asking = {found.case.uid: self._asking(found, step, paused, now) for found, step in self._waiting(now)}
+        if await self._refresh(waiting):
+            waiting = self._waiting(now)
+        asking = {view.case.uid: self._asking(view, step, now) for view, step in waiting}
         budgets = {ledger.name: ledger for ledger in self.world.budgets}
         admission = guard.admit(
             [found.request for found in asking.values()],
-            list(self.world.nodes),
             budgets,
+            self.world.counted(),
             self._starts(),
             self.breaker,
             now,
@@ -142,13 +139,19 @@ class Admissions:
         found = [(view, case_step(view.seen)) for view in views]
         return [(view, step) for view, step in found if step in (Step.CLAIM, Step.START) and view.node is not None]
 
-    async def _refresh(self, waiting: Sequence[tuple[CaseView, Step]]) -> None:
-        """Our own uid found before the claim is complete: go on after reading node, case and ledgers live, in order."""
+    async def _refresh(self, waiting: Sequence[tuple[CaseView, Step]]) -> bool:
+        """Our own uid found before the claim is complete: go on after reading node, case and ledgers live, in order.
+
+        True where anything was read.
+        """
+        partly_claimed = []
         for view, step in waiting:
             partly = view.node is not None and view.node.case_uid == view.case.uid
             ledgers = observe.ledgers(self.world, view.case)
             if step is Step.CLAIM and (partly or ledgers):
+                partly_claimed.append(view.case.name)
                 await self._read_live(view.case, ledgers)
+        return bool(partly_claimed)
 
     async def _read_live(self, case: Case, ledgers: Iterable[str]) -> None:
         client, note = self.performer.client, self.performer.note
@@ -159,12 +162,12 @@ class Admissions:
         for name in ledgers:
             note(api.BUDGET, await client.get(api.BUDGET, name))
 
-    def _asking(self, view: CaseView, step: Step, paused: bool, now: datetime) -> Asking:
+    def _asking(self, view: CaseView, step: Step, now: datetime) -> Asking:
         case, node, policy = view.case, view.node, view.policy
         if node is None:
             raise ValueError(f"case {case.name} asks without a node")
         past = self.world.cases.by("node", case.node)
-        blocks = guard.alone(case, node, policy, past, observe.surroundings(self.world, paused), now)
+        blocks = guard.alone(case, node, policy, past, observe.surroundings(self.world), now)
         severity = policy.severity.rank if policy else 0
         return Asking(Request(case, node, severity, blocks), view, step)
 

@@ -1,7 +1,6 @@
 """Why a node is, or is not, being repaired: the decision itself, said to a person. Writes nothing."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,15 +18,7 @@ from remediator.kube.client import Client, Kind
 from remediator.kube.objects import NAMESPACE, NODE, POD
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The world as the server shows it now."""
-
-    world: World
-    paused: bool
-
-
-async def snapshot(client: Client) -> Snapshot:
+async def snapshot(client: Client) -> World:
     """Read everything that a decision rests on."""
     world = World(lambda: 0.0)
     reads: tuple[tuple[Shelf[Any], Kind[Any], Callable[[Any], Any]], ...] = (
@@ -42,7 +33,8 @@ async def snapshot(client: Client) -> Snapshot:
         await _fill(client, shelf, kind, read)
     replicas = await client.list_all(POD, namespace=names.SYSTEM_NAMESPACE, labels=names.CONTROLLER_LABELS)
     world.replicas.attach({found.metadata.name: codec.operation_pod(found) for found in replicas})
-    return Snapshot(world, await _paused(client))
+    world.paused = await _paused(client)
+    return world
 
 
 async def _fill(client: Client, shelf: Shelf[Any], kind: Kind[Any], read: Callable[[Any], Any]) -> None:
@@ -54,21 +46,20 @@ async def _fill(client: Client, shelf: Shelf[Any], kind: Kind[Any], read: Callab
 
 async def _paused(client: Client) -> bool:
     try:
-        return names.PAUSED in (await client.get(NAMESPACE, names.SYSTEM_NAMESPACE)).metadata.annotations
+        return codec.paused(await client.get(NAMESPACE, names.SYSTEM_NAMESPACE))
     except errors.NotFound:
         return False
 
 
-def explain(seen: Snapshot, node: Node, breaker: Breaker, now: datetime) -> Iterator[str]:
+def explain(world: World, node: Node, breaker: Breaker, now: datetime) -> Iterator[str]:
     """The story of one node, a line each: what was decided, what its case does, what stands in the way."""
-    world = seen.world
     decision = decide(node, world.policies, world.cases.by("node", node.name), now)
     yield f"{node.name}: {describe(decision, now)}"
     if isinstance(decision, Start):
-        yield from _ahead(seen, node, decision, breaker, now)
+        yield from _ahead(world, node, decision, breaker, now)
     for case in world.cases.by("node", node.name):
         if case.open:
-            yield from _story(seen, case, breaker, now)
+            yield from _story(world, case, breaker, now)
     for policy in sorted(world.policies, key=lambda policy: policy.name):
         if policy.selects(node):
             yield f"  policy {policy.name} ({policy.mode.value}) sees {evidence.judge(node, policy, now).sign.name}"
@@ -95,33 +86,32 @@ def describe(decision: Decision, now: datetime) -> str:
             return f"{policy} holds ({trigger.condition}={trigger.status}, {trigger.reason}); a case opens now"
 
 
-def _ahead(seen: Snapshot, node: Node, decision: Start, breaker: Breaker, now: datetime) -> Iterator[str]:
+def _ahead(world: World, node: Node, decision: Start, breaker: Breaker, now: datetime) -> Iterator[str]:
     """What would stand against a case that is not there yet."""
     case = Case(decision.name, "", node.name, node.uid, decision.policy, decision.trigger, now)
-    yield from (f"  {line}" for line in _blocks(seen, case, node, breaker, now))
+    yield from (f"  {line}" for line in _blocks(world, case, node, breaker, now))
 
 
-def _story(seen: Snapshot, case: Case, breaker: Breaker, now: datetime) -> Iterator[str]:
-    view = observe.case_view(seen.world, case, now)
+def _story(world: World, case: Case, breaker: Breaker, now: datetime) -> Iterator[str]:
+    view = observe.case_view(world, case, now)
     step = case_step(view.seen)
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
     if view.node is not None and step in (Step.CLAIM, Step.START):
-        yield from (f"  {line}" for line in _blocks(seen, case, view.node, breaker, now))
+        yield from (f"  {line}" for line in _blocks(world, case, view.node, breaker, now))
     for attempt in case.attempts:
         yield f"  {attempt.template}: {attempt.outcome.value or 'running'} {attempt.message}".rstrip()
     for moment in case.timeline[-5:]:
         yield f"  {moment.at:%H:%M:%S} {moment.reason.value}: {moment.message}"
 
 
-def _blocks(seen: Snapshot, case: Case, node: Node, breaker: Breaker, now: datetime) -> list[str]:
+def _blocks(world: World, case: Case, node: Node, breaker: Breaker, now: datetime) -> list[str]:
     """The same guard that admits, asked for this one case."""
-    world = seen.world
     policy = world.policies.get(case.policy)
     past = world.cases.by("node", case.node)
-    alone = guard.alone(case, node, policy, past, observe.surroundings(world, seen.paused), now)
+    alone = guard.alone(case, node, policy, past, observe.surroundings(world), now)
     request = Request(case, node, 0, alone)
     ledgers = {ledger.name: ledger for ledger in world.budgets}
-    admission = guard.admit([request], list(world.nodes), ledgers, starts(world.cases), breaker, now)
+    admission = guard.admit([request], ledgers, world.counted(), starts(world.cases), breaker, now)
     held = [found for _, blocks in admission.held for found in blocks]
     return [_said(found) for found in held] or ["nothing stands in the way"]
 

@@ -64,7 +64,7 @@ def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) 
         return Proof.WAITING, None
     if policy is None:  # it may come back; without it nobody can say what healthy means
         late = ended + WITHOUT_POLICY
-        return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, late)
+        return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, min(late, now + timedelta(seconds=10)))
     return evidence.prove(node, policy, (attempt.heartbeats if attempt else None) or {}, ended, now)
 
 
@@ -123,7 +123,7 @@ def operation_view(world: World, operation: Operation, now: datetime) -> Operati
     policy = world.policies.get(case.policy) if case else None
     drain, pod = world.pods.get(_key(drain_pod_name(operation))), world.pods.get(_key(pod_name(operation)))
     pods = tuple(world.pods.by("operation_uid", operation.uid))
-    deadline = _deadline(operation, template)
+    deadline = _deadline(operation, template, now)
     seen = OperationSeen(
         ended=operation.finished is not None,
         pods=bool(pods),
@@ -147,13 +147,17 @@ def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
     return held and leaving(case, node) is None
 
 
-def _deadline(operation: Operation, template: Template | None) -> datetime:
-    """When the present stage is over: the drain's time from its start, the Pod's from the intent."""
+def _deadline(operation: Operation, template: Template | None, now: datetime) -> datetime:
+    """When the present stage is over: the drain's time from its start, the Pod's from the intent.
+
+    A drain that waits for its turn is not late.
+    """
     if template is None:
         return (operation.intent_at or operation.created) + WITHOUT_TEMPLATE
     if operation.intent_at is not None:
         return operation.intent_at + template.timeout
-    return (operation.drain_started or operation.created) + template.drain_timeout
+    queued = template.strategy is not Strategy.NONE and operation.drain_started is None
+    return (now if queued else operation.drain_started or operation.created) + template.drain_timeout
 
 
 # How long a case that holds its node waits for a policy that somebody deleted before a person is called.
@@ -215,10 +219,10 @@ def _key(name: str) -> str:
     return f"{names.OPERATIONS_NAMESPACE}/{name}"
 
 
-def surroundings(world: World, paused: bool) -> guard.Surroundings:
+def surroundings(world: World) -> guard.Surroundings:
     """What stands around every request of a pass."""
     hosts = frozenset(pod.node for pod in world.replicas if pod.ready and not pod.deleting)
-    return guard.Surroundings(frozenset(template.name for template in world.templates), paused, hosts)
+    return guard.Surroundings(frozenset(template.name for template in world.templates), world.paused, hosts)
 
 
 def drains_running(world: World) -> int:
@@ -229,8 +233,5 @@ def drains_running(world: World) -> int:
 def budgets_over(world: World, node: Node) -> list[str]:
     """The budgets that speak for a node and where they stand, a phrase each."""
     ledgers = {ledger.name: ledger for ledger in world.budgets}
-    nodes = list(world.nodes)
-    accounts = [
-        (ledger, budget.account(ledger, guard.members(ledger, nodes, ledgers))) for ledger in budget.over(node, ledgers)
-    ]
-    return [f"{ledger.name}: {len(found.unavailable)} of {found.most} unavailable" for ledger, found in accounts]
+    found = [(ledger, budget.account(ledger, world.counted()[ledger.name])) for ledger in budget.over(node, ledgers)]
+    return [f"{ledger.name}: {len(stands.unavailable)} of {stands.most} unavailable" for ledger, stands in found]

@@ -1,5 +1,6 @@
 """One pass over one node, case, operation or policy: observe, decide, plan, perform; returns when to look again."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -35,6 +36,7 @@ class Passes:
 
     def __init__(self, world: World, performer: Performer, drains: int, ask: Callable[[], None]) -> None:
         self.world, self.performer, self.drains, self.ask = world, performer, drains, ask
+        self._drain_turn = asyncio.Lock()
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
@@ -121,12 +123,8 @@ class Passes:
         return {Move.REST: None, Move.SWEEP: 1.0, Move.LAUNCH: 1.0, Move.DRAIN: 1.0}.get(move, SOON)
 
     async def _move(self, move: Move, view: OperationView, now: datetime) -> Outcome:
-        if (
-            move is Move.DRAIN
-            and observe.drains_running(self.world) >= self.drains
-            and not view.operation.drain_started
-        ):
-            return Retry(5.0, "drains are running already")
+        if move is Move.DRAIN:
+            return await self._drain(view, now)
         if move is Move.OPERATE:
             return await self._operate(view, now)
         if move is Move.REST:
@@ -135,6 +133,15 @@ class Passes:
             return Retry(1.0, "the cache is behind")
         template = self.world.templates.get(names.DRAIN_TEMPLATE)
         return await self.performer.all(plan.operation_plan(move, view, template, now))
+
+    async def _drain(self, view: OperationView, now: datetime) -> Outcome:
+        """Begin a drain unless enough are running; one at a time, so that each sees the ones before it."""
+        async with self._drain_turn:
+            begun = view.operation.drain_started is not None
+            if not begun and observe.drains_running(self.world) >= self.drains:
+                return Retry(5.0, "drains are running already")
+            template = self.world.templates.get(names.DRAIN_TEMPLATE)
+            return await self.performer.all(plan.operation_plan(Move.DRAIN, view, template, now))
 
     async def _operate(self, view: OperationView, now: datetime) -> Outcome:
         """Look again before the point of no return, live: same node, ours, sick, drained, nothing paused."""

@@ -109,10 +109,9 @@ class Performer:
     async def paused(self) -> bool:
         """Whether somebody stopped everything new, read live."""
         try:
-            namespace = await self.client.get(NAMESPACE, names.SYSTEM_NAMESPACE)
+            return codec.paused(await self.client.get(NAMESPACE, names.SYSTEM_NAMESPACE))
         except errors.NotFound:
             return False
-        return names.PAUSED in namespace.metadata.annotations
 
     async def _save_case(self, before: Case, after: Case) -> Outcome:
         if after == before:

@@ -16,7 +16,7 @@ from remediator.controller.admission import Admissions
 from remediator.controller.passes import Passes
 from remediator.controller.perform import Performer, now
 from remediator.controller.retention import Retention
-from remediator.controller.world import Shelf, World
+from remediator.controller.world import Shelf, World, availability
 from remediator.core import names
 from remediator.core.case import Case, Operation
 from remediator.core.node import Node
@@ -24,7 +24,7 @@ from remediator.core.pod import Pod
 from remediator.kube import api, codec
 from remediator.kube.client import Client, Kind
 from remediator.kube.elector import Elector
-from remediator.kube.objects import NODE, POD
+from remediator.kube.objects import NAMESPACE, NODE, POD
 from remediator.kube.queue import WorkQueue
 from remediator.kube.reflector import Reflector
 from remediator.settings import Settings
@@ -108,7 +108,8 @@ class Controller:
             "cases": self._watch(api.CASE, codec.remediation_case, world.cases, self._on_case),
             "operations": self._watch(api.OPERATION, codec.operation, world.operations, self._on_operation),
             "pods": self._watch(POD, codec.operation_pod, world.pods, self._on_pod, namespace=ours),
-            "replicas": self._watch(POD, codec.operation_pod, world.replicas, lambda *_: None, **replicas),
+            "replicas": self._watch(POD, codec.operation_pod, world.replicas, self._on_replica, **replicas),
+            "pause": self._watch_pause(),
         }
 
     def _watch(
@@ -123,6 +124,16 @@ class Controller:
         shelf.attach(reflector.store)
         return reflector
 
+    def _watch_pause(self) -> Reflector[Any, Any]:
+        """Whether everything new is stopped, for admissions; before each Pod it is read live."""
+
+        def changed(key: str, old: bool | None, new: bool | None) -> None:
+            self.world.paused = bool(new)
+            self._wake(ADMISSION)
+
+        fields = f"metadata.name={names.SYSTEM_NAMESPACE}"
+        return Reflector(self.client, NAMESPACE, codec.paused, changed, fields=fields)
+
     def _wake(self, key: Key) -> None:
         if self._queue is not None:
             self._queue.add(key)
@@ -135,7 +146,7 @@ class Controller:
         for case in self.world.cases.by("node", node.name):
             if case.open or case.finalizer:
                 self._on_case(None, case)
-        if _availability(old) != _availability(new):
+        if availability(old) != availability(new):
             self._wake(ADMISSION)
 
     def _on_case(self, old: Case | None, new: Case | None) -> None:
@@ -165,6 +176,9 @@ class Controller:
         case = self.world.case(pod.case_uid)
         if case is not None:
             self._on_case(None, case)
+
+    def _on_replica(self, old: Pod | None, new: Pod | None) -> None:
+        self._wake(ADMISSION)
 
     def _on_policy(self, old: Any, new: Any) -> None:
         policy = new or old
@@ -236,8 +250,3 @@ class Controller:
             case "retention":
                 return await self._retention.run(at)
         return await self._admissions.run(at)
-
-
-def _availability(node: Node | None) -> tuple[object, ...]:
-    """What a budget's numbers depend on."""
-    return (node.ready, node.unschedulable, node.labels) if node else ()

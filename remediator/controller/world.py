@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from remediator.core.budget import Budget
+from remediator.core.budget import Budget, Members, members
 from remediator.core.case import Case, Operation
 from remediator.core.node import Node
 from remediator.core.pod import Pod
@@ -103,11 +103,48 @@ def _reaches(version: str, other: str) -> bool:
     return version == other
 
 
+class Nodes(Shelf[Node]):
+    """Nodes. `epoch` moves whenever a number of a budget may have: counting a fleet in each pass costs too much."""
+
+    epoch = 0
+
+    def changed(self, key: str, old: Node | None, new: Node | None) -> None:
+        """What the reflector says has happened."""
+        super().changed(key, old, new)
+        self._moved(old, new)
+
+    def note(self, key: str, fact: Node) -> None:
+        """What the server answered."""
+        before = self.get(key)
+        super().note(key, fact)
+        self._moved(before, fact)
+
+    def get(self, key: str) -> Node | None:
+        """The newest we know of one node."""
+        written = self._written.get(key)
+        found = super().get(key)
+        if written is not None and key not in self._written:
+            self._moved(written[0], found)
+        return found
+
+    def _moved(self, old: Node | None, new: Node | None) -> None:
+        if availability(old) != availability(new):
+            self.epoch += 1
+
+
+def availability(node: Node | None) -> tuple[object, ...]:
+    """What the numbers of a budget depend on."""
+    return (node.ready, node.unschedulable, node.labels) if node else ()
+
+
 class World:
     """All shelves. Pods are keyed `namespace/name`, all else by name."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
-        self.nodes: Shelf[Node] = Shelf(monotonic)
+        self.nodes = Nodes(monotonic)
+        self.paused = False
+        self._counted_for: object = None
+        self._counted: dict[str, Members] = {}
         self.policies: Shelf[Policy] = Shelf(monotonic)
         self.templates: Shelf[Template] = Shelf(monotonic)
         self.budgets: Shelf[Budget] = Shelf(monotonic)
@@ -115,6 +152,16 @@ class World:
         self.operations: Shelf[Operation] = Shelf(monotonic, "case_uid", "uid")
         self.pods: Shelf[Pod] = Shelf(monotonic, "case_uid", "operation_uid")
         self.replicas: Shelf[Pod] = Shelf(monotonic)
+
+    def counted(self) -> Mapping[str, Members]:
+        """The nodes that each budget counts, counted anew only when a node or a selector has moved."""
+        ledgers = {ledger.name: ledger for ledger in self.budgets}
+        now = (self.nodes.epoch, {name: (ledger.selector, ledger.fallback) for name, ledger in ledgers.items()})
+        if now != self._counted_for:
+            nodes = list(self.nodes)
+            self._counted = {name: members(ledger, nodes, ledgers) for name, ledger in ledgers.items()}
+            self._counted_for = (self.nodes.epoch, now[1])
+        return self._counted
 
     def case(self, uid: str) -> Case | None:
         """The case of this uid."""

@@ -79,7 +79,13 @@ class Account:
 
     total: int
     most: int
-    unavailable: frozenset[str]
+    down: frozenset[str]
+    claimed: frozenset[str]
+
+    @property
+    def unavailable(self) -> frozenset[str]:
+        """The nodes that are down or claimed."""
+        return self.down | self.claimed
 
     @property
     def allowed(self) -> int:
@@ -87,16 +93,39 @@ class Account:
         return max(0, self.most - len(self.unavailable))
 
     def admits(self, node: str) -> bool:
-        """Whether taking this node stays inside; one that is down already is not counted twice."""
-        return len(self.unavailable | {node}) <= self.most
+        """Whether taking this node stays inside.
+
+        Repairing a node that is down already makes nobody worse off: it is held against the claims only, lest several
+        nodes that are down wait for each other for ever.
+        """
+        held = self.claimed if node in self.down else self.unavailable
+        return len(held | {node}) <= self.most
 
 
-def account(budget: Budget, nodes: Iterable[Node]) -> Account:
-    """Count the nodes that are claimed, not ready or unschedulable. Claims count even where the selector left them."""
-    members = list(nodes)
-    down = {node.name for node in members if node.ready is not Status.TRUE or node.unschedulable}
-    claimed = {claim.node for claim in budget.claims}
-    return Account(len(members), budget.most(len(members)), frozenset(down | claimed))
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The nodes that a budget counts: how many, and which of them are not ready or unschedulable."""
+
+    total: int
+    down: frozenset[str]
+
+
+def members(budget: Budget, nodes: Iterable[Node], budgets: Mapping[str, Budget]) -> Members:
+    """Count the nodes that a budget selects; for a fallback only those that no other budget selects."""
+    others = [other.selector for other in budgets.values() if budget.fallback and not other.fallback]
+    selected = [
+        node
+        for node in nodes
+        if budget.selector.matches(node.labels) and not any(other.matches(node.labels) for other in others)
+    ]
+    down = (node.name for node in selected if node.ready is not Status.TRUE or node.unschedulable)
+    return Members(len(selected), frozenset(down))
+
+
+def account(budget: Budget, counted: Members) -> Account:
+    """Where a budget stands. Claims count even where the selector left their node."""
+    claimed = frozenset(claim.node for claim in budget.claims)
+    return Account(counted.total, budget.most(counted.total), counted.down, claimed)
 
 
 def over(node: Node, budgets: Mapping[str, Budget]) -> list[Budget]:

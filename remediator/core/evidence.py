@@ -1,6 +1,6 @@
 """What a node's Conditions prove: that it is sick, that it is well, or nothing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -95,40 +95,42 @@ def prove(
     """
     deadline = ended + policy.verify.timeout
     needs = watched(node, policy)
-    worst = max((_missing(node, name, healthy, base, policy.verify) for name, healthy in needs), default=timedelta(0))
+    worst = max(min(_missing(node, sign, base, policy.verify) for sign in signs) for signs in needs)
     if worst <= timedelta(0):
         return Proof.PASSED, now
-    if now >= deadline and not all(_looks_well(node, name, healthy, now) for name, healthy in needs):
+    if now >= deadline and not all(any(_looks_well(node, sign, now) for sign in signs) for signs in needs):
         return Proof.TIMED_OUT, now
     soon = now + min(max(worst, timedelta(seconds=1)), timedelta(seconds=10))
     return Proof.WAITING, soon if now >= deadline else min(soon, deadline)
 
 
-def _looks_well(node: Node, name: str, healthy: Status, now: datetime) -> bool:
+Healthy = tuple[str, Status]
+
+
+def _looks_well(node: Node, sign: Healthy, now: datetime) -> bool:
     """Whether the condition says the healthy thing, and has said so lately."""
-    found = node.conditions.get(name)
-    return found is not None and found.status is healthy and now - found.heartbeat <= STALE_AFTER
+    found = node.conditions.get(sign[0])
+    return found is not None and found.status is sign[1] and now - found.heartbeat <= STALE_AFTER
 
 
-def watched(node: Node, policy: Policy) -> list[tuple[str, Status]]:
-    """Each condition that must be well, with the status that means so, sorted by name.
+def watched(node: Node, policy: Policy) -> list[tuple[Healthy, ...]]:
+    """What must be well: of each group one condition, with the status that means so.
 
-    Ready and, on nodes that have it, DetectorStale are always among them.
+    An entry of `when` is over when any of its clauses is. Ready and, on nodes that have it, DetectorStale must be well
+    whatever the policy asks.
     """
-    needs: dict[str, Status] = {"Ready": Status.TRUE}
-    if DETECTOR_STALE in node.conditions:
-        needs[DETECTOR_STALE] = Status.FALSE
-    for clause in _clauses(policy.when):
-        needs.setdefault(clause.condition, Status.FALSE if clause.status is Status.TRUE else Status.TRUE)
-    return sorted(needs.items())
+    stale = [((DETECTOR_STALE, Status.FALSE),)] if DETECTOR_STALE in node.conditions else []
+    entries = [tuple(_opposite(clause) for clause in when.clauses) for when in policy.when]
+    return [(("Ready", Status.TRUE),), *stale, *entries]
 
 
-def _clauses(whens: Iterable[When]) -> list[Clause]:
-    return [clause for when in whens for clause in when.clauses]
+def _opposite(clause: Clause) -> Healthy:
+    return clause.condition, Status.FALSE if clause.status is Status.TRUE else Status.TRUE
 
 
-def _missing(node: Node, name: str, healthy: Status, base: Mapping[str, datetime], verify: Verify) -> timedelta:
+def _missing(node: Node, sign: Healthy, base: Mapping[str, datetime], verify: Verify) -> timedelta:
     """How much longer the node must go on saying that all is well; `settle` anew where it does not say so now."""
+    name, healthy = sign
     found = node.conditions.get(name)
     if found is None or found.status is not healthy:
         return max(verify.settle, timedelta(seconds=1))

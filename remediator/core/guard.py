@@ -6,8 +6,8 @@ from datetime import datetime
 
 from remediator.core import budget as budgets_
 from remediator.core.breaker import Breaker
-from remediator.core.budget import Account, Budget, Claim
-from remediator.core.case import Block, Case, Phase
+from remediator.core.budget import Account, Budget, Claim, Members
+from remediator.core.case import Block, Case
 from remediator.core.evidence import Sign, judge
 from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy
@@ -97,8 +97,8 @@ def cooling(case: Case, policy: Policy, past: Sequence[Case], now: datetime) -> 
 
 def admit(
     requests: Sequence[Request],
-    nodes: Sequence[Node],
     budgets: Mapping[str, Budget],
+    counted: Mapping[str, Members],
     starts: Sequence[datetime],
     breaker: Breaker,
     now: datetime,
@@ -110,15 +110,15 @@ def admit(
     counted when it claimed.
     """
     ledgers = dict(budgets)
-    accounts = {name: budgets_.account(ledger, members(ledger, nodes, budgets)) for name, ledger in budgets.items()}
-    counted = list(starts)
+    accounts = {name: budgets_.account(ledger, counted[name]) for name, ledger in budgets.items()}
+    started = list(starts)
     admitted: list[Request] = []
     held: list[tuple[Request, tuple[Block, ...]]] = []
     for request in sorted(requests, key=lambda request: request.order):
         blocks = (
             request.blocks
             or _taken(request, admitted)
-            or _breaker(request, breaker, counted, now)
+            or _breaker(request, breaker, started, now)
             or _budgets(request, ledgers, accounts)
         )
         if blocks:
@@ -126,20 +126,11 @@ def admit(
             continue
         admitted.append(request)
         if not _counted(request):
-            counted.append(now)
+            started.append(now)
         if not request.case.claimed:
             _take(request, ledgers, accounts, now)
     gained = {name: ledger.claims[len(budgets[name].claims) :] for name, ledger in ledgers.items()}
     return Admission(tuple(admitted), tuple(held), {name: claims for name, claims in gained.items() if claims})
-
-
-def members(ledger: Budget, nodes: Sequence[Node], budgets: Mapping[str, Budget]) -> list[Node]:
-    """The nodes that a budget counts: those it selects, and for a fallback only those that no other budget selects."""
-    selected = [node for node in nodes if ledger.selector.matches(node.labels)]
-    if not ledger.fallback:
-        return selected
-    others = [other.selector for other in budgets.values() if not other.fallback]
-    return [node for node in selected if not any(other.matches(node.labels) for other in others)]
 
 
 def _taken(request: Request, admitted: Sequence[Request]) -> tuple[Block, ...]:
@@ -166,7 +157,7 @@ def _budgets(request: Request, ledgers: Mapping[str, Budget], accounts: Mapping[
         return ()
     over = budgets_.over(request.node, ledgers)
     if not over:
-        return (block(Reason.BUDGET_UNREADY, "no budget over the node yet"),)
+        return (block(Reason.BUDGET_UNREADY, "no budget selects the node, and none is a fallback"),)
     open_to = [ledger for ledger in over if not ledger.holds(request.case.uid)]
     return tuple(found for ledger in open_to for found in _refusal(request.node.name, ledger, accounts[ledger.name]))
 
@@ -187,7 +178,7 @@ def _take(request: Request, ledgers: dict[str, Budget], accounts: dict[str, Acco
     for ledger in budgets_.over(request.node, ledgers):
         ledgers[ledger.name] = budgets_.with_claims(ledger, [claim])
         account = accounts[ledger.name]
-        accounts[ledger.name] = replace(account, unavailable=account.unavailable | {claim.node})
+        accounts[ledger.name] = replace(account, claimed=account.claimed | {claim.node})
 
 
 def waits_in_queue(blocks: Sequence[Block]) -> bool:
@@ -196,4 +187,3 @@ def waits_in_queue(blocks: Sequence[Block]) -> bool:
 
 
 _QUEUE = frozenset({Reason.BUDGET_SPENT, Reason.BUDGET_UNREADY, Reason.BREAKER_OPEN})
-HELD_PHASES = frozenset({Phase.NEW, Phase.HELD})

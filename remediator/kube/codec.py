@@ -253,6 +253,11 @@ def _blocked(wire: api.DrainStatus | None) -> str:
     return ", ".join(f"{entry.pod} ({entry.pdb})" if entry.pdb else entry.pod for entry in found)
 
 
+def paused(wire: objects.Namespace) -> bool:
+    """Whether somebody stopped everything new."""
+    return names.PAUSED in wire.metadata.annotations
+
+
 def heartbeats(node: Node) -> Mapping[str, datetime]:
     """The node's own heartbeats by condition: the base that recovery is proven against."""
     return {name: found.heartbeat for name, found in node.conditions.items()}

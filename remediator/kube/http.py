@@ -1,7 +1,7 @@
 """The transport to a real API server.
 
 `kubernetes.aio` brings what it does well: kubeconfig and in-cluster settings, tokens, exec plugins, TLS, proxies and
-the connection pool. Its generated internals (`param_serialize`, `call_api`, `refresh_token`) stay in this file.
+the connection pool. Its internals (`update_params_for_auth`, `rest_client`, `refresh_token`) stay in this file.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
-import msgspec
 import structlog
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
@@ -29,8 +28,13 @@ class HttpTransport:
 
     def __init__(self, configuration: Any) -> None:
         self._client = ApiClient(configuration)
-        self._client.user_agent = "remediator"
         self._server: str = configuration.host
+        way = {
+            "server_hostname": configuration.tls_server_name,
+            "proxy": configuration.proxy,
+            "proxy_headers": configuration.proxy_headers,
+        }
+        self._way: dict[str, Any] = {name: value for name, value in way.items() if value}
         self._refresher: asyncio.Task[None] | None = None
 
     @classmethod
@@ -100,18 +104,20 @@ class HttpTransport:
         body: bytes = b"",
         content_type: str = JSON,
     ) -> aiohttp.ClientResponse:
-        method, url, headers, _, _ = await self._client.param_serialize(
-            method=method,
-            resource_path=path,
-            query_params=list(query),
-            header_params={"Accept": JSON, "Content-Type": content_type},
-            auth_settings=["BearerToken"],
+        headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": "remediator"}
+        await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
+        url = self._server + path
+        return await self._session().request(
+            method, url, params=list(query), data=body or None, headers=headers, timeout=limits, **self._way
         )
-        # The library insists on encoding JSON bodies itself, so it is handed the values.
-        value = msgspec.json.decode(body) if body else None
-        answer = await self._client.call_api(method, url, headers, body=value, _request_timeout=limits)
-        response: aiohttp.ClientResponse = answer.response
-        return response
+
+    def _session(self) -> aiohttp.ClientSession:
+        """The library's pool, with its TLS settings. Its own `call_api` encodes JSON itself, for 0.5 ms a request."""
+        rest = self._client.rest_client
+        if rest.pool_manager is None:
+            rest.pool_manager = rest._create_pool_manager()
+        session: aiohttp.ClientSession = rest.pool_manager
+        return session
 
 
 class _HttpStream:

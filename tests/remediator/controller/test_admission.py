@@ -35,7 +35,7 @@ async def fleet(lab):
 
 async def replica(lab):
     """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
-    world = (await snapshot(lab.client)).world
+    world = await snapshot(lab.client)
     performer = Performer(lab.client, world, lambda: True)
     return Passes(world, performer, 50, lambda: None), Admissions(world, performer, Breaker(starts=1000))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core import names
-from remediator.core.budget import account
+from remediator.core.budget import Members, account
 from remediator.core.case import Attempt, Block, Diagnosis, Moment, Outcome, Phase
 from remediator.core.policy import RunOn
 from remediator.core.reasons import Reason
@@ -175,7 +175,7 @@ def test_an_operation_is_read_back_as_it_was_written():
 
 def test_a_ledger_is_read_back_as_adopted_with_its_numbers():
     budget = a_budget(most=3, claims=[("gpu-1", "c1")], adopted=False)
-    body = bodies.ledger(budget, account(budget, [a_node("gpu-1"), a_node("gpu-2")]))
+    body = bodies.ledger(budget, account(budget, Members(2, frozenset())))
     meta = {"name": budget.name, "uid": budget.uid, "generation": 1, "resourceVersion": "1"}
     wire = {"metadata": meta, "spec": {"selector": {}, "maxUnavailable": 3}, "status": body["status"]}
     read = codec.disruption_budget(msgspec.json.decode(json.dumps(wire), type=api.NodeDisruptionBudget))

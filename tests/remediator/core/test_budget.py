@@ -2,7 +2,8 @@
 
 import pytest
 
-from remediator.core.budget import Claim, account, over, with_claims, without_claims
+from remediator.core.budget import Claim, Members, members, over, with_claims, without_claims
+from remediator.core.budget import account as stands
 from tests.builders import EVERY, a_budget, a_node, at, pool
 
 
@@ -42,6 +43,10 @@ def test_a_budget_that_says_neither_admits_nothing():
     assert a_budget(most=None).most(100) == 0
 
 
+def account(budget, nodes):
+    return stands(budget, members(budget, nodes, {budget.name: budget}))
+
+
 def test_claimed_not_ready_and_unschedulable_nodes_are_unavailable_each_once():
     nodes = [
         a_node("well"),
@@ -67,6 +72,21 @@ def test_a_node_that_is_down_already_is_not_counted_twice():
     found = account(a_budget(most=1), [a_node("down", ready="False"), a_node("well")])
     assert found.admits("down")
     assert not found.admits("well")
+
+
+def test_nodes_that_are_down_do_not_wait_for_each_other_for_ever():
+    nodes = [a_node("down", ready="False"), a_node("down-too", ready="False"), a_node("well")]
+    found = account(a_budget(most=1), nodes)
+    assert found.admits("down")
+    assert found.admits("down-too")
+    assert not account(a_budget(most=1, claims=[("down", "c")]), nodes).admits("down-too"), "one at a time"
+
+
+def test_a_fallback_counts_only_the_nodes_that_no_other_selects():
+    nodes = [a_node("x", labels={"pool": "x"}), a_node("y", labels={"pool": "y"}, ready="False")]
+    budgets = {"x": a_budget("x", selector=pool("x")), "default": a_budget("default", fallback=True)}
+    assert members(budgets["default"], nodes, budgets) == Members(1, frozenset({"y"}))
+    assert members(budgets["x"], nodes, budgets) == Members(1, frozenset())
 
 
 def test_what_is_over_the_limit_already_is_not_less_than_nothing():
