@@ -12,7 +12,7 @@ from datetime import datetime
 import structlog
 
 from remediator import telemetry
-from remediator.controller import marks, observe, plan
+from remediator.controller import case_plan, marks, observe
 from remediator.controller.effects import ChangeNode, Create, Done, Outcome, Patch, Retry, SaveCase
 from remediator.controller.observe import CaseView
 from remediator.controller.perform import Performer
@@ -192,7 +192,7 @@ class Admissions:
             if not isinstance(view.next, Next) or view.policy is None:
                 return Done()
             rung = view.policy.ladder[view.next.rung]
-            return await self.performer.all(plan.start(case, view.next, rung.operation, now))
+            return await self.performer.all(case_plan.start(case, view.next, rung.operation, now))
         cordon = self._cordons(view)
         outcome = await self.performer.all([ChangeNode(case.node, marks.claim(case, cordon))])
         if not isinstance(outcome, Done):

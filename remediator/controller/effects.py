@@ -68,6 +68,7 @@ class Delete:
 
 
 Effect = Create | SaveCase | SaveOperation | Patch | ChangeNode | Delete
+Plan = tuple[Effect, ...]
 
 
 @dataclass(frozen=True, slots=True)

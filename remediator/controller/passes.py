@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from remediator.controller import observe, plan
+from remediator.controller import case_plan, observe, operation_plan
 from remediator.controller.effects import Create, Done, GaveUp, Outcome, Patch, Retry
 from remediator.controller.observe import CaseView, OperationView
 from remediator.controller.perform import Performer
@@ -77,13 +77,13 @@ class Passes:
     async def _step(self, step: Step, view: CaseView, now: datetime) -> Outcome:
         if step is Step.RECORD:
             live = await self.performer.node(view.case.node)
-            return await self.performer.all(plan.record(view, live or _absent(view.case), now))
+            return await self.performer.all(case_plan.record(view, live or _absent(view.case), now))
         if step is Step.END and view.leave in LIVE_CHECKED and not await self._left(view.case):
             return Retry(1.0, "the cache is behind")
         if step is Step.RELEASE:
             return await self._release(view)
         template = self.world.templates.get(names.DIAGNOSTICS_TEMPLATE)
-        return await self.performer.all(plan.case_plan(step, view, template, now))
+        return await self.performer.all(case_plan.plan(step, view, template, now))
 
     async def _left(self, case: Case) -> bool:
         """Whether a person has really taken our marks away, read live."""
@@ -98,7 +98,7 @@ class Passes:
         if not on_node and observe.ledgers(self.world, view.case):
             self.ask()
             return Retry(0.5, "entries are still in the ledgers")
-        return await self.performer.all(plan.release(view))
+        return await self.performer.all(case_plan.release(view))
 
     def _look_again(self, step: Step, view: CaseView, now: datetime) -> float | None:
         """When the case may need us though nothing happens."""
@@ -132,7 +132,7 @@ class Passes:
         if move is Move.CANCEL and not view.seen.ours and await self._still_ours(view):
             return Retry(1.0, "the cache is behind")
         template = self.world.templates.get(names.DRAIN_TEMPLATE)
-        return await self.performer.all(plan.operation_plan(move, view, template, now))
+        return await self.performer.all(operation_plan.plan(move, view, template, now))
 
     async def _drain(self, view: OperationView, now: datetime) -> Outcome:
         """Begin a drain unless enough are running; one at a time, so that each sees the ones before it."""
@@ -141,7 +141,7 @@ class Passes:
             if not begun and observe.drains_running(self.world) >= self.drains:
                 return Retry(5.0, "drains are running already")
             template = self.world.templates.get(names.DRAIN_TEMPLATE)
-            return await self.performer.all(plan.operation_plan(Move.DRAIN, view, template, now))
+            return await self.performer.all(operation_plan.plan(Move.DRAIN, view, template, now))
 
     async def _operate(self, view: OperationView, now: datetime) -> Outcome:
         """Look again before the point of no return, live: same node, ours, sick, drained, nothing paused."""
@@ -155,7 +155,7 @@ class Passes:
         if judge(live, view.policy, now).sign is not Sign.BAD:
             return Retry(1.0, "the fault does not show any more")
         left = await self._pods_left(view)
-        again = plan.drain_again(view, left) if left else plan.intend(view, live, now)
+        again = operation_plan.drain_again(view, left) if left else operation_plan.intend(view, live, now)
         return await self.performer.all(again)
 
     async def _live(self, view: OperationView) -> tuple[Case | None, Node | None]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.controller import observe, plan
+from remediator.controller import case_plan, observe, operation_plan
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, SaveCase, SaveOperation
 from remediator.controller.world import World
 from remediator.core import names
@@ -89,7 +89,7 @@ def planned(case, *facts, now=NOW, **world):
     """The step of a case and its effects."""
     view = observe.case_view(a_world(case, *facts, **world), case, now)
     step = case_step(view.seen)
-    return step, shown(plan.case_plan(step, view, DIAGNOSTICS, now))
+    return step, shown(case_plan.plan(step, view, DIAGNOSTICS, now))
 
 
 OPERATION = an_operation("op-1", CLAIMED, phase=OperationPhase.OPERATING)
@@ -235,7 +235,7 @@ def test_the_end_of_an_operation_is_recorded_with_the_nodes_own_heartbeats():
     done = replace(OPERATION, phase=OperationPhase.SUCCEEDED, intent_boot_id="boot-1", message="new boot", finished=NOW)
     view = observe.case_view(a_world(RUNNING, done), RUNNING, NOW)
     assert (view.seen.tried, case_step(view.seen)) == (Tried.REPORTED, Step.RECORD)
-    (saved,) = plan.record(view, a_sick_node(minute=7), NOW)
+    (saved,) = case_plan.record(view, a_sick_node(minute=7), NOW)
     attempt = saved.after.attempt
     assert (attempt.outcome, attempt.finished, attempt.boot_id) == (Outcome.SUCCEEDED, NOW, "boot-1")
     assert attempt.heartbeats == {"Ready": at(7), GPU: at(7)}
@@ -243,7 +243,7 @@ def test_the_end_of_an_operation_is_recorded_with_the_nodes_own_heartbeats():
 
 def test_a_start_records_the_attempt_before_its_operation_is_made():
     case = a_case(phase=Phase.DRAINING)
-    saved, created = plan.start(case, Next(0, 1), "reboot", NOW)
+    saved, created = case_plan.start(case, Next(0, 1), "reboot", NOW)
     name = observe.operation_name(case, "reboot", 1)
     assert shown([saved, created]) == [
         ("case", "Draining", "OperationStarted"),
@@ -261,7 +261,7 @@ def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a
     assert early.look_again is not None, "lest it be looked at all the time"
     late = observe.case_view(world, TRIED, at(600))
     assert case_step(late.seen) is Step.ESCALATE
-    assert shown(plan.case_plan(Step.ESCALATE, late, None, NOW)) == [("case", "Escalated", "PolicyMissing")]
+    assert shown(case_plan.plan(Step.ESCALATE, late, None, NOW)) == [("case", "Escalated", "PolicyMissing")]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_why_a_person_is_called_when_recovery_was_not_proven(status, sign, reaso
     node = a_node("gpu-1", condition(GPU, status, since=2, heartbeat=21), ready="False", heartbeat=21, taints=OURS)
     view = observe.case_view(a_world(case, node=node), case, at(22))
     assert (view.seen.sign, view.seen.proof, case_step(view.seen)) == (sign, Proof.TIMED_OUT, Step.ESCALATE)
-    assert shown(plan.case_plan(Step.ESCALATE, view, None, NOW)) == [("case", "Escalated", reason)]
+    assert shown(case_plan.plan(Step.ESCALATE, view, None, NOW)) == [("case", "Escalated", reason)]
 
 
 # --- operations ----------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def moved(operation, *facts, now=NOW, case=RUNNING, **world):
     """The move of an operation and its effects."""
     view = observe.operation_view(a_world(case, operation, *facts, **world), operation, now)
     move = operation_move(view.seen)
-    return move, shown(plan.operation_plan(move, view, DRAIN, now))
+    return move, shown(operation_plan.plan(move, view, DRAIN, now))
 
 
 def ended(name, code, message="said"):
@@ -453,7 +453,7 @@ def test_when_an_operation_may_disturb_its_node(case, node, operation, mine):
 
 def test_a_drain_that_is_repeated_has_a_pod_of_its_own():
     view = observe.operation_view(a_world(RUNNING, DRAINED), DRAINED, NOW)
-    (saved,) = plan.drain_again(view, 3)
+    (saved,) = operation_plan.drain_again(view, 3)
     assert (saved.after.drained, saved.after.drain_round) == (False, 1)
     assert observe.drain_pod_name(saved.after) != DRAIN_POD
 
@@ -466,7 +466,7 @@ def test_an_operation_without_its_template_ends_in_time():
 
 def test_the_intent_takes_the_boot_that_was_seen_live():
     view = observe.operation_view(a_world(RUNNING, DRAINED), DRAINED, NOW)
-    (saved,) = plan.intend(view, a_sick_node(boot_id="boot-9"), NOW)
+    (saved,) = operation_plan.intend(view, a_sick_node(boot_id="boot-9"), NOW)
     assert (saved.after.intent_boot_id, saved.after.intent_at, saved.after.pod) == ("boot-9", NOW, OWN_POD)
 
 
@@ -478,9 +478,9 @@ def test_ledgers_that_hold_a_case_are_found_in_name_order():
 
 
 def test_the_pods_of_operations_lie_in_their_own_namespace():
-    created = plan.operation(RUNNING)
+    created = case_plan.operation(RUNNING)
     assert (created.kind, created.namespace) == (api.OPERATION, "")
     view = observe.operation_view(a_world(RUNNING, INTENDED), INTENDED, NOW)
-    (pod,) = plan.launch(view)
+    (pod,) = operation_plan.launch(view)
     assert (pod.kind, pod.namespace) == (POD, names.OPERATIONS_NAMESPACE)
     assert pod.body["spec"]["activeDeadlineSeconds"] == minutes(15).total_seconds()

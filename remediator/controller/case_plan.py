@@ -1,0 +1,185 @@
+"""A step of a case → effects, in order. Pure: every body is built here, nothing is sent."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+
+from remediator.controller import marks, observe, pods
+from remediator.controller.effects import ChangeNode, Create, Patch, Plan, SaveCase
+from remediator.controller.observe import CaseView
+from remediator.core import names
+from remediator.core.case import (
+    Attempt,
+    Case,
+    Diagnosis,
+    OperationPhase,
+    Outcome,
+    Phase,
+    advance,
+    with_attempt,
+)
+from remediator.core.evidence import Sign
+from remediator.core.ladder import Next
+from remediator.core.lifecycle import Step
+from remediator.core.node import Node
+from remediator.core.pod import Pod
+from remediator.core.policy import Template
+from remediator.core.reasons import Reason
+from remediator.kube import api, bodies, codec
+from remediator.kube.objects import POD
+
+
+def release(view: CaseView) -> Plan:
+    """Marks go in this order: node, ledgers (by their own pass), finalizer."""
+    case = view.case
+    if view.node is not None and observe.marked(view.node, case):
+        return (ChangeNode(case.node, marks.release(case)),)
+    body = bodies.without_finalizer(case.version, case.finalizers, names.CASE_FINALIZER)
+    return (Patch(api.CASE, case.name, body),)
+
+
+def end(view: CaseView, phase: Phase, reason: Reason, message: str, now: datetime) -> Plan:
+    """The case is over. One that a person was called for stays Escalated."""
+    shown = Phase.ESCALATED if view.case.phase is Phase.ESCALATED else phase
+    after = replace(advance(view.case, reason, message, now, shown), ended=now, blocks=())
+    return (SaveCase(view.case, after),)
+
+
+def escalate(view: CaseView, now: datetime) -> Plan:
+    """Hand the case to a person: the node stays out of service."""
+    untold = Reason.EVIDENCE_UNCLEAR if view.seen.sign is Sign.UNCLEAR else Reason.VERIFY_TIMEOUT
+    why = view.next if isinstance(view.next, Reason) else untold
+    last = view.case.attempt.message if view.case.attempt else "nothing was tried"
+    after = replace(advance(view.case, why, f"a person must look: {last}", now, Phase.ESCALATED), blocks=())
+    return (SaveCase(view.case, after),)
+
+
+def look(view: CaseView, template: Template | None, now: datetime) -> Plan:
+    """Run collect-diagnostics before anything disturbs the node; whatever comes of it stops nothing."""
+    case = view.case
+    pod = next((pod for pod in view.pods if pod.template == names.DIAGNOSTICS_TEMPLATE), None)
+    if template is None:
+        return (SaveCase(case, diagnosed(case, None, f"no template {names.DIAGNOSTICS_TEMPLATE}", now)),)
+    if now >= (case.started or now) + template.timeout + pods.START_GRACE:
+        said = pod.message if pod else "its Pod could not be made"
+        late = diagnosed(case, None, f"timed out: {said}", now)
+        return (*pods.sweep((pod,) if pod else ()), SaveCase(case, late))
+    if pod is None:
+        name = observe.diagnostics_pod_name(case)
+        return (Create(POD, pods.pod(template, name, case, None), names.OPERATIONS_NAMESPACE, gated=True),)
+    if not pod.ended:
+        return ()
+    return (SaveCase(case, diagnosed(case, evidence(pod), pod.message, now)), *pods.sweep((pod,)))
+
+
+def evidence(pod: Pod) -> dict[str, object] | None:
+    """The JSON object that the diagnostics left; None where it left none."""
+    try:
+        found = json.loads(pod.message)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def diagnosed(case: Case, found: dict[str, object] | None, said: str, now: datetime) -> Case:
+    """The case with the outcome of the look."""
+    if found is None:
+        after = advance(case, Reason.DIAGNOSIS_FAILED, said[:200] or "it said nothing", now)
+        return replace(after, diagnosis=Diagnosis.FAILED)
+    after = advance(case, Reason.DIAGNOSED, "evidence is in status.evidence", now)
+    return replace(after, diagnosis=Diagnosis.DONE, evidence=found)
+
+
+def start(case: Case, following: Next, template: str, now: datetime) -> Plan:
+    """Record the attempt, then make its operation: found again after a crash, it is made under the same name."""
+    name = observe.operation_name(case, template, following.attempt)
+    attempt = Attempt(name, template, following.rung, now)
+    said = f"rung {following.rung + 1}, attempt {following.attempt}: {template}"
+    after = replace(with_attempt(advance(case, Reason.STARTED, said, now, Phase.DRAINING), attempt), blocks=())
+    return (SaveCase(case, after), operation(after))
+
+
+def operation(case: Case) -> Create:
+    """The NodeOperation of the newest attempt."""
+    attempt = case.attempt
+    if attempt is None:
+        raise ValueError(f"case {case.name} has no attempt")
+    return Create(api.OPERATION, bodies.new_operation(case, attempt, len(case.attempts)))
+
+
+def watch(view: CaseView, now: datetime) -> Plan:
+    """Make the operation if a crash prevented it, and show how far it is."""
+    case, found = view.case, view.operation
+    if found is None:
+        return (operation(case),)
+    phase = Phase.OPERATING if found.phase is OperationPhase.OPERATING else Phase.DRAINING
+    if case.phase is phase:
+        return ()
+    reason = Reason.OPERATING if phase is Phase.OPERATING else Reason.DRAINING
+    return (SaveCase(case, advance(case, reason, f"{found.template} on {found.node}", now, phase)),)
+
+
+def stop(view: CaseView) -> Plan:
+    """Wait for the operation to give way; make it if a crash prevented it, since only its own end ends the attempt."""
+    return () if view.operation else (operation(view.case),)
+
+
+_TOLD = {
+    Outcome.SUCCEEDED: Reason.SUCCEEDED,
+    Outcome.FAILED: Reason.FAILED,
+    Outcome.REFUSED: Reason.REFUSED,
+    Outcome.CANCELLED: Reason.STOPPED,
+}
+
+
+def record(view: CaseView, live: Node, now: datetime) -> Plan:
+    """Write the operation's outcome into the case, with the node's own heartbeats as the base for proving recovery."""
+    case, found = view.case, view.operation
+    if found is None or case.attempt is None:
+        return ()
+    outcome = found.phase.outcome
+    attempt = replace(
+        case.attempt,
+        finished=now,
+        outcome=outcome,
+        message=found.message,
+        boot_id=found.intent_boot_id,
+        heartbeats=codec.heartbeats(live),
+    )
+    said = f"{found.template}: {found.message or found.reason}"
+    after = with_attempt(advance(case, _TOLD[outcome], said, now, Phase.VERIFYING), attempt)
+    return (SaveCase(case, after),)
+
+
+def verify(view: CaseView, now: datetime) -> Plan:
+    """Show that recovery is being waited for."""
+    if view.case.phase is Phase.VERIFYING:
+        return ()
+    return (SaveCase(view.case, replace(view.case, phase=Phase.VERIFYING)),)
+
+
+def plan(step: Step, view: CaseView, template: Template | None, now: datetime) -> Plan:
+    """The effects of a step that needs nothing but what was observed. CLAIM, START and RECORD need more."""
+    match step:
+        case Step.SWEEP:
+            return pods.sweep(view.pods)
+        case Step.RELEASE:
+            return release(view)
+        case Step.END:
+            reason = view.leave or Reason.CASE_DELETED
+            return end(view, Phase.CANCELLED, reason, f"node {view.case.node} is given back", now)
+        case Step.CLEAR:
+            return end(view, Phase.RECOVERED, Reason.CLEARED_ITSELF, "the fault went before anything was done", now)
+        case Step.RECOVER:
+            return end(view, Phase.RECOVERED, Reason.VERIFIED, "healthy on fresh evidence; the node is back", now)
+        case Step.LOOK:
+            return look(view, template, now)
+        case Step.WATCH:
+            return watch(view, now)
+        case Step.STOP:
+            return stop(view)
+        case Step.VERIFY:
+            return verify(view, now)
+        case Step.ESCALATE:
+            return escalate(view, now)
+    return ()
