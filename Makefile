@@ -31,10 +31,10 @@ test-cluster: setup ## the same contracts and the whole path on a real control p
 	$(BIN)/pytest -m cluster --timeout 900 $(ARGS)
 
 cluster: setup ## a real control plane with NODES simulated nodes; prints the KUBECONFIG
-	$(BIN)/python -m tests.cluster.up --nodes $(NODES)
+	@$(BIN)/python -m tests.cluster.up --nodes $(NODES)
 
 cluster-down: setup ## end what `make cluster` started
-	$(BIN)/python -m tests.cluster.down
+	@$(BIN)/python -m tests.cluster.down
 
 crds: setup ## write the CRDs into deploy/crds from the types
 	$(BIN)/remediator crds --output deploy/crds
