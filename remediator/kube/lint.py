@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cache
 from typing import Any, NamedTuple
 
-import msgspec
 import yaml
 
 from remediator.kube import api, crd, schema
@@ -16,7 +15,6 @@ Object = dict[str, Any]
 Document = tuple[str, Object]  # where it stands ("policies.yaml:12"), and what it says
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_METADATA = frozenset(field.encode_name for field in msgspec.structs.fields(api.ObjectMeta)) | {"managedFields"}
 _KINDS = {kind.name: kind for kind in api.KINDS}
 
 
@@ -152,34 +150,26 @@ def _address(document: Object) -> Iterator[schema.Violation]:
 
 
 def _metadata(document: Object) -> Iterator[schema.Violation]:
-    """A name that an API server takes, and no field that it does not know."""
+    """A name that an API server takes."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         yield schema.Violation("metadata", "must be an object with a name")
         return
     if not _NAME.fullmatch(_name(document)) or len(_name(document)) > 253:
         yield schema.Violation("metadata.name", "must be lower-case letters, digits, '-' and '.', at most 253 of them")
-    for key in sorted(map(str, metadata.keys() - _METADATA)):
-        yield schema.Violation(f"metadata.{key}", "unknown field")
 
 
 def _contents(document: Object) -> Iterator[schema.Violation]:
     """Everything that the schema of the kind says, its CEL rules included."""
-    kind = _kind(document)
-    if kind is None:
-        return
-    drawn = _schema(kind)
-    for path in schema.unknown(drawn, document):
-        yield schema.Violation(path, "unknown field")
-    whole = schema.defaulted(drawn, document)
-    yield from schema.invalid(drawn, whole)
-    yield from schema.broken(drawn, whole)
+    return schema.review(document, _schema(_kind(document)))
 
 
 @cache
-def _schema(kind: Kind[Any]) -> schema.Schema:
-    found: schema.Schema = crd.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return found
+def _schema(kind: Kind[Any] | None) -> schema.Node:
+    """The schema of one of our kinds; where the kind is not ours, one that knows only metadata."""
+    if kind is None:
+        return schema.Node(embedded=True, preserve=True)
+    return schema.build(crd.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"], root=True)
 
 
 _CHECKS: tuple[Callable[[Object], Iterator[schema.Violation]], ...] = (_address, _metadata, _contents)

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from kubernetes.client import models
 
+from remediator.kube.schema import Node
 from remediator.sim.server import status, validation
 from remediator.sim.server.resources import Resource
-from remediator.sim.server.schema import Node
 from remediator.sim.server.status import Obj
 
 # Where the client names a model in another way than V1<Kind>.

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from remediator.sim.server import columns, schema, status
-from remediator.sim.server.cel import RuleError, undefined
+from remediator.kube import schema
+from remediator.sim.server import columns, status
 from remediator.sim.server.cluster import Cluster
 from remediator.sim.server.resources import Resource
 from remediator.sim.server.status import Cause, Obj
@@ -54,7 +54,7 @@ def _check_version(version: Obj, path: str) -> Iterator[Cause]:
     yield from _check_structure(raw, f"{path}.schema.openAPIV3Schema")
     try:
         yield from _check_rules(schema.build(raw, root=True), f"{path}.schema.openAPIV3Schema")
-    except (RuleError, re.error) as error:
+    except (schema.RuleError, re.error) as error:
         yield status.wrong(f"{path}.schema.openAPIV3Schema", "schema", str(error))
     try:
         for raw_column in version.get("additionalPrinterColumns") or []:
@@ -65,7 +65,7 @@ def _check_version(version: Obj, path: str) -> Iterator[Cause]:
 
 def _check_rules(node: schema.Node, path: str) -> Iterator[Cause]:
     for at, rule in enumerate(node.rules):
-        missing = undefined(rule.text, node)
+        missing = schema.undefined(rule.text, node)
         if missing is not None:
             why = f"compilation failed: ERROR: <input>: undefined field '{missing}'"
             yield status.wrong(f"{path}.x-kubernetes-validations[{at}].rule", rule.text, why)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from remediator.sim.server.schema import Node
+from remediator.kube.schema import Node
 from remediator.sim.server.status import Obj
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

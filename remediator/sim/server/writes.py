@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from remediator.sim.server import bodies, builtin, kinds, meta, patch, schema, status, strategic, validation
+from remediator.kube import schema
+from remediator.sim.server import bodies, builtin, kinds, meta, patch, status, strategic, validation
 from remediator.sim.server.admission import ADMIT
 from remediator.sim.server.cluster import Cluster
 from remediator.sim.server.options import Options

@@ -114,6 +114,11 @@ def test_another_version_and_an_unknown_kind_of_our_group_are_errors() -> None:
     assert list(fields(manifest("RemediationPolicies"))) == ["kind"]
 
 
+def test_metadata_of_an_unknown_kind_is_looked_at_all_the_same() -> None:
+    document = manifest("RemediationPolicies") | {"metadata": {"name": "a", "lables": {}}}
+    assert set(fields(document)) == {"kind", "metadata.lables"}
+
+
 def test_objects_of_others_are_passed_over() -> None:
     assert fields({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {"x": 1}}) == {}
 

@@ -1,25 +1,20 @@
-"""CEL rules of custom resources: compiled once, evaluated over values that know their schema."""
+"""CEL rules of custom resources: compiled once, asked about values of CEL."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import celpy
 from celpy import celtypes
 
-from remediator.sim.server.status import Obj
-
-if TYPE_CHECKING:
-    from remediator.sim.server.schema import Node
-
-# Words of the language; a field of that name is written `__word__` in a rule.
-_WORDS = "true false null in as break const continue else for function if import let loop package namespace return"
-_RESERVED = frozenset([*_WORDS.split(), "var", "void", "while"])
-
 
 class RuleError(ValueError):
     """A rule that does not compile."""
+
+
+class Unanswered(ValueError):
+    """A rule that cannot be evaluated over the values it is given."""
 
 
 def _strings(items: Any) -> list[str]:
@@ -54,15 +49,15 @@ class Rule:
     _program: Any
     _message_program: Any = None
 
-    def broken(self, values: Obj) -> str | None:
-        """Why the rule does not hold for `self` (and `oldSelf`), or None where it does."""
+    def broken(self, values: dict[str, Any]) -> str | None:
+        """Why the rule does not hold for `self` (and `oldSelf`), or None where it does. Raises Unanswered."""
         try:
             held = bool(self._program.evaluate(values))
         except celpy.CELEvalError as error:
-            return f"rule evaluation error: {error.args[0]} (rule: {self.text})"
+            raise Unanswered(f"rule evaluation error: {error.args[0]} (rule: {self.text})") from error
         return None if held else self._say(values)
 
-    def _say(self, values: Obj) -> str:
+    def _say(self, values: dict[str, Any]) -> str:
         if self._message_program is not None:
             try:
                 return str(self._message_program.evaluate(values))
@@ -87,7 +82,7 @@ def _program(text: str) -> Any:
     return _programs[text]
 
 
-def compile_rules(raw: Sequence[Obj]) -> tuple[Rule, ...]:
+def compile_rules(raw: Sequence[dict[str, Any]]) -> tuple[Rule, ...]:
     """The rules of one schema node. Raises RuleError for one that does not compile."""
     return tuple(
         Rule(
@@ -101,56 +96,3 @@ def compile_rules(raw: Sequence[Obj]) -> tuple[Rule, ...]:
         )
         for one in raw
     )
-
-
-def escape(name: str) -> str:
-    """The name of a field as a rule writes it."""
-    if name in _RESERVED:
-        return f"__{name}__"
-    return (
-        name.replace("__", "__underscores__").replace(".", "__dot__").replace("-", "__dash__").replace("/", "__slash__")
-    )
-
-
-_PATH = re.compile(r"\b(?:self|oldSelf)((?:\.\w+\b(?!\s*\())+)")
-_TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
-
-
-def undefined(text: str, node: "Node") -> str | None:
-    """The first field that a rule speaks of and its schema does not have; celpy itself only fails when it runs."""
-    for found in _PATH.finditer(_TEXTS.sub("''", text)):
-        at: Node | None = node
-        for name in found[1].lstrip(".").split("."):
-            if at is None or not at.properties or at.preserve or at.additional:
-                break
-            known = {escape(key): below for key, below in at.properties.items()}
-            if name not in known and not (at.embedded and name in ("apiVersion", "kind", "metadata")):
-                return name
-            at = known.get(name)
-    return None
-
-
-_SCALARS: dict[tuple[str, str], Callable[[Any], Any]] = {
-    ("string", "date-time"): celtypes.TimestampType,
-    ("string", "duration"): celtypes.DurationType,
-    ("number", ""): celtypes.DoubleType,
-    ("number", "double"): celtypes.DoubleType,
-}
-
-
-def to_cel(value: Any, node: "Node | None") -> Any:
-    """A value as rules see it: typed by its schema, fields under their escaped names."""
-    if isinstance(value, dict):
-        named = node.properties if node else {}
-        return celtypes.MapType(
-            {
-                celtypes.StringType(escape(key) if key in named else key): to_cel(
-                    item, node.child(key) if node else None
-                )
-                for key, item in value.items()
-            }
-        )
-    if isinstance(value, list):
-        return celtypes.ListType([to_cel(item, node.items if node else None) for item in value])
-    convert = _SCALARS.get((node.type, node.format)) if node and value is not None else None
-    return convert(value) if convert else celpy.json_to_cel(value)
