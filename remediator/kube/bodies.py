@@ -1,7 +1,7 @@
 """Our nouns → Kubernetes' JSON, writing side: what we create and what we patch. Pure."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from remediator.core import names
@@ -10,6 +10,7 @@ from remediator.core.case import Attempt, Case, Moment, Operation, Trigger
 from remediator.core.node import Node, Taint
 from remediator.core.policy import RunOn, Template
 from remediator.core.reasons import WARNINGS
+from remediator.kube.times import stamp
 
 Body = dict[str, Any]
 API_VERSION = f"{names.GROUP}/v1alpha1"
@@ -17,7 +18,7 @@ API_VERSION = f"{names.GROUP}/v1alpha1"
 
 def time(at: datetime | None) -> str | None:
     """A timestamp in Kubernetes' spelling, whole seconds."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else None
+    return stamp(at) if at else None
 
 
 def node_marks(node: Node, taints: Iterable[Taint], **more: Any) -> Body:

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from remediator.kube import errors
+from remediator.kube import errors, wire
 from remediator.kube.transport import MERGE_PATCH, Query, Reply, Transport
 
 T = TypeVar("T")
@@ -35,29 +35,14 @@ class Kind(Generic[T]):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-class _Status(msgspec.Struct, rename="camel"):
-    reason: str = ""
-    message: str = ""
-
-
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[msgspec.Raw]
-
-
 def check(reply: Reply) -> Reply:
     """Raise the ApiError for a refusal; give an accepted answer back."""
     if reply.status < 400:
         return reply
     try:
-        status = msgspec.json.decode(reply.body, type=_Status)
+        status = msgspec.json.decode(reply.body, type=wire.Failure)
     except msgspec.DecodeError:
-        status = _Status(message=reply.body[:200].decode("utf-8", "replace"))
+        status = wire.Failure(message=reply.body[:200].decode("utf-8", "replace"))
     after = reply.headers.get("retry-after", "")
     raise errors.from_status(reply.status, status.reason, status.message, float(after) if after.isdigit() else None)
 
@@ -93,8 +78,8 @@ class Client:
             )
             query = [(key, value) for key, value in asked if value]
             reply = check(await self.transport.request("GET", kind.path("", namespace), query=query))
-            page = msgspec.json.decode(reply.body, type=_Page)
-            yield [msgspec.json.decode(item, type=kind.type) for item in page.items]
+            page = msgspec.json.decode(reply.body, type=wire.Page)
+            yield [msgspec.json.decode(item, type=kind.type) for item in page.items or ()]
             following = page.metadata.continue_
             if not following:
                 return

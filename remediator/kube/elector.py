@@ -14,6 +14,7 @@ import structlog
 
 from remediator.kube import errors
 from remediator.kube.client import Client, Kind
+from remediator.kube.times import micro_stamp
 
 log = structlog.get_logger(__name__)
 _FAILURES = (errors.ApiError, TimeoutError, msgspec.DecodeError)
@@ -213,7 +214,7 @@ class Elector:
         return holder not in ("", self._identity) and fresh
 
     def _renewed(self, old: LeaseSpec | None) -> LeaseSpec:
-        now = _micro_time(self._wall())
+        now = micro_stamp(self._wall())
         mine = old is not None and old.holder_identity == self._identity
         return LeaseSpec(
             holder_identity=self._identity,
@@ -239,8 +240,3 @@ class Elector:
 
     async def _replace(self, lease: Lease) -> None:
         self._note(await self._client.replace(LEASE, self._name, lease, namespace=self._namespace))
-
-
-def _micro_time(moment: datetime) -> str:
-    """Kubernetes' MicroTime, which always has six decimals."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

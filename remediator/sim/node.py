@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from remediator.sim.stamps import micro_stamp, stamp, transitioned
+from remediator.kube.times import micro_stamp, stamp
+from remediator.sim.stamps import transitioned
 
 LEASE_SECONDS = 40
 GPU = "nvidia.com/gpu"

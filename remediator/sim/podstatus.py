@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from remediator.kube.times import parse, stamp
 from remediator.sim.container import is_ours
 from remediator.sim.node import address
 from remediator.sim.runtime import Record, Terminated
-from remediator.sim.stamps import moment, stamp, transitioned
+from remediator.sim.stamps import transitioned
 
 OVER = ("Succeeded", "Failed")
 REASONS = {"Pending": "ContainersNotReady", "Running": "", "Succeeded": "PodCompleted", "Failed": "PodFailed"}
@@ -126,7 +127,7 @@ def _status(
 def started_at(pod: Mapping[str, Any], now: datetime) -> datetime:
     """When the kubelet took it, which is where its deadline counts from."""
     text = pod.get("status", {}).get("startTime")
-    return moment(text) if text else now
+    return parse(text) if text else now
 
 
 def _addresses(pod: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,28 +1,15 @@
-"""Times and conditions as the API writes them."""
+"""The wall clock, and conditions that remember when they changed."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from remediator.kube.times import stamp
+
 
 def utc_now() -> datetime:
     """The wall clock, in UTC."""
     return datetime.now(UTC)
-
-
-def stamp(moment: datetime) -> str:
-    """A Time: whole seconds, UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def micro_stamp(moment: datetime) -> str:
-    """A MicroTime, as Leases hold it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def moment(text: str) -> datetime:
-    """The moment that a Time or MicroTime names."""
-    return datetime.fromisoformat(text)
 
 
 def transitioned(

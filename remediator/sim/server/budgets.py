@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from remediator.sim.server import pods, selectors, times
+from remediator.kube import times
+from remediator.sim.server import pods, selectors
 from remediator.sim.server.cluster import Cluster
 from remediator.sim.server.status import Obj
 from remediator.sim.server.store import Entry

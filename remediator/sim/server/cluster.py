@@ -4,7 +4,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
 
-from remediator.sim.server import status, times
+from remediator.kube import times
+from remediator.sim.server import status
 from remediator.sim.server.resources import Registry, Resource
 from remediator.sim.server.status import Obj
 from remediator.sim.server.store import Collection, Entry, Key, Store

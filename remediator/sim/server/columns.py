@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from remediator.sim.server import pods, times
+from remediator.sim.server import ages, pods
 from remediator.sim.server.jsonpath import compile_path
 from remediator.sim.server.resources import Resource
 from remediator.sim.server.status import Obj
@@ -33,7 +33,7 @@ def _name(obj: Obj, now: datetime) -> Any:
 
 
 def _age(obj: Obj, now: datetime) -> Any:
-    return times.age(obj["metadata"].get("creationTimestamp") or "", now)
+    return ages.age(obj["metadata"].get("creationTimestamp") or "", now)
 
 
 NAME = Column("Name", _name, format="name")
@@ -99,7 +99,7 @@ def _pod_restarts(pod: Obj, now: datetime) -> str:
 def _event_seen(event: Obj, now: datetime) -> str:
     series = event.get("series") or {}
     seen = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return times.age(seen or event["metadata"].get("creationTimestamp") or "", now)
+    return ages.age(seen or event["metadata"].get("creationTimestamp") or "", now)
 
 
 def _event_object(event: Obj, now: datetime) -> str:
@@ -191,7 +191,7 @@ def _shown(value: Any, type_: str, now: datetime) -> Any:
     if value is None:
         return None
     if type_ == "date":
-        return times.age(value, now) if isinstance(value, str) else "<unknown>"
+        return ages.age(value, now) if isinstance(value, str) else "<unknown>"
     if type_ == "string":
         return value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return value if isinstance(value, _PLAIN.get(type_, object)) else None

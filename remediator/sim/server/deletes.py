@@ -3,7 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from remediator.sim.server import namespaces, pods, status, times
+from remediator.kube import times
+from remediator.sim.server import namespaces, pods, status
 from remediator.sim.server.cluster import Cluster
 from remediator.sim.server.options import Options
 from remediator.sim.server.status import Obj

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import msgspec
 
-from remediator.sim.server import status, times
+from remediator.kube import times
+from remediator.sim.server import status
 from remediator.sim.server.cluster import Cluster
 from remediator.sim.server.status import Failure, Obj
 from remediator.sim.server.writes import Target

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from remediator.sim.server import protobuf, strategic, times
+from remediator.kube import times
+from remediator.sim.server import ages, protobuf, strategic
 from remediator.sim.server.jsonpath import compile_path
 from remediator.sim.server.status import Failure
 
@@ -97,7 +98,7 @@ def test_a_path_beyond_the_small_language_is_refused():
 )
 def test_ages_are_short(seconds, shown):
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert times.age(times.stamp(now - timedelta(seconds=seconds)), now) == shown
+    assert ages.age(times.stamp(now - timedelta(seconds=seconds)), now) == shown
 
 
 def test_a_service_merges_its_ports_by_port_and_a_container_by_container_port():

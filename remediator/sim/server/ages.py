@@ -1,16 +1,8 @@
-"""Points in time as the API writes them, and ages as tables show them."""
+"""Ages as tables show them."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
-
-def stamp(now: datetime) -> str:
-    """A metav1.Time: whole seconds, UTC."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def parse(text: str) -> datetime:
-    """The time that a stamp (with or without fractions) says. Raises ValueError where it is none."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+from remediator.kube.times import parse
 
 
 def age(since: str, now: datetime) -> str:
