@@ -1,0 +1,34 @@
+"""A control plane of the end-to-end tests' own, and the scripted NVML."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.e2e.stage import Stage
+from tests.cluster.servers import REAL, serving
+from tests.native import build_stub
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """Ours alone: every node of it belongs to the stage that plays on it."""
+    with ControlPlane(kwok=False) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripted libnvidia-ml.so.1."""
+    return build_stub(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture(params=["http", REAL], ids=["embedded", "real"])
+async def stage(request: pytest.FixtureRequest, tmp_path: Path, library: Path) -> AsyncIterator[Stage]:
+    """A stage with the nodes that the test's module names."""
+    async with (
+        serving(request.param, request) as server,
+        Stage(server, tmp_path, library, request.module.NODES) as stage,
+    ):
+        yield stage

@@ -1,0 +1,65 @@
+"""The programs of a stage as processes of ours, ended with us however we end."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tests.cluster.processes import _die_with_parent
+
+
+class Program:
+    """A running process; what it says goes to `log`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self._process, self.log = process, log
+
+    @classmethod
+    async def start(cls, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None) -> "Program":
+        """Start it in a session of its own; `env` is added to ours."""
+        with log.open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                *map(str, command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+        return cls(process, log)
+
+    @property
+    def code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.returncode
+
+    def said(self) -> str:
+        """All it has written so far."""
+        return self.log.read_text(errors="replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send one signal; nothing happens after its end."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    async def kill(self) -> int:
+        """SIGKILL, and wait; the exit code."""
+        self.signal(signal.SIGKILL)
+        return await self._process.wait()
+
+    async def ended(self, seconds: float) -> int:
+        """Wait for its end by itself; the exit code. Raises TimeoutError."""
+        return await asyncio.wait_for(self._process.wait(), seconds)
+
+
+async def output(*command: str | Path) -> str:
+    """What a program prints, both streams, when run to its end. Fails the test where it fails."""
+    process = await asyncio.create_subprocess_exec(
+        *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0, f"{command[0]} ended with {process.returncode}: {said.decode()}"
+    return said.decode()

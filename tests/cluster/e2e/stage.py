@@ -1,0 +1,193 @@
+"""Everything a case needs, around one API server: machines, kubelets, detectors, workload, and the controller."""
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from remediator.core import names
+from remediator.kube import errors
+from remediator.kube.client import Kind
+from remediator.sim.binder import Binder
+from remediator.sim.host import SimulatedHost
+from remediator.sim.kubelet import SimulatedKubelet
+from remediator.sim.plain import ACCOUNTS, NODES, PODS
+from remediator.sim.worker import Endpoint
+from tests.cluster.e2e.kubeconfig import write_kubeconfig
+from tests.cluster.e2e.machine import GPUS, Machine
+from tests.cluster.e2e.manifests import ROOT, deploy, withdraw
+from tests.cluster.e2e.programs import Program
+from tests.cluster.e2e.proxy import Mutation, Proxy, Tape
+from tests.cluster.e2e.view import CASES, OPERATIONS, REMEDIATOR, View
+from tests.cluster.e2e.workload import Workload
+from tests.cluster.keys import Keys
+from tests.cluster.servers import Server
+from tests.remediator.sim.waiting import until
+
+SYSTEM = "system-1"
+TEAM = {"team": "blue"}
+RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
+
+
+class Replica(NamedTuple):
+    """One controller process behind its own proxy."""
+
+    name: str
+    program: Program
+    proxy: Proxy
+
+
+class Stage(View):
+    """`async with Stage(server, directory, library, ["gpu-17"])`: up, healthy, and without a controller yet.
+
+    Each node has a workload of its own. `tape` records what all controllers change. On the way out every process is
+    ended and all objects of these nodes are removed, policies and budgets too, so that a server can carry one stage
+    after another.
+    """
+
+    def __init__(self, server: Server, directory: Path, library: Path, nodes: list[str], *, lease: float = 1.0) -> None:
+        super().__init__(server)
+        self.directory, self.lease = directory, lease
+        self.machines = {name: Machine(directory / name, name, library) for name in nodes}
+        real = server.name == "real"
+        self.workloads = {name: Workload(self.client, name, controllers=real) for name in nodes}
+        self.tape = Tape()
+        self.replicas: list[Replica] = []
+        self._keys = Keys(directory)
+        self._ends = AsyncExitStack()
+
+    async def __aenter__(self) -> "Stage":
+        try:
+            await self._set()
+        except BaseException:
+            await self._ends.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._ends.aclose()
+
+    async def _set(self) -> None:
+        await deploy(self.client)
+        self._ends.push_async_callback(self._clear)
+        system = SimulatedHost(self.directory / SYSTEM, SYSTEM, down_time=0.5)
+        self._play(system, 0)
+        if self.server.name != "real":
+            self._run(Binder(self.client).run())
+        for name, machine in self.machines.items():
+            await self.client.create(NODES, registered(name))
+            self._ends.push_async_callback(machine.stop_detectors)
+            self._play(machine, GPUS)
+        for name in (SYSTEM, *self.machines):
+            await until(lambda name=name: self.condition(name, "Ready", "True"), 30)
+        for name, machine in self.machines.items():
+            await machine.start_detectors(self.server.url, await self._detector_kubeconfig(name))
+            await self.workloads[name].start()
+        for name in self.machines:
+            await until(lambda name=name: self.condition(name, "GpuLost", "False"), 30)
+            await until(lambda name=name: self.condition(name, "DetectorStale", "False"), 30)
+
+    def _play(self, host: SimulatedHost, gpus: int) -> None:
+        assert self.server.ca_file
+        kubelet = SimulatedKubelet(
+            self.client,
+            host.name,
+            host=host,
+            programs=ROOT,
+            endpoint=Endpoint(self.server.url, self.server.ca_file),
+            gpus=gpus,
+            heartbeat=0.5,
+        )
+        self._run(kubelet.run())
+
+    def _run(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+
+        async def end() -> None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+        self._ends.push_async_callback(end)
+
+    # --- controllers -------------------------------------------------------------------------------------------------
+
+    async def start_controller(self) -> Replica:
+        """One more controller, with the rights that are shipped, behind a proxy of its own."""
+        name = f"replica-{len(self.replicas) + 1}"
+        assert self.server.ca_file
+        proxy = Proxy(self.server.url, self.server.ca_file, self.tape)
+        await self._ends.enter_async_context(proxy.listening(self._keys))
+        token = await self.token("remediator")
+        kubeconfig = write_kubeconfig(self.directory, name, proxy.url, token, self._keys.ca_file)
+        program = await Program.start(
+            [
+                *(REMEDIATOR, "run", "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0", "--name", name),
+                *("--lease-seconds", str(self.lease), "--log-level", "debug"),
+            ],
+            self.directory / f"{name}.log",
+        )
+        self._ends.push_async_callback(program.kill)
+        self.replicas.append(Replica(name, program, proxy))
+        return self.replicas[-1]
+
+    async def crash(self, _: Mutation) -> None:
+        """SIGKILL the newest controller; nothing that it still says is heard. Another one starts."""
+        replica = self.replicas[-1]
+        replica.program.signal(signal.SIGKILL)
+        replica.proxy.severed = True
+        await replica.program.kill()
+        await self.start_controller()
+
+    async def token(self, account: str, bound: dict[str, str] | None = None) -> str:
+        """A token of one of the shipped service accounts."""
+        asked: dict[str, Any] = {"expirationSeconds": 3600, **({"boundObjectRef": bound} if bound else {})}
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": asked}
+        path = ACCOUNTS.path(account, names.SYSTEM_NAMESPACE, "token")
+        return (await self.client.send("POST", path, dict, body))["status"]["token"]
+
+    async def _detector_kubeconfig(self, node: str) -> Path:
+        """As a kubelet gives it to the Pod of a DaemonSet: its token names the node."""
+        uid = (await self.client.get(NODES, node))["metadata"]["uid"]
+        named = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+        token = await self.token("node-problem-detector", named)
+        assert self.server.ca_file
+        return write_kubeconfig(self.directory, f"npd-{node}", self.server.url, token, self.server.ca_file)
+
+    # --- clearing ----------------------------------------------------------------------------------------------------
+
+    async def _clear(self) -> None:
+        """Remove what belongs to this stage's nodes; the last step, when only the server is left."""
+        for one in await self.operation_pods():
+            await self._remove(PODS, one)
+        for kind in (CASES, OPERATIONS):
+            for node in self.machines:
+                for one in await self.of_node(kind, node):
+                    await self._remove(kind, one)
+        await withdraw(self.client)
+        for workload in self.workloads.values():
+            await workload.remove()
+        for name in (SYSTEM, *self.machines):
+            with suppress(errors.NotFound):
+                await self.client.delete(NODES, name)
+
+    async def _remove(self, kind: Kind[dict], found: dict[str, Any]) -> None:
+        meta = found["metadata"]
+        namespace = meta.get("namespace", "")
+        with suppress(errors.NotFound):
+            await self.client.patch(kind, meta["name"], {"metadata": {"finalizers": None}}, namespace=namespace)
+            body = b'{"gracePeriodSeconds":0}'
+            await self.client.transport.request("DELETE", kind.path(meta["name"], namespace), body=body)
+
+
+def registered(name: str) -> dict[str, Any]:
+    """A GPU node as somebody set it up: with a label, a taint and a note that are not ours."""
+    labels = {"kubernetes.io/hostname": name, "nvidia.com/gpu.present": "true", **TEAM}
+    notes = {"example.com/note": "rack 7"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": notes},
+        "spec": {"taints": [RESERVED]},
+    }

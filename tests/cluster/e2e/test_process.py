@@ -1,0 +1,71 @@
+"""The controller as a process: how it starts without an API server, and how it ends."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from remediator.kube.client import Client
+from remediator.sim.server import EmbeddedServer
+from tests.cluster.control_plane import free_ports
+from tests.cluster.e2e.kubeconfig import write_kubeconfig
+from tests.cluster.e2e.manifests import deploy
+from tests.cluster.e2e.programs import Program
+from tests.cluster.e2e.stage import Stage
+from tests.cluster.e2e.view import REMEDIATOR
+from tests.remediator.sim.waiting import until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+NODES: list[str] = []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_within_three_seconds_and_frees_the_lease(stage: Stage, number) -> None:
+    stage.lease = 15.0
+    replica = await stage.start_controller()
+    await until(lambda: "lease acquired" in replica.program.said(), 30)
+    assert await stage.leader() == replica.name
+    replica.program.signal(number)
+    began = time.monotonic()
+    assert await replica.program.ended(10) == 0, replica.program.said()
+    assert time.monotonic() - began < 3
+    assert await stage.leader() == ""
+    assert "Traceback" not in replica.program.said()
+
+
+async def test_without_an_api_server_it_says_so_in_one_line_and_connects_once_there_is_one(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    # The certificate is made when the server starts, so nobody can know it yet.
+    kubeconfig = write_kubeconfig(tmp_path, "later", f"https://127.0.0.1:{port}", "admin", None)
+    command = [REMEDIATOR, "run", "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0"]
+    program = await Program.start(command, tmp_path / "log")
+    try:
+        async with hanging_up(port) as attempts:
+            await until(lambda: len(attempts) >= 3, 30)
+        (said,) = program.said().splitlines()
+        assert f"no answer from https://127.0.0.1:{port}" in said
+        server = EmbeddedServer()
+        await deploy(Client(server.transport()))
+        async with server.serve(port):
+            await until(lambda: "lease acquired" in program.said(), 40)
+            program.signal(signal.SIGTERM)
+            assert await program.ended(10) == 0
+    finally:
+        await program.kill()
+
+
+@asynccontextmanager
+async def hanging_up(port: int) -> AsyncIterator[list[float]]:
+    """Nobody is there but somebody who hangs up; gives when the calls came."""
+    calls: list[float] = []
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        calls.append(time.monotonic())
+        writer.transport.abort()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", port):
+        yield calls

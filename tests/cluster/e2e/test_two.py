@@ -1,0 +1,89 @@
+"""Two controllers at once: one leads, and one that only believes it still leads does no harm."""
+
+import asyncio
+import signal
+
+import pytest
+
+from remediator.core import names
+from tests.cluster.e2e.proxy import Cut, Mutation
+from tests.cluster.e2e.stage import Replica, Stage
+from tests.cluster.e2e.story import made, told
+from tests.remediator.sim.waiting import until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+NODES = ["gpu-17", "gpu-18"]
+
+
+def claims(mutation: Mutation) -> bool:
+    """The entry of a case in the ledger."""
+    return mutation.is_to("PATCH", "nodedisruptionbudgets") and bool(mutation.body["status"].get("claims"))
+
+
+def marks(mutation: Mutation) -> bool:
+    """The taint of a case."""
+    return mutation.is_to("PATCH", "nodes") and names.CASE_TAINT in str(mutation.body)
+
+
+def reboots(mutation: Mutation) -> bool:
+    """The Pod that reboots."""
+    labels = mutation.body["metadata"].get("labels", {}) if mutation.is_to("POST", "pods") else {}
+    return labels.get(names.OPERATION_LABEL) == "reboot"
+
+
+class Sleeper:
+    """A leader that is stopped with a request under way, which arrives when the other has long gone on."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage, self.wakes = stage, asyncio.Event()
+        self.replica: Replica | None = None
+        self.held: Mutation | None = None
+
+    async def fall_asleep(self, request: Mutation) -> None:
+        """Stop the leader, and hold its request until it is woken."""
+        leader = await self.stage.leader()
+        replica = next(one for one in self.stage.replicas if one.name == leader)
+        replica.program.signal(signal.SIGSTOP)
+        self.replica, self.held = replica, request
+        await self.wakes.wait()
+
+    async def wake(self) -> None:
+        """Its request arrives, and it goes on where it was."""
+        self.wakes.set()
+        assert self.replica
+        assert self.held
+        self.replica.program.signal(signal.SIGCONT)
+        await until(lambda: self.held.status, 20)
+
+    async def is_replaced(self) -> bool:
+        """Whether another one leads."""
+        return self.replica is not None and await self.stage.leader() not in ("", self.replica.name)
+
+    def knows(self) -> bool:
+        """Whether it has noticed that it no longer leads."""
+        assert self.replica
+        return self.replica.program.code is not None or "lease lost" in self.replica.program.said()
+
+
+@pytest.mark.parametrize("place", [claims, marks, reboots])
+async def test_a_leader_that_slept_through_its_lease_does_nothing_twice(stage: Stage, place) -> None:
+    for _ in range(2):
+        await stage.start_controller()
+    sleeper = Sleeper(stage)
+    stage.tape.cuts = [Cut(place, sleeper.fall_asleep, before=True)]
+    for machine in stage.machines.values():
+        machine.lose_gpu()
+    await until(sleeper.is_replaced, 60)
+    await until(lambda: any(machine.reboots() for machine in stage.machines.values()), 60)
+    await sleeper.wake()
+    for node in NODES:
+        await until(lambda node=node: stage.over(node), 120)
+    await until(sleeper.knows, 20)
+    reboots = {node: len(machine.reboots()) for node, machine in stage.machines.items()}
+    assert reboots == dict.fromkeys(NODES, 1), told(stage.tape.mutations)
+    count = made(stage.tape)
+    assert (count["cases"], count["operations"]) == (2, 2), told(stage.tape.mutations)
+    ledgers = [one.body["status"].get("claims") or [] for one in stage.tape.find("PATCH", "nodedisruptionbudgets")]
+    assert max(map(len, ledgers)) == 1, told(stage.tape.mutations)
+    for node in NODES:
+        assert (await stage.case(node, "Recovered"))["status"]["attempts"][0]["outcome"] == "Succeeded"

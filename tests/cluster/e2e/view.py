@@ -1,0 +1,79 @@
+"""What can be seen of a cluster from outside: objects, and what the two command lines print."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from remediator.core import names
+from remediator.kube import api, errors
+from remediator.kube.client import Kind
+from remediator.kube.elector import LEASE
+from remediator.sim.plain import NODES, PODS
+from tests.cluster.build import binary
+from tests.cluster.e2e.programs import output
+from tests.cluster.servers import Server
+
+REMEDIATOR = Path(sys.executable).with_name("remediator")
+EVENTS = Kind("", "v1", "events", "Event", dict, namespaced=True)
+
+
+def plain(kind: Kind[Any]) -> Kind[dict]:
+    """The same kind, its objects as the JSON that the server sends."""
+    return Kind(kind.group, kind.version, kind.plural, kind.name, dict, kind.namespaced)
+
+
+CASES, OPERATIONS, BUDGETS = plain(api.CASE), plain(api.OPERATION), plain(api.BUDGET)
+
+
+class View:
+    """A cluster as its administrator sees it."""
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.client = server, server.client
+
+    async def node(self, name: str) -> dict[str, Any]:
+        """One node as it is now."""
+        return await self.client.get(NODES, name)
+
+    async def condition(self, node: str, kind: str, status: str = "") -> dict[str, Any] | None:
+        """The node's condition of that type, if it has that status."""
+        try:
+            found = (await self.node(node)).get("status", {}).get("conditions", [])
+        except errors.NotFound:
+            return None
+        return next((one for one in found if one["type"] == kind and status in ("", one["status"])), None)
+
+    async def of_node(self, kind: Kind[dict], node: str) -> list[dict[str, Any]]:
+        """The cases or operations of one node."""
+        return [one for one in await self.client.list_all(kind) if one["spec"]["nodeName"] == node]
+
+    async def case(self, node: str, *phases: str) -> dict[str, Any] | None:
+        """The node's only case, once it is in one of these phases."""
+        found = await self.of_node(CASES, node)
+        assert len(found) <= 1, [one["metadata"]["name"] for one in found]
+        return found[0] if found and found[0].get("status", {}).get("phase", "") in phases else None
+
+    async def operation_pods(self) -> list[dict[str, Any]]:
+        """The Pods of operations that are still there."""
+        return await self.client.list_all(PODS, namespace=names.OPERATIONS_NAMESPACE)
+
+    async def over(self, node: str) -> dict[str, Any] | None:
+        """The node's case, once it has ended and nothing of it is left: no finalizer, no Pod."""
+        case = await self.case(node, "Recovered", "Escalated", "Cancelled")
+        done = case and case["status"].get("endedAt") and not case["metadata"].get("finalizers")
+        return case if done and not await self.operation_pods() else None
+
+    async def leader(self) -> str:
+        """Which controller holds the lease; empty while none does."""
+        found = await self.client.list_all(LEASE, namespace=names.SYSTEM_NAMESPACE)
+        return next((one.spec.holder_identity for one in found if one.metadata["name"] == "remediator"), "")
+
+    async def explain(self, node: str) -> str:
+        """What `remediator explain` says."""
+        assert self.server.kubeconfig
+        return await output(REMEDIATOR, "explain", node, "--kubeconfig", self.server.kubeconfig)
+
+    async def kubectl(self, *arguments: str) -> str:
+        """What kubectl prints for an administrator."""
+        assert self.server.kubeconfig
+        return await output(binary("kubectl"), "--kubeconfig", self.server.kubeconfig, *arguments)
