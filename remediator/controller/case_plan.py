@@ -91,12 +91,12 @@ def diagnosed(case: Case, found: dict[str, object] | None, said: str, now: datet
 
 
 def start(case: Case, following: Next, template: str, now: datetime) -> Plan:
-    """Record the attempt, then make its operation: found again after a crash, it is made under the same name."""
+    """Record the attempt. The next pass over the case makes its operation, under a name that follows from both."""
     name = observe.operation_name(case, template, following.attempt)
     attempt = Attempt(name, template, following.rung, now)
     said = f"rung {following.rung + 1}, attempt {following.attempt}: {template}"
     after = replace(with_attempt(advance(case, Reason.STARTED, said, now, Phase.DRAINING), attempt), blocks=())
-    return (SaveCase(case, after), operation(after))
+    return (SaveCase(case, after),)
 
 
 def operation(case: Case) -> Create:

@@ -64,7 +64,7 @@ def case_status(case: Case) -> Body:
         "phase": case.phase.value,
         "reason": case.reason.value if case.reason else None,
         "message": case.message[:4096] or None,
-        "rung": case.rung,
+        "rung": case.rung + 1,
         "blockedBy": [_block(case, index) for index in range(len(case.blocks))] or None,
         "diagnostics": {"outcome": case.diagnosis.value} if case.diagnosis else None,
         "evidence": case.evidence or None,
@@ -89,7 +89,7 @@ def _attempt(attempt: Attempt, number: int) -> Body:
     body = {
         "operation": attempt.operation,
         "template": attempt.template,
-        "rung": attempt.rung,
+        "rung": attempt.rung + 1,
         "attempt": number,
         "startedAt": time(attempt.started),
         "finishedAt": time(attempt.finished),

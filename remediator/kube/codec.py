@@ -175,7 +175,7 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
         phase=case.Phase(status.phase),
-        rung=status.rung or 0,
+        rung=(status.rung or 1) - 1,
         attempts=tuple(_attempt(attempt) for attempt in status.attempts),
         blocks=tuple(case.Block(_reason(found.reason), found.message, found.until) for found in status.blocked_by),
         diagnosis=case.Diagnosis(status.diagnostics.outcome) if status.diagnostics else case.Diagnosis.PENDING,
@@ -206,7 +206,7 @@ def _attempt(wire: api.Attempt) -> case.Attempt:
     return case.Attempt(
         operation=wire.operation,
         template=wire.template,
-        rung=wire.rung,
+        rung=wire.rung - 1,
         started=wire.started_at or EPOCH,
         finished=wire.finished_at,
         outcome=case.Outcome(wire.outcome),

@@ -229,7 +229,7 @@ class Elector:
         if not self._wrote:
             return
         try:
-            async with asyncio.timeout(self._retry):
+            async with asyncio.timeout(max(self._retry, 1.0)):
                 lease = await self._look()
                 if lease and lease.spec.holder_identity == self._identity:
                     freed = msgspec.structs.replace(self._renewed(lease.spec), holder_identity="")

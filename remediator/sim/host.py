@@ -72,8 +72,8 @@ class SimulatedHost:
     async def boot_again(self) -> None:
         """Be down for `down_time` and come back as a new boot: new boot id, empty /run (a tmpfs), hooks called."""
         await asyncio.sleep(self.down_time)
-        shutil.rmtree(self.root / "run")
-        (self.root / "run").mkdir()
+        shutil.rmtree(self.root / "run", ignore_errors=True)  # a process may write to its last moment
+        (self.root / "run").mkdir(exist_ok=True)
         self._new_boot_id()
         for hook in self.on_reboot:
             hook()

@@ -39,7 +39,7 @@ class Child:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=detached,
-                preexec_fn=None if detached else _die_with_parent,
+                preexec_fn=None if detached else die_with_parent,
             )
         self.running = Running(self.name, self._process.pid, _state(self._process.pid))
 
@@ -92,7 +92,7 @@ def _state(pid: int) -> str:
     return "" if fields[0] in "ZX" else fields[19]
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Runs in the child before the program: Linux then kills it when the thread that started it ends, however."""
     if _libc:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

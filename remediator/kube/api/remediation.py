@@ -76,7 +76,7 @@ class Attempt(Base, frozen=True, kw_only=True):
 
     operation: Annotated[Name, doc("Name of the NodeOperation.")]
     template: Annotated[TemplateName, doc("Name of its NodeOperationTemplate.")]
-    rung: Annotated[int, doc("Index of the rung in the policy's ladder, counted from 0.")]
+    rung: Annotated[int, doc("Number of the rung in the policy's ladder, counted from 1.")]
     attempt: Annotated[int, doc("Number of the attempt within the case, counted from 1.")]
     intent: Annotated[Intent | None, doc("What was written before the operation's Pod was made.")] = None
     started_at: Annotated[Time | None, doc("When it started.")] = None
@@ -119,7 +119,7 @@ class NodeRemediationStatus(Base, frozen=True, kw_only=True):
     phase: Annotated[CasePhase, doc("Where the case stands; the last three are final.")] = ""
     reason: Annotated[Reason, doc("Why it is in this phase, in one word.")] = ""
     message: Annotated[Message, doc("Why it is in this phase, in one sentence.")] = ""
-    rung: Annotated[int | None, doc("Index of the current rung in the policy's ladder, counted from 0.")] = None
+    rung: Annotated[int | None, doc("Number of the current rung in the policy's ladder, counted from 1.")] = None
     blocked_by: Annotated[
         tuple[Blocker, ...],
         Meta(max_length=16),

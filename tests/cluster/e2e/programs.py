@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.cluster.processes import _die_with_parent
+from tests.cluster.processes import die_with_parent
 
 
 class Program:
@@ -27,7 +27,7 @@ class Program:
                 stderr=output,
                 env={**os.environ, **(env or {})},
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
         return cls(process, log)
 

@@ -243,14 +243,12 @@ def test_the_end_of_an_operation_is_recorded_with_the_nodes_own_heartbeats():
 
 def test_a_start_records_the_attempt_before_its_operation_is_made():
     case = a_case(phase=Phase.DRAINING)
-    saved, created = case_plan.start(case, Next(0, 1), "reboot", NOW)
+    (saved,) = case_plan.start(case, Next(0, 1), "reboot", NOW)
     name = observe.operation_name(case, "reboot", 1)
-    assert shown([saved, created]) == [
-        ("case", "Draining", "OperationStarted"),
-        ("create", "NodeOperation", name, False),
-    ]
+    assert shown([saved]) == [("case", "Draining", "OperationStarted")]
     assert saved.after.attempt.operation == name
-    assert created.body["spec"]["caseUID"] == case.uid
+    created = case_plan.operation(saved.after)
+    assert (created.body["metadata"]["name"], created.body["spec"]["caseUID"]) == (name, case.uid)
 
 
 def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a_person():

@@ -44,7 +44,7 @@ async def test_a_sick_node_is_claimed_looked_at_drained_rebooted_verified_and_gi
     assert lab.ran == ["collect-diagnostics gpu-1", "drain gpu-1", "reboot gpu-1"]
     assert case["evidence"] == {"kernel": "NVRM: Xid 79"}
     assert [(one["outcome"], one["rung"], one["intent"]["bootID"]) for one in case["attempts"]] == [
-        ("Succeeded", 0, "boot-1")
+        ("Succeeded", 1, "boot-1")
     ]
     assert lab.story("gpu-1") == [
         "Claimed",
