@@ -1,11 +1,17 @@
 """The API servers that tests are given."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.servers import REAL, Server, serving
+
+# No deadline: a busy machine is not a bug. In CI the same examples every time; elsewhere new ones.
+settings.register_profile("remediator", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("remediator")
 
 
 @pytest.fixture(scope="session")

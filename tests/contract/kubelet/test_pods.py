@@ -53,7 +53,7 @@ async def test_a_program_that_ends_well_has_succeeded_and_is_no_longer_ready(pla
 
 async def test_a_pod_beyond_its_deadline_is_killed_and_has_failed(play):
     await play.start()
-    await play.pod(play.program(SLEEP), env=[proof(play)], activeDeadlineSeconds=1)
+    await play.pod(play.program(SLEEP), env=[proof(play)], activeDeadlineSeconds=4)
     pid = await pid_of(play)
     status, terminated = await play.end()
     assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
