@@ -1,0 +1,39 @@
+"""Probes say whether the loop turns and the caches are fresh; metrics are what Prometheus reads."""
+
+import aiohttp
+import pytest
+
+from remediator.web import health
+from tests.cluster.control_plane import free_ports
+
+
+async def _get(port: int, path: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
+        return answer.status, await answer.text()
+
+
+@pytest.mark.parametrize(("ready", "status"), [(True, 200), (False, 503)], ids=["fresh caches", "caches not fresh"])
+async def test_a_replica_is_alive_in_any_case_and_ready_only_with_fresh_caches(ready: bool, status: int) -> None:
+    (port,) = free_ports(1)
+    async with health.served(health.application(lambda: ready, lambda: None), f"127.0.0.1:{port}"):
+        assert (await _get(port, "/healthz"))[0] == 200
+        assert (await _get(port, "/readyz"))[0] == status
+
+
+async def test_a_scrape_measures_first_and_shows_our_series() -> None:
+    (port,) = free_ports(1)
+    measured: list[str] = []
+    app = health.application(lambda: True, lambda: measured.append("now"))
+    async with health.served(app, f"127.0.0.1:{port}"):
+        status, text = await _get(port, "/metrics")
+    assert (status, measured) == (200, ["now"])
+    assert "remediator_onset_to_claim_seconds_bucket" in text
+
+
+async def test_an_address_that_is_taken_is_an_error_at_once() -> None:
+    (port,) = free_ports(1)
+    app = health.application(lambda: True, lambda: None)
+    async with health.served(app, f"127.0.0.1:{port}"):
+        with pytest.raises(OSError, match="address already in use"):
+            async with health.served(health.application(lambda: True, lambda: None), f"127.0.0.1:{port}"):
+                pass
