@@ -31,21 +31,43 @@ def main() -> int:
         return 0
     if build():
         return 1
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    stop = Stop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop.ask)
     try:
-        print(f"export KUBECONFIG={_start(nodes)}")
+        print(f"export KUBECONFIG={_start(nodes, stop)}")
     except (RuntimeError, TimeoutError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _start(nodes: int) -> Path:
+class Stop:
+    """SIGTERM or Ctrl-C. Held back while programs are being started, lest one is started that nobody knows of."""
+
+    def __init__(self) -> None:
+        self.held, self.asked = True, False
+
+    def ask(self, *_: object) -> None:
+        """The signal has come."""
+        self.asked = True
+        if not self.held:
+            sys.exit(1)
+
+    def let(self) -> None:
+        """From now on it may come; it may have."""
+        self.held = False
+        if self.asked:
+            sys.exit(1)
+
+
+def _start(nodes: int, stop: Stop) -> Path:
     """Start everything anew; nothing stays when that fails."""
     shutil.rmtree(record.folder(), ignore_errors=True)
     plane = ControlPlane(record.folder(), detached=True)
     plane.start()
     try:
+        stop.let()
         _fill(plane.kubeconfig, nodes)
         record.save(record.Record(str(plane.kubeconfig), plane.running))
     except BaseException:
