@@ -134,8 +134,8 @@ class Admissions:
         return Done(), min([*waits, *_untils(admission, now)], default=None)
 
     def _waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
-        """The open cases that ask to claim or to start."""
-        views = [observe.case_view(self.world, case, now) for case in self.world.cases if case.open]
+        """The open cases that ask to claim or to start, our finalizer on them."""
+        views = [observe.case_view(self.world, case, now) for case in self.world.cases if case.open and case.finalizer]
         found = [(view, case_step(view.seen)) for view in views]
         return [(view, step) for view, step in found if step in (Step.CLAIM, Step.START) and view.node is not None]
 

@@ -29,6 +29,11 @@ from remediator.kube import api, bodies, codec
 from remediator.kube.objects import POD
 
 
+def keep(case: Case) -> Plan:
+    """A case that somebody else made gets our finalizer before it may claim: then it cannot just vanish."""
+    return (Patch(api.CASE, case.name, bodies.with_finalizer(case.version, case.finalizers, names.CASE_FINALIZER)),)
+
+
 def release(view: CaseView) -> Plan:
     """Marks go in this order: node, ledgers (by their own pass), finalizer."""
     case = view.case

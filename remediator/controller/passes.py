@@ -68,6 +68,9 @@ class Passes:
             return None
         view = observe.case_view(self.world, case, now)
         step = case_step(view.seen)
+        if step is Step.CLAIM and not case.finalizer:
+            outcome = await self.performer.all(case_plan.keep(case))
+            return SOON if isinstance(outcome, Done) else _seconds(outcome)
         if step in (Step.CLAIM, Step.START):
             self.ask()
             return None

@@ -101,6 +101,11 @@ def _attempt(attempt: Attempt, number: int) -> Body:
     return {key: value for key, value in body.items() if value not in (None, "")}
 
 
+def with_finalizer(version: str, finalizers: Iterable[str], ours: str) -> Body:
+    """A merge patch that puts our finalizer beside those of others."""
+    return {"metadata": {"resourceVersion": version, "finalizers": [*finalizers, ours]}}
+
+
 def without_finalizer(version: str, finalizers: Iterable[str], ours: str) -> Body:
     """A merge patch that takes our finalizer off and leaves those of others."""
     kept = [found for found in finalizers if found != ours]

@@ -402,6 +402,19 @@ async def test_two_cases_of_one_node_never_work_on_it_together(lab):
         assert [one["reason"] for one in by_hand["status"]["blockedBy"]] == ["NodeBusy"]
 
 
+async def test_a_case_that_a_person_made_is_worked_and_cannot_vanish_while_it_holds_the_node(lab):
+    await lab.policy(when=[{"condition": "GpuLost", "for": "1h"}])
+    lab.answer("drain", RUNS)
+    await lab.node("gpu-1", "True")
+    uid = lab.look("gpu-1")["metadata"]["uid"]
+    async with running(lab):
+        await lab.make(CASES, "by-hand", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
+        await until(lambda: "drain gpu-1" in lab.ran)
+        assert lab.cases("gpu-1")[0]["metadata"]["finalizers"] == [names.CASE_FINALIZER]
+        await lab.delete_case("gpu-1")
+        await until(lambda: not lab.cases("gpu-1") and lab.clean("gpu-1"))
+
+
 async def test_a_template_that_is_gone_lets_nothing_be_done_without_a_drain(lab):
     await lab.policy()
     await lab.node("gpu-1", "True")
