@@ -5,7 +5,7 @@ every pass observes afresh, and a crash between two writes only means that the s
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from remediator.core.case import Phase
@@ -183,8 +183,3 @@ def operation_move(seen: OperationSeen) -> Move:
 
 def _fits(seen: CaseSeen | OperationSeen, asks: Mapping[str, object]) -> bool:
     return all(getattr(seen, name) == value for name, value in asks.items())
-
-
-def asked(seen: type[CaseSeen] | type[OperationSeen]) -> tuple[str, ...]:
-    """The names that rows may ask about."""
-    return tuple(item.name for item in fields(seen))

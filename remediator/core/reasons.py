@@ -22,7 +22,6 @@ class Reason(StrEnum):
     BUDGET_SPENT = "BudgetSpent"
     BUDGET_UNREADY = "BudgetUnready"
     BREAKER_OPEN = "BreakerOpen"
-    DRAINS_BUSY = "DrainsBusy"
     EVIDENCE_UNCLEAR = "EvidenceUnclear"
 
     # Milestones of a case that goes on.
@@ -89,7 +88,6 @@ REMEDY: dict[Reason, str] = {
     Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BREAKER_OPEN: "look at what fails in many places at once; starts go on when the window is over",
-    Reason.DRAINS_BUSY: "wait for another drain to end",
     Reason.EVIDENCE_UNCLEAR: "look at node-problem-detector and the kubelet of the node",
     Reason.LADDER_EXHAUSTED: "repair the node by hand, then set spec.release of the case to true",
     Reason.ATTEMPTS_SPENT: "repair the node by hand, then set spec.release of the case to true",

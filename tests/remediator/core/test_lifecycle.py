@@ -21,10 +21,14 @@ from remediator.core.lifecycle import (
     OperationSeen,
     Step,
     Tried,
-    asked,
     case_step,
     operation_move,
 )
+
+
+def asked(seen):
+    """The names that rows may ask about."""
+    return tuple(item.name for item in fields(seen))
 
 
 def _everything(seen: type) -> Iterator:
