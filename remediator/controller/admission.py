@@ -22,7 +22,7 @@ from remediator.core import guard, names
 from remediator.core.breaker import Breaker, starts
 from remediator.core.budget import Budget, Claim
 from remediator.core.case import Block, Case, Phase, advance
-from remediator.core.guard import Admission, Request
+from remediator.core.guard import Admission, Request, Surroundings
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Step, case_step
 from remediator.core.reasons import Reason
@@ -30,6 +30,8 @@ from remediator.kube import api, bodies
 
 log = structlog.get_logger()
 AT_ONCE = 16
+# Holds that end without anything happening to the case itself.
+LOOKED_AT_AGAIN = frozenset({Reason.EVIDENCE_UNCLEAR, Reason.PAUSED, Reason.SHARED_CAUSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ class Admissions:
             return Done(), None
         if await self._refresh(waiting):
             waiting = self._waiting(now)
-        asking = {view.case.uid: self._asking(view, step, now) for view, step in waiting}
+        around = observe.surroundings(self.world, now)
+        asking = {view.case.uid: self._asking(view, step, around, now) for view, step in waiting}
         budgets = {ledger.name: ledger for ledger in self.world.budgets}
         admission = guard.admit(
             [found.request for found in asking.values()],
@@ -162,12 +165,12 @@ class Admissions:
         for name in ledgers:
             note(api.BUDGET, await client.get(api.BUDGET, name))
 
-    def _asking(self, view: CaseView, step: Step, now: datetime) -> Asking:
+    def _asking(self, view: CaseView, step: Step, around: Surroundings, now: datetime) -> Asking:
         case, node, policy = view.case, view.node, view.policy
         if node is None:
             raise ValueError(f"case {case.name} asks without a node")
         past = self.world.cases.by("node", case.node)
-        blocks = guard.alone(case, node, policy, past, observe.surroundings(self.world), now)
+        blocks = guard.alone(case, node, policy, past, around, now)
         severity = policy.severity.rank if policy else 0
         return Asking(Request(case, node, severity, blocks), view, step)
 
@@ -232,5 +235,5 @@ def _untils(admission: Admission, now: datetime) -> list[float]:
     """Seconds until each hold that ends by itself; unclear evidence has no time of its own and is looked at again."""
     blocks = [found for _, held in admission.held for found in held]
     timed = [max(1.0, (found.until - now).total_seconds()) for found in blocks if found.until]
-    looks = [30.0 for found in blocks if found.reason in (Reason.EVIDENCE_UNCLEAR, Reason.PAUSED)]
+    looks = [30.0 for found in blocks if found.reason in LOOKED_AT_AGAIN]
     return [*timed, *looks]

@@ -108,7 +108,7 @@ def _blocks(world: World, case: Case, node: Node, breaker: Breaker, now: datetim
     """The same guard that admits, asked for this one case."""
     policy = world.policies.get(case.policy)
     past = world.cases.by("node", case.node)
-    alone = guard.alone(case, node, policy, past, observe.surroundings(world), now)
+    alone = guard.alone(case, node, policy, past, observe.surroundings(world, now), now)
     request = Request(case, node, 0, alone)
     ledgers = {ledger.name: ledger for ledger in world.budgets}
     admission = guard.admit([request], ledgers, world.counted(), starts(world.cases), breaker, now)

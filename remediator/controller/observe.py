@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from remediator.controller.world import World
 from remediator.core import budget, evidence, guard, names
 from remediator.core.case import Case, Diagnosis, Operation, OperationPhase, Outcome, Phase, leaving
+from remediator.core.correlation import Cause, shared
 from remediator.core.evidence import Proof, Sign
 from remediator.core.ladder import Next, climb
 from remediator.core.lifecycle import CaseSeen, Drain, Exit, OperationSeen, Tried
@@ -219,10 +220,21 @@ def _key(name: str) -> str:
     return f"{names.OPERATIONS_NAMESPACE}/{name}"
 
 
-def surroundings(world: World) -> guard.Surroundings:
+def surroundings(world: World, now: datetime) -> guard.Surroundings:
     """What stands around every request of a pass."""
     hosts = frozenset(pod.node for pod in world.replicas if pod.ready and not pod.deleting)
-    return guard.Surroundings(frozenset(template.name for template in world.templates), world.paused, hosts)
+    known = frozenset(template.name for template in world.templates)
+    return guard.Surroundings(known, world.paused, hosts, causes(world, now))
+
+
+def causes(world: World, now: datetime) -> dict[Cause, frozenset[str]]:
+    """What many nodes have in common now, under the policies that ask about it and have a case."""
+    asked = {case.policy for case in world.cases if case.open}
+    asking = [policy for policy in world.policies if policy.correlation and policy.name in asked]
+    found: dict[Cause, frozenset[str]] = {}
+    for policy in asking:
+        found |= shared(policy, world.nodes, world.cases, now)
+    return found
 
 
 def drains_running(world: World) -> int:

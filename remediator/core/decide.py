@@ -73,13 +73,14 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
         now: Aware UTC, read once for the whole pass.
 
     Returns:
-        Busy where a case is open. Else the most severe policy that is due speaks, on ties the one due first, then the
-        name that sorts first; else the earliest Wait; else Handled, Unclear, Healthy, Unselected.
+        Start for the most severe policy that is due, on ties the one due first, then the name that sorts first; else
+        the earliest Wait; else Busy where a case is open; else Handled, Unclear, Healthy, Unselected. A policy has one
+        open case of a node at most, and so have all policies that act together; one that only watches (DryRun, Paused,
+        tickets only) stands in nobody's way.
     """
-    open_case = next((case.name for case in cases if case.open and case.node_uid == node.uid), "")
-    if open_case:
-        return Busy(open_case)
-    mine = sorted((policy for policy in policies if policy.selects(node)), key=lambda policy: policy.name)
+    policies = list(policies)
+    taken = [case for case in cases if case.open and case.node_uid == node.uid]
+    mine = sorted((policy for policy in _free(policies, taken) if policy.selects(node)), key=lambda found: found.name)
     found = [(policy, evidence.judge(node, policy, now)) for policy in mine]
     bad = [(policy, finding) for policy, finding in found if finding.sign is Sign.BAD]
     known = {case.name for case in cases} | {node.last_case}
@@ -91,7 +92,17 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
     if fresh:
         policy, finding = min(fresh, key=lambda pair: (pair[1].due, pair[0].name))
         return Wait(finding.due or now, policy.name)
+    if taken:
+        return Busy(taken[0].name)
     return _quiet(node, found, bad)
+
+
+def _free(policies: Sequence[Policy], taken: Sequence[Case]) -> Iterable[Policy]:
+    """The policies that may open a case beside those that are open."""
+    watching = {policy.name for policy in policies if not policy.acts}
+    busy = any(case.claimed or case.policy not in watching for case in taken)
+    own = {case.policy for case in taken}
+    return (policy for policy in policies if policy.name not in own and not (busy and policy.acts))
 
 
 def _quiet(node: Node, found: list[tuple[Policy, Finding]], bad: list[tuple[Policy, Finding]]) -> Decision:

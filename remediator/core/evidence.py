@@ -58,6 +58,8 @@ def _entry(node: Node, when: When, now: datetime) -> Finding:
 def _sign(node: Node, clause: Clause, now: datetime) -> Sign:
     """One clause. Absent, Unknown and stale are UNCLEAR; so is a detector's word where the detectors have stopped."""
     found = node.conditions.get(clause.condition)
+    if found is not None and found.status is clause.status is Status.UNKNOWN:
+        return Sign.BAD  # asked for by name: a kubelet that is not heard of is what the policy is about
     if found is None or found.status is Status.UNKNOWN or not trusted(node, clause.condition, now):
         return Sign.UNCLEAR
     met = found.status is clause.status and (not clause.reasons or found.reason in clause.reasons)

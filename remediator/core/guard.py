@@ -1,16 +1,17 @@
 """Who may start now: node by node first, then budgets and the breaker over all who ask, most urgent first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from remediator.core import budget as budgets_
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Account, Budget, Claim, Members
 from remediator.core.case import Block, Case
+from remediator.core.correlation import Cause, cause
 from remediator.core.evidence import Sign, judge
 from remediator.core.node import Node
-from remediator.core.policy import Mode, Policy
+from remediator.core.policy import Mode, Policy, Urgency
 from remediator.core.reasons import REMEDY, Reason
 
 
@@ -54,6 +55,7 @@ class Surroundings:
     templates: frozenset[str]
     paused: bool
     controller_nodes: frozenset[str]
+    causes: Mapping[Cause, frozenset[str]] = field(default_factory=dict)
 
 
 def alone(
@@ -66,10 +68,14 @@ def alone(
     unknown = [rung.operation for rung in policy.ladder if rung.operation not in around.templates]
     holder = next((other.name for other in past if other.uid != case.uid and _holds(other, node)), "")
     rests = None if case.claimed else cooling(case, policy, past, now)
+    common = cause(case)
+    sharing = sorted(around.causes.get(common, ())) if common else []
     checks = (
         (around.paused, Reason.PAUSED, "everything new is stopped"),
         (policy.mode is Mode.PAUSED, Reason.POLICY_PAUSED, f"policy {policy.name} is Paused"),
-        (policy.mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would try {policy.ladder[0].operation}"),
+        (policy.mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would {_first(policy)}"),
+        (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} calls a person"),
+        (bool(sharing), Reason.SHARED_CAUSE, f"{len(sharing)} nodes say the same ({', '.join(sharing[:5])})"),
         (case.hold, Reason.HELD_BY_PERSON, "spec.hold is true"),
         (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
         (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
@@ -81,6 +87,10 @@ def alone(
     )
     found = tuple(block(reason, message) for holds, reason, message in checks if holds)
     return (*found, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else found
+
+
+def _first(policy: Policy) -> str:
+    return f"try {policy.ladder[0].operation}" if policy.ladder and policy.urgency is Urgency.NOW else "call a person"
 
 
 def _holds(other: Case, node: Node) -> bool:

@@ -31,6 +31,21 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
+class Urgency(StrEnum):
+    """Whether running work may be disturbed. NEVER: nothing is done to the node, a person is called."""
+
+    NOW = "Now"
+    NEVER = "Never"
+
+
+class TicketWhen(StrEnum):
+    """Which cases of a policy a person hears of through an issue."""
+
+    ALWAYS = "Always"
+    ON_ESCALATION = "OnEscalation"
+    NEVER = "Never"
+
+
 @dataclass(frozen=True, slots=True)
 class Clause:
     """One condition that must hold: `reasons` empty means any reason."""
@@ -66,6 +81,14 @@ class Verify:
 
 
 @dataclass(frozen=True, slots=True)
+class Correlation:
+    """So many nodes that say the same thing, begun within this time, have one cause that no node's repair cures."""
+
+    nodes: int
+    within: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What is wrong, where, and what to try. Any entry of `when` suffices."""
 
@@ -79,6 +102,10 @@ class Policy:
     attempts_window: timedelta
     cooldown: timedelta
     mode: Mode
+    urgency: Urgency = Urgency.NOW
+    ticket: TicketWhen = TicketWhen.NEVER
+    route: str = ""
+    correlation: Correlation | None = None
     generation: int = 0
     ready: str = ""  # what status.conditions[Ready] says, as "status/reason"; "" where we have not said anything yet
     version: str = ""
@@ -86,6 +113,11 @@ class Policy:
     def selects(self, node: Node) -> bool:
         """Whether the policy speaks of this node."""
         return self.selector.matches(node.labels)
+
+    @property
+    def acts(self) -> bool:
+        """Whether its cases may disturb a node. Those of a policy that only watches must not stand in others' way."""
+        return self.mode is Mode.ENFORCE and self.urgency is Urgency.NOW
 
 
 class Strategy(StrEnum):

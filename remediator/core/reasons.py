@@ -19,6 +19,8 @@ class Reason(StrEnum):
     UNKNOWN_OPERATION = "UnknownOperation"
     POLICY_MISSING = "PolicyMissing"
     COOLDOWN = "Cooldown"
+    TICKET_ONLY = "TicketOnly"
+    SHARED_CAUSE = "SharedCause"
     BUDGET_SPENT = "BudgetSpent"
     BUDGET_UNREADY = "BudgetUnready"
     BREAKER_OPEN = "BreakerOpen"
@@ -68,6 +70,7 @@ WARNINGS = frozenset(
         Reason.UNKNOWN_OPERATION,
         Reason.POLICY_MISSING,
         Reason.BREAKER_OPEN,
+        Reason.SHARED_CAUSE,
         Reason.LADDER_EXHAUSTED,
         Reason.ATTEMPTS_SPENT,
     }
@@ -85,6 +88,8 @@ REMEDY: dict[Reason, str] = {
     Reason.UNKNOWN_OPERATION: "create the NodeOperationTemplate that the policy names, or correct the policy",
     Reason.POLICY_MISSING: "create the policy again, or delete the case",
     Reason.COOLDOWN: "wait, or shorten spec.cooldown of the policy",
+    Reason.TICKET_ONLY: "repair it by hand; the case ends by itself once the condition clears",
+    Reason.SHARED_CAUSE: "repair what the nodes have in common; each case goes on by itself once fewer nodes show it",
     Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BREAKER_OPEN: "look at what fails in many places at once; starts go on when the window is over",

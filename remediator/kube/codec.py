@@ -102,10 +102,18 @@ def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
         attempts_window=duration(spec.attempts.window),
         cooldown=duration(spec.cooldown),
         mode=policy.Mode(spec.mode),
+        urgency=policy.Urgency(spec.urgency.mode if spec.urgency else "Now"),
+        ticket=policy.TicketWhen(spec.ticket.when if spec.ticket else "Never"),
+        route=(spec.ticket.route if spec.ticket else None) or "",
+        correlation=_correlation(spec.correlation),
         generation=wire.metadata.generation,
         ready=f"{ready.status}/{ready.reason}/{ready.observed_generation}" if ready else "",
         version=wire.metadata.resource_version,
     )
+
+
+def _correlation(wire: api.Correlation | None) -> policy.Correlation | None:
+    return policy.Correlation(wire.nodes, duration(wire.within)) if wire else None
 
 
 def _when(wire: api.When) -> policy.When:

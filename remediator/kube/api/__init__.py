@@ -28,6 +28,7 @@ from remediator.kube.api.operation import (
 from remediator.kube.api.policy import (
     Attempts,
     ConditionMatch,
+    Correlation,
     RemediationPolicy,
     RemediationPolicySpec,
     RemediationPolicyStatus,
@@ -83,6 +84,7 @@ __all__ = [
     "Claim",
     "Condition",
     "ConditionMatch",
+    "Correlation",
     "Diagnostics",
     "Drain",
     "DrainStatus",

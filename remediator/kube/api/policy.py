@@ -25,14 +25,19 @@ from remediator.kube.api.common import (
 ConditionType = Annotated[str, Meta(pattern="^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$", max_length=128)]
 Status = Annotated[
     Literal["True", "False", "Unknown"],
-    doc('Status that the Condition must have: "True" or "False". Default "True".'),
+    doc('Status that the Condition must have. "Unknown" only for Ready and with urgency.mode Never. Default "True".'),
 ]
 Reasons = Annotated[
     tuple[Reason, ...],
     Meta(max_length=32),
     doc("Only these reasons of the Condition count. Default: any reason.", x_kubernetes_list_type="atomic"),
 ]
-_NO_UNKNOWN = Rule("self.status != 'Unknown'", 'when[].status "Unknown" is not honoured yet; remove it', ".status")
+_UNKNOWN = Rule(
+    "self.status != 'Unknown' || (has(self.condition) && self.condition == 'Ready')",
+    'status "Unknown" is for the condition Ready only',
+    ".status",
+)
+_NO_UNKNOWN = Rule("self.status != 'Unknown'", 'status "Unknown" does not go with others under all', ".status")
 
 
 class ConditionMatch(Base, frozen=True, kw_only=True):
@@ -68,7 +73,7 @@ class When(Base, frozen=True, kw_only=True):
 
 _WHEN = rules(
     later("alert", "when[]."),
-    _NO_UNKNOWN,
+    _UNKNOWN,
     Rule(
         "has(self.alert) || has(self.condition) != (has(self.all) && size(self.all) > 0)",
         "exactly one of condition and all is required",
@@ -136,7 +141,7 @@ class Urgency(Base, frozen=True, kw_only=True):
 
     mode: Annotated[
         Literal["Now", "WhenIdle", "Never"],
-        doc("Now: at once. WhenIdle and Never are not honoured yet. Default Now."),
+        doc("Now: at once. Never: touch nothing, call a person. WhenIdle is not honoured yet. Default Now."),
     ] = "Now"
     deadline: Annotated[Positive | None, doc("For WhenIdle: act after this long all the same. Not honoured yet.")] = (
         None
@@ -144,7 +149,7 @@ class Urgency(Base, frozen=True, kw_only=True):
 
 
 _URGENCY = rules(
-    Rule("self.mode == 'Now'", "urgency.mode other than Now is not honoured yet; remove it", ".mode"),
+    Rule("self.mode != 'WhenIdle'", "urgency.mode WhenIdle is not honoured yet; remove it", ".mode"),
     later("deadline", "urgency."),
 )
 
@@ -162,17 +167,18 @@ class PolicyTicket(Base, frozen=True, kw_only=True):
 
     when: Annotated[
         Literal["Always", "OnEscalation", "Never"],
-        doc("Always and OnEscalation are not honoured yet. Default Never."),
+        doc("Always: each case. OnEscalation: once a person is needed. Default Never."),
     ] = "Never"
-    route: Annotated[Name | None, doc("Name of the route that says which repository and people. Not honoured yet.")] = (
-        None
-    )
+    route: Annotated[
+        Name | None, doc("Name of the route that says which repository and people. Default: the default route.")
+    ] = None
 
 
-_TICKET = rules(
-    Rule("self.when == 'Never'", "ticket.when other than Never is not honoured yet; remove it", ".when"),
-    later("route", "ticket."),
-)
+class Correlation(Base, frozen=True, kw_only=True):
+    """When nodes that say the same thing have one cause that no node's repair cures."""
+
+    nodes: Annotated[int, Meta(ge=2, le=1000), doc("So many nodes with the same condition and message. Default 3.")] = 3
+    within: Annotated[Positive, doc("Begun within this time of each other. Default 10m.")] = "10m"
 
 
 class RemediationPolicySpec(Base, frozen=True, kw_only=True):
@@ -200,13 +206,13 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
     ] = "Warning"
     ladder: Annotated[
         tuple[Rung, ...],
-        Meta(min_length=1, max_length=16),
+        Meta(max_length=16),
         doc(
             "Operations to try, mildest first. After the last one the node stays out of service and a person is "
-            "called. Required.",
+            "called. Required, unless urgency.mode is Never.",
             x_kubernetes_list_type="atomic",
         ),
-    ]
+    ] = ()
     verify: Annotated[
         Verify, rules(later("probe", "verify.")), doc("When the node counts as recovered after an operation.")
     ] = Verify()
@@ -219,7 +225,11 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
         Literal["None", "Required"],
         doc("Whether a person must approve each case. Required is not honoured yet. Default None."),
     ] = "None"
-    ticket: Annotated[PolicyTicket | None, _TICKET, doc("Whether a case gets a GitHub issue. Default: never.")] = None
+    ticket: Annotated[PolicyTicket | None, doc("Whether a case gets a GitHub issue. Default: never.")] = None
+    correlation: Annotated[
+        Correlation | None,
+        doc("Hold cases of nodes that say the same thing at the same time, and call a person once. Default: never."),
+    ] = None
     confirm: Annotated[Confirm | None, doc("A second source that must agree. Not honoured yet.")] = None
     relapse: Annotated[Relapse | None, doc("What a new case soon after the last means. Not honoured yet.")] = None
     windows: Annotated[
@@ -233,7 +243,18 @@ _CHOOSES = (
     "(has(self.nodeSelector.matchLabels) && size(self.nodeSelector.matchLabels) > 0)"
     " || (has(self.nodeSelector.matchExpressions) && size(self.nodeSelector.matchExpressions) > 0)"
 )
+_CALLS = "has(self.urgency) && self.urgency.mode == 'Never'"
 _SPEC = rules(
+    Rule(
+        f"({_CALLS}) || (has(self.ladder) && size(self.ladder) > 0)",
+        "ladder must name at least one operation unless urgency.mode is Never",
+        ".ladder",
+    ),
+    Rule(
+        f"({_CALLS}) || !self.when.exists(entry, entry.status == 'Unknown')",
+        'status "Unknown" proves no fault that an operation on the node could cure; it needs urgency.mode Never',
+        ".when",
+    ),
     Rule(
         f"(has(self.allNodes) && self.allNodes) || {_CHOOSES}",
         "nodeSelector must not be empty unless allNodes is true",

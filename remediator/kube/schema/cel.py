@@ -53,7 +53,7 @@ class Rule:
         """Why the rule does not hold for `self` (and `oldSelf`), or None where it does. Raises Unanswered."""
         try:
             held = bool(self._program.evaluate(values))
-        except celpy.CELEvalError as error:
+        except (celpy.CELEvalError, TypeError) as error:  # celpy lets a value of the wrong type through as the latter
             raise Unanswered(f"rule evaluation error: {error.args[0]} (rule: {self.text})") from error
         return None if held else self._say(values)
 

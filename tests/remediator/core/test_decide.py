@@ -7,7 +7,8 @@ import pytest
 from remediator.core.case import Phase
 from remediator.core.decide import Busy, Handled, Healthy, Start, Unclear, Unselected, Wait, case_name, decide
 from remediator.core.evidence import judge
-from remediator.core.policy import Clause, Mode, Severity
+from remediator.core.node import Status
+from remediator.core.policy import Clause, Mode, Severity, Urgency
 from tests.builders import a_case, a_node, a_policy, at, condition, pool, when
 
 NEVER = a_policy("elsewhere", selector=pool("nobody"))
@@ -182,3 +183,43 @@ def test_one_that_is_handled_does_not_hide_another_that_is_due():
     node, first, second = a_node("n", condition("A"), condition("B")), a_policy("a", ONE), a_policy("b", TWO)
     over = a_case(_named(node, first), node="n", policy="a", phase=Phase.CANCELLED, ended=at(2))
     assert decide(node, [first, second], [over], at(3)).policy == "b"
+
+
+@pytest.mark.parametrize(
+    ("other", "phase", "starts"),
+    [
+        pytest.param({"mode": Mode.DRY_RUN}, Phase.HELD, True, id="a dry run"),
+        pytest.param({"mode": Mode.PAUSED}, Phase.HELD, True, id="a paused policy"),
+        pytest.param({"urgency": Urgency.NEVER}, Phase.HELD, True, id="one that only calls a person"),
+        pytest.param({}, Phase.HELD, False, id="one that acts and waits its turn"),
+        pytest.param(
+            {"mode": Mode.DRY_RUN}, Phase.OPERATING, False, id="one that holds the node, whatever its mode now"
+        ),
+    ],
+)
+def test_a_case_that_only_watches_stands_in_no_other_policys_way(other, phase, starts):
+    node = a_node("n", condition("A"), condition("B"))
+    policies = [a_policy("a", ONE, **other), a_policy("b", TWO)]
+    decision = decide(node, policies, [a_case("c", node="n", policy="a", phase=phase)], at(3))
+    assert decision.policy == "b" if starts else decision == Busy("c")
+
+
+def test_a_policy_that_only_watches_opens_its_case_beside_one_that_acts_and_never_two():
+    node, watcher = a_node("n", condition("A"), condition("B")), a_policy("a", ONE, urgency=Urgency.NEVER)
+    acting, own = a_case("c", node="n", policy="b"), a_case("d", node="n", policy="a")
+    assert decide(node, [watcher, a_policy("b", TWO)], [acting], at(3)).policy == "a"
+    assert decide(node, [watcher, a_policy("b", TWO)], [acting, own], at(3)) == Busy("c")
+
+
+@pytest.mark.parametrize(
+    ("ready", "heartbeat", "expected"),
+    [
+        pytest.param("Unknown", 0, Start, id="silent, and its last word long ago, as it must be"),
+        pytest.param("False", 15, Healthy, id="speaking of trouble, which is another policy's"),
+        pytest.param("True", 15, Healthy, id="well"),
+        pytest.param("True", 0, Unclear, id="well, but that was long ago"),
+    ],
+)
+def test_a_policy_may_ask_for_a_kubelet_that_is_not_heard_of(ready, heartbeat, expected):
+    policy = a_policy("silent", when(Clause("Ready", Status.UNKNOWN), tolerance=10), urgency=Urgency.NEVER, ladder=())
+    assert isinstance(decide(a_node("n", ready=ready, heartbeat=heartbeat), [policy], [], at(16)), expected)

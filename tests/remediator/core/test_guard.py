@@ -12,8 +12,9 @@ from remediator.core import guard
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Amount, with_claims
 from remediator.core.case import Block, Phase
+from remediator.core.correlation import Cause
 from remediator.core.guard import Request, Surroundings, alone, waits_in_queue
-from remediator.core.policy import Mode
+from remediator.core.policy import Mode, Urgency
 from remediator.core.reasons import REMEDY, Reason
 from tests.builders import (
     EVERY,
@@ -31,6 +32,7 @@ from tests.builders import (
 
 NOW = at(5)
 AROUND = Surroundings(frozenset({"reset-gpu", "reboot"}), paused=False, controller_nodes=frozenset({"cp-1", "cp-2"}))
+COMMON = Cause("gpu-lost", "GpuLost", "GPU fell off the bus")
 CLAIMED = {"phase": Phase.DRAINING, "started": at(1)}
 
 
@@ -67,6 +69,8 @@ OTHER = a_case("other", **CLAIMED)
         ({"node": a_node("gpu-1", condition(status="Unknown"))}, Reason.EVIDENCE_UNCLEAR),
         ({"now": at(15, seconds=1)}, Reason.EVIDENCE_UNCLEAR),
         ({"past": [OVER]}, Reason.COOLDOWN),
+        ({"policy": a_policy(urgency=Urgency.NEVER, ladder=())}, Reason.TICKET_ONLY),
+        ({"around": replace(AROUND, causes={COMMON: frozenset({"gpu-1", "gpu-2", "gpu-3"})})}, Reason.SHARED_CAUSE),
     ],
     ids=lambda value: value.value if isinstance(value, Reason) else "",
 )

@@ -43,8 +43,6 @@ def _when(**entry: Any) -> Object:
 # what is wrong → the manifest, and the field that an API server and lint both name
 NOT_HONOURED: dict[str, tuple[Object, str]] = {
     "an alert": (_when(alert="NodeGpuXid"), "spec.when[0].alert"),
-    "status Unknown": (_when(condition="Ready", status="Unknown"), "spec.when[0].status"),
-    "status Unknown inside all": (_when(all=[{"condition": "A", "status": "Unknown"}]), "spec.when[0].all[0].status"),
     "confirm": (_policy(confirm={"promQL": "up"}), "spec.confirm"),
     "a probe": (_policy(verify={"probe": "gpu-check"}), "spec.verify.probe"),
     "relapse": (_policy(relapse={"window": "72h"}), "spec.relapse"),
@@ -52,8 +50,6 @@ NOT_HONOURED: dict[str, tuple[Object, str]] = {
     "a deadline": (_policy(urgency={"deadline": "24h"}), "spec.urgency.deadline"),
     "windows": (_policy(windows=[{"cron": "0 2 * * *", "duration": "4h"}]), "spec.windows"),
     "approval Required": (_policy(approval="Required"), "spec.approval"),
-    "a ticket": (_policy(ticket={"when": "OnEscalation"}), "spec.ticket.when"),
-    "a route": (_policy(ticket={"route": "gpu"}), "spec.ticket.route"),
     "groupBy": (manifest("NodeDisruptionBudget", groupBy="rack"), "spec.groupBy"),
     "a breaker": (manifest("NodeDisruptionBudget", breaker={}), "spec.breaker"),
     "covers": (manifest("NodeOperationTemplate", covers=["reset-gpu"]), "spec.covers"),
@@ -95,6 +91,15 @@ WRONG: dict[str, tuple[Object, str]] = {
     "a duration past all dates": (_policy(cooldown="9999999d"), "spec.cooldown"),
     "a timeout of nothing": (_policy(verify={"timeout": "0s"}), "spec.verify.timeout"),
     "an empty ladder": (_policy(ladder=[]), "spec.ladder"),
+    "no ladder": (_policy(ladder=None), "spec.ladder"),
+    "status Unknown of a detector": (
+        _policy(when=[{"condition": "GpuLost", "status": "Unknown"}], urgency={"mode": "Never"}),
+        "spec.when[0].status",
+    ),
+    "status Unknown inside all": (_when(all=[{"condition": "A", "status": "Unknown"}]), "spec.when[0].all[0].status"),
+    "status Unknown and a ladder": (_when(condition="Ready", status="Unknown"), "spec.when"),
+    "a correlation of one": (_policy(correlation={"nodes": 1}), "spec.correlation.nodes"),
+    "a ticket at a strange time": (_policy(ticket={"when": "Sometimes"}), "spec.ticket.when"),
     "no attempts": (_policy(attempts={"max": 0}), "spec.attempts.max"),
     "no limit": (manifest("NodeDisruptionBudget", maxUnavailable=None), "spec.maxUnavailable"),
     "two limits": (manifest("NodeDisruptionBudget", minAvailable=1), "spec.maxUnavailable"),

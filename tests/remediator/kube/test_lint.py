@@ -168,3 +168,9 @@ def test_documents_before_a_syntax_error_are_still_read() -> None:
 def test_a_date_stays_text_as_kubectl_reads_it() -> None:
     documents, _ = lint.read("x.yaml", "a: 2026-01-02T03:04:05Z\n")
     assert documents == [("x.yaml:1", {"a": "2026-01-02T03:04:05Z"})]
+
+
+def test_a_policy_that_only_calls_a_person_needs_no_ladder_and_may_ask_for_a_silent_kubelet() -> None:
+    when = [{"condition": "Ready", "status": "Unknown", "for": "10m"}]
+    calls = {"urgency": {"mode": "Never"}, "ticket": {"when": "Always", "route": "gpu"}, "correlation": {"nodes": 3}}
+    assert fields(manifest("RemediationPolicy", when=when, ladder=None, **calls)) == {}

@@ -1,0 +1,65 @@
+"""When many nodes have one cause."""
+
+import pytest
+
+from remediator.core.case import Trigger
+from remediator.core.correlation import Cause, cause, shared
+from remediator.core.policy import Correlation
+from tests.builders import GPU, a_case, a_node, a_policy, at, condition, minutes, pool
+
+TEXT = "server 10.0.0.5 does not answer"
+THREE = a_policy(correlation=Correlation(3, minutes(10)))
+DEAD = Cause("gpu-lost", GPU, TEXT)
+
+
+def node(name, since=0, message=TEXT, **more):
+    return a_node(name, condition(since=since, message=message), **more)
+
+
+def nodes(*begun, message=TEXT):
+    return [node(f"n{index}", since, message) for index, since in enumerate(begun)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "together"),
+    [
+        pytest.param(nodes(0, 1), 0, id="two are no pattern"),
+        pytest.param(nodes(0, 5, 10), 3, id="three within ten minutes are"),
+        pytest.param(nodes(0, 6, 12), 0, id="three over twelve minutes are not"),
+        pytest.param(nodes(0, 1, 2, 300), 4, id="one that joins hours later belongs to them"),
+        pytest.param([*nodes(0, 0), node("x", message="server 10.0.0.6 does not answer")], 0, id="other words"),
+        pytest.param(nodes(0, 0, 0, message=""), 0, id="silence is nothing in common"),
+        pytest.param(
+            [*nodes(0, 0), a_node("x", condition(status="Unknown", message=TEXT))], 0, id="unknown is no fault"
+        ),
+        pytest.param([*nodes(0, 0), a_node("x", condition(status="False", message=TEXT))], 0, id="nor is health"),
+    ],
+)
+def test_nodes_that_say_the_same_within_the_window_have_one_cause(seen, together):
+    assert {found: len(names) for found, names in shared(THREE, seen, [], at(400)).items()} == (
+        {DEAD: together} if together else {}
+    )
+
+
+def test_a_policy_that_does_not_ask_has_no_shared_causes():
+    assert shared(a_policy(), nodes(0, 0, 0), [], at(1)) == {}
+
+
+def test_nodes_that_the_policy_does_not_select_do_not_count():
+    policy = a_policy(selector=pool("b"), correlation=Correlation(2, minutes(10)))
+    assert shared(policy, nodes(0, 0, 0), [], at(1)) == {}
+
+
+def opened_for(text, name="c", node="n", **more):
+    return a_case(name, node=node, trigger=Trigger(GPU, "True", "Xid79", text, at(0)), **more)
+
+
+@pytest.mark.parametrize(("ended", "together"), [(5, True), (14, True), (4, False)])
+def test_the_last_node_to_notice_that_the_server_is_back_is_no_single_fault(ended, together):
+    over = [opened_for(TEXT, f"c{index}", f"n{index}", ended=at(ended)) for index in (1, 2)]
+    assert bool(shared(THREE, nodes(0), over, at(15))) is together
+
+
+def test_a_case_remembers_its_cause_and_none_where_nothing_was_said():
+    assert cause(opened_for(TEXT)) == DEAD
+    assert cause(opened_for("")) is None
