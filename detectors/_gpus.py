@@ -1,13 +1,12 @@
-"""What a node shows of its NVIDIA GPUs: PCI, the driver, device nodes, and NVML. Reads only, judges nothing.
+"""What a node shows of its NVIDIA GPUs without asking NVML: PCI, the driver, device nodes. Reads only, judges nothing.
 
 A view that is not there is None: nothing follows from it. Addresses are those of sysfs (0000:3b:00.0).
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from _verdict import write_json
+from typing import NamedTuple
 
 NVIDIA = "0x10de"
 DISPLAY_CLASSES = ("0x0300", "0x0302")  # VGA and 3D controllers; NVIDIA's audio, USB and NVSwitch functions are others
@@ -39,6 +38,25 @@ def address_of(text: str) -> str:
     """
     found = ADDRESS.match(text.lower())
     return f"{int(found[1], 16):04x}:{found[2]}:{found[3]}" if found else text.lower()
+
+
+def known(cards: tuple[Card, ...] | None) -> dict[str, Card]:
+    """Return the GPUs on PCI by address, without functions that may be none."""
+    return {card.address: card for card in cards or () if card.state != "unreadable"}
+
+
+def unreadable(cards: tuple[Card, ...] | None) -> list[str]:
+    """Return the addresses of PCI functions that may be GPUs or not."""
+    return [card.address for card in cards or () if card.state == "unreadable"]
+
+
+def ours(cards: tuple[Card, ...] | None, driven: Mapping[str, Driven] | None) -> set[str]:
+    """Return the addresses of the GPUs on PCI that the NVIDIA driver and NVML should show.
+
+    One that is bound to another driver (vfio-pci) or that the driver was told to exclude is not among them.
+    """
+    excluded = {address for address, gpu in (driven or {}).items() if gpu.excluded}
+    return {card.address for card in known(cards).values() if card.driver in ("", "nvidia")} - excluded
 
 
 def read_pci(sys_root: Path) -> tuple[Card, ...] | None:
@@ -118,63 +136,3 @@ def _lines(path: Path) -> list[str]:
         return path.read_bytes()[:4096].decode("ascii", "replace").splitlines()
     except OSError:
         return []
-
-
-def ask_nvml(answer: Path) -> None:
-    """Ask NVML for every GPU and keep in `answer` what is known so far. May hang: run it in a child.
-
-    Writes {"init": code, "count": N, "gpus": [{"index", "error", "address", "uuid", "serial"}], "at": what is asked,
-    "done": true at the end}; codes are NVML's, 0 for fine. What went wrong outside NVML is {"failed": cause}.
-    """
-    said: dict[str, Any] = {"gpus": []}
-
-    def tell(**more: Any) -> None:
-        said.update(more)
-        write_json(answer, said)
-
-    try:
-        import pynvml
-
-        def start() -> None:
-            tell(at="init")
-            pynvml.nvmlInit()
-            tell(at="count")
-            tell(count=pynvml.nvmlDeviceGetCount())
-
-        said["init"] = _code(pynvml, start)
-        for index in range(said.get("count", 0)):
-            tell(at=f"GPU index {index}")
-            said["gpus"].append(_ask_gpu(pynvml, index))
-    except Exception as error:
-        said["failed"] = f"{type(error).__name__}: {error}"
-    tell(done=True)
-
-
-def _ask_gpu(pynvml: Any, index: int) -> dict[str, Any]:
-    """Ask one GPU; its error stays its own, so that no other is hidden."""
-    gpu: dict[str, Any] = {"index": index}
-
-    def fill() -> None:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        gpu["address"] = address_of(_string(pynvml.nvmlDeviceGetPciInfo(handle).busId))
-        gpu["uuid"] = _string(pynvml.nvmlDeviceGetUUID(handle))
-
-    def fill_serial() -> None:
-        gpu["serial"] = _string(pynvml.nvmlDeviceGetSerial(pynvml.nvmlDeviceGetHandleByIndex(index)))
-
-    gpu["error"] = _code(pynvml, fill)
-    if gpu["error"] == 0 and _code(pynvml, fill_serial) == pynvml.NVML_ERROR_GPU_IS_LOST:
-        gpu["error"] = pynvml.NVML_ERROR_GPU_IS_LOST  # any other error is a card without a serial number
-    return gpu
-
-
-def _code(pynvml: Any, call: Any) -> int:
-    try:
-        call()
-    except pynvml.NVMLError as error:
-        return int(error.value)
-    return 0
-
-
-def _string(value: Any) -> str:
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)

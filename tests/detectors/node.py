@@ -25,10 +25,10 @@ def address(index: int) -> str:
 
 
 class Node:
-    """The files of one node; every path is below `root`."""
+    """The files of one node; every path is below `root`. `detector`: the program that asks NVML and is run."""
 
-    def __init__(self, root: Path, library: Path | None = None, gpus: int = 0):
-        self.root, self.library = root, library
+    def __init__(self, root: Path, library: Path | None = None, gpus: int = 0, detector: str = "gpu_lost"):
+        self.root, self.library, self.detector = root, library, detector
         self.sys, self.proc, self.dev, self.state = (root / name for name in ("sys", "proc", "dev", "state"))
         self.nvml = Script(root / "nvml.txt").write(f"count {gpus}", f"log {root / 'calls'}")
         for folder in (self.sys / "bus/pci/devices", self.proc / "driver/nvidia/gpus", self.dev):
@@ -64,11 +64,13 @@ class Node:
         return log.read_text().splitlines() if log.exists() else []
 
     def command(self, *options: str) -> list[str]:
-        folders = [f"--{name}={self.root / name}" for name in ("sys", "proc", "dev", "state")]
-        return [sys.executable, "-E", "-s", "-B", str(DETECTORS / "gpu_lost.py"), *folders, *options]
+        read = ("sys", "proc", "dev") if self.detector == "gpu_lost" else ("sys", "proc")
+        folders = [f"--{name}={self.root / name}" for name in (*read, "state")]
+        return [sys.executable, "-E", "-s", "-B", str(DETECTORS / f"{self.detector}.py"), *folders, *options]
 
     def environment(self) -> dict[str, str]:
-        return {**os.environ, **(self.nvml.environment(self.library) if self.library else {})}
+        named = {"NVML_STUB": str(self.nvml.path)}
+        return {**os.environ, **(self.nvml.environment(self.library) if self.library else named)}
 
     def run(self, *options: str) -> Ran:
         """Run the detector as node-problem-detector would."""

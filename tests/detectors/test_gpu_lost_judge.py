@@ -2,9 +2,10 @@
 
 import pytest
 from _gpus import Card, Driven
+from _presence import DRIVER_PATIENCE, Seen, judge
 from _probe import Answer
 from _verdict import Verdict
-from gpu_lost import DRIVER_PATIENCE, Seen, judge, remember
+from gpu_lost import remember
 
 from tests.detectors.node import address
 

@@ -9,9 +9,9 @@ import time
 
 import pytest
 from _gpus import read_pci
+from _presence import Seen, judge
 from _probe import Answer, start_time
 from _verdict import Verdict
-from gpu_lost import Seen, judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

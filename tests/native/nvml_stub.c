@@ -1,17 +1,38 @@
 /* A libnvidia-ml.so.1 that does what a text file says, read again at each call.
  *
  * $NVML_STUB names the file. One order a line; later lines win; '#' starts a comment:
- *   init CODE              nvmlInit answers CODE (0 fine, 9 no driver, 18 version mismatch, 999)
- *   count N                how many GPUs there are
- *   gpu I error CODE       every question about GPU I answers CODE (15 lost, 16 reset required, 999)
- *   gpu I uuid TEXT        likewise serial TEXT and pci TEXT
- *   hang init | hang count | hang handle I      the call does not return
- *   log PATH               append the name of every call to PATH
+ *   init CODE                   nvmlInit answers CODE (0 fine, 9 no driver, 18 version mismatch, 999)
+ *   count N                     how many GPUs there are
+ *   gpu I error CODE            every question about GPU I answers CODE (15 lost, 16 reset required, 999)
+ *   gpu I QUESTION VALUE        what GPU I answers to QUESTION
+ *   gpu I QUESTION error:CODE   GPU I refuses QUESTION (3 not supported, 4 no permission, 13 no such function)
+ *   hang init | hang count | hang QUESTION [I]   the call does not return, for GPU I or for every one
+ *   log PATH                    append the name of every call to PATH
+ *
+ * Questions and their values; several numbers are divided by commas, those left out are 0. What no order names is
+ * answered as a healthy data-centre GPU would, which has no retired pages (error:3) but remaps rows:
+ *   handle                      the handle of the GPU, only to be refused
+ *   pci, uuid, serial           text
+ *   ecc-mode                    current,pending: 1 on, 0 off
+ *   uncorrected, corrected      errors since the driver loaded
+ *   uncorrected-ever, corrected-ever
+ *   remapped                    rows remapped after corrected errors, after uncorrected ones, pending 0|1, failed 0|1
+ *   spare-rows                  banks by spare rows left: max,high,partial,low,none
+ *   sram                        threshold exceeded 0|1, uncorrected errors ever by parity, by SEC-DED
+ *   retired                     pages retired after single bit errors, after a double bit error
+ *   retirement-pending          0|1
+ *   fields                      all fields, only to be refused
+ *   field-ID                    number in the field ID; 230 (recovery action) is 0, others are refused (error:3)
+ *
+ * remediator/sim/nvml/pynvml.py obeys the same orders without this library.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { MOST = 5, INVALID_ARGUMENT = 2, INSUFFICIENT_SIZE = 7, OLD_STRUCT = 25 };
 
 typedef struct {
     char bus_id_legacy[16];
@@ -20,9 +41,23 @@ typedef struct {
 } pci_info;
 
 typedef struct {
+    unsigned int version;
+    unsigned long long unc_parity, unc_secded, cor, volatile_unc_parity, volatile_unc_secded, volatile_cor, buckets[5];
+    unsigned int threshold_exceeded;
+} sram_status;
+
+typedef struct {
+    unsigned int id, scope;
+    int64_t timestamp, latency;
+    unsigned int type, code;
+    union { unsigned int number; unsigned long long widest; } value;
+} field_value;
+
+typedef struct {
     int code;                 /* answer of the question asked */
     int hang, count;
-    char value[128];          /* text asked for */
+    char value[128];          /* what was asked for */
+    unsigned long long numbers[MOST];
 } answer;
 
 static void log_call(const char *path, const char *what, int index) {
@@ -33,55 +68,75 @@ static void log_call(const char *path, const char *what, int index) {
     }
 }
 
-/* Reads the script for one question: `what` is init, count, handle, uuid, serial or pci; `index` the GPU or -1. */
-static answer ask(const char *what, int index) {
+static void read_value(answer *found) {
+    char *next = found->value;
+    if (!strncmp(next, "error:", 6)) {
+        if (!found->code) found->code = atoi(next + 6);
+        return;
+    }
+    for (int i = 0; i < MOST && *next; i++) {
+        found->numbers[i] = strtoull(next, &next, 10);
+        if (*next == ',') next++;
+    }
+}
+
+/* Reads the script for one question: `what` is init, count or a question about the GPU `index` (else -1). */
+static answer ask(const char *what, int index, const char *otherwise) {
     answer found = {.code = 0};
-    char line[256], verb[32], third[32], text[128];
-    int gpu;
+    char line[256], name[32], text[128];
+    int number, matched;
     const char *path = getenv("NVML_STUB");
     FILE *script = path ? fopen(path, "r") : NULL;
     if (!script) {
         found.code = 9;
         return found;
     }
+    snprintf(found.value, sizeof found.value, "%s", otherwise);
     while (fgets(line, sizeof line, script)) {
-        if (sscanf(line, "count %d", &gpu) == 1) found.count = gpu;
-        else if (sscanf(line, "log %127s", text) == 1) log_call(text, what, index);
-        else if (sscanf(line, "init %d", &gpu) == 1) { if (!strcmp(what, "init")) found.code = gpu; }
-        else if (sscanf(line, "hang handle %d", &gpu) == 1) { if (!strcmp(what, "handle") && gpu == index) found.hang = 1; }
-        else if (sscanf(line, "hang %31s", verb) == 1) { if (!strcmp(what, verb)) found.hang = 1; }
-        else if (sscanf(line, "gpu %d %31s %127s", &gpu, third, text) == 3 && gpu == index) {
-            if (!strcmp(third, "error")) found.code = atoi(text);
-            else if (!strcmp(third, what)) strcpy(found.value, text);
+        if (sscanf(line, " count %d", &number) == 1) found.count = number;
+        else if (sscanf(line, " log %127s", text) == 1) log_call(text, what, index);
+        else if (sscanf(line, " init %d", &number) == 1) { if (!strcmp(what, "init")) found.code = number; }
+        else if ((matched = sscanf(line, " hang %31s %d", name, &number)) >= 1) {
+            if (!strcmp(what, name) && (matched == 1 || number == index)) found.hang = 1;
+        } else if (sscanf(line, " gpu %d %31s %127s", &number, name, text) == 3 && number == index) {
+            if (!strcmp(name, "error")) found.code = atoi(text);
+            else if (!strcmp(name, what)) strcpy(found.value, text);
         }
     }
     fclose(script);
     while (found.hang) sleep(1);
+    read_value(&found);
     return found;
 }
 
+static int index_of(void *handle) { return (int)(long)handle - 1; }
+
+static answer ask_gpu(const char *what, void *handle, const char *otherwise) {
+    return ask(what, index_of(handle), otherwise);
+}
+
 static int text_of(const char *what, void *handle, char *out, unsigned int size, const char *otherwise) {
-    int index = (int)(long)handle - 1;
-    answer found = ask(what, index);
-    if (!found.value[0]) snprintf(found.value, sizeof found.value, otherwise, index);
+    char text[128];
+    snprintf(text, sizeof text, otherwise, index_of(handle));
+    answer found = ask_gpu(what, handle, text);
     if (!found.code) snprintf(out, size, "%s", found.value);
     return found.code;
 }
 
-int nvmlInitWithFlags(unsigned int flags) { (void)flags; return ask("init", -1).code; }
-int nvmlInit_v2(void) { return ask("init", -1).code; }
+int nvmlInitWithFlags(unsigned int flags) { (void)flags; return ask("init", -1, "").code; }
+int nvmlInit_v2(void) { return ask("init", -1, "").code; }
 int nvmlShutdown(void) { return 0; }
 
 int nvmlDeviceGetCount_v2(unsigned int *count) {
-    answer found = ask("count", -1);
+    answer found = ask("count", -1, "");
     *count = (unsigned int)found.count;
     return found.code;
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
-    answer found = ask("handle", (int)index);
+    answer found = ask("handle", (int)index, "");
     *handle = (void *)(long)(index + 1);
-    return (int)index < found.count ? found.code : 2;
+    return (int)index < found.count ? found.code : INVALID_ARGUMENT;
 }
 
 int nvmlDeviceGetUUID(void *handle, char *out, unsigned int size) {
@@ -95,6 +150,74 @@ int nvmlDeviceGetSerial(void *handle, char *out, unsigned int size) {
 int nvmlDeviceGetPciInfo_v3(void *handle, pci_info *out) {
     memset(out, 0, sizeof *out);
     return text_of("pci", handle, out->bus_id, sizeof out->bus_id, "00000000:1%d:00.0");
+}
+
+int nvmlDeviceGetEccMode(void *handle, unsigned int *current, unsigned int *pending) {
+    answer found = ask_gpu("ecc-mode", handle, "1,1");
+    *current = (unsigned int)found.numbers[0];
+    *pending = (unsigned int)found.numbers[1];
+    return found.code;
+}
+
+int nvmlDeviceGetTotalEccErrors(void *handle, unsigned uncorrected, unsigned aggregate, unsigned long long *out) {
+    static const char *names[2][2] = {{"corrected", "corrected-ever"}, {"uncorrected", "uncorrected-ever"}};
+    if (uncorrected > 1 || aggregate > 1) return INVALID_ARGUMENT;
+    answer found = ask_gpu(names[uncorrected][aggregate], handle, "0");
+    *out = found.numbers[0];
+    return found.code;
+}
+
+int nvmlDeviceGetRemappedRows(void *handle, unsigned *cor, unsigned *unc, unsigned *pending, unsigned *failed) {
+    unsigned *out[4] = {cor, unc, pending, failed};
+    answer found = ask_gpu("remapped", handle, "0");
+    for (int i = 0; i < 4; i++) *out[i] = (unsigned)found.numbers[i];
+    return found.code;
+}
+
+int nvmlDeviceGetRowRemapperHistogram(void *handle, unsigned int out[MOST]) {
+    answer found = ask_gpu("spare-rows", handle, "640");
+    for (int i = 0; i < MOST; i++) out[i] = (unsigned int)found.numbers[i];
+    return found.code;
+}
+
+int nvmlDeviceGetSramEccErrorStatus(void *handle, sram_status *out) {
+    answer found = ask_gpu("sram", handle, "0");
+    if (out->version != (sizeof *out | 1 << 24)) return OLD_STRUCT;
+    out->threshold_exceeded = (unsigned int)found.numbers[0];
+    out->unc_parity = found.numbers[1];
+    out->unc_secded = found.numbers[2];
+    return found.code;
+}
+
+/* Answers the number of pages; their addresses, made up, where `pages` has room for them. */
+int nvmlDeviceGetRetiredPages(void *handle, unsigned int cause, unsigned int *count, unsigned long long *pages) {
+    answer found = ask_gpu("retired", handle, "error:3");
+    unsigned int room = *count;
+    if (cause > 1) return INVALID_ARGUMENT;
+    if (found.code) return found.code;
+    *count = (unsigned int)found.numbers[cause];
+    if (*count && (!pages || room < *count)) return INSUFFICIENT_SIZE;
+    for (unsigned int i = 0; i < *count; i++) pages[i] = 0x1000ull * (i + 1);
+    return 0;
+}
+
+int nvmlDeviceGetRetiredPagesPendingStatus(void *handle, unsigned int *pending) {
+    answer found = ask_gpu("retirement-pending", handle, "error:3");
+    *pending = (unsigned int)found.numbers[0];
+    return found.code;
+}
+
+int nvmlDeviceGetFieldValues(void *handle, int count, field_value *values) {
+    answer gpu = ask_gpu("fields", handle, "0");
+    for (int i = 0; i < count && !gpu.code; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "field-%u", values[i].id);
+        answer found = ask_gpu(what, handle, values[i].id == 230 ? "0" : "error:3");
+        values[i].code = (unsigned int)found.code;
+        values[i].type = 1;   /* unsigned int */
+        values[i].value.number = (unsigned int)found.numbers[0];
+    }
+    return gpu.code;
 }
 
 const char *nvmlErrorString(int code) {

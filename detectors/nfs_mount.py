@@ -1,0 +1,225 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition NfsStale: an NFS mount of this node hangs or is stale while its server answers.
+
+Each mount of process 1 (one for each super block) is asked by statvfs, which always sends a request, in a child that
+can be left behind. Where it does not answer by --deadline, its server is asked for the procedure NULL of NFS, and the
+mount's counters are compared with those of the last run. ESTALE is a fault at once. A hang is a fault when in two runs
+in a row the server answered and not one operation ended well in between. While operations end, the mount is slow, not
+dead. While its server is silent, or fails the request, the mount is "cannot tell": see NfsUnavailable.
+
+Remedy: NfsMountStuck: take the Pods that use the mount off the node and mount it anew (umount -f -l, then mount); the
+node need not reboot unless a process cannot be killed. After a restart a server may hold its clients back for 90 s
+(grace period): let a policy wait three minutes. Mounts and counters are in <state>/evidence/nfs_mount.json.
+
+Exit codes: 0 every mount answers or is only slow, 1 a mount is stale or stuck, 2 cannot tell.
+"""
+
+import argparse
+import errno
+import os
+import sys
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _detector import clock, conclude, keep_evidence, main, parser
+from _nfs import GARBLED, Counters, Mount, ask_servers, read_counters, read_mounts, together
+from _probe import Answer, ask, is_alive
+from _verdict import Verdict, boot_id, read_json, write_json
+
+NAME = "nfs_mount"
+NULL_DEADLINE = 5.0  # seconds for a server to answer, after the mounts had theirs
+
+# The child: argv is [mount point, answer file], or [program, mount point, answer file]. Nothing is imported that costs.
+CHILD = """
+import os, sys
+try:
+    code = 0
+    if len(sys.argv) > 3:
+        import signal
+        signal.signal(signal.SIGTERM, lambda *_: None)  # outlive the program, so that it is ended as this child is
+        code = os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:3])
+    else:
+        os.statvfs(sys.argv[1])
+except OSError as error:
+    code = error.errno
+with open(sys.argv[-1], "w") as answer:
+    answer.write('{"errno": %d, "done": true}' % code)
+"""
+
+
+class Sight(NamedTuple):
+    """One mount in one run.
+
+    `statfs`: fine, stale, failed, stuck or unclear, with `why`; `server`: answers, silent or unclear; `moved`: how its
+    counters did since the last run found it stuck too: stand, move, time out or unreadable; "first" where it had not.
+    """
+
+    statfs: str
+    why: str = ""
+    server: str = ""
+    moved: str = ""
+    counters: Counters | None = None
+
+
+ANY = "*"
+# The first row that fits decides. The words follow "NFS mount PATH of SOURCE".
+TABLE: tuple[tuple[tuple[str, str, str], Verdict, str], ...] = (
+    (("fine", ANY, ANY), Verdict.OK, "answers"),
+    (("stale", ANY, ANY), Verdict.FAULT, "is stale (ESTALE)"),
+    (("unclear", ANY, ANY), Verdict.UNKNOWN, "could not be asked: {why}"),
+    (("failed", "silent", ANY), Verdict.UNKNOWN, "fails ({why}): its server {address} does not answer"),
+    (("failed", ANY, ANY), Verdict.UNKNOWN, "fails ({why}): look at its server {address}"),
+    (("stuck", "silent", ANY), Verdict.UNKNOWN, "hangs: its server {address} does not answer"),
+    (("stuck", "unclear", ANY), Verdict.UNKNOWN, "hangs, and its server {address} cannot be asked"),
+    (("stuck", "answers", "move"), Verdict.OK, "is slow"),
+    (("stuck", "answers", "time out"), Verdict.UNKNOWN, "is slow and requests time out"),
+    (("stuck", "answers", "unreadable"), Verdict.UNKNOWN, "hangs, and its counters cannot be read (mountstats)"),
+    (("stuck", "answers", "first"), Verdict.UNKNOWN, "hangs though its server answers (seen once)"),
+    (("stuck", "answers", "stand"), Verdict.FAULT, "hangs though its server answers"),
+)
+
+
+def decide(sight: Sight) -> tuple[Verdict, str]:
+    """Return the verdict of one mount and its words, from the table."""
+    for pattern, verdict, words in TABLE:
+        if all(
+            want in (ANY, have) for want, have in zip(pattern, (sight.statfs, sight.server, sight.moved), strict=True)
+        ):
+            return verdict, words
+    return Verdict.UNKNOWN, f"is in a state that nobody foresaw: {sight}"
+
+
+def judge(sights: Mapping[Mount, Sight], garbled: int) -> tuple[Verdict, str]:
+    """Turn what was seen of every mount into a verdict and its line."""
+    found = {GARBLED: Verdict.UNKNOWN} if garbled else {}
+    for mount, sight in sights.items():
+        verdict, words = decide(sight)
+        text = words.format(why=sight.why, address=mount.server or "(no addr=)")
+        found[f"NFS mount {mount.point} of {mount.source} {text}"] = verdict
+    return conclude(found, "every NFS mount answers" if sights else "nothing is mounted from NFS")
+
+
+def statfs(answer: Answer) -> Sight:
+    """Read what the child said."""
+    code = answer.said.get("errno")
+    if answer.hung:
+        return Sight("stuck")
+    if answer.why or not isinstance(code, int) or code < 0:
+        return Sight("unclear", answer.why or "the probe was killed")
+    word = {0: "fine", errno.ESTALE: "stale", errno.ENOENT: "unclear"}.get(code, "failed")
+    return Sight(word, errno.errorcode.get(code, f"error {code}") if code else "")
+
+
+def compare(before: Any, now: Counters | None) -> str:
+    """Tell how a mount's counters moved since the last run; `before`: as a list, None when it was not stuck then."""
+    if before is None:
+        return "first"
+    if now is None or not isinstance(before, list) or len(before) != 3 or not all(type(n) is int for n in before):
+        return "unreadable"
+    last = Counters(*before)
+    if now.done > last.done and now.received > last.received:
+        return "time out" if now.timeouts > last.timeouts else "move"
+    return "stand"
+
+
+def key(mount: Mount) -> str:
+    """Return a file name for this mount; device numbers are used again, so the source is part of it."""
+    return f"{mount.device.replace(':', '-')}-{zlib.crc32(os.fsencode(mount.source)):08x}"
+
+
+def probe(mount: Mount, options: argparse.Namespace) -> Sight:
+    """Ask one mount, unless a child that was left behind still asks it."""
+    inside = f"{options.proc.absolute()}/1/root{mount.point}"  # the path as process 1 sees it
+    asked = [options.statfs, mount.point] if options.statfs else [inside]
+    command = [sys.executable, "-I", "-S", "-c", CHILD, *asked]
+    return statfs(ask(command, options.state / NAME, key(mount), options.deadline))
+
+
+def look(mounts: list[Mount], options: argparse.Namespace, before: Mapping[str, Any]) -> dict[Mount, Sight]:
+    """Ask every mount at once, then the servers of those that gave no good answer."""
+    sights = dict(zip(mounts, together(lambda mount: probe(mount, options), mounts), strict=True))
+    ill = [mount for mount, sight in sights.items() if sight.statfs in ("stuck", "failed")]
+    servers = ask_servers(ill, options.proc, NULL_DEADLINE)
+    counters = read_counters(options.proc) if ill else {}
+    for mount in ill:
+        word = servers[mount.server].word if mount.server else "unclear"
+        count = counters.get(mount.point)
+        moved = compare(before.get(key(mount)), count)
+        sights[mount] = sights[mount]._replace(server=word, moved=moved, counters=count)
+    return sights
+
+
+def remember(sights: Mapping[Mount, Sight]) -> dict[str, list[int]]:
+    """Return what the next run must know: the counters ([] for none) of mounts that hang though the server answers.
+
+    A hang while the server was silent does not count: when the server is back, a mount may take a while to notice.
+    """
+    stuck = {mount: sight for mount, sight in sights.items() if (sight.statfs, sight.server) == ("stuck", "answers")}
+    return {key(mount): list(sight.counters or ()) for mount, sight in stuck.items()}
+
+
+def recall(path: Path, boot: str) -> dict[str, Any]:
+    """Return what the last run of this boot remembered."""
+    memory = read_json(path)
+    stuck = memory.get("stuck") if memory.get("boot_id") == boot else None
+    return stuck if isinstance(stuck, dict) else {}
+
+
+def forget(folder: Path, mounts: list[Mount]) -> None:
+    """Drop the files of mounts that are gone, but for those whose child is still stuck."""
+    known = {key(mount) for mount in mounts}
+    for name in {path.name.partition(".")[0] for path in folder.glob("*.json")} - known:
+        record = read_json(folder / f"{name}.probe.json")
+        if not is_alive(record.get("pid"), record.get("start")):
+            for kind in ("probe", "answer"):
+                (folder / f"{name}.{kind}.json").unlink(missing_ok=True)
+
+
+def evidence(sights: Mapping[Mount, Sight]) -> list[dict[str, Any]]:
+    """Return the mounts that are at fault, and how they fare; bounded, lest it be cut elsewhere."""
+    ill = [(mount, sight) for mount, sight in sights.items() if decide(sight)[0] is Verdict.FAULT]
+    return [
+        {
+            "mount": mount.point[:100],
+            "source": mount.source[:100],
+            "server": str(mount.server),
+            "statfs": sight.statfs,
+            "counters": sight.counters and sight.counters._asdict(),
+        }
+        for mount, sight in ill[:8]
+    ]
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One run: ask the mounts, judge, remember which hang."""
+    path, boot = options.state / f"{NAME}.json", boot_id(options.proc)
+    mounts = read_mounts(options.proc)
+    sights = look(mounts.once, options, recall(path, boot))
+    verdict, line = judge(sights, mounts.garbled)
+    write_json(path, {"boot_id": boot, "stuck": remember(sights), "finished_at": clock(options)})
+    forget(options.state / NAME, mounts.once)
+    found = {"condition": "NfsStale", "line": line, "mounts": evidence(sights)}
+    keep_evidence(options.state, NAME, verdict, found)
+    if options.explain:
+        for mount, sight in sights.items():
+            print(f"{mount.point}: {mount.source}, server {mount.server}: {sight}: {decide(sight)[0].name}")
+    return verdict, line
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options."""
+    options = parser(__doc__, 12.0, "each mount; 5 more to end the child, 5 more for the server")
+    options.add_argument(
+        "--statfs",
+        metavar="PROGRAM",
+        help="run as PROGRAM MOUNTPOINT instead of statvfs: exit 0 fine, else an errno (116 ESTALE); hanging is stuck",
+    )
+    return options.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main(parse(sys.argv[1:]), NAME, check)

@@ -1,0 +1,289 @@
+"""A stand-in for pynvml (nvidia-ml-py) on simulated nodes: no driver, no library, only a script.
+
+Put this folder first on the module path, or name it to a detector as `--pynvml`. It knows what detectors and
+collect_diagnostics ask and does what the file named by $NVML_STUB says, read again at each call; the orders are those
+of tests/native/nvml_stub.c. What it does not know raises NVMLError_FunctionNotFound, as with a driver that is too old.
+Names, numbers and texts are those of pynvml 13; a contract test holds both against each other.
+"""
+
+import ctypes
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+NVML_SUCCESS = 0
+NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 0, 1
+NVML_VOLATILE_ECC, NVML_AGGREGATE_ECC = 0, 1
+NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS, NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR = 0, 1
+NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230
+NVML_VALUE_TYPE_UNSIGNED_INT = 1
+
+# NVML_ERROR_<name> by code, and what pynvml says of it; "" where it asks the library.
+ERRORS = {
+    1: ("UNINITIALIZED", "Uninitialized"),
+    2: ("INVALID_ARGUMENT", "Invalid Argument"),
+    3: ("NOT_SUPPORTED", "Not Supported"),
+    4: ("NO_PERMISSION", "Insufficient Permissions"),
+    5: ("ALREADY_INITIALIZED", "Already Initialized"),
+    6: ("NOT_FOUND", "Not Found"),
+    7: ("INSUFFICIENT_SIZE", "Insufficient Size"),
+    8: ("INSUFFICIENT_POWER", "Insufficient External Power"),
+    9: ("DRIVER_NOT_LOADED", "Driver Not Loaded"),
+    10: ("TIMEOUT", "Timeout"),
+    11: ("IRQ_ISSUE", "Interrupt Request Issue"),
+    12: ("LIBRARY_NOT_FOUND", "NVML Shared Library Not Found"),
+    13: ("FUNCTION_NOT_FOUND", "Function Not Found"),
+    14: ("CORRUPTED_INFOROM", "Corrupted infoROM"),
+    15: ("GPU_IS_LOST", "GPU is lost"),
+    16: ("RESET_REQUIRED", "GPU requires restart"),
+    17: ("OPERATING_SYSTEM", "The operating system has blocked the request."),
+    18: ("LIB_RM_VERSION_MISMATCH", "RM has detected an NVML/RM version mismatch."),
+    19: ("IN_USE", ""),
+    20: ("MEMORY", "Insufficient Memory"),
+    21: ("NO_DATA", ""),
+    22: ("VGPU_ECC_NOT_SUPPORTED", ""),
+    23: ("INSUFFICIENT_RESOURCES", ""),
+    24: ("FREQ_NOT_SUPPORTED", ""),
+    25: ("ARGUMENT_VERSION_MISMATCH", ""),
+    26: ("DEPRECATED", ""),
+    27: ("NOT_READY", ""),
+    28: ("GPU_NOT_FOUND", ""),
+    29: ("INVALID_STATE", ""),
+    30: ("RESET_TYPE_NOT_SUPPORTED", ""),
+    999: ("UNKNOWN", "Unknown Error"),
+}
+
+_started = False
+
+
+class NVMLError(Exception):
+    """What NVML answers in place of a value. `value`: its code; NVMLError(code) is of the class of that code."""
+
+    value = 0
+
+    def __new__(cls, value: int = 0) -> "NVMLError":
+        found: NVMLError = Exception.__new__(CLASSES.get(value, cls) if cls is NVMLError else cls)
+        if cls is NVMLError:
+            found.value = value
+        return found
+
+    def __str__(self) -> str:
+        return ERRORS.get(self.value, ("", ""))[1] or nvmlErrorString(self.value)
+
+
+def _class_of(name: str, code: int) -> type[NVMLError]:
+    words = "".join(word.capitalize() for word in name.split("_"))
+    return type(f"NVMLError_{words}", (NVMLError,), {"value": code, "__module__": __name__})
+
+
+CLASSES = {code: _class_of(name, code) for code, (name, _) in ERRORS.items()}
+globals().update({f"NVML_ERROR_{name}": code for code, (name, _) in ERRORS.items()})
+globals().update({one.__name__: one for one in CLASSES.values()})
+
+
+class _Record:
+    """A structure that NVML fills."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+
+class c_nvmlEccSramErrorStatus_v1_t(ctypes.Structure):
+    """Counters of SRAM errors; callers hand in a reference to it."""
+
+    _fields_ = [
+        ("version", ctypes.c_uint),
+        ("aggregateUncParity", ctypes.c_ulonglong),
+        ("aggregateUncSecDed", ctypes.c_ulonglong),
+        ("aggregateCor", ctypes.c_ulonglong),
+        ("volatileUncParity", ctypes.c_ulonglong),
+        ("volatileUncSecDed", ctypes.c_ulonglong),
+        ("volatileCor", ctypes.c_ulonglong),
+        ("aggregateUncBucketL2", ctypes.c_ulonglong),
+        ("aggregateUncBucketSm", ctypes.c_ulonglong),
+        ("aggregateUncBucketPcie", ctypes.c_ulonglong),
+        ("aggregateUncBucketMcu", ctypes.c_ulonglong),
+        ("aggregateUncBucketOther", ctypes.c_ulonglong),
+        ("bThresholdExceeded", ctypes.c_uint),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(version=0x1000068)
+
+
+class _Answer:
+    """What the script says to one question: code, count of GPUs, text."""
+
+    def __init__(self, what: str, index: int, otherwise: str = "") -> None:
+        self.code, self.count, self.text, self.hangs = 0, 0, otherwise, False
+        try:
+            with open(os.environ["NVML_STUB"]) as script:  # noqa: PTH123  (pathlib takes longer to import than all else)
+                orders = script.read().splitlines()
+        except (KeyError, OSError):
+            self.code = 9
+            return
+        for order in orders:
+            self._obey(order.split(), what, index)
+        while self.hangs:
+            time.sleep(1)
+        if self.text.startswith("error:"):
+            self.code = self.code or int(self.text[6:])
+
+    def _obey(self, words: list[str], what: str, index: int) -> None:
+        match words:
+            case ["count", number, *_]:
+                self.count = int(number)
+            case ["log", path, *_]:
+                with open(path, "a") as log:  # noqa: PTH123
+                    log.write(f"{what} {index}\n")
+            case ["init", code, *_] if what == "init":
+                self.code = int(code)
+            case ["hang", name, *rest] if name == what:
+                self.hangs |= not rest or rest[0] == str(index)
+            case ["gpu", number, "error", code, *_] if number == str(index):
+                self.code = int(code)
+            case ["gpu", number, name, text, *_] if (number, name) == (str(index), what):
+                self.text = text
+
+    def numbers(self, most: int) -> list[int]:
+        """The numbers of the text, 0 for those left out. Raises NVMLError."""
+        self.check()
+        found = [] if self.text.startswith("error:") else [int(number) for number in self.text.split(",")]
+        return (found + [0] * most)[:most]
+
+    def check(self) -> "_Answer":
+        if self.code:
+            raise NVMLError(self.code)
+        return self
+
+
+def _ask(what: str, index: int = -1, otherwise: str = "") -> _Answer:
+    if not _started:
+        raise NVMLError(1)
+    return _Answer(what, index, otherwise)
+
+
+def nvmlInitWithFlags(flags: int) -> None:
+    """Start. `flags` are not looked at."""
+    global _started
+    _started = True  # the library is loaded, whatever it answers
+    _ask("init").check()
+
+
+def nvmlInit() -> None:
+    """Start."""
+    nvmlInitWithFlags(0)
+
+
+def nvmlShutdown() -> None:
+    """End; as with the real one the library stays loaded."""
+    if not _started:
+        raise NVMLError(1)
+
+
+def nvmlErrorString(code: int) -> str:
+    """Return what the scripted library says of a code that pynvml does not know."""
+    return "Unknown Error"
+
+
+def nvmlDeviceGetCount() -> int:
+    """Return how many GPUs there are."""
+    return _ask("count").check().count
+
+
+def nvmlDeviceGetHandleByIndex(index: int) -> int:
+    """Return a handle: here the index itself."""
+    found = _ask("handle", index)
+    if not 0 <= index < found.count:
+        raise NVMLError(2)
+    found.check()
+    return index
+
+
+def nvmlDeviceGetUUID(handle: int) -> str:
+    """Return the UUID."""
+    return _ask("uuid", handle, f"GPU-00000000-0000-0000-0000-{handle:012d}").check().text
+
+
+def nvmlDeviceGetSerial(handle: int) -> str:
+    """Return the serial number of the board."""
+    return _ask("serial", handle, f"15635210204{handle:02d}").check().text
+
+
+def nvmlDeviceGetPciInfo(handle: int) -> _Record:
+    """Return a record with busId."""
+    return _Record(busId=_ask("pci", handle, f"00000000:1{handle}:00.0").check().text)
+
+
+def nvmlDeviceGetEccMode(handle: int) -> list[int]:
+    """Return whether ECC is on now, and after the next reset."""
+    return _ask("ecc-mode", handle, "1,1").numbers(2)
+
+
+def nvmlDeviceGetTotalEccErrors(handle: int, errorType: int, counterType: int) -> int:
+    """Return how many errors, corrected or uncorrected, since the driver loaded or ever."""
+    if errorType not in (0, 1) or counterType not in (0, 1):
+        raise NVMLError(2)
+    what = ("corrected", "uncorrected")[errorType] + ("", "-ever")[counterType]
+    return _ask(what, handle, "0").numbers(1)[0]
+
+
+def nvmlDeviceGetRemappedRows(handle: int) -> tuple[int, ...]:
+    """Return rows remapped after corrected and after uncorrected errors, pending 0|1, failed 0|1."""
+    return tuple(_ask("remapped", handle, "0").numbers(4))
+
+
+def nvmlDeviceGetRowRemapperHistogram(handle: int) -> _Record:
+    """Return how many banks have how many spare rows left."""
+    names = ("max", "high", "partial", "low", "none")
+    return _Record(**dict(zip(names, _ask("spare-rows", handle, "640").numbers(5), strict=True)))
+
+
+def nvmlDeviceGetSramEccErrorStatus(handle: int, status: Any) -> int:
+    """Fill the structure that `status`, made by ctypes.byref, refers to."""
+    numbers = _ask("sram", handle, "0").numbers(3)
+    into = status._obj
+    into.bThresholdExceeded, into.aggregateUncParity, into.aggregateUncSecDed = numbers
+    return NVML_SUCCESS
+
+
+def nvmlDeviceGetRetiredPages(handle: int, sourceFilter: int) -> list[int]:
+    """Return the addresses, made up, of the pages retired for one cause."""
+    if sourceFilter not in (0, 1):
+        raise NVMLError(2)
+    pages = _ask("retired", handle, "error:3").numbers(2)[sourceFilter]
+    return [0x1000 * (page + 1) for page in range(pages)]
+
+
+def nvmlDeviceGetRetiredPagesPendingStatus(handle: int) -> int:
+    """Return 1 where pages wait for a reset to be retired."""
+    return _ask("retirement-pending", handle, "error:3").numbers(1)[0]
+
+
+def nvmlDeviceGetFieldValues(handle: int, fieldIds: list[int]) -> list[_Record]:
+    """Return a record for each field, with its own nvmlReturn."""
+    _ask("fields", handle, "0").check()
+    return [_field(handle, number) for number in fieldIds]
+
+
+def _field(handle: int, number: int) -> _Record:
+    found = _ask(f"field-{number}", handle, "0" if number == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION else "error:3")
+    value = 0 if found.code else found.numbers(1)[0]
+    return _Record(
+        fieldId=number,
+        valueType=NVML_VALUE_TYPE_UNSIGNED_INT,
+        nvmlReturn=found.code,
+        value=_Record(uiVal=value),
+    )
+
+
+def __getattr__(name: str) -> Callable[..., NoReturn]:
+    """Return a function that NVML of this driver does not have."""
+    if not name.startswith("nvml"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def missing(*arguments: Any) -> NoReturn:
+        raise NVMLError(13 if _started else 1)
+
+    return missing

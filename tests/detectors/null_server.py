@@ -1,0 +1,67 @@
+"""A file server that knows one procedure, NULL, on 127.0.0.1; its mood says how it answers."""
+
+import socket
+import struct
+import threading
+
+PROGRAM = 100003
+
+
+class NullServer:
+    """`mood`: answers, denies, other-version, other-call, no-program, silent, drip, hangs-up or garbage.
+
+    `calls` is what it was asked. It reads calls by the rules of RFC 5531, on its own, and answers no other.
+    """
+
+    def __init__(self, mood: str = "answers"):
+        self.mood = mood
+        self.calls: list[tuple[int, ...]] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.held: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for connection in self.held:
+            connection.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        (mark,) = struct.unpack(">I", connection.recv(4, socket.MSG_WAITALL))
+        words = struct.unpack(">10I", connection.recv(mark & 0x7FFFFFFF, socket.MSG_WAITALL))
+        assert words[1:4] == (0, 2, PROGRAM)
+        assert words[4] in (3, 4)
+        assert words[5:] == (0, 0, 0, 0, 0)
+        self.calls.append(words)
+        body = {
+            "answers": struct.pack(">6I", words[0], 1, 0, 0, 0, 0),
+            "other-version": struct.pack(">8I", words[0], 1, 0, 0, 0, 2, 3, 3),
+            "no-program": struct.pack(">6I", words[0], 1, 0, 0, 0, 1),
+            "denies": struct.pack(">5I", words[0], 1, 1, 1, 5),
+            "other-call": struct.pack(">6I", words[0] ^ 1, 1, 0, 0, 0, 0),
+            "garbage": b"HTTP/1.1 400 Bad Request\r\n",
+        }.get(self.mood, b"")
+        if self.mood == "silent":
+            self.held.append(connection)
+        elif self.mood == "drip":
+            connection.sendall(struct.pack(">I", 1 << 31 | 24))
+            self.held.append(connection)
+        else:
+            if self.mood != "hangs-up":
+                connection.sendall(body if self.mood == "garbage" else struct.pack(">I", 1 << 31 | len(body)) + body)
+            connection.close()
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
