@@ -14,16 +14,15 @@ import sys
 
 sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
 
-import os
-import re
 import subprocess
 import time
-from pathlib import Path
 
-from _operation import Environment, Failed, Refused, Stopped, main, say
+from _attempt import create_marker, require_fresh
+from _node import ENTER, ends_by
+from _operation import Environment, Failed, Stopped, main, say
 
 SYNC_SECONDS = 20.0
-COMMAND = ("nsenter", "--target", "1", "--mount", "--uts", "--ipc", "--net", "--pid", "--", "systemctl", "reboot")
+COMMAND = (*ENTER, "systemctl", "reboot")
 
 
 def ask_for_reboot() -> subprocess.Popen[bytes]:
@@ -48,35 +47,6 @@ def reboot(environment: Environment, dry_run: bool) -> str:
         return sentence
 
 
-def require_fresh(environment: Environment) -> Path:
-    """Return the path of this attempt's marker. Raises Refused if it exists or this boot is not the expected one."""
-    if not environment.expected_boot_id or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}", environment.attempt):
-        raise Refused("EXPECTED_BOOT_ID and an ATTEMPT_ID that can name a file are needed")
-    root = Path(environment.host_root)
-    try:
-        found = (root / "proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError as error:
-        raise Refused(f"the node's boot id cannot be read: {error}") from error
-    if found != environment.expected_boot_id:
-        raise Refused(f"boot id is {found}, not {environment.expected_boot_id}: it was rebooted since")
-    marker = root / "run/remediator" / environment.attempt
-    if marker.exists():
-        raise Refused(f"attempt {environment.attempt} was started before in this boot")
-    return marker
-
-
-def create_marker(marker: Path) -> None:
-    """Leave the mark that only one start of an attempt can leave, and make it last. Raises Refused for the second."""
-    marker.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        file = os.open(marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError as error:
-        raise Refused(f"attempt {marker.name} was started before in this boot") from error
-    for descriptor in (file, os.open(marker.parent, os.O_RDONLY)):
-        os.fsync(descriptor)
-        os.close(descriptor)
-
-
 def sync() -> None:
     """Sync every file system from a child that is left behind when a disk does not answer."""
     child = subprocess.Popen(
@@ -86,22 +56,14 @@ def sync() -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    if not ends_within(child, SYNC_SECONDS):
+    if not ends_by(child, time.monotonic() + SYNC_SECONDS):
         print(f"file systems not synced within {SYNC_SECONDS:g} s, going on", flush=True)
-
-
-def ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Tell whether `child` ends in time; never waits for it in the kernel."""
-    until = time.monotonic() + seconds
-    while child.poll() is None and time.monotonic() < until:
-        time.sleep(0.05)
-    return child.poll() is not None
 
 
 def wait_to_be_killed(asked: subprocess.Popen[bytes], seconds: float) -> str:
     """Wait for the end of this node. Raises Failed when the request was turned down or nothing came of it in time."""
     until = time.monotonic() + seconds
-    if ends_within(asked, seconds) and asked.returncode:
+    if ends_by(asked, until) and asked.returncode:
         raise Failed(f"the node did not take the reboot: nsenter exited {asked.returncode}")
     time.sleep(max(0.0, until - time.monotonic()))
     raise Failed(f"the node was asked to reboot and still runs after {seconds:g} s")

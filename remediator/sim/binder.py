@@ -1,12 +1,13 @@
 """A tiny scheduler for the embedded API server: binds Pods to nodes that take them, and says why it cannot.
 
-It looks at readiness, cordons, taints, node selectors and required node affinity; not at resources.
+It looks at readiness, cordons, taints, node selectors, required node affinity and GPUs; not at other resources. Like
+kube-scheduler it asks an extender about Pods that want GPUs, and goes on without one that does not answer.
 """
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from remediator.kube import errors
 from remediator.kube.client import Client, Kind
 from remediator.kube.reflector import Reflector
 from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.sim.node import GPU
 from remediator.sim.plain import NODES, PAUSE, PODS, Object, whole
 from remediator.sim.stamps import transitioned, utc_now
 
@@ -36,15 +38,46 @@ class Unschedulable(NamedTuple):
     message: str
 
 
-def choose(pod: Mapping[str, Any], nodes: Sequence[Object], load: Mapping[str, int]) -> Bind | Unschedulable:
-    """The node that takes `pod`: of all that may, the one with the fewest Pods in `load`, then the first by name."""
+class Advice(NamedTuple):
+    """What an extender says of nodes: why it turns some down, and what it gives the others. None is no opinion."""
+
+    refused: Mapping[str, str] = {}
+    scores: Mapping[str, int] = {}
+
+
+NO_ADVICE = Advice()
+Extender = Callable[[Object, Sequence[str]], Awaitable[Advice]]
+
+
+def choose(
+    pod: Mapping[str, Any], nodes: Sequence[Object], load: Mapping[str, int], advice: Advice = NO_ADVICE
+) -> Bind | Unschedulable:
+    """The node that takes `pod`: of all that may, the best by advice, with the fewest Pods in `load`, first by name."""
     refusals = {node["metadata"]["name"]: refusal(pod, node) for node in nodes}
+    refusals |= {name: why for name, why in advice.refused.items() if not refusals[name]}
     open_nodes = [name for name, why in refusals.items() if not why]
     if open_nodes:
-        return Bind(min(open_nodes, key=lambda name: (load.get(name, 0), name)))
+        return Bind(min(open_nodes, key=lambda name: (-advice.scores.get(name, 0), load.get(name, 0), name)))
     counts = Counter(refusals.values())
     reasons = ", ".join(f"{count} node(s) {why}" for why, count in sorted(counts.items()))
     return Unschedulable(f"0/{len(nodes)} nodes are available: {reasons or 'there are none'}.")
+
+
+def gpus(pod: Mapping[str, Any]) -> int:
+    """How many GPUs a Pod holds."""
+    limits = (one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"])
+    return sum(int(limit.get(GPU, 0)) for limit in limits)
+
+
+def full(pod: Mapping[str, Any], nodes: Sequence[Object], used: Mapping[str, int]) -> dict[str, str]:
+    """The nodes that have too few GPUs left, each with why."""
+    wanted = gpus(pod)
+    left = {node["metadata"]["name"]: _allocatable(node) - used.get(node["metadata"]["name"], 0) for node in nodes}
+    return {name: f"had insufficient {GPU}" for name, free in left.items() if free < wanted} if wanted else {}
+
+
+def _allocatable(node: Mapping[str, Any]) -> int:
+    return int(node.get("status", {}).get("allocatable", {}).get(GPU, 0))
 
 
 def refusal(pod: Mapping[str, Any], node: Object) -> str:
@@ -124,8 +157,10 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
 class Binder:
     """Binds the Pods of the default scheduler. `run` it as a task; cancel it to end it."""
 
-    def __init__(self, client: Client, *, clock: Callable[[], datetime] = utc_now) -> None:
-        self._client, self._clock = client, clock
+    def __init__(
+        self, client: Client, *, extender: Extender | None = None, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self._client, self._extender, self._clock = client, extender, clock
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -155,14 +190,28 @@ class Binder:
 
     async def _place(self, waiting: Iterable[Object]) -> None:
         nodes = await self._client.list_all(NODES)
-        load = Counter(pod["spec"].get("nodeName", "") for pod in await self._client.list_all(PODS))
+        bound = [pod for pod in await self._client.list_all(PODS) if _is_placed(pod)]
+        load = Counter(pod["spec"]["nodeName"] for pod in bound)
+        used = Counter(dict.fromkeys(load, 0))
+        for pod in bound:
+            used[pod["spec"]["nodeName"]] += gpus(pod)
         for pod in waiting:
-            chosen = choose(pod, nodes, load)
+            chosen = choose(pod, nodes, load, await self._advice(pod, nodes, used))
             if isinstance(chosen, Bind):
                 load[chosen.node] += 1
+                used[chosen.node] += gpus(pod)
                 await self._bind(pod, chosen.node)
             else:
                 await self._tell(pod, chosen.message)
+
+    async def _advice(self, pod: Object, nodes: Sequence[Object], used: Mapping[str, int]) -> Advice:
+        refused = full(pod, nodes, used)
+        names = [node["metadata"]["name"] for node in nodes if not refusal(pod, node)]
+        names = [name for name in names if name not in refused]
+        if self._extender is None or not gpus(pod) or not names:
+            return Advice(refused)
+        said = await self._extender(pod, names)
+        return Advice({**refused, **said.refused}, said.scores)
 
     async def _bind(self, pod: Object, node: str) -> None:
         meta = pod["metadata"]
@@ -191,6 +240,11 @@ class Binder:
             subresource="status",
             content_type=STRATEGIC_PATCH,
         )
+
+
+def _is_placed(pod: Mapping[str, Any]) -> bool:
+    """Whether the Pod takes up room on a node."""
+    return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
 
 
 def _is_ours(pod: Mapping[str, Any]) -> bool:

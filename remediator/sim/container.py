@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import re
 import signal
@@ -12,11 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from remediator.sim.host import SimulatedHost
+from remediator.sim.program import die_with_parent
 
 IMAGE_PROGRAMS = "/opt/remediator/"
 MESSAGE_LIMIT = 4096  # bytes of a termination message that a kubelet keeps
-PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
 
 # Where a fieldRef of the downward API points in a Pod.
 FIELDS: Mapping[str, tuple[str, str]] = {
@@ -148,7 +146,7 @@ class Process:
                     stdout=log,
                     stderr=asyncio.subprocess.STDOUT,
                     start_new_session=True,
-                    preexec_fn=_die_with_parent,
+                    preexec_fn=die_with_parent,
                 )
         except OSError as error:
             raise Unstartable(f"{words[0]}: {error.strerror}") from error
@@ -179,11 +177,6 @@ class Process:
         if not self._over:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-
-
-def _die_with_parent() -> None:
-    # Runs in the child before exec: not even SIGKILL to the kubelet may leave its containers behind.
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def termination_message(path: Path) -> str:

@@ -1,7 +1,8 @@
-"""What is shipped in deploy/ and operations/, created on a server, and the policy in a hurry."""
+"""What is shipped in deploy/ and operations/, created on a server."""
 
+import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,23 +11,24 @@ import yaml
 
 from remediator.kube import errors
 from remediator.kube.client import Client, Kind
-from tests.remediator.sim.waiting import until
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 BEFORE = ("deploy/crds", "deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission.yaml", "operations")
 AFTER = ("deploy/policies", "deploy/budgets")
 CLUSTER_WIDE = re.compile(r"Cluster|Namespace$|Node|Custom|Validating|RemediationPolicy")
-VERIFY = {"settle": "1s", "fresh": "1s", "timeout": "60s"}
+LOOKS = 300
+PAUSE = 0.1  # seconds between two looks for kinds that are new
+Document = dict[str, Any]
 
 
-def documents(parts: Iterable[str]) -> list[dict[str, Any]]:
+def documents(parts: Iterable[str]) -> list[Document]:
     """The objects in these files and folders, in order; what kustomize alone reads is left out."""
     paths = [path for part in parts for path in (sorted((ROOT / part).rglob("*.yaml")) or [ROOT / part])]
     found = [one for path in paths for one in yaml.safe_load_all(path.read_text()) if one]
     return [one for one in found if one["kind"] != "Kustomization"]
 
 
-def kind_of(document: dict[str, Any]) -> Kind[dict]:
+def kind_of(document: Document) -> Kind[Document]:
     """Where objects like this one live."""
     group, _, version = document["apiVersion"].rpartition("/")
     name = document["kind"]
@@ -34,7 +36,7 @@ def kind_of(document: dict[str, Any]) -> Kind[dict]:
     return Kind(group, version, plural, name, dict, namespaced=not CLUSTER_WIDE.match(name))
 
 
-async def create(client: Client, *documents: dict[str, Any]) -> None:
+async def create(client: Client, *documents: Document) -> None:
     """Create objects; those that are there already stay."""
     for one in documents:
         namespace = one["metadata"].get("namespace", "")
@@ -44,35 +46,42 @@ async def create(client: Client, *documents: dict[str, Any]) -> None:
             continue
 
 
-async def deploy(client: Client) -> None:
-    """Everything but the two programs that a stage runs itself: the controller and node-problem-detector."""
+Change = Callable[[Document], Document]
+
+
+async def deploy(client: Client, change: Change) -> None:
+    """Everything but the two programs that the caller runs itself: the controller and node-problem-detector.
+
+    `change` is what becomes of each policy and budget on the way.
+    """
     await create(client, *documents(BEFORE))
-    wanted = [kind_of(one) for one in map(hurried, documents(AFTER))]
-    for kind in wanted:
-        await until(lambda kind=kind: served(client, kind))
-    await create(client, *map(hurried, documents(AFTER)))
+    wanted = [change(one) for one in documents(AFTER)]
+    for kind in dict.fromkeys(map(kind_of, wanted)):
+        await _until_served(client, kind)
+    await create(client, *wanted)
+
+
+async def _until_served(client: Client, kind: Kind[Document]) -> None:
+    for _ in range(LOOKS):
+        if await served(client, kind):
+            return
+        await asyncio.sleep(PAUSE)
+    raise TimeoutError(
+        f"the server does not serve {kind.plural} {LOOKS * PAUSE:g} s after their definition was created"
+    )
 
 
 async def withdraw(client: Client) -> None:
-    """Take the policies and budgets away again: what was written on them must not be found by a later stage."""
+    """Take the policies and budgets away again: what was written on them must not be found by those who come later."""
     for one in documents(AFTER):
         with suppress(errors.NotFound):
             await client.delete(kind_of(one), one["metadata"]["name"])
 
 
-async def served(client: Client, kind: Kind[dict]) -> bool:
+async def served(client: Client, kind: Kind[Document]) -> bool:
     """Whether the server knows objects of this kind by now."""
     try:
         await client.list_all(kind)
     except errors.NotFound:
         return False
     return True
-
-
-def hurried(document: dict[str, Any]) -> dict[str, Any]:
-    """A policy that acts, and waits seconds where the shipped one waits minutes; anything else as it is."""
-    if document["kind"] == "RemediationPolicy":
-        document["spec"] |= {"mode": "Enforce", "verify": VERIFY, "cooldown": "0s"}
-        for clause in document["spec"]["when"]:
-            clause["for"] = "0s"
-    return document

@@ -1,13 +1,22 @@
-"""The programs of a stage as processes of ours, ended with us however we end."""
+"""Programs run as processes of ours, ended with us however we end."""
 
 import asyncio
+import ctypes
 import os
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.cluster.processes import die_with_parent
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def die_with_parent() -> None:
+    """Run in a new child: the kernel kills it when its parent ends, however that ends. Linux only; else nothing."""
+    if _libc is not None:
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Program:
@@ -56,10 +65,11 @@ class Program:
 
 
 async def output(*command: str | Path) -> str:
-    """What a program prints, both streams, when run to its end. Fails the test where it fails."""
+    """What a program prints, both streams, when run to its end. Raises RuntimeError where it fails."""
     process = await asyncio.create_subprocess_exec(
         *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     said, _ = await process.communicate()
-    assert process.returncode == 0, f"{command[0]} ended with {process.returncode}: {said.decode()}"
+    if process.returncode:
+        raise RuntimeError(f"{command[0]} ended with {process.returncode}: {said.decode()}")
     return said.decode()

@@ -1,18 +1,16 @@
 """Children of a control plane: started with a log file, ended by their id, never left behind."""
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from remediator.sim.program import die_with_parent
+
 TAIL = 2000
-PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Running(NamedTuple):
@@ -90,9 +88,3 @@ def _state(pid: int) -> str:
     except (FileNotFoundError, ProcessLookupError):
         return ""
     return "" if fields[0] in "ZX" else fields[19]
-
-
-def die_with_parent() -> None:
-    """Runs in the child before the program: Linux then kills it when the thread that started it ends, however."""
-    if _libc:
-        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

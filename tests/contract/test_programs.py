@@ -94,9 +94,10 @@ def test_every_program_can_be_executed_and_explains_itself(path, tmp_path):
 
 @pytest.mark.parametrize("path", programs(DETECTORS), ids=named)
 def test_a_detector_on_a_machine_where_it_can_read_nothing_says_so_in_one_line(path, tmp_path):
-    options = [
-        f"--{name}={tmp_path / name}" for name in ("state", "proc", *(("sys", "dev") if "gpu" in path.name else ()))
-    ]
+    told = subprocess.run([str(path), "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
+    known = [name for name in ("state", "proc", "sys", "dev") if f"--{name} " in told]
+    assert {"state", "proc"} <= set(known)
+    options = [f"--{name}={tmp_path / name}" for name in known]
     done = subprocess.run(
         [str(path), *options],
         capture_output=True,
@@ -239,6 +240,19 @@ def test_a_reboot_drains_first_and_is_believed_only_by_another_boot_id():
     template = yaml.safe_load((OPERATIONS / "reboot.yaml").read_text())["spec"]
     assert template["drain"]["strategy"] == "Evict"
     assert template["success"] == {"bootIDChanged": True, "nodeReady": True}
+
+
+@pytest.mark.parametrize("name", ["reset_gpu", "remount_nfs"])
+def test_a_repair_that_looks_again_drains_first_and_its_exit_code_is_the_outcome(name):
+    template = yaml.safe_load((OPERATIONS / f"{name}.yaml").read_text())["spec"]
+    assert template["drain"]["strategy"] == "Evict"
+    assert "success" not in template
+    assert pod_spec(OPERATIONS / f"{name}.yaml")["hostPID"] is True
+
+
+def test_whether_an_nfs_server_answers_is_asked_where_the_node_mounts_from():
+    asks = [path.stem for path in templates() if pod_spec(path).get("hostNetwork")]
+    assert asks == ["remount_nfs"]
 
 
 def test_looking_at_a_node_disturbs_nothing_on_it():

@@ -5,8 +5,8 @@ import signal
 import time
 
 import pytest
+from _attempt import create_marker
 from _operation import Refused
-from reboot import create_marker
 
 from tests.operations.conftest import Program
 

@@ -9,14 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from remediator.sim.host import SimulatedHost
+from remediator.sim.program import Program
 from tests.cluster.build import binary
-from tests.cluster.e2e.programs import Program
 from tests.detectors.node import DETECTORS, Node
 
 GPUS = 8
 LOST = 3
 SHIPPED = Path(__file__).resolve().parents[3] / "deploy/npd"
 SECONDS = {"invoke_interval": "1s", "timeout": "20s"}
+# The detectors besides detector_stale, each with what it is pointed at.
+POINTED: dict[str, tuple[str, ...]] = {
+    "gpu_ecc": ("proc", "sys"),
+    "gpu_lost": ("proc", "sys", "dev"),
+    "nfs_mount": ("proc",),
+    "nfs_server": ("proc",),
+    "unkillable_process": ("proc",),
+}
+# Its only process, and its only mount.
+INIT = {"stat": "1 (systemd) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0\n"}
+INIT["mountinfo"] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
 XID = "NVRM: Xid (PCI:0000:13:00): 79, pid=1234, GPU has fallen off the bus."
 
 
@@ -31,6 +42,9 @@ class Machine(SimulatedHost):
         files.mkdir(parents=True)
         self.node = Node(files, library, GPUS)
         super().__init__(directory, name, down_time=0.5)
+        (self.root / "proc/1").mkdir()
+        for file, text in INIT.items():
+            (self.root / "proc/1" / file).write_text(text)
         self.services = asyncio.Event()
         self.services.set()
         self._boots = 0
@@ -102,14 +116,14 @@ class Machine(SimulatedHost):
         config = json.loads(shipped.read_text())
         config["pluginConfig"] |= SECONDS
         for rule in config["rules"]:
-            name = Path(rule["path"]).name
-            rule |= {"path": str(DETECTORS / name), "args": self._arguments(name, state), "timeout": "20s"}
+            program = Path(rule["path"])
+            rule |= {"path": str(DETECTORS / program.name), "timeout": "20s"}
+            rule["args"] = [f"--state={state}", *self._arguments(program.stem)]
         path = self.directory / shipped.name
         path.write_text(json.dumps(config))
         return path
 
-    def _arguments(self, program: str, state: Path) -> list[str]:
-        common = [f"--state={state}", f"--proc={self.root / 'proc'}"]
-        if program == "detector_stale.py":
-            return [*common, "--detector=gpu_lost=10"]
-        return [*common, f"--sys={self.root / 'sys'}", f"--dev={self.root / 'dev'}", "--deadline=15"]
+    def _arguments(self, detector: str) -> list[str]:
+        if detector == "detector_stale":
+            return [f"--proc={self.root / 'proc'}", *(f"--detector={name}=10" for name in POINTED)]
+        return [*(f"--{part}={self.root / part}" for part in POINTED[detector]), "--deadline=15"]

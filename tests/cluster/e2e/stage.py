@@ -11,13 +11,14 @@ from remediator.kube import errors
 from remediator.kube.client import Kind
 from remediator.sim.binder import Binder
 from remediator.sim.host import SimulatedHost
+from remediator.sim.kubeconfig import write_kubeconfig
 from remediator.sim.kubelet import SimulatedKubelet
+from remediator.sim.manifests import ROOT, deploy, withdraw
 from remediator.sim.plain import ACCOUNTS, NODES, PODS
+from remediator.sim.program import Program
 from remediator.sim.worker import Endpoint
-from tests.cluster.e2e.kubeconfig import write_kubeconfig
+from tests.cluster.e2e.hurry import hurried
 from tests.cluster.e2e.machine import GPUS, Machine
-from tests.cluster.e2e.manifests import ROOT, deploy, withdraw
-from tests.cluster.e2e.programs import Program
 from tests.cluster.e2e.proxy import Mutation, Proxy, Tape
 from tests.cluster.e2e.view import CASES, OPERATIONS, REMEDIATOR, View
 from tests.cluster.e2e.workload import Workload
@@ -69,7 +70,7 @@ class Stage(View):
         await self._ends.aclose()
 
     async def _set(self) -> None:
-        await deploy(self.client)
+        await deploy(self.client, hurried)
         self._ends.push_async_callback(self._clear)
         system = SimulatedHost(self.directory / SYSTEM, SYSTEM, down_time=0.5)
         self._play(system, 0)

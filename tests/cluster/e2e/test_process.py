@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from remediator.kube.client import Client
+from remediator.sim.kubeconfig import write_kubeconfig
+from remediator.sim.manifests import deploy
+from remediator.sim.program import Program
 from remediator.sim.server import EmbeddedServer
 from tests.cluster.control_plane import free_ports
-from tests.cluster.e2e.kubeconfig import write_kubeconfig
-from tests.cluster.e2e.manifests import deploy
-from tests.cluster.e2e.programs import Program
+from tests.cluster.e2e.hurry import hurried
 from tests.cluster.e2e.stage import Stage
 from tests.cluster.e2e.view import REMEDIATOR
 from tests.remediator.sim.waiting import until
@@ -49,7 +50,7 @@ async def test_without_an_api_server_it_says_so_in_one_line_and_connects_once_th
         (said,) = program.said().splitlines()
         assert f"no answer from https://127.0.0.1:{port}" in said
         server = EmbeddedServer()
-        await deploy(Client(server.transport()))
+        await deploy(Client(server.transport()), hurried)
         async with server.serve(port):
             await until(lambda: "lease acquired" in program.said(), 40)
             program.signal(signal.SIGTERM)

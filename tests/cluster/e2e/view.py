@@ -9,8 +9,8 @@ from remediator.kube import api, errors
 from remediator.kube.client import Kind
 from remediator.kube.elector import LEASE
 from remediator.sim.plain import NODES, PODS
+from remediator.sim.program import output
 from tests.cluster.build import binary
-from tests.cluster.e2e.programs import output
 from tests.cluster.servers import Server
 
 REMEDIATOR = Path(sys.executable).with_name("remediator")

@@ -1,13 +1,14 @@
-"""The simulated machine: its boot id, its reboot button and the journal of who pressed it."""
+"""The simulated host: its boot id, its reboot button, its programs, and the journals of who used them."""
 
 import asyncio
 import os
 import shlex
+import signal
 
 import pytest
 
 from remediator.sim.container import Process, surroundings
-from remediator.sim.host import SimulatedHost
+from remediator.sim.host import Answer, SimulatedHost
 from tests.remediator.sim.waiting import until
 
 REBOOT = "nsenter --target 1 --mount --uts --ipc --net --pid -- systemctl reboot"
@@ -81,3 +82,44 @@ async def test_a_reboot_of_a_machine_that_nobody_plays_is_still_written_down(tmp
     await until(host.reboots)
     await process.kill()
     assert len(host.reboots()) == 1
+
+
+async def test_a_program_of_the_machine_answers_what_it_is_asked_and_is_written_down(tmp_path):
+    host = SimulatedHost(tmp_path, "gpu-17")
+    host.commands["fail"] = lambda words: Answer(3, f"no {' '.join(words)}\n")
+    with host.powered():
+        process = await container(host, "nsenter --target 1 --mount -- fail a 'b c'", tmp_path)
+        assert await process.ended() == 3
+    assert (tmp_path / "log").read_text() == "no a b c\n"
+    [written] = host.commands_run()
+    assert (written["command"], written["attemptID"]) == (["fail", "a", "b c"], "attempt-1")
+    assert list(host.answers.iterdir()) == []
+    assert host.reboots() == []
+
+
+async def test_answers_reach_the_one_who_asked(tmp_path):
+    host = SimulatedHost(tmp_path, "gpu-17")
+    host.commands["echo"] = lambda words: Answer(int(words[0]))
+    with host.powered():
+        asked = [await container(host, f"nsenter -- echo {code}", tmp_path) for code in range(8)]
+        assert [await process.ended() for process in asked] == list(range(8))
+
+
+async def test_a_program_that_hangs_does_so_until_it_is_ended(tmp_path):
+    host, called = SimulatedHost(tmp_path, "gpu-17"), asyncio.Event()
+    host.commands["hang"] = lambda words: called.set()
+    with host.powered():
+        process = await container(host, "nsenter -- hang", tmp_path)
+        await asyncio.wait_for(called.wait(), 10)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(process.ended(), 0.3)
+        assert await process.stop(5) == 128 + signal.SIGTERM
+
+
+async def test_a_program_that_the_machine_does_not_have_is_127(tmp_path):
+    host = SimulatedHost(tmp_path, "gpu-17")
+    with host.powered():
+        process = await container(host, "nsenter -- touch /tmp/of-the-real-machine", tmp_path)
+        assert await process.ended() == 127
+    assert "a simulated host cannot run: touch" in (tmp_path / "log").read_text()
+    assert not os.path.lexists("/tmp/of-the-real-machine")

@@ -1,0 +1,275 @@
+"""The real kube-scheduler, with the configuration that is shipped, asks the extender where Pods may go."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from aiohttp import web
+
+from remediator.core import names
+from remediator.kube import api, crd, errors
+from remediator.kube.client import Client, Kind
+from remediator.kube.http import HttpTransport
+from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.scheduler.extender import Extender
+from remediator.scheduler.verdict import UNRESOLVABLE, Reason
+from remediator.web import extender as page
+from remediator.web import health
+from tests.cluster.build import binary
+from tests.cluster.control_plane import HOST, ControlPlane, free_ports
+from tests.cluster.nodes import NODES, gpu_node
+from tests.cluster.processes import Child
+from tests.remediator.scheduler.stand import CRDS, GPU, PODS, POLICIES
+from tests.remediator.sim.waiting import until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+CONFIG = Path(__file__).parents[2] / "deploy" / "scheduler" / "scheduler-config.yaml"
+SPACES: Kind[Any] = Kind("", "v1", "namespaces", "Namespace", dict)
+ACCOUNTS: Kind[Any] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict, namespaced=True)
+CONDITION = "GpuLost"
+SECONDS = 60.0
+
+
+class Setting(NamedTuple):
+    """A control plane with nodes of this test's own, and an extender that answers on `port`."""
+
+    plane: ControlPlane
+    client: Client
+    extender: Extender
+    port: int
+    mark: str
+    space: str
+
+    def node(self, short: str) -> str:
+        return f"{self.mark}-{short}"
+
+
+@pytest.fixture
+async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
+    """Two GPU nodes, `sick` and `well`, both ready and free; a policy that only watches."""
+    mark = f"s{uuid.uuid4().hex[:6]}"
+    transport = await HttpTransport.from_kubeconfig(control_plane.kubeconfig)
+    client, (port,) = Client(transport), free_ports(1)
+    await _define(client, api.POLICY, api.CASE)
+    await client.create(POLICIES, _policy(mark))
+    await client.create(SPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mark}})
+    extender = Extender(client)
+    found = Setting(control_plane, client, extender, port, mark, mark)
+    app = web.Application()
+    app.add_routes(page.routes(extender))
+    try:
+        async with health.served(app, f"{HOST}:{port}"), _running(extender):
+            await until(extender.ready, SECONDS)
+            for short in ("sick", "well"):
+                await _add_node(found, short)
+            await until(lambda: _has_account(found), SECONDS)
+            yield found
+    finally:
+        await _clear(found)
+        await transport.close()
+
+
+async def _define(client: Client, *kinds: Kind[Any]) -> None:
+    """Kinds of ours, if nobody has defined them yet."""
+    for kind in kinds:
+        with suppress(errors.AlreadyExists):
+            await client.create(CRDS, crd.crd(kind))
+        await until(lambda kind=kind: _serves(client, kind), SECONDS)
+
+
+async def _serves(client: Client, kind: Kind[Any]) -> bool:
+    try:
+        await client.list_all(kind)
+    except errors.NotFound:
+        return False
+    return True
+
+
+def _policy(mark: str) -> dict[str, Any]:
+    spec = {
+        "mode": "DryRun",
+        "nodeSelector": {"matchLabels": {"mark": mark}},
+        "when": [{"condition": CONDITION, "for": "1h"}],
+        "ladder": [{"operation": "reboot"}],
+    }
+    return {"apiVersion": POLICIES.api_version, "kind": POLICIES.name, "metadata": {"name": mark}, "spec": spec}
+
+
+@asynccontextmanager
+async def _running(extender: Extender) -> AsyncIterator[None]:
+    task = asyncio.create_task(extender.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _add_node(setting: Setting, short: str) -> None:
+    name = setting.node(short)
+    body = gpu_node(0)
+    body["metadata"] |= {"name": name, "labels": {"kubernetes.io/hostname": name, "mark": setting.mark}}
+    await setting.client.create(NODES, body)
+    await _say(setting, short, "False")
+
+    def ready() -> bool:
+        found = setting.extender.explain(name, {GPU: 1})
+        return found.reason is Reason.FIT
+
+    await until(ready, SECONDS)
+
+
+async def _say(setting: Setting, short: str, status: str) -> None:
+    """What the detector of a node says from now on."""
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    found = {"type": CONDITION, "status": status, "lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
+    body = {"status": {"conditions": [found]}}
+    await setting.client.patch(NODES, setting.node(short), body, subresource="status", content_type=STRATEGIC_PATCH)
+
+
+async def _has_account(setting: Setting) -> bool:
+    try:
+        await setting.client.get(ACCOUNTS, "default", namespace=setting.space)
+    except errors.NotFound:
+        return False
+    return True
+
+
+async def _clear(setting: Setting) -> None:
+    """Other tests of the session use the same control plane."""
+    client = setting.client
+    for pod in await client.list_all(PODS, namespace=setting.space):
+        path = PODS.path(pod["metadata"]["name"], setting.space)
+        await client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds":0}')
+    for kind, name in (
+        *((NODES, setting.node(short)) for short in ("sick", "well")),
+        (POLICIES, setting.mark),
+        (SPACES, setting.space),
+    ):
+        with suppress(errors.NotFound):
+            await client.delete(kind, name)
+
+
+@asynccontextmanager
+async def scheduler(setting: Setting, folder: Path, *, extended: bool) -> AsyncIterator[str]:
+    """A kube-scheduler of its own name, with the shipped configuration; gives the name. `extended`: with extenders."""
+    name = f"{setting.mark}-{'extended' if extended else 'plain'}"
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(_config(setting, name, extended)))
+    (port,) = free_ports(1)
+    flags = [f"--config={path}", f"--bind-address={HOST}", f"--secure-port={port}"]
+    child = Child([binary("kube-scheduler"), *flags], folder / f"{name}.log")
+    try:
+        yield name
+        child.check()
+    finally:
+        child.stop()
+
+
+def _config(setting: Setting, name: str, extended: bool) -> dict[str, Any]:
+    """The shipped file with what a site must fill in."""
+    config = yaml.safe_load(CONFIG.read_text())
+    config["clientConnection"]["kubeconfig"] = str(setting.plane.kubeconfig)
+    config["leaderElection"]["leaderElect"] = False
+    config["profiles"] = [{"schedulerName": name}]
+    (extender,) = config["extenders"]
+    extender["urlPrefix"] = f"http://{HOST}:{setting.port}/scheduler"
+    if not extended:
+        del config["extenders"]
+    return config
+
+
+async def start(setting: Setting, scheduler: str, name: str, at: list[str], gpus: int = 1) -> None:
+    """A Pod for these nodes that tolerates everything that Remediator puts on a node."""
+    hosts = {"key": "kubernetes.io/hostname", "operator": "In", "values": [setting.node(short) for short in at]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [hosts]}]}
+    tolerated = [{"key": key, "operator": "Exists"} for key in (names.CASE_TAINT, names.DEGRADED_TAINT)]
+    wants = {"requests": {"cpu": "10"}, "limits": {GPU: str(gpus)}} if gpus else {}
+    spec = {
+        "schedulerName": scheduler,
+        "tolerations": tolerated,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+        "containers": [{"name": "main", "image": "job:1", "resources": wants}],
+    }
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    await setting.client.create(PODS, body, namespace=setting.space)
+
+
+async def lands(setting: Setting, name: str) -> str:
+    """The node that the Pod was bound to, without the mark."""
+
+    async def bound() -> str:
+        pod = await setting.client.get(PODS, name, namespace=setting.space)
+        return pod["spec"].get("nodeName", "")
+
+    return (await until(bound, SECONDS)).removeprefix(f"{setting.mark}-")
+
+
+async def told(setting: Setting, name: str, text: str) -> None:
+    """Wait until the Pod says that it waits, for this reason."""
+
+    async def says() -> bool:
+        pod = await setting.client.get(PODS, name, namespace=setting.space)
+        assert not pod["spec"].get("nodeName")
+        return any(text in found.get("message", "") for found in pod.get("status", {}).get("conditions", []))
+
+    await until(says, SECONDS)
+
+
+async def test_a_sick_node_gets_a_pod_that_tolerates_our_taints_only_without_the_extender(
+    setting: Setting, tmp_path: Path
+) -> None:
+    await _say(setting, "sick", "True")
+    await until(lambda: setting.extender.explain(setting.node("sick")).reason is Reason.SICK, SECONDS)
+    async with scheduler(setting, tmp_path, extended=True) as name:
+        await start(setting, name, "choice", ["sick", "well"])
+        assert await lands(setting, "choice") == "well"
+        await start(setting, name, "pinned", ["sick"])
+        await told(setting, "pinned", UNRESOLVABLE[Reason.SICK])
+        await start(setting, name, "without-gpu", ["sick"], gpus=0)
+        assert await lands(setting, "without-gpu") == "sick", "only Pods that ask for GPUs are sent to the extender"
+    async with scheduler(setting, tmp_path, extended=False) as name:
+        await start(setting, name, "pinned-too", ["sick"])
+        assert await lands(setting, "pinned-too") == "sick"
+
+
+async def test_a_pod_that_waits_for_a_sick_node_gets_it_when_the_node_is_well(setting: Setting, tmp_path: Path) -> None:
+    await _say(setting, "sick", "True")
+    await until(lambda: setting.extender.explain(setting.node("sick")).reason is Reason.SICK, SECONDS)
+    async with scheduler(setting, tmp_path, extended=True) as name:
+        await start(setting, name, "patient", ["sick"])
+        await told(setting, "patient", UNRESOLVABLE[Reason.SICK])
+        await _say(setting, "sick", "False")
+        assert await lands(setting, "patient") == "sick"
+
+
+async def test_gpus_are_packed_with_the_extender_and_spread_without(setting: Setting, tmp_path: Path) -> None:
+    both = ["sick", "well"]
+    async with scheduler(setting, tmp_path, extended=False) as name:
+        await start(setting, name, "first", ["well"], gpus=2)
+        await lands(setting, "first")
+        await start(setting, name, "spread", both, gpus=2)
+        assert await lands(setting, "spread") == "sick"
+    async with scheduler(setting, tmp_path, extended=True) as name:
+        await start(setting, name, "third", ["well"], gpus=2)
+        await lands(setting, "third")
+        await until(lambda: dict(setting.extender.explain(setting.node("well")).row.used) == {GPU: 4}, SECONDS)
+        for index in range(2):
+            await start(setting, name, f"packed-{index}", both, gpus=2)
+            assert await lands(setting, f"packed-{index}") == "well"
+        await start(setting, name, "next", both, gpus=2)
+        assert await lands(setting, "next") == "sick"
+
+
+async def test_pods_are_scheduled_when_the_extender_is_down(setting: Setting, tmp_path: Path) -> None:
+    nobody = setting._replace(port=free_ports(1)[0])
+    async with scheduler(nobody, tmp_path, extended=True) as name:
+        await start(setting, name, "alone", ["well"])
+        assert await lands(setting, "alone") == "well"

@@ -1,0 +1,253 @@
+"""The reset program on a node whose nvidia-smi answers by a script."""
+
+import time
+
+import pytest
+from _gpus import Gpu, judge, links
+
+from tests.operations.scripted import BOOT, ENTER, Node, answer
+
+BUS = [f"00000000:1{index}:00.0" for index in range(4)]
+LONE = "".join(f"GPU{row}\t" + "\t".join(" X " if row == col else "SYS" for col in range(4)) + "\n" for row in range(4))
+LINKED = LONE.replace("SYS", "NV18")
+ECC, REMAP, ACTION = (
+    "--query-gpu=pci.bus_id,ecc.errors.uncorrected.volatile.total",
+    "--query-remapped-rows=gpu_bus_id,remapped_rows.pending",
+    "--query-gpu=pci.bus_id,gpu_recovery_action",
+)
+RESET = "nvidia-smi --gpu-reset -i"
+PEERS = "The following GPUs could not be reset:\n  GPU {}: Not Supported"
+IN_USE = """The following GPUs could not be reset:
+  GPU 00000000:12:00.0: In use by another client
+
+1 device is currently being used by one or more other processes (e.g., Fabric Manager, CUDA application)."""
+
+
+def table(query, value, **others):
+    """The answer to a query: `value` for every GPU but those named by others, as _2="5"."""
+    rows = [f"{bus}, {others.get(f'_{index}', value)}" for index, bus in enumerate(BUS)]
+    return answer(query, "\n".join(rows))
+
+
+HEALTHY = [
+    table("--query-gpu=pci.bus_id,uuid", "GPU-x", **{f"_{index}": f"GPU-{index}" for index in range(4)}),
+    table(ECC, "0"),
+    table(REMAP, "No"),
+    answer("reset_status", 'Field "reset_status.reset_required" is not a valid field to query.', code=2),
+    table(ACTION, "None"),
+    table("persistence_mode", "Disabled"),
+    answer("--query-compute-apps"),
+    answer("topo -m", LONE),
+]
+SICK = [table(ECC, "0", _2="3"), table(REMAP, "No", _2="Yes")]
+WELL = [table(ECC, "0"), table(REMAP, "No")]
+WORKS = answer("--gpu-reset", f"GPU {BUS[2]} was successfully reset.\nAll done.", then=WELL)
+
+
+@pytest.fixture
+def node(tmp_path):
+    """A node with four GPUs, the third of which has uncorrected memory errors; a reset mends it."""
+    node = Node(tmp_path, "reset_gpu")
+    node.answers(*SICK, WORKS, *HEALTHY)
+    return node
+
+
+def resets(node):
+    return [call.removeprefix(f"{RESET} ") for call in node.calls("--gpu-reset")]
+
+
+def test_the_gpu_that_needs_it_is_reset_and_looked_at_again(node):
+    ran = node.program()
+    assert ran.code == 0, ran.out
+    assert ran.message == f"reset {BUS[2]} (3 uncorrected memory errors, row remap pending); no need is left"
+    assert resets(node) == [BUS[2]]
+    assert node.calls()[-1] == f"{ACTION.join(('nvidia-smi ', ' --format=csv,noheader,nounits'))}"
+    assert (node.root / "run/remediator/op-uid.1").exists()
+
+
+def test_where_no_gpu_needs_it_nothing_is_done_and_that_is_a_success(node):
+    node.answers(*HEALTHY)
+    ran = node.program()
+    assert (ran.code, ran.message) == (0, "nothing to reset: none of the 4 GPUs of gpu-1 needs it")
+    assert (resets(node), (node.root / "run").exists()) == ([], False)
+
+
+@pytest.mark.parametrize("name", ["0000:11:00.0", "00000000:11:00.0", "GPU-1", "gpu-1"])
+def test_a_gpu_that_is_named_is_reset_though_it_shows_no_need(node, name):
+    node.answers(answer("--gpu-reset", "done"), *HEALTHY)
+    ran = node.program(parameters={"gpus": [name]})
+    assert (ran.code, ran.message) == (0, f"reset {BUS[1]} (as told); no need is left")
+    assert resets(node) == [BUS[1]]
+
+
+@pytest.mark.parametrize("gpus", [["GPU-9"], "GPU-1", [3]])
+def test_names_that_mean_no_gpu_are_refused_with_the_remedy(node, gpus):
+    ran = node.program(parameters={"gpus": gpus})
+    assert ran.code == 2
+    assert BUS[0] in ran.message or "list of PCI addresses" in ran.message
+    assert resets(node) == []
+
+
+def test_a_driver_in_a_folder_of_its_own_is_asked_there(node):
+    node.program(parameters={"driverRoot": "/run/nvidia/driver"})
+    assert {call.split(" nvidia-smi ")[0] for call in node.calls()} == {"chroot /run/nvidia/driver"}
+
+
+@pytest.mark.parametrize(
+    ("query", "value", "needs", "beyond"),
+    [
+        (ECC, "[N/A]", (), ()),
+        (ECC, "[GPU requires reset]", ("GPU requires reset",), ()),
+        (ECC, "[GPU is lost]", (), ("GPU is lost",)),
+        (ECC, "[Unknown Error]", (), ()),
+        (REMAP, "1", ("row remap pending",), ()),
+        (REMAP, "[Insufficient Permissions]", (), ()),
+        (REMAP, "a word of another driver", (), ()),
+        (ACTION, "[Function Not Found]", (), ()),
+        (ACTION, "Reset", ("the driver asks for: reset",), ()),
+        (ACTION, "Drain and Reset", ("the driver asks for: drain and reset",), ()),
+        (ACTION, "Reboot", (), ("the driver asks for: reboot",)),
+        (ACTION, "Bus reset", (), ("the driver asks for: bus reset",)),
+    ],
+)
+def test_what_the_driver_says_is_a_need_or_more_than_a_reset_can_do_or_nothing(query, value, needs, beyond):
+    assert judge(Gpu(BUS[0], "GPU-0"), {query: value}) == Gpu(BUS[0], "GPU-0", needs, beyond)
+
+
+def test_what_a_reset_cannot_help_is_refused(node):
+    node.answers(table(ACTION, "None", _1="Reboot"), *SICK, *HEALTHY)
+    ran = node.program()
+    assert ran.code == 2
+    assert ran.message == (f"refused: a reset cannot help, reboot the node: {BUS[1]}: the driver asks for: reboot")
+    assert resets(node) == []
+
+
+def test_a_lost_gpu_is_refused_even_between_good_rows(node):
+    lost = "Unable to determine the device handle for GPU1: 0000:11:00.0: GPU is lost.  Reboot the system"
+    node.answers(answer("--query-gpu=pci.bus_id,uuid", f"{BUS[0]}, GPU-0\n{lost}\n{BUS[2]}, GPU-2", code=15))
+    ran = node.program()
+    assert ran.code == 2
+    assert "reboot the node" in ran.message
+    assert "GPU1: 0000:11:00.0" in ran.message
+
+
+def test_a_gpu_that_is_told_of_only_as_waiting_for_a_reset_is_reset(node):
+    said = "Unable to determine the device handle for GPU2: 0000:12:00.0: GPU requires reset"
+    query, uuids = HEALTHY[0]
+    without = answer(query, uuids["text"].replace(f"{BUS[2]}, GPU-2", said), code=16)
+    node.answers(without, answer("--gpu-reset", "All done.", then=[HEALTHY[0]]), *HEALTHY)
+    ran = node.program()
+    assert (ran.code, ran.message) == (0, f"reset {BUS[2]} (GPU requires reset); no need is left"), ran.out
+
+
+def test_a_driver_that_lists_no_gpu_is_refused_in_its_own_words(node):
+    node.answers(answer("", "No devices were found", code=6))
+    ran = node.program()
+    assert (ran.code, ran.message) == (2, "refused: nvidia-smi lists no GPU (exit 6): No devices were found")
+
+
+def test_a_process_on_the_gpu_is_named_and_nothing_is_reset(node):
+    node.answers(*SICK, answer("--query-compute-apps", f"{BUS[2]}, 4711, python3, train.py"), *HEALTHY)
+    ran = node.program()
+    assert (ran.code, resets(node)) == (2, [])
+    assert ran.message.startswith(f"refused: in use by python3, train.py (pid 4711) on {BUS[2]}: ")
+
+
+def test_not_to_know_who_uses_the_gpus_starts_nothing(node):
+    node.answers(*SICK, answer("--query-compute-apps", "Insufficient Permissions", code=4), *HEALTHY)
+    ran = node.program()
+    assert (ran.code, resets(node)) == (2, [])
+    assert "cannot be told (exit 4): Insufficient Permissions" in ran.message
+
+
+def test_gpus_that_nvlink_joins_are_reset_together_when_all_are_idle(node):
+    node.answers(answer("topo -m", LINKED), *SICK, WORKS, *HEALTHY)
+    ran = node.program()
+    assert ran.code == 0, ran.out
+    assert resets(node) == [",".join(BUS)]
+
+
+def test_while_a_peer_computes_the_sick_gpu_is_tried_alone_and_the_driver_decides(node):
+    busy = answer("--query-compute-apps", f"{BUS[0]}, 4711, python3")
+    node.answers(answer("topo -m", LINKED), busy, *SICK, WORKS, *HEALTHY)
+    assert node.program().code == 0
+    refusal = answer("--gpu-reset", PEERS.format(BUS[2]), code=255)
+    node.answers(answer("topo -m", LINKED), busy, *SICK, refusal, *HEALTHY)
+    ran = node.program(ATTEMPT_ID="op-uid.2")
+    assert resets(node) == [BUS[2], BUS[2]]
+    assert ran.code == 2
+    assert "NVLink peers" in ran.message
+
+
+def test_a_driver_that_insists_on_peers_gets_all_gpus_when_the_topology_is_not_told(node):
+    refusal = answer(f"{RESET} {BUS[2]}", PEERS.format(BUS[2]), code=255)
+    node.answers(answer("topo -m", "", code=255), *SICK, refusal, WORKS, *HEALTHY)
+    ran = node.program()
+    assert ran.code == 0, ran.out
+    assert resets(node) == [BUS[2], ",".join(BUS)]
+
+
+def test_links_are_followed_from_gpu_to_gpu_only():
+    head = "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\x1b[0m\n"
+    rows = "GPU0\t X \tNV4\tSYS\tPXB\t0-23\nGPU1\tNV4\t X \tSYS\tPIX\t0-23\nGPU2\tSYS\tSYS\t X \tSYS\t24-47\n"
+    assert links(f"{head}{rows}NIC0\tPXB\tPIX\tSYS\t X \t\n\nLegend:\n  NV#  = Connection\n") == [{1}, {0}, set()]
+
+
+def test_what_the_driver_says_is_in_use_is_refused_and_not_tried_again(node):
+    node.answers(*SICK, answer("--gpu-reset", IN_USE, code=255), *HEALTHY)
+    ran = node.program()
+    assert ran.code == 2
+    assert "In use by another client" in ran.message
+    assert len(resets(node)) == 1
+
+
+def test_persistence_mode_is_taken_off_for_the_reset_and_put_back_even_when_it_fails(node):
+    held = table("persistence_mode", "Disabled", _2="Enabled")
+    node.answers(*SICK, held, answer("--gpu-reset", "Unknown Error", code=255), answer("-pm"), *HEALTHY)
+    ran = node.program()
+    assert (ran.code, ran.message) == (1, f"failed: {BUS[2]} could not be reset (exit 255): Unknown Error")
+    changes = [call for call in node.calls() if "-pm" in call or "reset -i" in call]
+    off, on = (f"nvidia-smi -pm {mode} -i {BUS[2]}" for mode in (0, 1))
+    assert changes == [off, f"{RESET} {BUS[2]}", on]
+
+
+def test_a_need_that_shows_after_the_reset_is_a_failure(node):
+    node.answers(*SICK, answer("--gpu-reset", "All done."), *HEALTHY)
+    ran = node.program()
+    assert ran.code == 1
+    assert ran.message.startswith(f"failed: the reset did not help: {BUS[2]}: 3 uncorrected memory errors")
+
+
+def test_a_gpu_that_does_not_come_back_is_a_failure(node):
+    gone = [answer("--query-gpu=pci.bus_id,uuid", f"{BUS[0]}, GPU-0")]
+    node.answers(*SICK, answer("--gpu-reset", "All done.", then=gone), *HEALTHY)
+    ran = node.program()
+    assert ran.code == 1
+    assert f"does not list {BUS[2]}" in ran.message
+
+
+def test_a_reset_that_hangs_is_left_behind(node):
+    node.answers(*SICK, answer("--gpu-reset", hangs=30), *HEALTHY)
+    begun = time.monotonic()
+    ran = node.program(parameters={"resetSeconds": 0.3})
+    assert time.monotonic() - begun < 20
+    assert ran.code == 1
+    assert ran.message == f"failed: the reset of {BUS[2]} did not end within 0.3 s: reboot the node"
+
+
+def test_another_boot_and_a_second_start_are_refused(node):
+    ran = node.program(EXPECTED_BOOT_ID="another")
+    assert (ran.code, ran.message) == (2, f"refused: boot id is {BOOT}, not another: it was rebooted since")
+    assert node.calls() == []
+    node.program()
+    ran = node.program()
+    assert (ran.code, ran.message) == (2, "refused: attempt op-uid.1 was started before in this boot")
+    assert len(resets(node)) == 1
+
+
+def test_a_dry_run_prints_what_would_be_run_and_changes_nothing(node):
+    before = node.files()
+    ran = node.program("--dry-run")
+    assert (ran.code, ran.message) == (0, "")
+    assert f"nsenter {ENTER} {RESET} {BUS[2]}\n" in ran.out
+    assert (resets(node), node.files()) == ([], before)
