@@ -35,9 +35,13 @@ def run(check: Callable[[], tuple[Verdict, str]]) -> None:
 
 
 def one_line(text: str) -> str:
-    """Return `text` as one line of at most LINE_BYTES printable ASCII bytes (longer ones are cut)."""
-    plain = " ".join(text.encode("ascii", "replace").decode().split())
-    return "".join(char if char.isprintable() else "?" for char in plain)[:LINE_BYTES]
+    """Return `text` as one line of at most LINE_BYTES printable ASCII bytes (longer ones are cut), never an empty one.
+
+    node-problem-detector takes a line for a format when it makes an event of it, and keeps the last text of a Condition
+    where there is none: so there is no percent sign in a line, and always a word.
+    """
+    plain = " ".join(text.replace("%", " percent ").encode("ascii", "replace").decode().split())
+    return "".join(char if char.isprintable() else "?" for char in plain)[:LINE_BYTES] or "no words"
 
 
 def since_boot() -> float:

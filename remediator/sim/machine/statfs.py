@@ -9,12 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-ENOENT = 2
+ENOENT, ETIMEDOUT = 2, 110
+FOR_EVER = 300.0  # seconds
 
 
 def main(file: Path, point: str) -> int:
-    """What statfs answers at `point`; no machine any more is ENOENT."""
-    while True:
+    """What statfs answers at `point`; no machine any more is ENOENT, and after so long nobody waits for us."""
+    until = time.monotonic() + FOR_EVER
+    while time.monotonic() < until:
         try:
             code = json.loads(file.read_bytes()).get(point, ENOENT)
         except FileNotFoundError:
@@ -22,6 +24,7 @@ def main(file: Path, point: str) -> int:
         if code is not None:
             return int(code)
         time.sleep(0.05)
+    return ETIMEDOUT
 
 
 if __name__ == "__main__":
