@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from sys import intern
 
 from remediator.core import budget, case, names, pod, policy
 from remediator.core.node import Condition, Node, Status, Taint
@@ -19,7 +20,7 @@ def node(wire: objects.Node) -> Node:
     return Node(
         name=wire.metadata.name,
         uid=wire.metadata.uid,
-        labels=wire.metadata.labels,
+        labels={intern(key): intern(value) for key, value in wire.metadata.labels.items()},
         conditions={found.type: _condition(found) for found in wire.status.conditions},
         taints=tuple(Taint(taint.key, taint.value, taint.effect, taint.time_added) for taint in wire.spec.taints),
         unschedulable=wire.spec.unschedulable,

@@ -1,0 +1,144 @@
+"""The scheduler extender: answers kube-scheduler from memory, on every replica, whoever leads.
+
+`filter` and `prioritize` never wait, never raise and write nothing. Per shape of Pod the answers stand ready and follow
+each event, so that a request costs its decoding, one look-up per name and its encoding.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from remediator.kube import gpu_pods
+from remediator.kube.client import Client
+from remediator.scheduler import protocol, telemetry
+from remediator.scheduler.answers import Answers, said
+from remediator.scheduler.fleet import Fleet, gpu_node
+from remediator.scheduler.protocol import Malformed, Request
+from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, Reason, Row, Shape
+
+SHAPES = 16  # kept ready; the one that was asked for longest ago goes first
+COLD = "Remediator has not read the cluster yet; nothing to do, it answers as soon as /readyz does"
+log = structlog.get_logger(__name__)
+
+
+class Verdict(NamedTuple):
+    """What is said of one node for one Pod; `text` is what the scheduler shows, "" where the node is let through."""
+
+    node: str
+    reason: Reason
+    text: str
+    score: int
+    row: Row
+
+
+class Extender:
+    """Run it as a task; ask it in the same loop. One that is cold says so to filter, and has no preferences."""
+
+    def __init__(self, client: Client, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._fleet = Fleet(client, self._on_row, clock)
+        self._shapes: OrderedDict[Shape, Answers] = OrderedDict()
+
+    async def run(self) -> None:
+        """Follow nodes, Pods, cases and policies until cancelled."""
+        await self._fleet.run()
+
+    def ready(self) -> bool:
+        """Whether the caches are complete and fresh. Once complete, requests are answered also from stale ones."""
+        return self._fleet.fresh(asyncio.get_running_loop().time())
+
+    def filter(self, body: bytes) -> bytes:
+        """ExtenderArgs to ExtenderFilterResult; what goes wrong stands in its `Error`."""
+        return self._answer("filter", body, self._filtered, protocol.error)
+
+    def prioritize(self, body: bytes) -> bytes:
+        """ExtenderArgs to HostPriorityList; empty where anything goes wrong: it has no place for words."""
+        return self._answer("prioritize", body, self._prioritized, lambda _: b"[]")
+
+    def explain(self, node: str, gpus: Mapping[str, int] | None = None) -> Verdict:
+        """What is said of one node for a Pod that asks for so many GPUs by resource."""
+        row = self._fleet.rows.get(node, STRANGER)
+        reason, points = said(row, Shape(tuple(sorted((gpus or {}).items()))))
+        return Verdict(node, reason, {**UNRESOLVABLE, **FAILED}.get(reason, ""), points, row)
+
+    def _answer(self, call: str, body: bytes, say: Callable[[Request], bytes], fail: Callable[[str], bytes]) -> bytes:
+        with telemetry.SECONDS.labels(call).time():
+            try:
+                outcome, answer = ("ok", say(protocol.decode(body))) if self._fleet.complete else ("cold", fail(COLD))
+            except Malformed as error:
+                log.warning("unreadable request to the extender", call=call, error=str(error))
+                outcome, answer = "malformed", fail(str(error))
+        telemetry.ANSWERS.labels(call, outcome).inc()
+        return answer
+
+    def _filtered(self, request: Request) -> bytes:
+        left, answers = dict.fromkeys(request.names), self._answers(request)
+        failed = _taken(left, answers.failed)
+        unresolvable = _taken(left, answers.unresolvable)
+        telemetry.REFUSED.labels("failed").inc(len(failed))
+        telemetry.REFUSED.labels("unresolvable").inc(len(unresolvable))
+        return protocol.filtered(request, left, failed, unresolvable)
+
+    def _prioritized(self, request: Request) -> bytes:
+        hosts = self._answers(request).hosts
+        return b"[" + b",".join(map(hosts.__getitem__, request.names)) + b"]"
+
+    # --- answers that stand ready ------------------------------------------------------------------------------------
+
+    def _answers(self, request: Request) -> Answers:
+        """Of all nodes that we know; where whole Nodes came that we do not know, of these, too."""
+        shape = shape_of(request.pod)
+        answers = self._shapes.get(shape)
+        if answers is None:
+            answers = self._shapes[shape] = Answers(shape, self._fleet.rows)
+            if len(self._shapes) > SHAPES:
+                self._shapes.popitem(last=False)
+        self._shapes.move_to_end(shape)
+        return self._with_strangers(answers, request.whole) if request.whole else answers
+
+    def _with_strangers(self, answers: Answers, whole: Mapping[str, msgspec.Raw]) -> Answers:
+        """A Node that is not in the cluster (yet) is judged by what it says of itself: autoscalers simulate some."""
+        strange = {name: raw for name, raw in whole.items() if name not in self._fleet.rows}
+        if not strange:
+            return answers
+        told = answers.copy()
+        for name, raw in strange.items():
+            told.put(name, self._described(raw))
+        return told
+
+    def _described(self, raw: msgspec.Raw) -> Row:
+        try:
+            return self._fleet.row(gpu_node(protocol.node(raw)))
+        except ValueError as error:
+            raise Malformed(f"Nodes: {error}") from error
+        except TypeError as error:  # times cannot be compared
+            raise Malformed(
+                "Nodes: a condition has a time without a zone; send the Nodes as the API server does"
+            ) from error
+
+    def _on_row(self, name: str, old: Row | None, new: Row | None) -> None:
+        for answers in self._shapes.values():
+            answers.put(name, new)
+        for row, sign in ((old, -1), (new, 1)):
+            if row is not None:
+                telemetry.NODES.labels(row.health.value).inc(sign)
+
+
+def _taken(left: dict[str, None], refused: Mapping[str, bytes]) -> list[bytes]:
+    """Take the refused nodes out of what is left; their entries."""
+    hit = refused.keys() & left.keys()
+    for name in hit:
+        del left[name]
+    return [refused[name] for name in hit]
+
+
+def shape_of(pod: gpu_pods.Pod) -> Shape:
+    """All that matters of a Pod. Raises Malformed where it asks for a part of a GPU."""
+    try:
+        return Shape(gpu_pods.asked(pod), pod.daemon)
+    except ValueError as error:
+        raise Malformed(f"Pod: {error}") from error

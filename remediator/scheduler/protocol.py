@@ -1,0 +1,109 @@
+"""The extender protocol: bytes ↔ what is asked and answered.
+
+Go's structs have no tags: keys are PascalCase, and other callers may write them in any case. Requests carry either
+names (nodeCacheCapable: true) or whole Nodes, and are answered in the same form. Scores must be integers: one float and
+the scheduler drops the whole list without a word.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from remediator.kube import gpu_pods, wire
+
+KEYS = {key.lower(): key for key in ("Pod", "Nodes", "NodeNames")}
+
+
+class NodeList(msgspec.Struct):
+    """Whole Nodes, as they were sent."""
+
+    items: list[msgspec.Raw] | None
+
+
+class Args(msgspec.Struct, rename="pascal"):
+    """ExtenderArgs: one of `nodes` and `node_names` is null."""
+
+    pod: gpu_pods.Pod | msgspec.UnsetType = msgspec.UNSET
+    nodes: NodeList | None = None
+    node_names: list[str] | None = None
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What is asked. `whole` has the Nodes themselves, by name, where they were sent; else it is None."""
+
+    pod: gpu_pods.Pod
+    names: list[str]
+    whole: dict[str, msgspec.Raw] | None
+
+
+class Malformed(ValueError):
+    """The body is no ExtenderArgs; the message says where, and what to do."""
+
+
+_ARGS, _NODE, _ENCODER = msgspec.json.Decoder(Args), msgspec.json.Decoder(gpu_pods.Node), msgspec.json.Encoder()
+_REMEDY = "send the JSON that kube-scheduler sends to an extender"
+
+
+def decode(body: bytes) -> Request:
+    """Read a request. Raises Malformed."""
+    try:
+        args = _ARGS.decode(body)
+        if args.pod is msgspec.UNSET or (args.nodes is None and args.node_names is None):
+            args = _any_case(body)
+        if args.nodes is not None:
+            body.decode()  # whole Nodes go back as they came, and what is skipped while decoding is not looked at
+        return _request(args)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"not ExtenderArgs: {error}; {_REMEDY}") from error
+
+
+def _any_case(body: bytes) -> Args:
+    sent = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return _ARGS.decode(_ENCODER.encode({KEYS.get(key.lower(), key): value for key, value in sent.items()}))
+
+
+def _request(args: Args) -> Request:
+    if isinstance(args.pod, msgspec.UnsetType):
+        raise ValueError("Pod is missing")
+    if args.node_names is not None:
+        return Request(args.pod, args.node_names, None)
+    if args.nodes is None:
+        raise ValueError("NodeNames and Nodes are both missing")
+    whole = {wire.HEAD.decode(item).metadata.name: item for item in args.nodes.items or ()}
+    return Request(args.pod, list(whole), whole)
+
+
+def node(raw: msgspec.Raw) -> gpu_pods.Node:
+    """A Node that came whole. Raises ValueError."""
+    try:
+        return _NODE.decode(raw)
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+
+
+def filtered(request: Request, left: Iterable[str], failed: list[bytes], unresolvable: list[bytes]) -> bytes:
+    """ExtenderFilterResult: the nodes that are left, in the form in which they came, and refusals of the others."""
+    whole = request.whole
+    items = None if whole is None else {"metadata": {}, "items": [whole[name] for name in left]}
+    return b'{"Nodes":%s,"NodeNames":%s,"FailedNodes":{%s},"FailedAndUnresolvableNodes":{%s},"Error":""}' % (
+        _ENCODER.encode(items),
+        _ENCODER.encode(list(left) if whole is None else None),
+        b",".join(failed),
+        b",".join(unresolvable),
+    )
+
+
+def refusal(name: str, text: str) -> bytes:
+    """One entry of FailedNodes or FailedAndUnresolvableNodes."""
+    return b"%s:%s" % (_ENCODER.encode(name), _ENCODER.encode(text))
+
+
+def error(text: str) -> bytes:
+    """ExtenderFilterResult that says why there is none."""
+    empty: dict[str, object] = {"Nodes": None, "NodeNames": None, "FailedNodes": {}, "FailedAndUnresolvableNodes": {}}
+    return _ENCODER.encode({**empty, "Error": text})
+
+
+def host(name: str, score: int) -> bytes:
+    """One entry of a HostPriorityList."""
+    return b'{"Host":%s,"Score":%d}' % (_ENCODER.encode(name), score)

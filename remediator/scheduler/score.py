@@ -1,0 +1,36 @@
+"""How much one node is to be preferred for one Pod: health before packing, both in one integer from 0 to 99.
+
+The scheduler adds `score × weight × 10` to the sum of its plugins (at most 1,200 with the default weights) and checks
+no range, though 0 to 10 is the documented one. Eleven levels cannot hold health and packing together; a hundred can,
+since whole GPUs have few levels of their own (9 on a node of eight). Wider numbers would only drown what users prefer;
+what ours are worth beside that, the weight says.
+"""
+
+from collections.abc import Mapping
+
+from remediator.scheduler.verdict import Reason, Row, Shape
+
+STEPS = 24  # of packing, within one tier
+BESIDE_GPUS = 16  # for a Pod without GPUs on a node that has some
+TIER: Mapping[Reason, int] = {
+    Reason.FIT: 75,
+    Reason.REPAIRED: 50,
+    Reason.UNCLEAR: 25,
+    Reason.UNKNOWN: 25,
+    Reason.WAITING: 0,
+}
+
+
+def score(reason: Reason, row: Row, shape: Shape) -> int:
+    """0 for what is refused; else the tier of the verdict, and up to 24 more the fuller the node is afterwards."""
+    return TIER[reason] + _packing(row, shape) if reason in TIER else 0
+
+
+def _packing(row: Row, shape: Shape) -> int:
+    """Of a node's GPUs of the kinds that are asked for, the share in use once the Pod is there."""
+    if not shape.gpus:
+        return BESIDE_GPUS if any(count for _, count in row.total) else STEPS
+    mine = row.of(shape.gpus)
+    total = sum(have for have, _, _ in mine)
+    held = sum(used + asked for _, used, asked in mine)
+    return STEPS * min(held, total) // total if total else 0

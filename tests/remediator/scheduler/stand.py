@@ -1,0 +1,153 @@
+"""An extender over the embedded server in memory, and what stands in its cluster."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from remediator.kube import api, crd
+from remediator.kube.client import Client, Kind
+from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.scheduler.extender import Extender
+from remediator.sim.server import EmbeddedServer
+from tests.remediator.sim.waiting import until
+
+GPU = "nvidia.com/gpu"
+NODES: Kind[Any] = Kind("", "v1", "nodes", "Node", dict)
+PODS: Kind[Any] = Kind("", "v1", "pods", "Pod", dict, namespaced=True)
+CRDS: Kind[Any] = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict)
+
+
+def plain(kind: Kind[Any]) -> Kind[Any]:
+    """The same kind, read as plain objects."""
+    return Kind(kind.group, kind.version, kind.plural, kind.name, dict)
+
+
+CASES, POLICIES = plain(api.CASE), plain(api.POLICY)
+
+
+def said(condition: str, status: str) -> dict[str, Any]:
+    """A Condition of this moment."""
+    stamp = datetime.now(UTC).isoformat()
+    return {"type": condition, "status": status, "lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
+
+
+def node(name: str, gpus: int | None = 8, **conditions: str) -> dict[str, Any]:
+    """A Node that is ready and has so many GPUs; conditions by type."""
+    room = {"cpu": "96", "memory": "1Ti", "pods": "110"} | ({} if gpus is None else {GPU: str(gpus)})
+    found = [said(kind, status) for kind, status in ({"Ready": "True"} | conditions).items()]
+    status = {"capacity": room, "allocatable": room, "conditions": found}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"pool": "a"}}, "status": status}
+
+
+def pod(name: str = "job", gpus: int = 1, at: str = "", daemon: bool = False) -> dict[str, Any]:
+    """A Pod that asks for so many GPUs."""
+    wants = {"requests": {"cpu": "1"} | ({GPU: str(gpus)} if gpus else {})}
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
+    meta = {"name": name, "namespace": "default"} | ({"ownerReferences": [owner]} if daemon else {})
+    spec = {"containers": [{"name": "main", "image": "job:1", "resources": wants}]} | ({"nodeName": at} if at else {})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def names_body(names: list[str], wanted: dict[str, Any] | None = None) -> bytes:
+    """A request as kube-scheduler sends it with nodeCacheCapable: true."""
+    return json.dumps({"Pod": wanted or pod(), "Nodes": None, "NodeNames": names}).encode()
+
+
+def nodes_body(nodes: list[dict[str, Any]], wanted: dict[str, Any] | None = None) -> bytes:
+    """A request as kube-scheduler sends it with nodeCacheCapable: false."""
+    return json.dumps({"Pod": wanted or pod(), "Nodes": {"metadata": {}, "items": nodes}, "NodeNames": None}).encode()
+
+
+class Stand:
+    """The server, a clock that a test may turn, and the extender under test."""
+
+    def __init__(self) -> None:
+        self.client = Client(EmbeddedServer().transport())
+        self.ahead = timedelta()
+        self.extender = Extender(self.client, lambda: datetime.now(UTC) + self.ahead)
+
+    async def prepare(self) -> None:
+        """Our kinds, and a policy over the pool `a` that only says what it would do."""
+        for kind in api.KINDS:
+            await self.client.create(CRDS, crd.crd(kind))
+        await self.policy("gpu-lost", "GpuLost")
+
+    async def policy(self, name: str, condition: str) -> None:
+        """A policy in DryRun, with a tolerance of an hour."""
+        spec = {
+            "mode": "DryRun",
+            "nodeSelector": {"matchLabels": {"pool": "a"}},
+            "when": [{"condition": condition, "for": "1h"}],
+            "ladder": [{"operation": "reboot"}],
+        }
+        await self._make(POLICIES, name, spec)
+
+    async def case(self, of: str, **status: Any) -> None:
+        """A case of this node with this status; "phase" at least."""
+        uid = (await self.client.get(NODES, of))["metadata"]["uid"]
+        await self._make(CASES, f"case-{of}", {"nodeName": of, "nodeUID": uid, "policyName": "gpu-lost"})
+        await self.progress(of, **status)
+
+    async def progress(self, of: str, **status: Any) -> None:
+        """Where the case of this node stands now."""
+        await self.client.patch(CASES, f"case-{of}", {"status": status}, subresource="status")
+
+    async def _make(self, kind: Kind[Any], name: str, spec: dict[str, Any]) -> None:
+        body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": name}, "spec": spec}
+        await self.client.create(kind, body)
+
+    async def add_node(self, name: str, gpus: int | None = 8, **conditions: str) -> None:
+        """A Node."""
+        await self.client.create(NODES, node(name, gpus, **conditions))
+
+    async def condition(self, name: str, kind: str, status: str) -> None:
+        """What one condition of a node says from now on."""
+        body = {"status": {"conditions": [said(kind, status)]}}
+        await self.client.patch(NODES, name, body, subresource="status", content_type=STRATEGIC_PATCH)
+
+    async def patch_node(self, name: str, body: dict[str, Any]) -> None:
+        """A merge patch."""
+        await self.client.patch(NODES, name, body)
+
+    async def bind(self, name: str, at: str, gpus: int) -> None:
+        """A Pod on a node."""
+        await self.client.create(PODS, pod(name, gpus, at), namespace="default")
+
+    async def finish(self, name: str) -> None:
+        """It ends well, and stays."""
+        body = {"status": {"phase": "Succeeded"}}
+        await self.client.patch(PODS, name, body, namespace="default", subresource="status")
+
+    async def delete_pod(self, name: str) -> None:
+        """It goes at once."""
+        await self.client.transport.request("DELETE", PODS.path(name, "default"), body=b'{"gracePeriodSeconds":0}')
+
+    async def sees(self, name: str, reason: str, gpus: int = 1) -> None:
+        """Wait until the extender says this of the node."""
+        await until(lambda: self.reason(name, gpus) == reason, 10)
+
+    def reason(self, name: str, gpus: int = 1) -> str:
+        """What the extender says of the node now."""
+        return self.extender.explain(name, {GPU: gpus} if gpus else {}).reason.value
+
+    def held(self, name: str) -> dict[str, int]:
+        """The GPUs of the node that Pods hold, as the extender knows."""
+        return dict(self.extender.explain(name).row.used)
+
+
+@asynccontextmanager
+async def standing() -> AsyncIterator[Stand]:
+    """A stand whose extender runs."""
+    stand = Stand()
+    await stand.prepare()
+    running = asyncio.create_task(stand.extender.run())
+    try:
+        await until(stand.extender.ready, 10)
+        yield stand
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running

@@ -1,0 +1,75 @@
+"""How many GPUs a Pod asks for, and how many a Node offers."""
+
+import doctest
+import json
+
+import msgspec
+import pytest
+
+from remediator.kube import gpu_pods
+
+GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
+
+
+def wants(count: int | str | None, resource: str = GPU, of: str = "requests", **more: object) -> dict:
+    return {"name": "c", "resources": {of: {resource: count, "cpu": "100m"}} if count is not None else {}, **more}
+
+
+def asked(*containers: dict, init: tuple[dict, ...] = ()) -> dict[str, int]:
+    body = {"metadata": {}, "spec": {"containers": list(containers), "initContainers": list(init)}}
+    return dict(gpu_pods.asked(msgspec.json.decode(json.dumps(body), type=gpu_pods.Pod)))
+
+
+def sidecar(count: int) -> dict:
+    return wants(count, restartPolicy="Always")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        pytest.param(asked(), {}, id="no container"),
+        pytest.param(asked(wants(None), {"name": "c"}), {}, id="no GPU"),
+        pytest.param(asked(wants("2"), wants("1")), {GPU: 3}, id="containers add up"),
+        pytest.param(asked(wants("2", of="limits")), {GPU: 2}, id="a limit alone is a request"),
+        pytest.param(asked(wants("1"), init=(wants("4"), wants("2"))), {GPU: 4}, id="init containers take turns"),
+        pytest.param(asked(wants("3"), init=(wants("2"),)), {GPU: 3}, id="an init container that needs less"),
+        pytest.param(asked(wants("2"), init=(sidecar(1),)), {GPU: 3}, id="a sidecar stays"),
+        pytest.param(
+            asked(wants("1"), init=(sidecar(1), wants("4"))), {GPU: 5}, id="an init container beside a sidecar"
+        ),
+        pytest.param(asked(wants("1"), init=(wants("4"), sidecar(1))), {GPU: 4}, id="a sidecar that starts later"),
+        pytest.param(asked(wants("1"), wants("2", MIG)), {GPU: 1, MIG: 2}, id="each resource by itself"),
+        pytest.param(asked(wants("0")), {}, id="zero is nothing"),
+        pytest.param(asked(wants(2)), {GPU: 2}, id="a bare number"),
+        pytest.param(asked(wants("6", "example.com/fpga")), {}, id="other devices are the scheduler's"),
+    ],
+)
+def test_a_pod_asks_for(found: dict[str, int], expected: dict[str, int]) -> None:
+    assert found == expected
+
+
+@pytest.mark.parametrize("quantity", ["0.5", "500m", "-1", "", "many", "1e99", "9" * 5000, 1.5, None])
+def test_a_part_of_a_gpu_is_an_error_that_shows_what_was_sent(quantity: object) -> None:
+    body = json.dumps({"spec": {"containers": [wants(quantity)]}})  # type: ignore[arg-type]
+    if quantity is None:
+        body = json.dumps({"spec": {"containers": [{"resources": {"requests": {GPU: None}}}]}})
+    with pytest.raises(ValueError) as caught:
+        gpu_pods.asked(msgspec.json.decode(body, type=gpu_pods.Pod))
+    assert len(str(caught.value)) < 200
+
+
+def test_a_node_offers_its_gpus_and_says_so_when_they_are_gone() -> None:
+    room = {"cpu": "96", GPU: "0", MIG: "7", "amd.com/gpu": "2"}
+    body = json.dumps({"metadata": {"name": "n"}, "status": {"allocatable": room}})
+    found = gpu_pods.offered(msgspec.json.decode(body, type=gpu_pods.Node))
+    assert found == (("amd.com/gpu", 2), (GPU, 0), (MIG, 7))
+
+
+@pytest.mark.parametrize("status", [{}, {"allocatable": None}, {"allocatable": {}}])
+def test_a_node_may_say_nothing_of_what_it_offers(status: dict) -> None:
+    body = json.dumps({"metadata": {"name": "n"}, "status": status})
+    assert gpu_pods.offered(msgspec.json.decode(body, type=gpu_pods.Node)) == ()
+
+
+def test_the_examples_hold() -> None:
+    assert doctest.testmod(gpu_pods).failed == 0

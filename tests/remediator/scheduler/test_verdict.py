@@ -1,0 +1,207 @@
+"""What is said of a node: every reason, every phase of a case, and which of two reasons speaks."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from remediator.core import names
+from remediator.core.case import Block, Case, Phase
+from remediator.core.evidence import STALE_AFTER
+from remediator.core.node import Node, Taint
+from remediator.core.policy import Mode, Urgency
+from remediator.core.reasons import Reason as Why
+from remediator.scheduler.score import STEPS, TIER
+from remediator.scheduler.verdict import (
+    FAILED,
+    RECENT,
+    STRANGER,
+    UNRESOLVABLE,
+    Reason,
+    Row,
+    Shape,
+    health,
+    standing,
+    verdict,
+)
+from tests.builders import a_case, a_node, a_policy, a_sick_node, an_attempt, at, condition, held_by, pool, when
+
+PAGE = Path(__file__).parents[3] / "docs" / "scheduler.md"
+GPU = "nvidia.com/gpu"
+R, P = Reason, Phase
+WELL = a_node("gpu-1", condition(status="False"))
+SICK = a_sick_node()
+BUDGET, BREAKER, UNREADY = Block(Why.BUDGET_SPENT, ""), Block(Why.BREAKER_OPEN, ""), Block(Why.BUDGET_UNREADY, "")
+DRY, PERSON = Block(Why.DRY_RUN, ""), Block(Why.HELD_BY_PERSON, "")
+CLAIMED = held_by(a_case())
+DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
+REPAIRED = a_case(phase=P.RECOVERED, ended=at(-60), attempts=(an_attempt(),))
+
+
+def said(node: Node, *cases: Case, mode: Mode = Mode.ENFORCE, minute: float = 0) -> Reason:
+    """With one policy on GpuLost over the pool `a`, whose tolerance is an hour."""
+    policy = a_policy("gpu-lost", when(tolerance=60), selector=pool("a"), mode=mode)
+    return health(node, [standing(case) for case in cases], [policy], at(minute))
+
+
+NODES = [
+    pytest.param(WELL, R.FIT, id="a node that is seen to be well is fit"),
+    pytest.param(a_node(labels={"pool": "b"}), R.FIT, id="a node that no policy selects is fit"),
+    pytest.param(a_node(), R.UNCLEAR, id="a condition that is absent is unclear"),
+    pytest.param(a_node("gpu-1", condition(status="Unknown")), R.UNCLEAR, id="a condition that is Unknown is unclear"),
+    pytest.param(SICK, R.SICK, id="a condition that holds is sick before its tolerance is over"),
+    pytest.param(a_sick_node(labels={"pool": "a", names.EXCLUDE: "true"}), R.SICK, id="an excluded node is sick, too"),
+    pytest.param(a_node(ready="False"), R.NOT_READY, id="not ready"),
+    pytest.param(a_node(ready="Unknown"), R.NOT_READY, id="a kubelet that is silent is not ready"),
+    pytest.param(a_sick_node(ready="False"), R.NOT_READY, id="not ready outranks sick"),
+    pytest.param(a_sick_node(taints=[DEGRADED]), R.WAITING, id="the mark of a node that waits lets it through"),
+    pytest.param(a_sick_node(taints=[CLAIMED]), R.CLAIMED, id="our taint is a claim"),
+    pytest.param(a_node(taints=[CLAIMED], ready="False"), R.CLAIMED, id="a claim outranks not ready: it reboots"),
+    pytest.param(a_node(unschedulable=True, cordoned_by="uid"), R.CORDONED, id="our cordon"),
+    pytest.param(
+        a_node("gpu-1", condition(status="False"), unschedulable=True), R.FIT, id="a person's cordon is not our word"
+    ),
+    pytest.param(
+        Node("gpu-1", "uid-gpu-1", {"pool": "b"}, {}), R.UNCLEAR, id="a node that has not said whether it is ready"
+    ),
+]
+
+
+@pytest.mark.parametrize(("node", "reason"), NODES)
+def test_of_a_node_without_a_case(node: Node, reason: Reason) -> None:
+    assert said(node) is reason
+
+
+CASES = [
+    pytest.param(P.NEW, (), R.SICK, id="a case that has just been opened"),
+    pytest.param(P.HELD, (), R.SICK, id="a case that is about to claim"),
+    pytest.param(P.HELD, (DRY,), R.SICK, id="held by DryRun: nobody will repair it"),
+    pytest.param(P.HELD, (PERSON,), R.SICK, id="held by a person"),
+    pytest.param(P.HELD, (BUDGET,), R.WAITING, id="waits for the budget"),
+    pytest.param(P.HELD, (BREAKER, UNREADY), R.WAITING, id="waits for the breaker and the budget"),
+    pytest.param(P.HELD, (BUDGET, PERSON), R.SICK, id="waits, and is held by a person"),
+    pytest.param(P.DRAINING, (), R.CLAIMED, id="draining"),
+    pytest.param(P.DRAINING, (BREAKER,), R.CLAIMED, id="claimed, and its next attempt waits"),
+    pytest.param(P.OPERATING, (), R.CLAIMED, id="operating"),
+    pytest.param(P.VERIFYING, (), R.CLAIMED, id="verifying"),
+    pytest.param(P.ESCALATED, (), R.QUARANTINED, id="escalated"),
+    pytest.param(P.RECOVERED, (), R.FIT, id="recovered without a repair"),
+    pytest.param(P.CANCELLED, (), R.FIT, id="cancelled"),
+]
+ENDED = (P.RECOVERED, P.CANCELLED)
+
+
+@pytest.mark.parametrize(("phase", "blocks", "reason"), CASES)
+def test_of_a_node_with_a_case(phase: Phase, blocks: tuple[Block, ...], reason: Reason) -> None:
+    case = a_case(phase=phase, blocks=blocks, ended=at(0) if phase in ENDED else None)
+    assert said(SICK if phase not in ENDED else WELL, case) is reason
+
+
+def test_every_phase_of_a_case_has_a_row() -> None:
+    assert {row.values[0] for row in CASES} == set(Phase)
+
+
+def test_an_open_case_stands_though_its_evidence_has_become_unclear() -> None:
+    assert said(a_node(), a_case(phase=P.HELD, blocks=(Block(Why.EVIDENCE_UNCLEAR, ""),))) is R.SICK
+
+
+def test_a_case_of_a_namesake_says_nothing() -> None:
+    assert said(WELL, a_case(phase=P.ESCALATED, node_uid="uid-of-another")) is R.FIT
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_the_mode_of_a_policy_does_not_matter(mode: Mode) -> None:
+    assert said(SICK, mode=mode) is R.SICK
+
+
+@pytest.mark.parametrize(("older", "reason"), [(0, R.SICK), (1, R.UNCLEAR)], ids=["fresh enough", "too old"])
+def test_a_condition_that_holds_counts_for_as_long_as_it_is_heard_of(older: float, reason: Reason) -> None:
+    assert said(SICK, minute=STALE_AFTER.total_seconds() / 60 + older) is reason
+
+
+@pytest.mark.parametrize(
+    ("after", "reason"),
+    [(RECENT - timedelta(hours=1, seconds=1), R.REPAIRED), (RECENT - timedelta(hours=1), R.FIT)],
+    ids=["remembered", "forgotten"],
+)
+def test_a_repair_is_remembered_for_72_hours(after: timedelta, reason: Reason) -> None:
+    minute = after.total_seconds() / 60
+    node = a_node("gpu-1", condition(status="False", heartbeat=minute), heartbeat=minute)
+    assert said(node, REPAIRED, minute=minute) is reason
+
+
+EIGHT = ((GPU, 8),)
+PODS = [
+    pytest.param(Row(R.FIT, EIGHT, ((GPU, 6),)), ((GPU, 2),), R.FIT, id="the last two GPUs"),
+    pytest.param(Row(R.FIT, EIGHT, ((GPU, 7),)), ((GPU, 2),), R.NO_FREE_GPUS, id="one is free, two are asked for"),
+    pytest.param(Row(R.FIT, EIGHT), ((GPU, 9),), R.TOO_FEW_GPUS, id="nine of eight"),
+    pytest.param(Row(R.FIT, ((GPU, 0),)), ((GPU, 1),), R.TOO_FEW_GPUS, id="the device plugin offers none"),
+    pytest.param(Row(R.FIT), ((GPU, 1),), R.FIT, id="a resource that the node does not list is not ours to judge"),
+    pytest.param(Row(R.FIT, EIGHT, ((GPU, 8),)), (), R.FIT, id="no GPU asked for"),
+    pytest.param(Row(R.FIT, EIGHT, ((GPU, 9),)), ((GPU, 1),), R.NO_FREE_GPUS, id="more in use than there are"),
+    pytest.param(Row(R.SICK, EIGHT, ((GPU, 8),)), ((GPU, 1),), R.SICK, id="sick outranks full: nobody is evicted"),
+    pytest.param(Row(R.WAITING, EIGHT, ((GPU, 8),)), ((GPU, 1),), R.NO_FREE_GPUS, id="waits, and is full"),
+    pytest.param(Row(R.WAITING, EIGHT), ((GPU, 1),), R.WAITING, id="waits, and has room"),
+    pytest.param(STRANGER, ((GPU, 1),), R.UNKNOWN, id="a node that nobody has told us of"),
+    pytest.param(
+        Row(R.FIT, (("amd.com/gpu", 8), (GPU, 8)), ((GPU, 8),)),
+        (("amd.com/gpu", 1), (GPU, 1)),
+        R.NO_FREE_GPUS,
+        id="each resource must be free",
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "gpus", "reason"), PODS)
+def test_of_a_node_for_a_pod(row: Row, gpus: tuple[tuple[str, int], ...], reason: Reason) -> None:
+    assert verdict(row, Shape(gpus)) is reason
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_pod_of_a_daemonset_is_let_through_whatever_is_so_of_the_node(reason: Reason) -> None:
+    assert verdict(Row(reason), Shape(daemon=True)) is R.FIT
+
+
+def test_the_tables_above_have_every_reason() -> None:
+    assert {row.values[-1] for row in (*NODES, *CASES, *PODS)} | {R.REPAIRED} == set(Reason)
+
+
+def test_only_a_lack_of_free_gpus_leaves_the_node_to_preemption() -> None:
+    assert set(FAILED) == {R.NO_FREE_GPUS}
+    assert set(UNRESOLVABLE) == {R.SICK, R.NOT_READY, R.CORDONED, R.CLAIMED, R.QUARANTINED, R.TOO_FEW_GPUS}
+
+
+def test_texts_are_few_and_name_no_number_since_the_scheduler_counts_nodes_by_text() -> None:
+    texts = [*FAILED.values(), *UNRESOLVABLE.values()]
+    assert len(set(texts)) == len(texts) <= 12
+    assert all(text.startswith("node(s) ") for text in texts)
+    assert not any(character.isdigit() or character == "," for text in texts for character in text)
+
+
+def test_the_page_has_a_row_for_every_reason_with_what_the_scheduler_shows() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", PAGE.read_text(), flags=re.MULTILINE))
+    assert set(rows) == {reason.value for reason in Reason}
+    for reason, text in UNRESOLVABLE.items():
+        assert rows[reason.value] == f"unresolvable: {text}"
+    for reason, text in FAILED.items():
+        assert rows[reason.value] == f"failed: {text}"
+    for reason, base in TIER.items():
+        assert rows[reason.value] == f"let through, score {base} to {base + STEPS}"
+
+
+CALLS = a_case("call", policy="nfs", blocks=(Block(Why.TICKET_ONLY, ""),))
+
+
+@pytest.mark.parametrize(
+    ("node", "cases", "expected"),
+    [
+        pytest.param(SICK, (), R.WAITING, id="what only calls a person lets the node through, behind the others"),
+        pytest.param(SICK, (CALLS,), R.WAITING, id="so does its case"),
+        pytest.param(SICK, (CALLS, a_case(blocks=(DRY,))), R.SICK, id="another case beside it makes the node sick"),
+        pytest.param(WELL, (), R.FIT, id="a node that is well is fit"),
+    ],
+)
+def test_a_dead_file_server_leaves_nodes_to_those_who_do_not_need_it(node, cases, expected):
+    policy = a_policy("nfs", when(), urgency=Urgency.NEVER, ladder=())
+    assert health(node, [standing(case) for case in cases], [policy], at(0)) is expected
