@@ -16,14 +16,13 @@ from remediator import telemetry
 from remediator.controller.explain import explain as explained
 from remediator.controller.explain import snapshot
 from remediator.controller.perform import now
-from remediator.controller.run import Controller
 from remediator.core.breaker import Breaker
 from remediator.kube import crd, errors, lint
 from remediator.kube.backoff import full_jitter
 from remediator.kube.client import Client, check
 from remediator.kube.http import HttpTransport
+from remediator.replica import Replica
 from remediator.settings import Settings, identity
-from remediator.web import health
 
 app = typer.Typer(
     help="Finds sick GPU nodes, repairs them where that is safe, and hands a person a complete case where it is not.",
@@ -36,7 +35,9 @@ out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_w
 
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option(help="How to reach the cluster from outside. Left out: the Pod's own service account."),
+    typer.Option(
+        envvar="KUBECONFIG", help="How to reach the cluster from outside. Left out: the Pod's own service account."
+    ),
 ]
 
 
@@ -74,13 +75,20 @@ async def _until_told(work: Coroutine[Any, Any, None]) -> None:
         await task
 
 
+def _replica(client: Client, settings: Settings) -> Replica:
+    try:
+        return Replica(client, settings)
+    except (OSError, ValueError) as wrong:
+        err.print(f"remediator: {wrong}")
+        raise typer.Exit(2) from None
+
+
 async def _run(kubeconfig: Path | None, settings: Settings) -> None:
     transport = await _connect(kubeconfig)
     try:
+        replica = _replica(Client(transport), settings)
         await _answers(transport)
-        controller = Controller(Client(transport), settings)
-        async with health.served(health.application(controller.ready, controller.measure), settings.listen):
-            await controller.run()
+        await replica.run()
     finally:
         await transport.close()
 
@@ -88,13 +96,26 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
 @app.command()
 def run(
     kubeconfig: Kubeconfig = None,
-    listen: Annotated[str, typer.Option(help="host:port for /healthz, /readyz and /metrics.")] = "127.0.0.1:8080",
+    listen: Annotated[
+        str, typer.Option(help="host:port for probes, metrics, the scheduler extender and webhooks.")
+    ] = "127.0.0.1:8080",
     drains: Annotated[int, typer.Option(min=1, help="How many nodes may drain at once.")] = 50,
     starts: Annotated[int, typer.Option(min=1, help="Most disruptive starts in the whole fleet in --window.")] = 10,
     window: Annotated[int, typer.Option(min=1, help="Seconds over which --starts are counted.")] = 600,
     lease_seconds: Annotated[
         float, typer.Option(min=1.0, help="How long the leader's lease lasts without being renewed.")
     ] = 15.0,
+    routes: Annotated[
+        Path | None, typer.Option(help="YAML file that says which repository issues go to. Left out: no tickets.")
+    ] = None,
+    github_url: Annotated[
+        str, typer.Option(help="GitHub's REST API; https://HOST/api/v3 for an Enterprise Server.")
+    ] = "https://api.github.com",
+    github_token_file: Annotated[Path | None, typer.Option(help="File with a token that may write issues.")] = None,
+    github_spacing: Annotated[float, typer.Option(min=0.0, help="Seconds between two writes to GitHub.")] = 1.0,
+    webhook_token_file: Annotated[
+        Path | None, typer.Option(help="File with the bearer token of Alertmanager. Left out: no webhook.")
+    ] = None,
     name: Annotated[str, typer.Option(help="Who we are in the lease; new for each process.")] = "",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False,
@@ -109,6 +130,11 @@ def run(
         lease_renew=lease_seconds * 2 / 3,
         lease_retry=lease_seconds * 2 / 15,
         listen=listen,
+        routes=routes,
+        github_url=github_url,
+        github_token_file=github_token_file,
+        github_spacing=github_spacing,
+        webhook_token_file=webhook_token_file,
     )
     asyncio.run(_until_told(_run(kubeconfig, settings)))
 

@@ -3,6 +3,7 @@
 import os
 import socket
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from remediator.core.breaker import Breaker
 
@@ -24,3 +25,8 @@ class Settings:
     lease_renew: float = 10.0
     lease_retry: float = 2.0
     listen: str = "127.0.0.1:8080"
+    routes: Path | None = None
+    github_url: str = "https://api.github.com"
+    github_token_file: Path | None = None
+    github_spacing: float = 1.0
+    webhook_token_file: Path | None = None

@@ -84,11 +84,14 @@ _COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         _AGE,
     ),
     api.TICKET: (
-        Column("NODE", ".spec.nodeName"),
-        Column("CASE", ".spec.caseName"),
+        Column("ABOUT", ".spec.subject.kind"),
+        Column("NODE", ".spec.subject.nodeName"),
         Column("PHASE", ".status.phase"),
         Column("ISSUE", ".status.issue.number", "integer"),
+        Column("SYNCED", '.status.conditions[?(@.type=="Synced")].status'),
         _AGE,
+        Column("REPOSITORY", ".status.issue.repository", wide=True),
+        Column("CLOSED-BY", ".status.closedBy", wide=True),
     ),
 }
 # An operation's name becomes the value of a Pod label.

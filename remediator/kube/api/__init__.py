@@ -55,7 +55,15 @@ from remediator.kube.api.template import (
     NodeOperationTemplateStatus,
     Success,
 )
-from remediator.kube.api.ticket import Issue, Route, Ticket, TicketSpec, TicketStatus
+from remediator.kube.api.ticket import (
+    Issue,
+    Ticket,
+    TicketAlert,
+    TicketSpec,
+    TicketStatus,
+    TicketSubject,
+    ToldCause,
+)
 from remediator.kube.client import Kind
 
 POLICY = Kind(GROUP, VERSION, "remediationpolicies", "RemediationPolicy", RemediationPolicy)
@@ -109,14 +117,16 @@ __all__ = [
     "RemediationPolicySpec",
     "RemediationPolicyStatus",
     "Requirement",
-    "Route",
     "Rung",
     "Success",
     "Ticket",
+    "TicketAlert",
     "TicketRef",
     "TicketSpec",
     "TicketStatus",
+    "TicketSubject",
     "TimelineEntry",
+    "ToldCause",
     "Trigger",
     "Verify",
     "When",

@@ -1,61 +1,140 @@
-"""Ticket: the GitHub issue that one case should have."""
+"""Ticket: the GitHub issue that one node, one shared cause or one alert should have."""
 
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from remediator.kube.api.common import API_VERSION, Base, Conditions, Name, ObjectMeta, Rule, doc, rules
+from remediator.kube.api.common import (
+    API_VERSION,
+    Base,
+    Conditions,
+    Message,
+    ObjectMeta,
+    Rule,
+    Time,
+    doc,
+    rules,
+)
+
+Severity = Literal["Critical", "Warning", "Info"]
+Word = Annotated[str, Meta(max_length=253)]
+Line = Annotated[str, Meta(max_length=1024)]
 
 
-class Route(Base, frozen=True, kw_only=True):
-    """Where the issue goes."""
+class TicketSubject(Base, frozen=True, kw_only=True):
+    """What the issue is about."""
 
-    repository: Annotated[str, Meta(pattern="^[^/]+/[^/]+$", max_length=140), doc("owner/name on GitHub.")]
+    kind: Annotated[
+        Literal["Node", "SharedCause", "Alert"],
+        doc("Node: one node. SharedCause: one thing that many nodes suffer from. Alert: an alert that names no node."),
+    ]
+    node_name: Annotated[Word, doc("Name of the node, for Node.")] = ""
+    policy_name: Annotated[Word, doc("Name of the RemediationPolicy, for SharedCause.")] = ""
+    condition: Annotated[Word, doc("Type of the Condition, for SharedCause.")] = ""
+    message: Annotated[Message, doc("What the Condition says on all those nodes, for SharedCause.")] = ""
+    alert_name: Annotated[Word, doc("Name of the alert, for Alert.")] = ""
+    cluster: Annotated[Word, doc("Label `cluster` of the alert, for Alert.")] = ""
+
+
+class TicketAlert(Base, frozen=True, kw_only=True):
+    """One alert of Alertmanager, as last heard of."""
+
+    fingerprint: Annotated[str, Meta(min_length=1, max_length=64), doc("Alertmanager's name of the alert.")]
+    name: Annotated[Word, doc("Label alertname.")]
+    starts_at: Annotated[Time, doc("Since when it fires, or fired.")]
+    ends_at: Annotated[Time | None, doc("When it ended; absent while it fires.")] = None
+    severity: Annotated[Severity, doc("Made from label severity. Default Warning.")] = "Warning"
+    summary: Annotated[Line, doc("Annotation summary, else description.")] = ""
+    runbook: Annotated[Line, doc("Annotation runbook_url.")] = ""
+    route: Annotated[Word, doc("Label remediator_route: a route of the routes file.")] = ""
     labels: Annotated[
-        tuple[Annotated[str, Meta(max_length=50)], ...],
-        Meta(max_length=32),
-        doc("Labels that the issue gets.", x_kubernetes_list_type="atomic"),
-    ] = ()
-    assignees: Annotated[
-        tuple[Name, ...], Meta(max_length=10), doc("Who is asked.", x_kubernetes_list_type="atomic")
-    ] = ()
-    board: Annotated[Name | None, doc("Project board that the issue is put on.")] = None
+        dict[Annotated[str, Meta(max_length=256)], Annotated[str, Meta(max_length=256)]],
+        Meta(max_length=16),
+        doc("The labels that help a person: cluster, GPU, device, Pod."),
+    ] = msgspec.field(default_factory=dict)
+
+
+_FIXED = Rule("self == oldSelf", "subject is immutable")
+_NAMED = (
+    Rule(
+        "(self.kind == 'Node') == has(self.nodeName)", "nodeName must be given for Node, and only for it", ".nodeName"
+    ),
+    Rule(
+        "(self.kind == 'SharedCause') == has(self.policyName)",
+        "policyName must be given for SharedCause, and only for it",
+        ".policyName",
+    ),
+    Rule(
+        "(self.kind == 'Alert') == has(self.alertName)",
+        "alertName must be given for Alert, and only for it",
+        ".alertName",
+    ),
+)
 
 
 class TicketSpec(Base, frozen=True, kw_only=True):
-    """Which case the issue mirrors, and where it goes."""
+    """What the issue is about, and what Alertmanager says of it. Cases are not copied: they are found by their node."""
 
-    case_name: Annotated[Name, doc("Name of the NodeRemediation.")]
-    node_name: Annotated[Name, doc("Name of the node.")]
+    subject: Annotated[TicketSubject, rules(_FIXED, *_NAMED), doc("What the issue is about. Immutable.")]
     alerts: Annotated[
-        tuple[Name, ...], Meta(max_length=64), doc("Names of the alerts.", x_kubernetes_list_type="atomic")
+        tuple[TicketAlert, ...],
+        Meta(max_length=64),
+        doc("The newest state of each alert, by fingerprint; written by the webhook.", x_kubernetes_list_type="atomic"),
     ] = ()
-    route: Annotated[Route | None, doc("Where the issue goes.")] = None
 
 
 class Issue(Base, frozen=True, kw_only=True):
     """The issue on GitHub."""
 
+    repository: Annotated[str, Meta(max_length=140), doc("owner/name.")]
     number: Annotated[int, doc("Its number.")]
     url: Annotated[str, Meta(max_length=512), doc("Its address.")] = ""
 
 
-class TicketStatus(Base, frozen=True, kw_only=True):
-    """Where the issue stands."""
+class ToldCause(Base, frozen=True, kw_only=True):
+    """What the issue says of one cause."""
 
-    phase: Annotated[Literal["", "Pending", "Open", "Closed"], doc("Where the issue stands.")] = ""
+    key: Annotated[str, Meta(max_length=280), doc("case:NAME, alert:NAME or cause.")]
+    standing: Annotated[Literal["Stands", "Escalated", "Over"], doc("What was last told of it.")]
+    since: Annotated[Time, doc("When its youngest part began.")]
+
+
+class TicketStatus(Base, frozen=True, kw_only=True):
+    """Where the issue stands, and what was told in it; written by the leader."""
+
+    phase: Annotated[
+        Literal["", "Pending", "Open", "Closed"],
+        doc("Pending: it is being created, or cannot be. Empty: nothing ever called for one."),
+    ] = ""
     issue: Annotated[Issue | None, doc("The issue on GitHub.")] = None
-    last_write_hash: Annotated[str, Meta(max_length=64), doc("Hash of what was last written to the issue.")] = ""
-    observed_generation: Annotated[int, doc("The metadata.generation that was acted on.")] = 0
+    previous_url: Annotated[str, Meta(max_length=512), doc("The issue that the subject had before.")] = ""
+    opened_at: Annotated[Time | None, doc("When this issue was first wanted; part of its hidden marker.")] = None
+    creating_since: Annotated[
+        Time | None, doc("When a create was begun whose end is not known: it is looked for before it is repeated.")
+    ] = None
+    creating_in: Annotated[str, Meta(max_length=140), doc("In which repository.")] = ""
+    closed_at: Annotated[Time | None, doc("When it was closed, or seen to be.")] = None
+    closed_by: Annotated[
+        Literal["", "Remediator", "Person"], doc("Who closed it. What a person closed is not reopened.")
+    ] = ""
+    closing_told: Annotated[bool, doc("The closing comment was sent.")] = False
+    last_write_hash: Annotated[str, Meta(max_length=64), doc("Hash of the text that was last written.")] = ""
+    last_write_at: Annotated[Time | None, doc("When it was written.")] = None
+    severity: Annotated[Severity | None, doc("The severity that the issue's label says.")] = None
+    causes: Annotated[
+        tuple[ToldCause, ...],
+        Meta(max_length=96),
+        doc("What was last told of each cause: nothing is told twice.", x_kubernetes_list_type="atomic"),
+    ] = ()
     conditions: Conditions = ()
 
 
 class Ticket(Base, frozen=True, kw_only=True):
-    """The GitHub issue that one case should have. Not honoured yet."""
+    """The GitHub issue that one node, one shared cause or one alert should have. Deleting it forgets the issue."""
 
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "Ticket")
     metadata: ObjectMeta
-    spec: Annotated[TicketSpec, rules(Rule("!has(self.caseName)", "Ticket is not honoured yet; remove it"))]
+    spec: TicketSpec
     status: TicketStatus = TicketStatus()

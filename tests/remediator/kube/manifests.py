@@ -17,12 +17,14 @@ TEMPLATE: Object = {
 BUDGET: Object = {"selector": {}, "maxUnavailable": "5%"}
 OPERATION: Object = {"nodeName": "gpu-17", "nodeUID": "n1", "caseUID": "c1", "templateName": "reboot"}
 CASE: Object = {"nodeName": "gpu-17", "nodeUID": "n1", "policyName": "gpu-lost"}
+TICKET: Object = {"subject": {"kind": "Node", "nodeName": "gpu-17"}}
 SPECS = {
     "RemediationPolicy": POLICY,
     "NodeOperationTemplate": TEMPLATE,
     "NodeDisruptionBudget": BUDGET,
     "NodeOperation": OPERATION,
     "NodeRemediation": CASE,
+    "Ticket": TICKET,
 }
 
 
@@ -61,7 +63,6 @@ NOT_HONOURED: dict[str, tuple[Object, str]] = {
     ),
     "an operation without a case": (manifest("NodeOperation", caseUID=None), "spec.caseUID"),
     "an approved case": (manifest("NodeRemediation", approved=True), "spec.approved"),
-    "a Ticket": (manifest("Ticket", caseName="a", nodeName="b"), "spec"),
 }
 WRONG: dict[str, tuple[Object, str]] = {
     "no mode": (_policy(mode=None), "spec.mode"),
@@ -99,6 +100,16 @@ WRONG: dict[str, tuple[Object, str]] = {
     "status Unknown inside all": (_when(all=[{"condition": "A", "status": "Unknown"}]), "spec.when[0].all[0].status"),
     "status Unknown and a ladder": (_when(condition="Ready", status="Unknown"), "spec.when"),
     "a correlation of one": (_policy(correlation={"nodes": 1}), "spec.correlation.nodes"),
+    "a Ticket about nothing": (manifest("Ticket", subject=None), "spec.subject"),
+    "a Ticket about a node without a name": (manifest("Ticket", subject={"kind": "Node"}), "spec.subject.nodeName"),
+    "a Ticket about a node and an alert": (
+        manifest("Ticket", subject={"kind": "Node", "nodeName": "a", "alertName": "b"}),
+        "spec.subject.alertName",
+    ),
+    "a Ticket with an alert of no time": (
+        manifest("Ticket", alerts=[{"fingerprint": "a", "name": "b"}]),
+        "spec.alerts[0].startsAt",
+    ),
     "a ticket at a strange time": (_policy(ticket={"when": "Sometimes"}), "spec.ticket.when"),
     "no attempts": (_policy(attempts={"max": 0}), "spec.attempts.max"),
     "no limit": (manifest("NodeDisruptionBudget", maxUnavailable=None), "spec.maxUnavailable"),

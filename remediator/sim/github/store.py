@@ -1,0 +1,222 @@
+"""Repositories, issues and what became of them. Every change is a new version, so that indexes can lag."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from itertools import count
+from typing import Any
+
+REMEMBERED = timedelta(hours=1)  # how far back a lagging index may look
+COLOR = "ededed"
+
+
+class Access(Enum):
+    """What the token may do in a repository."""
+
+    WRITE = "write"
+    READ = "read"  # may open issues; its labels and assignees are dropped without a word
+    FORBIDDEN = "forbidden"  # sees the repository, has no permission for issues
+    NONE = "none"  # not even that: 404
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """One comment."""
+
+    id: int
+    author: str
+    body: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the timeline: `kind` is GitHub's word, `detail` what belongs to it (label, from, ...)."""
+
+    id: int
+    kind: str
+    actor: str
+    at: datetime
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One issue at one moment."""
+
+    repository: str
+    number: int
+    id: int
+    title: str
+    body: str
+    author: str
+    created: datetime
+    updated: datetime
+    open: bool = True
+    reason: str = ""
+    closed: datetime | None = None
+    closed_by: str = ""
+    duplicate_of: int = 0  # a number in the same repository
+    labels: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
+    comments: tuple[Comment, ...] = ()
+    events: tuple[Event, ...] = ()
+    pull_request: bool = False
+    deleted: bool = False
+
+
+@dataclass(slots=True)
+class Repository:
+    """One repository. `issues` holds every version, oldest first, by number."""
+
+    name: str
+    id: int
+    created: datetime
+    access: Access = Access.WRITE
+    has_issues: bool = True
+    archived: bool = False
+    labels: dict[str, int] = field(default_factory=dict)  # name to id
+    issues: dict[int, list[Issue]] = field(default_factory=dict)
+
+    def as_of(self, at: datetime) -> list[Issue]:
+        """The issues as they were at that moment, by number; those made later are not there."""
+        found = (
+            next((one for one in reversed(versions) if one.updated <= at), None) for versions in self.issues.values()
+        )
+        return [one for one in found if one is not None and not one.deleted]
+
+
+@dataclass(slots=True)
+class Store:
+    """All repositories and people. Who acts and when is told; nothing is checked here."""
+
+    bot: str
+    people: list[str]
+    repositories: dict[str, Repository] = field(default_factory=dict)
+    _ids: count = field(default_factory=lambda: count(1001))  # type: ignore[type-arg]
+
+    def add(self, name: str, now: datetime) -> Repository:
+        """A new, empty repository."""
+        made = Repository(name, next(self._ids), now)
+        self.repositories[name] = made
+        return made
+
+    def user_id(self, login: str) -> int:
+        """A number that stays the same for a person; the bot's is 1."""
+        return 1 if login == self.bot else 2 + self.people.index(login) if login in self.people else 999
+
+    def issue(self, repository: str, number: int) -> Issue | None:
+        """The newest version, also of a deleted one."""
+        versions = self.repositories[repository].issues.get(number)
+        return versions[-1] if versions else None
+
+    def by_id(self, wanted: int) -> Issue | None:
+        """An issue by GitHub's own id."""
+        newest = (versions[-1] for one in self.repositories.values() for versions in one.issues.values())
+        return next((one for one in newest if one.id == wanted and not one.deleted), None)
+
+    def create(
+        self,
+        repository: str,
+        actor: str,
+        now: datetime,
+        *,
+        title: str,
+        body: str = "",
+        labels: tuple[str, ...] = (),
+        assignees: tuple[str, ...] = (),
+        pull_request: bool = False,
+    ) -> Issue:
+        """Open an issue with the next number."""
+        home = self.repositories[repository]
+        number = len(home.issues) + 1
+        made = Issue(repository, number, next(self._ids), title, body, actor, now, now, pull_request=pull_request)
+        home.issues[number] = [made]
+        made = self.relabel(made, labels, actor, now)
+        return self.reassign(made, assignees, actor, now)
+
+    def edit(
+        self, issue: Issue, actor: str, now: datetime, *, title: str | None = None, body: str | None = None
+    ) -> Issue:
+        """Another title, another body, or both."""
+        if title is not None and title != issue.title:
+            issue = self._happen(issue, "renamed", actor, now, {"from": issue.title, "to": title}, title=title)
+        if body is not None and body != issue.body:
+            issue = self._keep(replace(issue, body=body, updated=now))
+        return issue
+
+    def close(self, issue: Issue, actor: str, now: datetime, reason: str = "completed", duplicate_of: int = 0) -> Issue:
+        """Close an open one; a closed one stays as it is."""
+        if not issue.open:
+            return issue
+        if duplicate_of:
+            issue = self._happen(issue, "marked_as_duplicate", actor, now, {}, duplicate_of=duplicate_of)
+        changes: dict[str, Any] = {"open": False, "reason": reason, "closed": now, "closed_by": actor}
+        return self._happen(issue, "closed", actor, now, {"state_reason": reason}, **changes)
+
+    def reopen(self, issue: Issue, actor: str, now: datetime) -> Issue:
+        """Open a closed one again."""
+        if issue.open:
+            return issue
+        changes: dict[str, Any] = {
+            "open": True,
+            "reason": "reopened",
+            "closed": None,
+            "closed_by": "",
+            "duplicate_of": 0,
+        }
+        return self._happen(issue, "reopened", actor, now, {"state_reason": "reopened"}, **changes)
+
+    def relabel(self, issue: Issue, labels: tuple[str, ...], actor: str, now: datetime) -> Issue:
+        """Give it exactly these labels. Unknown ones are made; names are the same in any case of letters."""
+        wanted = tuple(dict.fromkeys(self.label(issue.repository, name) for name in labels))
+        for name in [name for name in issue.labels if name not in wanted]:
+            kept = tuple(one for one in issue.labels if one != name)
+            issue = self._happen(issue, "unlabeled", actor, now, {"label": name}, labels=kept)
+        for name in [name for name in wanted if name not in issue.labels]:
+            issue = self._happen(issue, "labeled", actor, now, {"label": name}, labels=(*issue.labels, name))
+        return issue
+
+    def label(self, repository: str, name: str) -> str:
+        """The label's name as the repository spells it, made if it is new."""
+        labels = self.repositories[repository].labels
+        known = next((one for one in labels if one.lower() == name.lower()), None)
+        if known is None:
+            labels[name] = next(self._ids)
+        return known or name
+
+    def reassign(self, issue: Issue, people: tuple[str, ...], actor: str, now: datetime) -> Issue:
+        """Assign it to exactly these."""
+        for login in [login for login in issue.assignees if login not in people]:
+            kept = tuple(one for one in issue.assignees if one != login)
+            issue = self._happen(issue, "unassigned", actor, now, {"assignee": login}, assignees=kept)
+        for login in [login for login in people if login not in issue.assignees]:
+            issue = self._happen(
+                issue, "assigned", actor, now, {"assignee": login}, assignees=(*issue.assignees, login)
+            )
+        return issue
+
+    def comment(self, issue: Issue, actor: str, now: datetime, body: str) -> Comment:
+        """Add a comment."""
+        made = Comment(next(self._ids), actor, body, now)
+        self._keep(replace(issue, comments=(*issue.comments, made), updated=now))
+        return made
+
+    def delete(self, issue: Issue, now: datetime) -> None:
+        """Only a person can, in the browser."""
+        self._keep(replace(issue, deleted=True, updated=now))
+
+    def _happen(
+        self, issue: Issue, kind: str, actor: str, now: datetime, detail: Mapping[str, Any], **changes: Any
+    ) -> Issue:
+        event = Event(next(self._ids), kind, actor, now, detail)
+        return self._keep(replace(issue, events=(*issue.events, event), updated=now, **changes))
+
+    def _keep(self, issue: Issue) -> Issue:
+        """The newest version; older ones go when no index can lag that far behind."""
+        versions = self.repositories[issue.repository].issues[issue.number]
+        versions.append(issue)
+        while len(versions) > 1 and versions[1].updated < issue.updated - REMEMBERED:
+            del versions[0]
+        return issue

@@ -1,0 +1,1 @@
+"""Alerts and cases become tickets: one GitHub issue that mirrors one case, with a life cycle of its own."""

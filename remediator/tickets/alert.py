@@ -1,0 +1,127 @@
+"""What Alertmanager posts → alerts. Pure; knows every version of its payload, and refuses what is none."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import msgspec
+
+from remediator.core.policy import Severity
+from remediator.core.ticket import Alert
+
+ROUTE_LABEL = "remediator_route"
+SEVERITIES = MappingProxyType(
+    {
+        "critical": Severity.CRITICAL,
+        "page": Severity.CRITICAL,
+        "emergency": Severity.CRITICAL,
+        "error": Severity.CRITICAL,
+        "warning": Severity.WARNING,
+        "info": Severity.INFO,
+        "none": Severity.INFO,
+    }
+)
+# Labels that a person wants to see, and no others: some exporters add dozens.
+SHOWN = ("cluster", "gpu", "UUID", "modelName", "pci_bus_id", "device", "mountpoint", "namespace", "pod", "rack")
+
+
+class BadPayload(ValueError):
+    """The body is no payload of Alertmanager; the message says what is wrong with it."""
+
+
+class Wire(msgspec.Struct, rename="camel", kw_only=True):
+    """Only what we read; versions differ in the rest."""
+
+
+class WireAlert(Wire, kw_only=True):
+    """One alert. Before 0.25 nothing else is different; all of these are always there."""
+
+    status: str
+    labels: dict[str, str]
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    starts_at: datetime
+    ends_at: datetime | None = None
+    fingerprint: str
+
+
+class WirePayload(Wire, kw_only=True):
+    """One delivery. A payload made by a template of somebody's own lacks one of the required fields."""
+
+    status: str
+    alerts: list[WireAlert]
+    version: str
+    truncated_alerts: int = 0
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """One alert with the labels that may tell what it is about."""
+
+    alert: Alert
+    labels: Mapping[str, str]
+
+
+_DECODER = msgspec.json.Decoder(WirePayload)
+
+
+def heard(body: bytes) -> tuple[Heard, ...]:
+    """The alerts of one delivery, in the order sent. Raises BadPayload.
+
+    Of a truncated delivery only what fires is believed: `max_alerts` leaves alerts out that fire, so its "resolved" may
+    close a ticket whose other alerts nobody was told of.
+    """
+    payload = _decoded(body)
+    believed = (wire for wire in payload.alerts if not payload.truncated_alerts or wire.status == "firing")
+    return tuple(Heard(_alert(wire), wire.labels) for wire in believed)
+
+
+def _decoded(body: bytes) -> WirePayload:
+    try:
+        payload = _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # ValidationError is a DecodeError, too
+        raise BadPayload(f"no payload of Alertmanager: {error}; leave `payload` of the receiver unset") from None
+    if payload.version != "4":
+        raise BadPayload(f"version is {payload.version!r}, not '4': this Alertmanager is too old or too new")
+    for wire in payload.alerts:
+        if wire.status not in ("firing", "resolved"):
+            raise BadPayload(f"status of alert {wire.fingerprint} is {wire.status!r}, not firing or resolved")
+        if not wire.fingerprint:
+            raise BadPayload("an alert has no fingerprint")
+    return payload
+
+
+def _alert(wire: WireAlert) -> Alert:
+    starts = _utc(wire.starts_at)
+    ends = _utc(wire.ends_at) if wire.ends_at else starts
+    return Alert(
+        fingerprint=clean(wire.fingerprint, 64),
+        name=clean(wire.labels.get("alertname", ""), 253) or "unnamed",
+        starts=starts,
+        ended=max(starts, ends) if wire.status == "resolved" else None,
+        severity=SEVERITIES.get(wire.labels.get("severity", "").lower(), Severity.WARNING),
+        summary=clean(_summary(wire.annotations), 1024),
+        runbook=clean(wire.annotations.get("runbook_url", ""), 1024),
+        route=clean(wire.labels.get(ROUTE_LABEL, ""), 253),
+        labels=_shown(wire.labels),
+    )
+
+
+def _utc(at: datetime) -> datetime:
+    """Aware, UTC; the zero time of Go stays the least of all times, whatever its zone."""
+    try:
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _summary(annotations: Mapping[str, str]) -> str:
+    return annotations.get("summary") or annotations.get("description") or annotations.get("message") or ""
+
+
+def _shown(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    found: Iterable[tuple[str, str]] = ((name, clean(labels[name], 256)) for name in SHOWN if name in labels)
+    return tuple(sorted((name, value) for name, value in found if value))
+
+
+def clean(text: str, most: int) -> str:
+    """One line of at most `most` characters that JSON and the API server take: no control characters."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:most]

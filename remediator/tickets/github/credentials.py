@@ -1,0 +1,63 @@
+"""Who we are to GitHub. Secrets are files, read again when they change, so that a rotation needs no restart."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from github import Auth
+
+PERMISSIONS = {"issues": "write", "metadata": "read"}
+
+
+class TokenFile(Auth.Auth):
+    """A personal, fine-grained or installation token in a file."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._stamp: tuple[int, int, int] | None = None
+        self._token = ""
+
+    @property
+    def token_type(self) -> str:
+        return "token"
+
+    @property
+    def token(self) -> str:
+        """What the file holds now. A file that is away for a moment leaves the token as it was.
+
+        Raises:
+            OSError: there has never been a token in it.
+        """
+        self.renew(force=False)
+        if not self._token:
+            raise OSError(f"the file {self._path} holds no token")
+        return self._token
+
+    def renew(self, *, force: bool = True) -> bool:
+        """Read the file again, if it changed or by force; True when the token in it is another one."""
+        try:
+            stat = self._path.stat()
+            stamp = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
+            found = self._path.read_text().strip() if force or stamp != self._stamp else self._token
+        except OSError:
+            if self._token:
+                return False
+            raise
+        before, self._token, self._stamp = self._token, found or self._token, stamp
+        return before != self._token
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A GitHub App as it is installed in one organization. `key_file` holds its private key (PEM)."""
+
+    app_id: int
+    installation_id: int
+    key_file: Path
+
+    def auth(self) -> Auth.AppInstallationAuth:
+        """Tokens of one hour, for issues only, made and renewed when needed."""
+        return self.identity().get_installation_auth(self.installation_id, PERMISSIONS)
+
+    def identity(self) -> Auth.AppAuth:
+        """The App itself rather than its installation: it may ask for its own name."""
+        return Auth.AppAuth(self.app_id, self.key_file.read_text)

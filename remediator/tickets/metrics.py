@@ -1,0 +1,21 @@
+"""What an operator asks about tickets."""
+
+from prometheus_client import Counter, Gauge
+
+from remediator.telemetry import REGISTRY
+
+DELIVERIES = Counter(
+    "remediator_alert_deliveries_total",
+    "Posts to the webhook, by result: stored, later, bad, unauthorized, too_large.",
+    ["result"],
+    registry=REGISTRY,
+)
+ALERTS = Counter("remediator_alerts_heard_total", "Alerts in stored posts, by status.", ["status"], registry=REGISTRY)
+ISSUE_CALLS = Counter(
+    "remediator_issue_calls_total",
+    "What was asked of the tracker, by action and result: done, later, unsure, refused.",
+    ["action", "result"],
+    registry=REGISTRY,
+)
+TICKETS = Gauge("remediator_tickets", "Tickets, by phase.", ["phase"], registry=REGISTRY)
+UNSYNCED = Gauge("remediator_unsynced_tickets", "Tickets whose issue cannot be written now.", registry=REGISTRY)

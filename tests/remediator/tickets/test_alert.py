@@ -1,0 +1,202 @@
+"""Payloads of real Alertmanagers, and what must not be believed of them."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remediator.core.policy import Severity
+from remediator.core.ticket import ALERTS, About, Alert, Subject, merged
+from remediator.tickets.alert import BadPayload, heard
+from remediator.tickets.subject import of_alert, to_look_up
+from tests.remediator.tickets.office import PAYLOADS, START, delivery, ends, fires, payload
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in PAYLOADS.glob("*.json")))
+def test_every_payload_of_a_real_alertmanager_is_understood(name: str) -> None:
+    written = json.loads(payload(name))["alerts"]
+    found = {one.alert.fingerprint: one.alert for one in heard(payload(name))}
+    believed = [alert for alert in written if alert["status"] == "firing" or "max_alerts" not in name]
+    assert set(found) == {alert["fingerprint"] for alert in believed}
+    for alert in believed:
+        assert found[alert["fingerprint"]].firing is (alert["status"] == "firing")
+
+
+def test_an_alert_keeps_what_a_person_needs() -> None:
+    (one,) = heard(payload("am0.33.1-prom-01_firing_first"))
+    alert = one.alert
+    assert (alert.name, alert.severity, alert.ended) == ("GPUXidError", Severity.CRITICAL, None)
+    assert alert.summary == "XID 79 on gpu-0001 GPU 0"
+    assert alert.runbook == "https://runbooks.example.test/gpu/xid"
+    assert dict(alert.labels)["UUID"] == "GPU-00000000-1111-2222-3333-444444440001"
+    assert "job" not in dict(alert.labels)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "no payload"),
+        (b"{}", "status"),
+        (b"[]", "no payload"),
+        (b"{", "no payload"),
+        (b"\xff\xfe", "no payload"),
+        (b'{"text": "GPU is down"}', "status"),
+        (b'{"version": "3", "status": "firing", "alerts": []}', "version is '3'"),
+        (delivery(fires() | {"status": "pending"}), "'pending', not firing or resolved"),
+        (delivery(fires() | {"startsAt": "yesterday"}), "startsAt"),
+        (delivery(fires() | {"fingerprint": ""}), "no fingerprint"),
+        (delivery({"status": "firing", "labels": {}}), "startsAt"),
+    ],
+    ids=[
+        "empty",
+        "{}",
+        "a list",
+        "cut",
+        "not UTF-8",
+        "a template",
+        "version 3",
+        "status",
+        "time",
+        "nameless",
+        "lacking",
+    ],
+)
+def test_what_is_no_payload_is_refused_with_what_is_wrong(body: bytes, said: str) -> None:
+    with pytest.raises(BadPayload, match=said):
+        heard(body)
+
+
+def test_a_truncated_payload_resolves_nothing() -> None:
+    found = heard(delivery(ends("A"), fires("B"), truncated=3))
+    assert [one.alert.name for one in found] == ["B"]
+
+
+def test_hostile_words_become_one_line() -> None:
+    (one,) = heard(payload("am0.33.1-special_characters"))
+    assert one.alert.name == '特殊 "quoted" \\ back newline'
+    assert "\n" not in one.alert.summary
+    (one,) = heard(delivery(fires() | {"annotations": {"summary": "a\x00b\u202ec" + "x" * 5000}}))
+    assert one.alert.summary.startswith("a b c")
+    assert len(one.alert.summary) == 1024
+
+
+# --- which node ------------------------------------------------------------------------------------------------------
+
+NODES = ("gpu-17", "10.0.0.7", "fd00::7")
+
+
+@pytest.mark.parametrize(
+    ("labels", "node"),
+    [
+        ({"node": "gpu-17", "instance": "10.0.0.7:9400"}, "gpu-17"),
+        ({"node": "elsewhere"}, "elsewhere"),
+        ({"kubernetes_node": "gpu-17"}, "gpu-17"),
+        ({"nodename": "gpu-17"}, "gpu-17"),
+        ({"node": "", "nodename": "gpu-17"}, "gpu-17"),
+        ({"instance": "gpu-17:9100"}, "gpu-17"),
+        ({"instance": "gpu-17"}, "gpu-17"),
+        ({"instance": "[fd00::7]:9100"}, "fd00::7"),
+        ({"instance": "fd00::7"}, "fd00::7"),
+        ({"instance": "prometheus:9090"}, ""),
+        ({"Hostname": "dcgm-exporter-x7k2p", "instance": "10.0.0.7:9400"}, "10.0.0.7"),
+        ({"pod": "gpu-17"}, ""),
+    ],
+    ids=lambda value: str(value),
+)
+def test_a_table_of_labels_says_which_node_an_alert_is_about(labels: dict[str, str], node: str) -> None:
+    found = of_alert({"alertname": "A", "cluster": "c"} | labels, NODES)
+    expected = Subject(About.NODE, node=node) if node else Subject(About.ALERT, alert="A", cluster="c")
+    assert found == expected
+
+
+def test_only_labels_that_may_lie_are_looked_up() -> None:
+    assert to_look_up({"node": "gpu-17", "instance": "10.0.0.7:9400"}) == ()
+    assert to_look_up({"Hostname": "a", "instance": "b:1"}) == ("a", "b")
+
+
+@pytest.mark.parametrize("text", ["gpu-17", "../../x", "A b_c", "特殊", "-.-", "x" * 400, "a_.b", "gpu-17.example.org"])
+def test_the_name_of_a_ticket_is_one_whatever_an_alert_says(text: str) -> None:
+    name = Subject(About.NODE, node=text).name
+    assert len(name) <= 62
+    for part in name.split("."):
+        assert part
+        assert part[0].isalnum()
+        assert part[-1].isalnum()
+        assert part.replace("-", "").isalnum()
+        assert part == part.lower()
+        assert part.isascii()
+
+
+# --- merging ---------------------------------------------------------------------------------------------------------
+
+
+def _at(minute: int) -> datetime:
+    return START + timedelta(minutes=minute)
+
+
+STATES = st.builds(
+    lambda print_, start, length, summary: Alert(
+        print_, f"alert-{print_}", _at(start), None if length is None else _at(start + length), summary=summary
+    ),
+    st.sampled_from("abcd"),
+    st.integers(0, 5),
+    st.none() | st.integers(0, 3),
+    st.sampled_from(["one", "two"]),
+)
+
+
+@given(st.lists(STATES, max_size=12), st.randoms(use_true_random=False))
+def test_deliveries_in_any_order_and_number_end_in_the_same_state(states: list[Alert], chance: random.Random) -> None:
+    straight: tuple[Alert, ...] = ()
+    for state in states:
+        straight = merged(straight, [state])
+    shuffled = [*states, *chance.choices(states, k=len(states))] if states else []
+    chance.shuffle(shuffled)
+    crooked: tuple[Alert, ...] = ()
+    while shuffled:
+        some = [shuffled.pop() for _ in range(min(len(shuffled), chance.randint(1, 4)))]
+        crooked = merged(crooked, some)
+    assert crooked == straight
+    for alert in straight:
+        mine = [state for state in states if state.fingerprint == alert.fingerprint]
+        assert alert.starts == max(state.starts for state in mine)
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["in order", "out of order"])
+def test_a_late_firing_does_not_undo_what_a_resolved_said(first: int) -> None:
+    firing, resolved = Alert("a", "A", _at(0)), Alert("a", "A", _at(0), _at(5))
+    found: tuple[Alert, ...] = ()
+    for state in ((firing, resolved), (resolved, firing))[first]:
+        found = merged(found, [state])
+    assert found == (resolved,)
+
+
+def test_a_member_missing_from_a_payload_is_not_resolved() -> None:
+    found = merged([Alert("a", "A", _at(0)), Alert("b", "B", _at(0))], [Alert("a", "A", _at(0), _at(1))])
+    assert [alert.firing for alert in found] == [False, True]
+
+
+def test_beyond_the_most_that_a_ticket_holds_those_that_fire_stay() -> None:
+    old = [Alert(f"old-{number:03}", "A", _at(number), _at(number + 1)) for number in range(ALERTS)]
+    fire = [Alert(f"new-{number:03}", "A", _at(number)) for number in range(10)]
+    found = merged(old, fire)
+    assert len(found) == ALERTS
+    assert set(fire) <= set(found)
+    assert old[0] not in found
+
+
+def test_go_s_zero_time_is_no_end() -> None:
+    (one,) = heard(delivery(ends() | {"endsAt": "0001-01-01T00:00:00Z"}))
+    assert one.alert.ended == one.alert.starts
+    (one,) = heard(delivery(fires() | {"startsAt": "2026-11-20T09:00:00.123456789+09:00"}))
+    assert one.alert.starts == datetime(2026, 11, 20, 0, 0, 0, 123457, tzinfo=UTC)
+
+
+def test_a_payload_of_the_future_with_more_fields_is_read_all_the_same() -> None:
+    body: dict[str, Any] = json.loads(delivery(fires()))
+    body |= {"newThing": [1], "alerts": [body["alerts"][0] | {"another": {}}]}
+    assert len(heard(json.dumps(body).encode())) == 1

@@ -1,0 +1,178 @@
+"""The ways in which Alertmanager delivers, each through the receiver into Tickets and issues."""
+
+import asyncio
+import json
+
+import pytest
+
+from remediator.core.ticket import About, Subject
+from remediator.kube.transport import Reply
+from remediator.tickets.receiver import Receiver, Result
+from tests.remediator.tickets.office import GPU, Office, Tracker, delivery, ends, fires, payload
+
+FIRST, SECOND = (Subject(About.NODE, node=name) for name in ("gpu-0001", "gpu-0002"))
+
+
+async def _states(office: Office, subject: Subject = GPU) -> dict[str, bool]:
+    return {alert.name: alert.firing for alert in (await office.ticket(subject)).alerts}
+
+
+async def test_the_same_delivery_twice_at_once_makes_one_ticket_and_one_write(office: Office) -> None:
+    await office.refresh()
+    body = delivery(fires(), fires("GpuHot"))
+    answers = await asyncio.gather(*(office.receiver.receive(body) for _ in range(8)))
+    assert {answer.result for answer in answers} == {Result.STORED}
+    assert len(await office.tickets()) == 1
+    version = (await office.ticket()).version
+    await office.hear(body)
+    assert (await office.ticket()).version == version
+    assert await _states(office) == {"GpuHot": True, "NodeDown": True}
+
+
+async def test_two_replicas_that_store_different_alerts_at_once_lose_none(office: Office) -> None:
+    await office.refresh()
+    other = Receiver(office.client, office.world, lambda: True)
+    names = [f"A{number}" for number in range(6)]
+    await asyncio.gather(
+        *(
+            (office.receiver if number % 2 else other).receive(delivery(fires(name)))
+            for number, name in enumerate(names)
+        )
+    )
+    assert await _states(office) == dict.fromkeys(names, True)
+
+
+async def test_a_group_that_grows_shrinks_ends_and_fires_again(office: Office) -> None:
+    seen = []
+    for step in (
+        "01_firing_first",
+        "02_firing_new_alert_joins_group",
+        "03_firing_repeat_interval",
+        "04_firing_partly_resolved",
+        "05_resolved_all",
+        "06_firing_again",
+    ):
+        await office.hear(payload(f"am0.25.0-prom-{step}"))
+        await office.later(minutes=2)
+        seen.append([issue.title.split(": ")[0] for issue in office.tracker.issues if issue.open])
+    one, two = "[prod] gpu-0001", "[prod] gpu-0002"
+    assert seen == [[one], [one, two], [one, two], [two], [], [one]]
+    assert len(office.tracker.issues) == 2
+
+
+async def test_a_truncated_resolve_closes_nothing(office: Office) -> None:
+    await office.hear(payload("am0.33.1-max_alerts_2_of_5_firing"))
+    await office.work()
+    await office.hear(payload("am0.25.0-max_alerts_first_two_resolved_three_still_firing"))
+    await office.later(minutes=5)
+    assert office.tracker.open == [1, 2]
+
+
+async def test_a_route_that_changed_and_two_routes_deliver_to_the_same_ticket(office: Office) -> None:
+    body = payload("am0.25.0-reload_changed_route_firing_new_groupkey")
+    changed = json.loads(body) | {"groupKey": '{}/{team="x"}:{alertname="Rel"}', "receiver": "other"}
+    await office.hear(body)
+    await office.hear(json.dumps(changed).encode())
+    await office.work()
+    assert len(office.tracker.issues) == 1
+
+
+async def test_a_resolved_for_an_alert_that_nobody_knows_opens_nothing(office: Office) -> None:
+    await office.hear(delivery(ends(end=5)))
+    await office.work()
+    assert office.tracker.issues == []
+    await office.hear(delivery(fires()))  # the firing that was overtaken
+    await office.work()
+    assert office.tracker.issues == []
+    await office.hear(delivery(fires(minute=6)))
+    await office.work()
+    assert office.tracker.open == [1]
+
+
+async def test_a_resolve_that_never_comes_leaves_the_issue_open(office: Office) -> None:
+    await office.hear(delivery(fires(), fires("GpuErr")))
+    await office.work()
+    await office.hear(delivery(ends(end=1)))
+    for _ in range(5):
+        await office.later(hours=12)
+    assert office.tracker.open == [1]
+
+
+async def test_everything_resolved_because_prometheus_died_is_one_closing_and_one_reopening(office: Office) -> None:
+    await office.hear(payload("am0.25.0-prom-01_firing_first"))
+    await office.work()
+    await office.hear(payload("am0.25.0-prom-07_resolved_because_prometheus_died"))
+    await office.later(minutes=5)
+    again = json.loads(payload("am0.25.0-prom-01_firing_first"))
+    again["alerts"][0]["startsAt"] = "2026-11-20T09:30:00Z"
+    await office.hear(json.dumps(again).encode())
+    await office.later(minutes=5)
+    assert office.tracker.open == [1]
+    assert office.tracker.calls.count("create") == 1
+
+
+async def test_an_alert_under_a_new_fingerprint_is_no_new_issue_and_no_new_comment(office: Office) -> None:
+    await office.hear(delivery(fires(pod="exporter-a") | {"fingerprint": "one"}))
+    await office.work()
+    await office.hear(delivery(fires(pod="exporter-b", minute=9) | {"fingerprint": "two"}))
+    await office.later(minutes=10)
+    assert (len(office.tracker.issues), office.tracker.comments[1]) == (1, [])
+
+
+async def test_hostile_words_are_filed_and_ping_nobody(office: Office) -> None:
+    await office.hear(payload("am0.33.1-special_characters"))
+    await office.work()
+    issue = office.tracker.issue(1)
+    assert issue.title == '[prod] n1: 特殊 "quoted" \\ back newline'
+    assert issue.body.count("-->") == 3
+    assert issue.body.endswith("<!-- remediator:end -->")
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"text": "down"}', b"nonsense"])
+async def test_what_is_no_payload_has_no_effect(office: Office, body: bytes) -> None:
+    assert (await office.hear(body)).result is Result.BAD
+    assert await office.tickets() == []
+
+
+async def test_a_delivery_is_answered_without_waiting_for_the_tracker(office: Office) -> None:
+    office.tracker = _Stuck()
+    office.restart()
+    assert (await office.hear(delivery(fires()))).result is Result.STORED
+    work = asyncio.ensure_future(office.work())
+    assert (await office.receiver.receive(delivery(fires("GpuHot")))).result is Result.STORED
+    work.cancel()
+
+
+class _Stuck(Tracker):
+    async def create(self, *_: object) -> None:  # type: ignore[override]
+        await asyncio.Event().wait()
+
+
+async def test_a_delivery_of_500_nodes_is_stored_whole(office: Office) -> None:
+    await office.refresh()
+    body = delivery(*(fires(node=f"node-{number}") for number in range(500)))
+    assert (await office.receiver.receive(body)).result is Result.STORED
+    assert len(await office.tickets()) == 500
+
+
+async def test_a_node_is_looked_up_where_only_the_instance_names_it(office: Office) -> None:
+    await office.hear(delivery(fires(node="", instance="gpu-18:9100"), fires(node="", instance="web:80")))
+    assert {ticket.subject.about for ticket in await office.tickets()} == {About.NODE, About.ALERT}
+    assert await _states(office, Subject(About.NODE, node="gpu-18")) == {"NodeDown": True}
+
+
+async def test_cold_caches_and_an_api_server_that_is_away_are_later(office: Office) -> None:
+    cold = Receiver(office.client, office.world, lambda: False)
+    assert (await cold.receive(delivery(fires()))).result is Result.LATER
+    send = office.client.transport.request
+
+    async def away(method: str, path: str, **kwargs: object) -> Reply:
+        return Reply(503, b"{}", {}) if method == "POST" else await send(method, path, **kwargs)  # type: ignore[arg-type]
+
+    office.client.transport.request = away  # type: ignore[method-assign]
+    received = await office.hear(delivery(fires(), fires(node="gpu-18")))
+    assert received.result is Result.LATER
+    assert "503" in received.message
+    office.client.transport.request = send  # type: ignore[method-assign]
+    assert (await office.hear(delivery(fires(), fires(node="gpu-18")))).result is Result.STORED
+    assert len(await office.tickets()) == 2

@@ -1,0 +1,302 @@
+"""Lost answers, search that lags, limits, crashes, two leaders: at most one open issue, and none forgotten."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from remediator.core.ticket import TicketPhase
+from remediator.tickets.tracker import Later, Refused
+from tests.remediator.tickets.office import GPU, Office, delivery, ends, fires
+
+
+async def test_a_create_whose_answer_was_lost_is_found_and_not_repeated(office: Office) -> None:
+    office.tracker.script("create", "lost")
+    await office.hear(delivery(fires()))
+    await office.work()
+    assert (await office.ticket()).phase is TicketPhase.PENDING
+    await office.later(minutes=1)
+    ticket = await office.ticket()
+    assert (ticket.phase, ticket.issue and ticket.issue.number, ticket.creating) == (TicketPhase.OPEN, 1, None)
+    assert office.tracker.calls.count("create") == 1
+
+
+async def test_a_create_that_was_not_carried_out_is_repeated_only_after_the_wait(office: Office) -> None:
+    office.tracker.script("create", "dropped")
+    await office.hear(delivery(fires()))
+    await office.work()
+    for _ in range(9):
+        await office.later(minutes=1)
+        assert office.tracker.calls == []
+    await office.later(minutes=1)
+    assert office.tracker.open == [1]
+
+
+async def test_a_twin_that_the_search_hid_too_long_is_closed_as_duplicate_of_the_older(office: Office) -> None:
+    office.tracker.script("create", "lost")
+    office.tracker.hidden = {1}
+    await office.hear(delivery(fires()))
+    await office.work()
+    await office.later(minutes=10)
+    assert office.tracker.open == [1, 2]
+    office.tracker.hidden = set()
+    await office.later(minutes=10)
+    assert office.tracker.open == [1]
+    assert office.tracker.issue(2).reason == "duplicate"
+    ticket = await office.ticket()
+    assert (ticket.issue and ticket.issue.number, ticket.creating) == (1, None)
+
+
+async def test_a_create_whose_cause_ends_meanwhile_is_not_repeated(office: Office) -> None:
+    office.tracker.script("create", "dropped")
+    await office.hear(delivery(fires()))
+    await office.work()
+    await office.hear(delivery(ends(end=2)))
+    await office.later(minutes=11)
+    assert (office.tracker.issues, (await office.ticket()).phase) == ([], TicketPhase.NEW)
+
+
+async def test_a_lost_create_whose_cause_ends_meanwhile_is_closed_with_a_word(office: Office) -> None:
+    office.tracker.script("create", "lost")
+    await office.hear(delivery(fires()))
+    await office.work()
+    await office.hear(delivery(ends(end=2)))
+    await office.later(minutes=2)
+    assert (office.tracker.open, len(office.tracker.comments[1])) == ([], 1)
+
+
+async def test_later_is_tried_again_when_it_said_and_shown_meanwhile(office: Office) -> None:
+    office.tracker.script("create", Later("rate limit", 37.0))
+    await office.hear(delivery(fires()))
+    assert (await office.work())[GPU] == 37.0
+    note = (await office.ticket()).note("Synced")
+    assert note
+    assert (note.status, note.reason) == ("False", "TrackerAway")
+    await office.later(seconds=37)
+    assert office.tracker.open == [1]
+    note = (await office.ticket()).note("Synced")
+    assert note
+    assert note.status == "True"
+
+
+async def test_what_is_refused_is_shown_with_its_remedy_and_tried_again_slowly(office: Office) -> None:
+    office.tracker.script("create", Refused("no such repository org/default", "repository"))
+    await office.hear(delivery(fires()))
+    assert (await office.work())[GPU] == 300.0
+    ticket = await office.ticket()
+    note = ticket.note("Synced")
+    assert note
+    assert note.message.startswith("no such repository org/default; correct repository")
+    assert (ticket.phase, ticket.creating) == (TicketPhase.PENDING, None)
+    await office.later(minutes=5)
+    assert office.tracker.open == [1]
+
+
+async def test_an_assignee_whom_the_tracker_does_not_know_costs_only_the_assignee(office: Office) -> None:
+    office.tracker.script("create", Refused("ann cannot be assigned", "assignees"))
+    await office.hear(delivery(fires()))
+    await office.work()
+    issue = office.tracker.issue(1)
+    assert (issue.assignees, issue.labels) == ((), ("remediator", "severity: warning", "ops"))
+    assert "filed without assignees: ann cannot be assigned" in issue.body
+    note = (await office.ticket()).note("RouteInvalid")
+    assert note
+    assert note.reason == "AssigneesRefused"
+
+
+@pytest.mark.parametrize(("fault", "sent"), [("lost", 1), ("dropped", 0)])
+async def test_a_comment_of_unknown_end_is_not_repeated(office: Office, fault: str, sent: int) -> None:
+    await office.policy()
+    await office.case()
+    await office.work()
+    office.tracker.script("comment", fault)
+    await office.escalates()
+    for _ in range(3):
+        await office.later(minutes=2)
+    assert len(office.tracker.comments[1]) == sent
+
+
+async def test_a_comment_that_was_put_off_is_sent_once_later(office: Office) -> None:
+    await office.policy()
+    await office.case()
+    await office.work()
+    office.tracker.script("comment", Later("rate limit", 5.0), Later("rate limit", 5.0))
+    await office.escalates()
+    for _ in range(4):
+        await office.later(minutes=2)
+    assert len(office.tracker.comments[1]) == 1
+
+
+async def test_a_close_that_was_carried_out_but_not_recorded_is_not_a_persons(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    await office.work()
+    office.tracker.change(1, open=False, reason="completed", closed_by_person=False)
+    await office.hear(delivery(ends(end=1)))
+    await office.later(minutes=1)
+    assert (await office.ticket()).phase is TicketPhase.CLOSED
+    assert (await office.ticket()).closed_by.value == "Remediator"
+
+
+async def test_of_two_leaders_that_begin_at_once_only_one_creates(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    other = Office(office.tracker, office.server)
+    await asyncio.gather(office.refresh(), other.refresh())
+    await asyncio.gather(office.keeper.visit(GPU, office.now), other.keeper.visit(GPU, other.now))
+    assert office.tracker.calls == ["create"]
+
+
+async def test_who_does_not_lead_writes_nothing_to_the_tracker(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    office.leads = False
+    assert (await office.work())[GPU] == 1.0
+    assert office.tracker.calls == []
+
+
+async def test_an_alert_that_comes_while_the_issue_is_created_loses_neither(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    create = office.tracker.create
+
+    async def slow(repository: str, draft: Any) -> Any:
+        issue = await create(repository, draft)
+        await office.receiver.receive(delivery(fires("GpuHot")))
+        return issue
+
+    office.tracker.create = slow  # type: ignore[method-assign]
+    await office.work()
+    ticket = await office.ticket()
+    assert ticket.issue is not None
+    assert [alert.name for alert in ticket.alerts] == ["GpuHot", "NodeDown"]
+    await office.later(minutes=2)
+    assert "GpuHot" in office.tracker.issue(1).body
+
+
+FAULTS = st.sampled_from([None, None, "lost", "dropped", Later("limit", 3.0), Refused("no")])
+MUTE = st.sampled_from([None, None, Later("limit", 3.0), Refused("no")])
+STEP = st.one_of(
+    st.tuples(st.just("alert"), st.booleans()),
+    st.tuples(st.just("wait"), st.sampled_from([1, 3, 12, 70, 1500])),
+    st.tuples(st.just("crash"), st.none()),
+    st.tuples(st.just("person"), st.booleans()),
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    steps=st.lists(STEP, min_size=3, max_size=14),
+    creates=st.lists(FAULTS, max_size=4),
+    comments=st.lists(FAULTS, max_size=4),
+    closes=st.lists(MUTE, max_size=3),
+    edits=st.lists(MUTE, max_size=3),
+)
+def test_whatever_goes_wrong_a_subject_has_at_most_one_open_issue_and_at_the_end_the_right_one(
+    steps: list[Any], creates: list[Any], comments: list[Any], closes: list[Any], edits: list[Any]
+) -> None:
+    asyncio.run(_story(steps, creates, comments, closes, edits))
+
+
+async def _story(
+    steps: list[Any], creates: list[Any], comments: list[Any], closes: list[Any], edits: list[Any]
+) -> None:
+    office = Office()
+    await office.prepare()
+    for verb, faults in (("create", creates), ("comment", comments), ("close", closes), ("edit", edits)):
+        office.tracker.script(verb, *faults)
+    minute, begun = 0, 0
+    for what, how in steps:
+        match what:
+            case "alert":
+                begun = minute if how else begun
+                await office.hear(delivery(fires(minute=begun) if how else ends(minute=begun, end=minute)))
+            case "crash":
+                office.restart()
+            case "person":
+                for issue in [issue for issue in office.tracker.issues[-1:] if issue.open is how]:
+                    office.tracker.change(issue.number, open=not how, closed_by_person=how)
+            case "wait":
+                minute += how
+                office.now += timedelta(minutes=how)
+        await office.work()
+        assert len(office.tracker.open) <= 1
+    await office.hear(delivery(fires(minute=minute + 1)))
+    for _ in range(30):
+        await office.later(minutes=10)
+    assert len(office.tracker.open) == 1
+    ticket = await office.ticket()
+    assert ticket.issue is not None
+    assert (ticket.phase, [ticket.issue.number]) == (TicketPhase.OPEN, office.tracker.open)
+    await office.hear(delivery(ends(minute=minute + 1, end=minute + 2)))
+    for _ in range(15):
+        await office.later(minutes=10)
+    assert office.tracker.open == []
+
+
+async def test_a_refusal_is_not_shown_any_more_once_nothing_is_wanted(office: Office) -> None:
+    office.tracker.script("create", *[Refused("no such repository", "repository")] * 2)
+    await office.hear(delivery(fires()))
+    await office.work()
+    await office.hear(delivery(ends(end=1)))
+    await office.later(minutes=5)
+    note = (await office.ticket()).note("Synced")
+    assert note
+    assert note.status == "True"
+    assert office.tracker.issues == []
+
+
+@pytest.mark.parametrize("verb", ["create", "edit", "comment"])
+async def test_what_happens_while_the_tracker_answers_is_written_and_told_afterwards(office: Office, verb: str) -> None:
+    await office.policy()
+    await office.hear(delivery(fires()))
+    if verb != "create":
+        await office.work()
+        await office.hear(delivery(fires("GpuHot")))
+    call = getattr(office.tracker, verb)
+
+    async def slow(*args: Any, **kwargs: Any) -> Any:
+        answer = await call(*args, **kwargs)
+        if not office.world.cases:
+            await office.case()
+            await office.escalates()
+            stale = office.world
+            await office.refresh()
+            stale.cases = office.world.cases
+            stale.case_changed("case-1", None, office.world.cases["case-1"])
+            stale.policies = office.world.policies
+        return answer
+
+    setattr(office.tracker, verb, slow)
+    for _ in range(3):
+        await office.later(minutes=2)
+    assert "`case-1`" in office.tracker.issue(1).body
+    assert sum("A person is needed" in text for text in office.tracker.comments[1]) == 1
+
+
+async def test_what_a_person_writes_while_the_create_is_answered_survives_the_first_edit(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    create = office.tracker.create
+
+    async def slow(repository: str, draft: Any) -> Any:
+        issue = await create(repository, draft)
+        office.tracker.change(1, body=issue.body + "\n\nI am on it.")
+        await office.receiver.receive(delivery(fires("GpuHot")))
+        return issue
+
+    office.tracker.create = slow  # type: ignore[method-assign]
+    for _ in range(3):
+        await office.later(minutes=2)
+    assert "GpuHot" in office.tracker.issue(1).body
+    assert office.tracker.issue(1).body.endswith("I am on it.")
+
+
+async def test_a_cause_that_began_after_a_person_closed_what_we_had_not_seen_yet_opens_a_new_issue(
+    office: Office,
+) -> None:
+    office.tracker.script("create", "lost")
+    await office.hear(delivery(fires()))
+    await office.work()
+    office.tracker.shut(1)
+    await office.hear(delivery(fires(minute=1)))
+    await office.later(minutes=2)
+    assert office.tracker.open == [2]

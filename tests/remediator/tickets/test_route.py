@@ -1,0 +1,62 @@
+"""The routes file: what it may say, and how it is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from remediator.tickets.route import Route, load
+
+GOOD = """
+cluster: prod-a
+default: {repository: org/ops, labels: [ops], assignees: [ann]}
+routes:
+  gpu: {repository: org/gpu-ops}
+"""
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "routes.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_route_is_found_by_name_and_what_nobody_knows_is_the_default(tmp_path: Path) -> None:
+    routes = load(_file(tmp_path, GOOD))
+    default, gpu = Route("org/ops", ("ops",), ("ann",)), Route("org/gpu-ops")
+    assert routes.find("") == (default, True)
+    assert routes.find("gpu") == (gpu, True)
+    assert routes.find("tpu") == (default, False)
+    assert routes.cluster == "prod-a"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "object"),
+        ("routes: {}", "default"),
+        ("default: {labels: [a]}", "repository"),
+        ("default: {repository: just-a-name}", "default.repository"),
+        ("default: {repository: org/a}\nroutes: {gpu: {repository: 'org/a b'}}", "routes.gpu.repository"),
+        ("default: {repository: org/a, label: [x]}", "label"),
+        ("default: {repository: org/a, labels: x}", "default.labels"),
+        ("default: {repository: org/a, assignees: [a,b,c,d,e,f,g,h,i,j,k]}", "default.assignees"),
+        ("default: {repository: org/a}\nrouts: {}", "routs"),
+        ("default: [", "while parsing"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_file_field_and_remedy(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(ValueError, match=r"routes\.yaml: ") as refused:
+        load(_file(tmp_path, text))
+    assert named in str(refused.value)
+    assert "correct" in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"nowhere\.yaml"):
+        load(tmp_path / "nowhere.yaml")
+
+
+def test_the_file_in_the_documentation_is_right(tmp_path: Path) -> None:
+    document = (Path(__file__).parents[3] / "docs/tickets.md").read_text()
+    example = "cluster:" + document.split("```yaml\ncluster:")[1].split("```")[0]
+    assert load(_file(tmp_path, example)).find("gpu")[0].repository == "org/gpu-hardware"

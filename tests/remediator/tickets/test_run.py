@@ -1,0 +1,143 @@
+"""The whole: watches, queue, lease, and the writer to GitHub against a GitHub in this process."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remediator.kube.client import Kind
+from remediator.sim.github import FakeGitHub, Fault
+from remediator.tickets.github import GitHub, TokenFile
+from remediator.tickets.receiver import Result
+from remediator.tickets.route import Route, Routes
+from remediator.tickets.run import Tickets
+from remediator.tickets.tracker import Refused
+from tests.remediator.sim.waiting import until
+from tests.remediator.tickets.office import GPU, Office, Tracker, delivery, ends, fires
+
+REPO = "org/default"
+SPACES: Kind[Any] = Kind("", "v1", "namespaces", "Namespace", dict)
+ROUTES = Routes(Route(REPO))
+
+
+@asynccontextmanager
+async def running(office: Office, tracker: Any, identity: str = "one") -> AsyncIterator[Tickets]:
+    """Tickets at work, until the block is left."""
+    made = Tickets(office.client, tracker, ROUTES, identity=identity, lease_retry=0.1)
+    task = asyncio.ensure_future(made.run())
+    try:
+        await until(made.ready)
+        yield made
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@pytest.fixture
+async def cluster(office: Office) -> Office:
+    """An office in whose cluster our namespace stands."""
+    await office.client.create(SPACES, {"metadata": {"name": "remediator-system"}})
+    office.now = datetime.now(UTC)
+    return office
+
+
+@pytest.fixture
+async def github(tmp_path: Path) -> AsyncIterator[tuple[FakeGitHub, GitHub]]:
+    """A GitHub that at the end has seen only what its description allows, and the writer to it."""
+    async with FakeGitHub([REPO], ["ann"]) as fake:
+        (tmp_path / "token").write_text(fake.token)
+        writer = GitHub(fake.url, TokenFile(tmp_path / "token"), spacing=0.0, timeout=2)
+        yield fake, writer
+        await writer.aclose()
+        assert fake.violations == []
+
+
+async def test_an_alert_a_case_a_person_and_recovery_on_one_issue(
+    cluster: Office, github: tuple[FakeGitHub, GitHub]
+) -> None:
+    fake, writer = github
+    async with running(cluster, writer) as tickets:
+        assert (await tickets.receiver.receive(delivery(fires()))).result is Result.STORED
+        await until(lambda: len(fake.issues(REPO)) == 1)
+        ann = fake.person("ann")
+        ann.edit(REPO, 1, body=fake.issues(REPO)[0].body + "\n\nI am on it.")
+        ann.label(REPO, 1, "mine")
+        await cluster.policy(ticket={"when": "OnEscalation"})
+        await cluster.case()
+        await cluster.escalates()
+        await until(lambda: "A person is needed" in _said(fake))
+        assert (await tickets.receiver.receive(delivery(ends(end=2)))).result is Result.STORED
+        await cluster.recovers()
+        await until(lambda: not fake.issues(REPO)[0].open)
+        issue = fake.issues(REPO)[0]
+        assert issue.body.endswith("I am on it.")
+        assert "mine" in issue.labels
+        assert "Verified" in _said(fake)
+        assert len(fake.issues(REPO)) == 1
+
+
+def _said(fake: FakeGitHub) -> str:
+    return "\n".join(comment.body for comment in fake.issues(REPO)[0].comments)
+
+
+async def test_an_answer_that_is_lost_leaves_a_pending_ticket_and_one_issue(
+    cluster: Office, github: tuple[FakeGitHub, GitHub]
+) -> None:
+    fake, writer = github
+    fake.fail("POST", f"/repos/{REPO}/issues$", Fault(502, carried_out=True))
+    async with running(cluster, writer, "one") as tickets:
+        await tickets.receiver.receive(delivery(fires()))
+        await until(lambda: _said_unsure(cluster))
+    async with running(cluster, writer, "two"):  # a leader that knows nothing looks at once
+        await until(lambda: _has_issue(cluster))
+    assert [issue.open for issue in fake.issues(REPO)] == [True]
+
+
+async def _said_unsure(office: Office) -> bool:
+    note = (await office.ticket()).note("Synced")
+    return note is not None and note.reason == "Unsure"
+
+
+async def _has_issue(office: Office) -> bool:
+    return (await office.ticket()).issue is not None
+
+
+async def test_a_tracker_that_refuses_is_not_asked_again_by_the_echo_of_our_own_writes(cluster: Office) -> None:
+    tracker = Tracker()
+    tracker.script("create", *[Refused("no such repository", "repository")] * 50)
+    async with running(cluster, tracker) as tickets:
+        await tickets.receiver.receive(delivery(fires()))
+        await until(lambda: tracker.left("create") < 50)
+        for number in range(10):  # ten more events, each seen before the next
+            await tickets.receiver.receive(delivery(fires(f"A{number}")))
+            await until(lambda count=number + 2: len(tickets.world.tickets[GPU.name].alerts) == count)
+        assert tracker.left("create") == 49
+
+
+async def test_replicas_store_alerts_and_one_of_them_files(cluster: Office) -> None:
+    tracker = Tracker()
+    async with running(cluster, tracker, "one") as first, running(cluster, tracker, "two") as second:
+        bodies = [delivery(fires(f"A{number}")) for number in range(4)]
+        await asyncio.gather(*(replica.receiver.receive(body) for replica in (first, second) for body in bodies))
+        await until(lambda: tracker.issues)
+        await until(lambda: first.elector.is_leader != second.elector.is_leader)
+        first.measure()
+    assert tracker.calls.count("create") == 1
+    assert len((await cluster.ticket(GPU)).alerts) == 4
+
+
+async def test_when_the_leader_goes_another_takes_over(cluster: Office) -> None:
+    tracker = Tracker()
+    async with running(cluster, tracker, "one") as first:
+        await first.receiver.receive(delivery(fires()))
+        await until(lambda: tracker.open == [1])
+    async with running(cluster, tracker, "two") as second:
+        await second.receiver.receive(delivery(ends(end=1)))
+        await until(lambda: tracker.open == [])
+    assert tracker.calls.count("create") == 1

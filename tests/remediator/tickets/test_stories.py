@@ -1,0 +1,314 @@
+"""Whole stories: alerts and cases of one node share one issue, from its creation to its end."""
+
+from datetime import timedelta
+
+import pytest
+
+from remediator.core.ticket import ClosedBy, TicketPhase
+from tests.remediator.tickets.office import CASES, GPU, POLICIES, Office, delivery, ends, fires
+
+
+async def test_a_firing_alert_gets_one_issue_and_its_end_closes_it_with_a_word(office: Office) -> None:
+    assert (await office.hear(delivery(fires(minute=0)))).result.value == "stored"
+    await office.work()
+    issue = office.tracker.issue(1)
+    assert (issue.repository, issue.title, issue.open) == ("org/default", "[prod] gpu-17: NodeDown", True)
+    assert issue.labels == ("remediator", "severity: warning", "ops")
+    assert issue.assignees == ("ann",)
+    await office.hear(delivery(ends(minute=0, end=7)))
+    await office.later(minutes=7)
+    assert office.tracker.open == []
+    assert office.tracker.issue(1).reason == "completed"
+    assert "ended at 2026-11-20 09:07:00 UTC, after 7m" in office.tracker.comments[1][-1]
+    assert (await office.ticket()).closed_by is ClosedBy.US
+
+
+async def test_a_case_and_an_alert_of_one_node_share_one_issue(office: Office) -> None:
+    await office.policy()
+    await office.case()
+    await office.hear(delivery(fires()))
+    await office.work()
+    assert len(office.tracker.issues) == 1
+    assert office.tracker.issue(1).repository == "org/gpu"
+    for said in ("`case-1`", "`gpu-lost`", "`NodeDown`", "GPU 3 has fallen off the bus", "remediator explain gpu-17"):
+        assert said in office.tracker.issue(1).body
+
+
+async def test_nothing_is_written_while_nothing_changes(office: Office) -> None:
+    await office.policy()
+    await office.case()
+    await office.work()
+    await office.work()
+    before, version = list(office.tracker.calls), (await office.ticket()).version
+    for _ in range(5):
+        await office.later(minutes=2)
+    assert office.tracker.calls == before == ["create"]
+    assert (await office.ticket()).version == version
+    assert office.tracker.reads == 0
+
+
+async def test_an_escalation_is_told_once_with_what_to_do(office: Office) -> None:
+    await office.policy()
+    await office.case()
+    await office.work()
+    await office.escalates()
+    for _ in range(3):
+        await office.later(minutes=2)
+    (told,) = office.tracker.comments[1]
+    assert "A person is needed" in told
+    assert "repair the node by hand" in told
+    assert "spec.release" in office.tracker.issue(1).body or '"release":true' in office.tracker.issue(1).body
+
+
+async def test_a_case_that_waits_for_no_person_gets_no_issue_until_it_escalates(office: Office) -> None:
+    await office.policy(ticket={"when": "OnEscalation"})
+    await office.case()
+    await office.work()
+    assert office.tracker.issues == []
+    await office.escalates()
+    await office.work()
+    assert office.tracker.open == [1]
+
+
+async def test_a_recovered_case_closes_its_issue_and_says_how_it_ended(office: Office) -> None:
+    await office.policy()
+    await office.case()
+    await office.work()
+    office.now += timedelta(minutes=9)
+    await office.recovers()
+    await office.work()
+    assert office.tracker.open == []
+    (told,) = office.tracker.comments[1]
+    assert "Verified" in told
+    assert "good for 5 minutes" in told
+
+
+async def test_our_own_cordon_that_resolves_the_alert_does_not_close_while_the_case_is_open(office: Office) -> None:
+    await office.policy(ticket={"when": "OnEscalation"})
+    await office.hear(delivery(fires()))
+    await office.work()
+    await office.case(phase="Draining")
+    await office.hear(delivery(ends(end=3)))
+    await office.later(minutes=5)
+    assert office.tracker.open == [1]
+    await office.recovers()
+    await office.later(minutes=5)
+    assert office.tracker.open == []
+
+
+async def test_what_came_back_within_a_day_reopens_ours_and_later_opens_another(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    await office.work()
+    await office.hear(delivery(ends(end=1)))
+    await office.later(minutes=1)
+    await office.hear(delivery(fires(minute=60)))
+    await office.later(hours=1)
+    assert office.tracker.open == [1]
+    assert "**New:**" in office.tracker.comments[1][-1]
+    await office.hear(delivery(ends(minute=60, end=61)))
+    await office.later(minutes=2)
+    assert office.tracker.open == []
+    await office.hear(delivery(fires(minute=60 * 26)))
+    await office.later(hours=25)
+    assert office.tracker.open == [2]
+    assert f"Before this: {office.tracker.issue(1).url}" in office.tracker.issue(2).body
+
+
+async def test_a_second_closing_says_again_how_it_ended(office: Office) -> None:
+    for start in (0, 60):
+        await office.hear(delivery(fires(minute=start)))
+        await office.later(minutes=5)
+        await office.hear(delivery(ends(minute=start, end=start + 3)))
+        await office.later(minutes=5)
+    assert sum("closing it" in text for text in office.tracker.comments[1]) == 2
+    assert office.tracker.calls.count("close") == 2
+
+
+# --- people --------------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_person_closed_stays_closed_for_the_same_causes(office: Office) -> None:
+    await office.policy()
+    await office.case()
+    await office.work()
+    office.tracker.shut(1)
+    await office.becomes("case-1", "Operating")
+    for _ in range(3):
+        await office.later(hours=2)
+    assert office.tracker.open == []
+    assert len(office.tracker.issues) == 1
+    ticket = await office.ticket()
+    assert (ticket.phase, ticket.closed_by) == (TicketPhase.CLOSED, ClosedBy.PERSON)
+
+
+async def test_a_cause_that_began_after_a_person_closed_it_opens_a_new_issue(office: Office) -> None:
+    await office.hear(delivery(fires(minute=0)))
+    await office.work()
+    office.tracker.shut(1)
+    await office.hear(delivery(fires(minute=0), fires("GpuHot", minute=30)))
+    await office.later(minutes=30)
+    assert office.tracker.open == [2]
+    assert "GpuHot" in office.tracker.issue(2).body
+
+
+async def test_the_same_alert_that_ends_and_fires_again_after_a_person_closed_it_opens_a_new_issue(
+    office: Office,
+) -> None:
+    await office.hear(delivery(fires(minute=0)))
+    await office.work()
+    office.tracker.shut(1)
+    await office.hear(delivery(ends(minute=0, end=5)))
+    await office.later(minutes=5)
+    await office.hear(delivery(fires(minute=180)))
+    await office.later(hours=3)
+    assert office.tracker.open == [2]
+
+
+async def test_the_younger_of_two_alerts_of_a_name_ending_is_no_new_cause(office: Office) -> None:
+    await office.hear(delivery(fires(minute=0, gpu="0"), fires(minute=10, gpu="1")))
+    await office.later(minutes=10)
+    office.tracker.shut(1)
+    await office.hear(delivery(ends(minute=10, end=20, gpu="1")))
+    await office.later(hours=2)
+    assert (await office.ticket()).closed_by is ClosedBy.PERSON
+    await office.later(hours=2)
+    assert len(office.tracker.issues) == 1
+
+
+async def test_a_person_who_opens_it_again_has_it_kept_up_again(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    await office.work()
+    office.tracker.shut(1)
+    await office.later(hours=2)
+    office.tracker.change(1, open=True, reason="reopened", closed_by_person=False)
+    await office.later(hours=2)
+    assert (await office.ticket()).phase is TicketPhase.OPEN
+    await office.hear(delivery(ends(end=300)))
+    await office.later(hours=1)
+    assert office.tracker.open == []
+    assert office.tracker.issue(1).closed_by_person is False
+
+
+async def test_what_people_write_label_and_assign_survives(office: Office) -> None:
+    await office.policy()
+    await office.case()
+    await office.work()
+    body = f"my own words\n\n{office.tracker.issue(1).body}\n\nand more: <b>here</b>"
+    labels, people = ("remediator", "wontfix"), ("bob",)
+    office.tracker.change(1, title="mine", body=body, labels=labels, assignees=people)
+    await office.becomes("case-1", "Verifying")
+    await office.later(minutes=5)
+    issue = office.tracker.issue(1)
+    assert "Verifying" in issue.body
+    assert issue.body.startswith("my own words\n\n<!-- remediator:begin -->")
+    assert issue.body.endswith("<!-- remediator:end -->\n\nand more: <b>here</b>")
+    assert (issue.title, issue.labels, issue.assignees) == ("mine", labels, people)
+
+
+async def test_a_severity_that_changes_swaps_our_label_only(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    await office.work()
+    office.tracker.change(1, labels=(*office.tracker.issue(1).labels, "rack-7"))
+    await office.hear(delivery(fires("GpuLost", severity="critical")))
+    await office.later(minutes=5)
+    assert office.tracker.issue(1).labels == ("remediator", "ops", "rack-7", "severity: critical")
+
+
+# --- shared causes, other subjects ---------------------------------------------------------------------------------
+
+
+async def test_many_nodes_with_one_cause_have_one_issue_that_is_not_told_of_each_node(office: Office) -> None:
+    correlation = {"nodes": 3, "within": "10m"}
+    await office.policy(ticket={"when": "OnEscalation"}, correlation=correlation)
+    block = {"reason": "SharedCause", "message": "40 nodes say the same"}
+    for number in range(40):
+        held = {"at": "2026-11-20T09:00:00Z", "reason": "SharedCause"}
+        await office.case(f"case-{number}", f"node-{number}", blockedBy=[block], timeline=[held])
+    await office.work()
+    assert [issue.title for issue in office.tracker.issues] == ["[prod] many nodes: GpuLost"]
+    for number in range(39):
+        await office.recovers(f"case-{number}")
+    await office.later(minutes=5)
+    assert (office.tracker.open, office.tracker.comments[1]) == ([1], [])
+    await office.recovers("case-39")
+    await office.later(minutes=5)
+    assert office.tracker.open == []
+    assert "and 20 more cases" in office.tracker.comments[1][0]
+
+
+async def test_a_case_that_turns_out_to_share_its_cause_moves_to_the_shared_issue(office: Office) -> None:
+    await office.policy(correlation={"nodes": 3, "within": "10m"})
+    await office.case()
+    await office.work()
+    block = {"reason": "SharedCause", "message": "3 nodes say the same"}
+    await office.becomes("case-1", "Held", blockedBy=[block])
+    await office.later(minutes=2)
+    assert office.tracker.open == [2]
+    assert "moved" in office.tracker.comments[1][0]
+
+
+async def test_an_alert_that_names_no_node_has_an_issue_of_its_own_for_each_cluster(office: Office) -> None:
+    for cluster in ("a", "b"):
+        await office.hear(delivery(fires("Down", node="", cluster=cluster), fires("Down", node="", cluster=cluster)))
+    await office.work()
+    assert sorted(issue.title for issue in office.tracker.issues) == ["[prod] a: Down", "[prod] b: Down"]
+
+
+async def test_a_dry_run_and_a_policy_without_tickets_get_none(office: Office) -> None:
+    await office.policy("dry", mode="DryRun")
+    await office.policy("never", ticket={"when": "Never"})
+    await office.case("case-1", policy="dry", phase="Escalated")
+    await office.case("case-2", policy="never", phase="Escalated")
+    await office.work()
+    assert (office.tracker.issues, await office.tickets()) == ([], [])
+
+
+async def test_a_policy_that_is_deleted_neither_opens_nor_closes(office: Office) -> None:
+    await office.policy()
+    await office.case("case-1")
+    await office.escalates("case-1")
+    await office.work()
+    await office.client.delete(POLICIES, "gpu-lost")
+    await office.case("case-2", node="gpu-18")
+    await office.later(minutes=5)
+    assert office.tracker.open == [1]
+
+
+async def test_an_unknown_route_goes_to_the_default_and_says_so(office: Office) -> None:
+    await office.policy(ticket={"when": "Always", "route": "tpu"})
+    await office.case()
+    await office.work()
+    assert office.tracker.issue(1).repository == "org/default"
+    note = (await office.ticket()).note("RouteInvalid")
+    assert note
+    assert (note.status, note.reason) == ("True", "UnknownRoute")
+    assert "no route tpu in the routes file" in office.tracker.issue(1).body
+
+
+async def test_a_ticket_without_cause_goes_after_a_week_unless_an_alert_comes_meanwhile(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    await office.work()
+    await office.hear(delivery(ends(end=1)))
+    await office.later(minutes=2)
+    await office.later(days=6)
+    assert len(await office.tickets()) == 1
+    await office.refresh()
+    await office.receiver.receive(delivery(fires(minute=60 * 24 * 8)))
+    office.world.tickets = {GPU.name: (await office.ticket())}
+    await office.later(days=2)
+    assert office.tracker.open == [2]
+    await office.hear(delivery(ends(minute=60 * 24 * 8, end=60 * 24 * 8 + 1)))
+    await office.later(minutes=5)
+    await office.later(days=8)
+    assert await office.tickets() == []
+
+
+@pytest.mark.parametrize("gone", ["Escalated", "Operating"])
+async def test_a_case_that_is_deleted_closes_its_issue(office: Office, gone: str) -> None:
+    await office.policy()
+    await office.case(phase=gone)
+    await office.work()
+    await office.client.delete(CASES, "case-1")
+    await office.later(minutes=2)
+    assert office.tracker.open == []
+    assert "its case was deleted" in office.tracker.comments[1][0]

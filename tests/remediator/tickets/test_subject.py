@@ -1,0 +1,124 @@
+"""Which cases want a ticket, and what it is about: tables."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from remediator.core.case import Block, Moment, Phase
+from remediator.core.policy import Correlation, Mode, TicketWhen, Urgency
+from remediator.core.reasons import Reason
+from remediator.core.ticket import About, Standing, Subject, Told
+from remediator.tickets.situation import fresh, lasting, remembered
+from remediator.tickets.subject import concerns, keeps, of_case, wants
+from remediator.tickets.world import slim
+from tests.remediator.tickets.test_render import AT, MINUTE, POLICY, a_case
+
+TOGETHER = Correlation(3, timedelta(minutes=10))
+BASE = replace(a_case("the bus", Phase.OPERATING), blocks=())
+SHARED = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.SHARED_CAUSE, "x"),))
+CALLS = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.TICKET_ONLY, "x"),))
+ESCALATED = replace(BASE, phase=Phase.ESCALATED)
+OVER = replace(BASE, phase=Phase.RECOVERED, ended=AT)
+ON, NEVER = TicketWhen.ON_ESCALATION, TicketWhen.NEVER
+NODE = Subject(About.NODE, node="gpu-17")
+COMMON = Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="the bus")
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "wanted"),
+    [
+        (BASE, {}, True),
+        (replace(BASE, phase=Phase.NEW), {}, False),
+        (OVER, {}, False),
+        (ESCALATED, {"mode": Mode.DRY_RUN}, False),
+        (BASE, {"mode": Mode.PAUSED}, True),
+        (ESCALATED, {"ticket": NEVER}, False),
+        (BASE, {"ticket": ON}, False),
+        (ESCALATED, {"ticket": ON}, True),
+        (CALLS, {"ticket": ON}, True),
+        (SHARED, {"ticket": ON}, True),
+        (replace(BASE, blocks=(Block(Reason.BUDGET_SPENT, "x"),)), {"ticket": ON}, False),
+        (replace(ESCALATED, ended=AT), {"ticket": ON}, False),
+    ],
+    ids=[
+        "always, open",
+        "always, not judged yet",
+        "always, over",
+        "dry run",
+        "paused",
+        "never",
+        "on escalation, goes on",
+        "escalated",
+        "calls a person",
+        "shares its cause",
+        "waits for a budget",
+        "released",
+    ],
+)
+def test_a_case_wants_a_ticket(case, changes, wanted) -> None:
+    assert wants(case, replace(POLICY, **changes)) is wanted
+
+
+def test_without_its_policy_a_case_opens_nothing_and_keeps_what_is_open() -> None:
+    assert (wants(ESCALATED, None), keeps(ESCALATED, None), keeps(OVER, None)) == (False, True, False)
+    assert concerns(BASE, None, NODE)
+    assert concerns(BASE, None, COMMON)
+    assert not concerns(BASE, None, Subject(About.NODE, node="gpu-18"))
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "subject"),
+    [
+        (SHARED, {"correlation": TOGETHER}, COMMON),
+        (BASE, {"correlation": TOGETHER}, NODE),
+        (CALLS, {"correlation": TOGETHER, "urgency": Urgency.NEVER}, NODE),
+        (replace(OVER, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),)), {"correlation": TOGETHER}, COMMON),
+        (slim(replace(OVER, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),))), {"correlation": TOGETHER}, COMMON),
+        (replace(BASE, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),)), {"correlation": TOGETHER}, NODE),
+        (replace(SHARED, trigger=None), {"correlation": TOGETHER}, NODE),
+    ],
+    ids=[
+        "shared",
+        "not shared",
+        "alone",
+        "shared to its end",
+        "the same, slim",
+        "not shared any more",
+        "opened by hand",
+    ],
+)
+def test_a_case_is_about_its_node_or_what_many_share(case, changes, subject) -> None:
+    assert of_case(case, replace(POLICY, **changes)) == subject
+
+
+STANDS, OVER_, CALLED = Standing.STANDS, Standing.OVER, Standing.ESCALATED
+
+
+def told(key: str, standing: Standing = STANDS, minute: int = 0) -> Told:
+    """What was told of a cause that began at this minute."""
+    return Told(key, standing, AT + minute * MINUTE)
+
+
+def test_a_cause_is_fresh_where_it_began_after_what_was_told_of_it() -> None:
+    before = (told("alert:A", minute=5), told("alert:B", minute=5))
+    now = (told("alert:A", minute=5), told("alert:B", minute=6), told("alert:C", minute=1))
+    assert [cause.key for cause in fresh(before, now)] == ["alert:B", "alert:C"]
+
+
+def test_what_is_remembered_grows_no_younger_and_says_what_is_over() -> None:
+    before = (told("alert:A", minute=5), told("case:x", CALLED))
+    assert remembered(before, (told("alert:A", minute=2),)) == (told("alert:A", minute=5), told("case:x", OVER_))
+
+
+def test_what_is_remembered_is_bounded_and_what_stands_stays() -> None:
+    before = tuple(told(f"case:{number}", minute=number) for number in range(200))
+    kept = remembered(before, (told("case:new"),))
+    assert len(kept) == 96
+    assert kept[0] == told("case:new")
+    assert kept[1].key == "case:199"
+
+
+def test_of_what_a_person_closed_only_what_stood_then_and_stands_now_lasts() -> None:
+    before = (told("a"), told("b"), told("cause", OVER_))
+    assert lasting(before, (told("a"), told("cause"))) == (told("a"),)
