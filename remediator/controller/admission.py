@@ -124,7 +124,7 @@ class Admissions:
             [found.request for found in asking.values()],
             budgets,
             self.world.counted(),
-            self._starts(),
+            self._starts(now),
             self.breaker,
             now,
         )
@@ -174,9 +174,13 @@ class Admissions:
         severity = policy.severity.rank if policy else 0
         return Asking(Request(case, node, severity, blocks), view, step)
 
-    def _starts(self) -> list[datetime]:
-        """Disruptive starts so far; a claim whose first attempt is still to come has been counted as one."""
-        coming = [case.started for case in self.world.cases if case.claimed and not case.attempts and case.started]
+    def _starts(self, now: datetime) -> list[datetime]:
+        """Disruptive starts so far.
+
+        A claim whose first attempt is still to come may start any moment, however long ago the claim was: that attempt
+        will not be asked about again.
+        """
+        coming = [now for case in self.world.cases if case.claimed and not case.attempts]
         return [*starts(self.world.cases), *coming]
 
     def _effects(self, asking: dict[str, Asking], admission: Admission, now: datetime) -> list["asyncio.Task[Outcome]"]:
@@ -217,7 +221,9 @@ class Admissions:
         phase = case.phase if case.claimed else Phase.HELD
         after = replace(case, phase=phase, blocks=blocks)
         if [found.reason for found in blocks] != [found.reason for found in case.blocks] or case.phase is not phase:
-            told = advance(after, blocks[0].reason, blocks[0].message, now)
+            known = {found.reason for found in case.blocks}
+            new = next((found for found in blocks if found.reason not in known), blocks[0])
+            told = advance(after, new.reason, new.message, now)
             saved = await self.performer.all([SaveCase(case, told)])
             if not isinstance(saved, Done):
                 return saved

@@ -66,7 +66,8 @@ def alone(
         return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
     finding = judge(node, policy, now)
     unknown = [rung.operation for rung in policy.ladder if rung.operation not in around.templates]
-    holder = next((other.name for other in past if other.uid != case.uid and _holds(other, node)), "")
+    beside = past if policy.urgency is Urgency.NOW else ()  # one that touches nothing is in nobody's way
+    holder = next((other.name for other in beside if other.uid != case.uid and _holds(other, node)), "")
     rests = None if case.claimed else cooling(case, policy, past, now)
     common = cause(case)
     sharing = sorted(around.causes.get(common, ())) if common else []

@@ -38,12 +38,13 @@ def named(kind: str, name: str, namespace: str = "") -> Object:
     return next(one for one in of(kind) if address(one) == (namespace, name))
 
 
+CALLS = {"Never": "Always", "Now": "OnEscalation"}
 ACCOUNTS = {address(one) for one in of("ServiceAccount")}
 
 
 def test_every_manifest_is_part_of_the_whole() -> None:
     written = {path for folder in ("deploy", "operations") for path in (ROOT / folder).rglob("*.yaml")}
-    apart = {"kustomization.yaml", "images.yaml"}
+    apart = {"kustomization.yaml", "images.yaml", "scheduler-config.yaml"}
     assert {path for path in written if path.name not in apart} == set(FILES)
 
 
@@ -63,9 +64,17 @@ def test_policies_budgets_and_templates_pass_lint() -> None:
 
 
 def test_policies_do_nothing_until_an_operator_says_so() -> None:
-    assert {policy["metadata"]["name"]: policy["spec"]["mode"] for policy in of("RemediationPolicy")} == {
-        "gpu-lost": "DryRun"
+    modes = {policy["metadata"]["name"]: policy["spec"]["mode"] for policy in of("RemediationPolicy")}
+    assert set(modes) >= {"gpu-lost", "gpu-ecc", "nfs-stale", "nfs-unavailable", "unkillable-process", "node-not-ready"}
+    assert set(modes.values()) == {"DryRun"}
+
+
+def test_a_policy_that_touches_no_node_calls_a_person_and_one_that_does_hands_over_what_it_cannot_cure() -> None:
+    said = {
+        policy["metadata"]["name"]: (policy["spec"].get("urgency", {}).get("mode", "Now"), policy["spec"]["ticket"])
+        for policy in of("RemediationPolicy")
     }
+    assert {name for name, (mode, ticket) in said.items() if ticket != {"when": CALLS[mode]}} == set()
 
 
 def test_one_budget_holds_for_nodes_that_no_other_selects() -> None:
@@ -108,7 +117,8 @@ def test_the_heartbeat_of_detectors_is_shorter_than_what_policies_call_fresh() -
     args = pod["containers"][0]["args"]
     (beat,) = [arg.split("=")[1] for arg in args if arg.startswith("--k8s-exporter-heartbeat-period=")]
     for policy in of("RemediationPolicy"):
-        assert api.seconds(beat) < api.seconds(policy["spec"]["verify"]["fresh"])
+        if "verify" in policy["spec"]:
+            assert api.seconds(beat) < api.seconds(policy["spec"]["verify"]["fresh"])
 
 
 def pod_specs() -> Iterator[tuple[str, str, Object]]:

@@ -1,6 +1,7 @@
 """The admission pass against a server: the ledger is the fence, whatever the caches say."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -202,3 +203,13 @@ async def test_a_hold_is_written_once_for_as_long_as_its_reasons_last(fleet):
     await settle(one)
     assert lab.cases(waiting)[0]["metadata"]["resourceVersion"] == version
     assert lab.taints(waiting) == [names.DEGRADED_TAINT]
+
+
+async def test_a_claim_counts_as_a_start_until_its_first_attempt_however_old_it_is(fleet):
+    lab = await fleet(2, 2)
+    one_in_ten_minutes = Breaker(1, timedelta(minutes=10))
+    for minute in (0, 11):
+        one = await admissions(lab)
+        one.breaker = one_in_ten_minutes
+        await one.run(now() + timedelta(minutes=minute))
+        assert len(tainted(lab)) == 1, f"minute {minute}"
