@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NODES  ?= 100
 ARGS   ?=
 
-.PHONY: help setup check test test-cluster cluster cluster-down bench crds requirements clean
+.PHONY: help setup demo check test test-cluster cluster cluster-down bench crds requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -16,6 +16,9 @@ $(VENV)/.ready: requirements-dev.txt pyproject.toml
 	$(BIN)/pip install --quiet --require-hashes --prefer-binary -r requirements-dev.txt
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
+
+demo: setup ## a fleet falls ill and is healed, on this machine, in a minute; ARGS="--summary json" or "--keep"
+	@$(BIN)/python -m remediator.sim.demo $(ARGS)
 
 check: setup ## lint, types and layers
 	$(BIN)/ruff check .
@@ -41,7 +44,7 @@ crds: setup ## write the CRDs into deploy/crds from the types
 
 requirements: setup ## compile the hashed requirements again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra dev -o requirements-dev.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra demo --extra dev -o requirements-dev.txt
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

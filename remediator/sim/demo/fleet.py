@@ -1,0 +1,44 @@
+"""The fleet of the demo: racks of GPU nodes, a few nodes for everything else, and their budgets."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+RACK = "topology.kubernetes.io/rack"
+GPUS = 4
+AT_ONCE = 2  # nodes of a rack that may be out of service at once
+RACKS = ("a", "b", "c")
+SYSTEM = ("system-1", "system-2")
+
+
+class Place(NamedTuple):
+    """One node and where it stands; nodes without GPUs run what must not run on those that are repaired."""
+
+    name: str
+    number: int  # within its rack, from 1
+    labels: Mapping[str, str]
+    gpus: int
+
+
+def places(nodes: int) -> list[Place]:
+    """So many GPU nodes, spread over the racks, and the system nodes."""
+    gpu = [_gpu_node(RACKS[index % len(RACKS)], index // len(RACKS) + 1) for index in range(nodes)]
+    rest = [Place(name, index + 1, {RACK: "system"}, 0) for index, name in enumerate(SYSTEM)]
+    return [*sorted(gpu, key=lambda place: place.name), *rest]
+
+
+def _gpu_node(rack: str, number: int) -> Place:
+    return Place(f"gpu-{rack}{number}", number, {RACK: f"rack-{rack}", "nvidia.com/gpu.present": "true"}, GPUS)
+
+
+def budgets() -> list[dict[str, Any]]:
+    """One budget for each rack."""
+    return [_budget(f"rack-{rack}") for rack in RACKS]
+
+
+def _budget(rack: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "remediator.dev/v1alpha1",
+        "kind": "NodeDisruptionBudget",
+        "metadata": {"name": rack},
+        "spec": {"selector": {"matchLabels": {RACK: rack}}, "maxUnavailable": AT_ONCE},
+    }

@@ -1,0 +1,202 @@
+"""What the API promises, read from plain JSON objects.
+
+Nothing here is shared with the code that is judged: its words and its arithmetic are written down a second time.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+Obj = dict[str, Any]
+
+NODES, PODS, NAMESPACES = "nodes", "pods", "namespaces"
+CASES = "noderemediations.remediator.dev"
+OPERATIONS = "nodeoperations.remediator.dev"
+BUDGETS = "nodedisruptionbudgets.remediator.dev"
+POLICIES = "remediationpolicies.remediator.dev"
+TICKETS = "tickets.remediator.dev"
+KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TICKETS)
+
+SYSTEM, OURS = "remediator-system", "remediator-operations"
+CASE_TAINT, DEGRADED_TAINT = "remediator.dev/case", "remediator.dev/degraded"
+CORDONED_BY, FINALIZER = "remediator.dev/cordoned-by", "remediator.dev/release"
+PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
+TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
+LOOKS, DRAINS = "collect-diagnostics", "drain"
+OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+
+
+def name(obj: Obj) -> str:
+    """metadata.name."""
+    return str(obj["metadata"]["name"])
+
+
+def uid(obj: Obj) -> str:
+    """metadata.uid."""
+    return str(obj["metadata"].get("uid", ""))
+
+
+def part(obj: Obj | None, *path: str) -> Any:
+    """What stands at this path, an empty map where nothing does."""
+    for key in path:
+        obj = (obj or {}).get(key)
+    return {} if obj is None else obj
+
+
+def moment(text: str) -> datetime:
+    """A time as the API writes it; an absent one is long ago."""
+    return datetime.fromisoformat(text) if text else datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def duration(text: str) -> timedelta:
+    """A duration such as 1h30m."""
+    units = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+    found = re.findall(r"(\d+)(ms|s|m|h|d)", text)
+    return timedelta(seconds=sum(int(count) * units[unit] for count, unit in found))
+
+
+def selects(selector: Mapping[str, Any], node: Obj) -> bool:
+    """Whether a label selector matches the node; an empty one matches all."""
+    labels = part(node, "metadata", "labels")
+    equal = all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items())
+    return equal and all(_meets(row, labels.get(row["key"])) for row in selector.get("matchExpressions") or ())
+
+
+def _meets(row: Mapping[str, Any], value: str | None) -> bool:
+    """Kubernetes' four operators; NotIn holds where the label is absent."""
+    listed = value is not None and value in (row.get("values") or ())
+    answers = {"In": listed, "NotIn": not listed, "Exists": value is not None, "DoesNotExist": value is None}
+    return answers[row["operator"]]
+
+
+# --- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def taints(node: Obj | None) -> list[Obj]:
+    """The node's taints."""
+    return list(part(node, "spec", "taints") or ())
+
+
+def held_by(node: Obj | None) -> str:
+    """The uid of the case whose taint the node carries, "" for none."""
+    return next((str(taint.get("value", "")) for taint in taints(node) if taint["key"] == CASE_TAINT), "")
+
+
+def condition(node: Obj | None, kind: str) -> Obj | None:
+    """One Condition of the node."""
+    return next((found for found in part(node, "status", "conditions") or () if found["type"] == kind), None)
+
+
+def says(node: Obj | None, kind: str) -> str:
+    """The status of one Condition, "" where there is none."""
+    return str((condition(node, kind) or {}).get("status", ""))
+
+
+def down(node: Obj) -> bool:
+    """Whether the node takes no work, whoever is to blame."""
+    return says(node, "Ready") != "True" or bool(part(node, "spec").get("unschedulable"))
+
+
+def sick(node: Obj | None, policy: Obj, now: datetime, stale: timedelta) -> bool | None:
+    """Whether an entry of the policy's `when` holds on the node; None where that cannot be told."""
+    entries = [[_holds(node, clause, now, stale) for clause in _clauses(entry)] for entry in policy["spec"]["when"]]
+    found = [False if False in entry else None if None in entry else True for entry in entries]
+    return True if True in found else None if None in found else False
+
+
+def watched(policy: Obj) -> list[str]:
+    """The types of the Conditions that a policy asks about."""
+    return [clause.get("condition", "") for entry in policy["spec"]["when"] for clause in _clauses(entry)]
+
+
+def _clauses(entry: Obj) -> list[Obj]:
+    return list(entry.get("all") or [entry])
+
+
+def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bool | None:
+    kind, wanted = clause.get("condition", ""), clause.get("status", "True")
+    found = condition(node, kind)
+    if found is None or now - moment(found.get("lastHeartbeatTime") or "") > stale:
+        return None
+    if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and _detected(node)):
+        return None
+    if found["status"] not in ("True", "False"):
+        return True if kind == "Ready" and wanted == found["status"] else None
+    return found["status"] == wanted and found.get("reason", "") in (clause.get("reasons") or [found.get("reason", "")])
+
+
+def _detected(node: Obj | None) -> bool:
+    return says(node, "DetectorStale") in ("", "False")
+
+
+# --- our kinds -------------------------------------------------------------------------------------------------------
+
+
+def attempts(case: Obj | None) -> list[Obj]:
+    """The attempts of a case, oldest first."""
+    return list(part(case, "status", "attempts") or ())
+
+
+def phase(obj: Obj | None) -> str:
+    """status.phase."""
+    return str(part(obj, "status").get("phase", ""))
+
+
+def ended(case: Obj | None) -> bool:
+    """Whether the case has said that it is over."""
+    return bool(part(case, "status").get("endedAt"))
+
+
+def claims(budget: Obj | None) -> dict[str, str]:
+    """The ledger of a budget: case uid → node."""
+    return {entry["case"]: entry["node"] for entry in part(budget, "status", "claims") or ()}
+
+
+def finished(operation: Obj | None) -> bool:
+    """Whether the operation has said that it is over."""
+    return bool(part(operation, "status").get("finishedAt"))
+
+
+def template(pod: Obj) -> str:
+    """The template that a Pod of ours was made from, "" for any other Pod."""
+    mine = pod["metadata"].get("namespace") == OURS
+    return str(part(pod, "metadata", "labels").get(TEMPLATE, "")) if mine else ""
+
+
+def environment(pod: Obj) -> dict[str, str]:
+    """What the program in a Pod is told."""
+    container = (part(pod, "spec", "containers") or [{}])[0]
+    return {entry["name"]: entry.get("value", "") for entry in container.get("env") or ()}
+
+
+def most(budget: Obj, total: int) -> int:
+    """How many of `total` nodes a budget lets be unavailable.
+
+    maxUnavailable as a percentage is rounded down, but not below one node unless it is 0 %; minAvailable is rounded up.
+    """
+    spec = budget["spec"]
+    at_most, at_least = spec.get("maxUnavailable"), spec.get("minAvailable")
+    if at_most is None:
+        return max(0, total - (-(-total * _percent(at_least) // 100) if isinstance(at_least, str) else at_least))
+    if isinstance(at_most, int):
+        return at_most
+    return max(total * _percent(at_most) // 100, min(total, _percent(at_most), 1))
+
+
+def _percent(text: str) -> int:
+    return int(text.rstrip("%"))
+
+
+def under(budget: Obj, nodes: Iterable[Obj], budgets: Iterable[Obj]) -> Iterator[Obj]:
+    """The nodes that a budget counts: those it selects; for a fallback, those that no other budget selects."""
+    spec = budget["spec"]
+    others = [one["spec"]["selector"] for one in budgets if spec.get("fallback") and not one["spec"].get("fallback")]
+    for node in nodes:
+        if selects(spec["selector"], node) and not any(selects(other, node) for other in others):
+            yield node
+
+
+def clock(at: datetime) -> str:
+    """A time of the day for a person."""
+    return at.strftime("%H:%M:%S")
