@@ -1,0 +1,66 @@
+"""How each program that pages name is tried, and the few commands that no test runs, with the reason."""
+
+from collections.abc import Iterable, Mapping
+
+from tests.contract.docs.pages import ALL, Command, Recipe, programs
+
+# Tried by every `make test`: they need nothing but Python and what stands in for the rest.
+EVERYWHERE = frozenset({"remediator", "python", "python3", "make", "curl", "sh"})
+TOOLS = frozenset({"base64", "cat", "cp", "echo", "grep", "head", "mkdir", "openssl", "printf", "sed", "sort", "tail"})
+# Tried by `make test-cluster`, which builds them: against the embedded server and the real one.
+CLUSTER = frozenset({"kubectl"})
+
+# Command as it is written → why no test runs it. make is asked for what it would do, so no target stands here.
+APART: Mapping[str, str] = {
+    "python -m tests.bench.claim --nodes 1000 --faults 200": "runs for minutes; tests/bench/test_claim.py is small",
+    "kubectl debug": "is said of the command above it, which is run",
+}
+
+# What the embedded server does not serve: tried on the real one only.
+NOT_EMBEDDED: Mapping[str, str] = {
+    "kubectl debug ": "kubectl makes its Pod in protobuf",
+    " scale deployment ": "deployments have no subresource scale",
+}
+
+
+def on_embedded(recipe: Recipe) -> bool:
+    """Whether the embedded server can answer every command of the recipe."""
+    return not any(part in command.text for command in recipe.commands for part in NOT_EMBEDDED)
+
+
+def needs(command: Command) -> set[str]:
+    """The programs that a command starts; what kubectl runs on a node needs no kubectl here."""
+    found = set(programs(command.text))
+    return found - CLUSTER if is_on_node(command) else found
+
+
+def asks_a_server(command: Command) -> bool:
+    """Whether an API server, or the controller, must be there to answer."""
+    return bool(needs(command) & {"curl", "remediator"}) and not command.text.startswith("remediator lint")
+
+
+def is_on_node(command: Command) -> bool:
+    """Whether kubectl only carries a command to a node, where a simulated one stands."""
+    words = command.text.split()
+    return "--" in words and bool({"exec", "debug"} & set(words[: words.index("--")]))
+
+
+def strangers(recipes: Iterable[Recipe]) -> list[str]:
+    """Commands that neither a test runs nor the table above excuses, with their place."""
+    tried = EVERYWHERE | TOOLS | CLUSTER
+    return [
+        f"{recipe.title}: {command.text}"
+        for recipe in recipes
+        for command in recipe.commands
+        if command.text not in APART and not needs(command) <= tried
+    ]
+
+
+def tried(recipe: Recipe, available: frozenset[str]) -> list[Command]:
+    """The commands of a recipe that can be run where these programs are."""
+    return [one for one in recipe.commands if one.text not in APART and needs(one) <= available | TOOLS]
+
+
+def wanting(available: frozenset[str]) -> list[Recipe]:
+    """Recipes of which something can be run where these programs are, each text once."""
+    return list({tuple(tried(one, available)): one for one in ALL if tried(one, available)}.values())

@@ -1,0 +1,28 @@
+"""Every command of the pages that needs only Python does what it says, on a simulated node and an embedded server."""
+
+import shutil
+
+import pytest
+
+from remediator.kube.client import Client
+from remediator.sim.server import EmbeddedServer
+from tests.contract.docs.known import EVERYWHERE, asks_a_server, needs, tried, wanting
+from tests.contract.docs.pages import Recipe
+from tests.contract.docs.stage import Stage, check
+from tests.contract.docs.world import lay_out
+
+
+@pytest.mark.parametrize("recipe", wanting(EVERYWHERE), ids=lambda recipe: recipe.title)
+async def test_a_command_that_needs_only_python_runs_and_prints_what_the_page_shows(
+    recipe: Recipe, machine, tmp_path
+) -> None:
+    commands = tried(recipe, EVERYWHERE)
+    if any("curl" in needs(command) for command in commands) and not shutil.which("curl"):
+        pytest.skip("curl is not installed")
+    server = EmbeddedServer()
+    if any(map(asks_a_server, commands)):
+        await lay_out(Client(server.transport()))
+    async with server.serve() as endpoint:
+        stage = Stage(tmp_path, endpoint.kubeconfig, machine, kubectl=None)
+        async with stage.answering(server.transport(), any("curl" in needs(command) for command in commands)):
+            check(recipe, commands, await stage.play(commands))

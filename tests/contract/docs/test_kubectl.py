@@ -1,0 +1,50 @@
+"""Every command of the pages that needs kubectl does what it says, on the embedded server and on the real one."""
+
+import re
+
+import pytest
+
+from tests.cluster.build import binary
+from tests.cluster.servers import serving
+from tests.contract.docs.known import CLUSTER, EVERYWHERE, needs, on_embedded, tried, wanting
+from tests.contract.docs.pages import Command, Recipe
+from tests.contract.docs.stage import Stage, check
+from tests.contract.docs.test_tables import bare, table
+from tests.contract.docs.world import lay_out
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+# To stop, in the order of the page about safety → the word that `remediator explain` then says of the node's case.
+STOPS = ("Paused", "PolicyPaused", "OptedOut", "HeldByPerson")
+ENFORCE = 'kubectl patch rp gpu-lost --type merge -p \'{"spec":{"mode":"Enforce"}}\''
+EXPLAIN = "remediator explain NODE --kubeconfig FILE"
+HERE = EVERYWHERE | CLUSTER
+RECIPES = [one for one in wanting(HERE) if any("kubectl" in command.text for command in one.commands)]
+CASES = [(name, one) for name in ("http", "real") for one in RECIPES if name == "real" or on_embedded(one)]
+
+
+@pytest.mark.parametrize(("name", "recipe"), CASES, ids=[f"{name}-{one.title}" for name, one in CASES])
+async def test_a_command_with_kubectl_runs_and_prints_what_the_page_shows(
+    name: str, recipe: Recipe, request, machine, tmp_path
+) -> None:
+    commands = tried(recipe, HERE)
+    async with serving(name, request) as server:
+        await lay_out(server.client)
+        stage = Stage(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
+        async with stage.answering(server.transport, any("curl" in needs(command) for command in commands)):
+            check(recipe, commands, await stage.play(commands))
+
+
+async def test_what_the_page_about_safety_says_stops_a_case_and_its_undoing_lets_it_go_on(
+    request, machine, tmp_path
+) -> None:
+    rows = [tuple(map(bare, row[1:])) for row in table("safety.md", "to stop | do")][: len(STOPS)]
+    async with serving("http", request) as server:
+        await lay_out(server.client)
+        stage = Stage(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
+        for word, (stop, undo) in zip(STOPS, rows, strict=True):
+            told = await stage.play([Command(text) for text in (ENFORCE, EXPLAIN, stop, EXPLAIN, undo, EXPLAIN)])
+            assert [ran.code for ran in told] == [0] * 6
+            before, after, undone = (re.findall(r"held: (\w+)", told[at].output) for at in (1, 3, 5))
+            assert before == ["BudgetUnready"], "the ledger waits for a controller, and nothing else stands in the way"
+            assert word in after, stop
+            assert word not in undone, undo

@@ -1,0 +1,204 @@
+"""Every manifest and every configuration in the pages is taken by who is to read it."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from remediator.kube import api, errors, lint
+from remediator.kube.client import Client
+from remediator.kube.http import HttpTransport
+from remediator.sim import manifests
+from remediator.sim.server import EmbeddedServer
+from tests.cluster.build import binary
+from tests.cluster.control_plane import ControlPlane
+from tests.contract.docs import shapes
+from tests.contract.docs.shapes import Manifest, of
+from tests.contract.docs.test_tables import bare, table
+from tests.contract.docs.world import lay_out
+from tests.contract.test_programs import pod_spec, templates
+
+TEMPLATES = {"reboot", "reset-gpu", "remount-nfs", "cordon"}
+
+
+def title(one: Manifest) -> str:
+    return f"{one.title}-{one.value.get('kind', one.kind) if isinstance(one.value, dict) else ''}"
+
+
+def test_every_yaml_in_the_pages_is_of_a_kind_that_is_checked() -> None:
+    assert shapes.ALL
+    assert [title(one) for one in shapes.ALL if not one.kind] == []
+
+
+def test_a_manifest_of_a_kind_that_nobody_checks_is_found_in_a_page() -> None:
+    page = "```yaml\nimage: {tag: latest}\n---\ndefault: {repository: a/b}\n```\n```yaml\n- 1\n```\n"
+    assert [(one.title, one.kind) for one in shapes.manifests("made-up.md", page)] == [
+        ("made-up.md:1", ""),
+        ("made-up.md:1", "routes"),
+        ("made-up.md:6", ""),
+    ]
+
+
+@pytest.mark.parametrize("one", of("ours"), ids=title)
+def test_a_manifest_of_our_kinds_passes_lint(one: Manifest) -> None:
+    documents, unreadable = lint.read(one.title, one.text)
+    assert documents
+    assert [str(finding) for finding in [*unreadable, *lint.lint(documents, TEMPLATES)]] == []
+
+
+def place(one: dict[str, Any]) -> tuple[Any, str]:
+    """Where an object belongs: its kind, and its namespace if it has one."""
+    ours = {kind.name: kind for kind in api.KINDS}
+    kind = ours.get(one["kind"]) or manifests.kind_of(one)
+    return kind, one["metadata"].get("namespace", "default") if kind.namespaced else ""
+
+
+@pytest.mark.parametrize("one", of("ours", "kubernetes"), ids=title)
+async def test_a_manifest_is_taken_by_an_api_server_that_minds_every_field(one: Manifest) -> None:
+    client = Client(EmbeddedServer().transport())
+    await manifests.create(client, *manifests.documents(("deploy/crds", "deploy/namespaces.yaml")))
+    kind, namespace = place(one.value)
+    await client.create(kind, one.value, namespace=namespace, query=[("fieldValidation", "Strict")])
+    wrong = {**one.value, "metadata": {"name": "mistyped"}, "specc": {}}
+    with pytest.raises(errors.ApiError, match="specc"):
+        await client.create(kind, wrong, namespace=namespace, query=[("fieldValidation", "Strict")])
+
+
+@pytest.mark.parametrize("one", of("routes"), ids=title)
+def test_routes_are_read_as_the_controller_reads_them(one: Manifest, tmp_path: Path) -> None:
+    assert shapes.load_routes(one.text, tmp_path).default.repository
+
+
+def test_a_mistyped_route_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="repositry"):
+        shapes.load_routes("default: {repositry: a/b}", tmp_path)
+
+
+def test_a_configuration_of_kube_scheduler_has_only_fields_that_the_shipped_one_has() -> None:
+    shipped = yaml.safe_load(shapes.SCHEDULER.read_text())
+    for one in [shipped, *(found.value for found in of("kube-scheduler"))]:
+        shapes.check_scheduler(one)
+    with pytest.raises(ValueError, match=r"extenders\[\]\.wieght"):
+        shapes.check_scheduler({**shipped, "extenders": [{"wieght": 5}]})
+
+
+@pytest.mark.parametrize("one", of("alertmanager"), ids=title)
+def test_a_configuration_of_alertmanager_has_only_fields_that_it_knows_and_reaches_our_webhook(one: Manifest) -> None:
+    shapes.check_alertmanager(one.value)
+
+
+HOOK = {
+    "url": "http://remediator:8080/webhooks/alertmanager",
+    "http_config": {"authorization": {"credentials_file": "f"}},
+}
+SOUND: dict[str, Any] = {
+    "route": {"receiver": "r", "group_by": ["node"]},
+    "receivers": [{"name": "r", "webhook_configs": [HOOK]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"route": {"receiver": "r", "group_bye": []}}, "group_bye"),
+        ({"route": {"receiver": "absent"}}, "no receiver is called absent"),
+        ({"route": {"receiver": "r", "group_wait": "soon"}}, "no duration: soon"),
+        (
+            {"receivers": [{"name": "r", "webhook_configs": [{**HOOK, "url": "http://remediator/"}]}]},
+            "does not lead to",
+        ),
+        ({"receivers": [{"name": "r", "webhook_configs": [{"url": HOOK["url"]}]}]}, "http_config"),
+    ],
+)
+def test_what_alertmanager_or_our_webhook_would_not_take_is_refused(change: dict[str, Any], said: str) -> None:
+    shapes.check_alertmanager(SOUND)
+    with pytest.raises(ValueError, match=said):
+        shapes.check_alertmanager({**SOUND, **change})
+
+
+@pytest.mark.skipif(not shutil.which("amtool"), reason="amtool is not installed (package prometheus-alertmanager)")
+@pytest.mark.parametrize("one", [*of("alertmanager"), Manifest("sound", "alertmanager", "", SOUND)], ids=title)
+def test_amtool_takes_a_configuration_of_alertmanager(one: Manifest, tmp_path: Path) -> None:
+    path = tmp_path / "alertmanager.yaml"
+    path.write_text(yaml.safe_dump(shapes.whole_alertmanager(one.value)))
+    done = subprocess.run(
+        ["amtool", "check-config", str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def kubectl(plane: ControlPlane, *args: str, stdin: Any) -> tuple[int, str]:
+    """Run kubectl on a real control plane; its exit code and what it complained of."""
+    env = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
+    done = subprocess.run(
+        [binary("kubectl"), *args, "-f", "-"],
+        input=json.dumps(stdin),
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+async def laid_out(control_plane: ControlPlane) -> ControlPlane:
+    transport = await HttpTransport.from_kubeconfig(control_plane.kubeconfig)
+    await lay_out(Client(transport))
+    await transport.close()
+    return control_plane
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(180)
+async def test_a_real_api_server_takes_every_manifest_without_a_warning(laid_out: ControlPlane) -> None:
+    for one in of("ours", "kubernetes"):
+        name = {**one.value["metadata"], "name": f"{one.value['metadata']['name']}-of-a-page"}
+        body = {**one.value, "metadata": name}
+        assert kubectl(laid_out, "create", "--dry-run=server", "--validate=strict", stdin=body) == (0, ""), one.title
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(180)
+async def test_the_pod_of_each_operation_is_admitted_at_the_level_of_its_row_and_at_no_stricter_one(
+    laid_out: ControlPlane,
+) -> None:
+    rows = {bare(row[0]): row[4] for row in table("operations.md", "template | does")}
+    for level in ("privileged", "baseline", "restricted"):
+        label = {"pod-security.kubernetes.io/enforce": level}
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": level, "labels": label}}
+        assert kubectl(laid_out, "create", stdin=space) == (0, "")
+    for path in templates():
+        template = yaml.safe_load(path.read_text())["metadata"]["name"]
+        spec = {**pod_spec(path), "automountServiceAccountToken": False}
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": spec["serviceAccountName"]}}
+        for level in ("privileged", "baseline", "restricted"):
+            kubectl(laid_out, "apply", "-n", level, stdin=account)
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": template}, "spec": spec}
+            code, said = kubectl(laid_out, "create", "-n", level, "--dry-run=server", "--validate=strict", stdin=pod)
+            assert (code == 0) is (rows[template] == "restricted" or level == "privileged"), (
+                f"{template} {level} {said}"
+            )
+            assert code == 0 or "violates PodSecurity" in said
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    "one", [*of("kube-scheduler"), Manifest("shipped", "", shapes.SCHEDULER.read_text(), {})], ids=title
+)
+def test_a_real_kube_scheduler_reads_its_configuration(
+    one: Manifest, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    config = yaml.safe_load(one.text)
+    config["clientConnection"] = {"kubeconfig": str(control_plane.kubeconfig)}
+    source, written = tmp_path / "config.yaml", tmp_path / "written.yaml"
+    source.write_text(yaml.safe_dump(config))
+    command = [binary("kube-scheduler"), f"--config={source}", f"--write-config-to={written}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert yaml.safe_load(written.read_text())["extenders"][0]["urlPrefix"] == config["extenders"][0]["urlPrefix"]

@@ -1,0 +1,110 @@
+"""What stands on the server while commands of the pages are tried: everything that is shipped, and a small fleet.
+
+gpu-17 has lost a GPU and has a case that a policy in DryRun holds; of the others, gpu-1 has two GPUs free, gpu-2 has
+lost one, too, gpu-3 is full, and no detector has spoken on gpu-4 yet.
+"""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from remediator.core import names
+from remediator.kube import api, errors
+from remediator.kube.client import Client, Kind
+from remediator.kube.objects import NAMESPACE
+from remediator.kube.transport import MERGE_PATCH
+from remediator.sim import manifests
+from remediator.sim.plain import ACCOUNTS, NODES, PODS
+
+Object = dict[str, Any]
+NODE, CASE = "gpu-17", "gpu-17-gpu-lost-3f9c01ab7e"
+DETECTOR_POD = "node-problem-detector-x7k2p"
+IN_USE = {"gpu-1": 6, "gpu-2": 0, "gpu-3": 8, "gpu-4": 0, NODE: 0}
+LOST, SILENT = ("gpu-2", NODE), ("gpu-4",)
+DETECTED = ("GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillableProcess", "DetectorStale")
+KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")
+PROGRAMS = ("deploy/controller.yaml", "deploy/node-problem-detector.yaml")
+SPACES = ("default", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
+
+
+async def lay_out(client: Client) -> None:
+    """Put everything there as if for the first time, whatever stood there before."""
+    await manifests.withdraw(client)
+    await manifests.deploy(client, lambda document: document)
+    await manifests.create(client, *manifests.documents(PROGRAMS))
+    marks = {"metadata": {"annotations": {names.PAUSED: None}}}
+    await client.patch(NAMESPACE, names.SYSTEM_NAMESPACE, marks, content_type=MERGE_PATCH)
+    for space in SPACES:
+        with suppress(errors.AlreadyExists):
+            await client.create(ACCOUNTS, {"metadata": {"name": "default"}}, namespace=space)
+    for name, used in IN_USE.items():
+        await _node(client, name, used)
+    await _put(client, PODS, _pod(DETECTOR_POD, NODE, _monitors()), names.SYSTEM_NAMESPACE)
+    await _case(client)
+    await _put(client, _plain(api.TICKET), _ticket())
+
+
+async def _node(client: Client, name: str, used: int) -> None:
+    await _put(client, NODES, _fleet_node(name))
+    work = {"resources": {"limits": {"nvidia.com/gpu": str(used)}}}
+    await _put(client, PODS, _pod(f"job-{name}", name, work) if used else {"metadata": {"name": f"job-{name}"}})
+
+
+async def _put(client: Client, kind: Kind[Object], body: Object, namespace: str = "default") -> Object:
+    """The one object of this name, new; only taken away where there is nothing to it but a name."""
+    space = namespace if kind.namespaced else ""
+    name = body["metadata"]["name"]
+    with suppress(errors.NotFound):
+        path, now = kind.path(name, space), b'{"gracePeriodSeconds":0}'
+        await client.transport.request("DELETE", path, body=now, content_type="application/json")
+    return await client.create(kind, body, namespace=space) if len(body) > 1 else body
+
+
+async def _case(client: Client) -> None:
+    """One case of gpu-17, held because its policy only says what it would do."""
+    uid = (await client.get(NODES, NODE))["metadata"]["uid"]
+    spec = {"nodeName": NODE, "nodeUID": uid, "policyName": "gpu-lost"}
+    await _put(client, _plain(api.CASE), _ours("NodeRemediation", CASE, spec))
+    block = {"reason": "DryRun", "message": "would try reboot; set spec.mode of the policy to Enforce to let it act"}
+    status = {"status": {"phase": "Held", "blockedBy": [block]}}
+    await client.patch(_plain(api.CASE), CASE, status, content_type=MERGE_PATCH, subresource="status")
+
+
+def _plain(kind: Kind[Any]) -> Kind[Object]:
+    return Kind(kind.group, kind.version, kind.plural, kind.name, dict)
+
+
+def _ours(kind: str, name: str, spec: Object) -> Object:
+    return {"apiVersion": api.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _ticket() -> Object:
+    return _ours("Ticket", f"node-{NODE}", {"subject": {"kind": "Node", "nodeName": NODE}})
+
+
+def _fleet_node(name: str) -> Object:
+    room = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"}
+    sick = {"GpuLost"} if name in LOST else set()
+    spoken = () if name in SILENT else DETECTED
+    conditions = [_said(kind, "True" if kind in sick else "False") for kind in (*spoken, *KUBELET)]
+    status = {"capacity": room, "allocatable": room, "conditions": [_said("Ready", "True"), *conditions]}
+    labels = {"nvidia.com/gpu.present": "true", "kubernetes.io/hostname": name}
+    meta = {"name": name, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}
+
+
+def _said(condition: str, status: str) -> Object:
+    now = datetime.now(UTC)
+    beat, since = ((now - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ") for age in (1, 60))
+    return {"type": condition, "status": status, "lastHeartbeatTime": beat, "lastTransitionTime": since}
+
+
+def _monitors() -> Object:
+    return {"labels": {"app.kubernetes.io/component": "node-problem-detector"}}
+
+
+def _pod(name: str, node: str, more: Object) -> Object:
+    labels = more.get("labels", {})
+    container = {"name": "main", "image": "main:1", "resources": more.get("resources", {})}
+    spec = {"nodeName": node, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
