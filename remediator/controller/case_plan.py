@@ -54,9 +54,16 @@ def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
     untold = Reason.EVIDENCE_UNCLEAR if view.seen.sign is Sign.UNCLEAR else Reason.VERIFY_TIMEOUT
     why = view.next if isinstance(view.next, Reason) else untold
-    last = view.case.attempt.message if view.case.attempt else "nothing was tried"
-    after = replace(advance(view.case, why, f"a person must look: {last}", now, Phase.ESCALATED), blocks=())
+    after = replace(advance(view.case, why, f"a person must look: {_tried(view.case)}", now, Phase.ESCALATED), blocks=())
     return (SaveCase(view.case, after),)
+
+
+def _tried(case: Case) -> str:
+    last = case.attempt
+    if last is None:
+        return "nothing was tried"
+    count = f"{len(case.attempts)} attempts" if len(case.attempts) > 1 else "one attempt"
+    return f"{count} did not cure it; the last was {last.template}, {last.outcome.value}: {last.message}"
 
 
 def look(view: CaseView, template: Template | None, now: datetime) -> Plan:

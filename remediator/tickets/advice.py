@@ -23,6 +23,8 @@ def advice(situation: Situation) -> str:
     elif not lines and situation.stands:
         lines = ["1. Look at the alerts below; nothing is being repaired."]
     commands = list(_commands(situation, calling))
+    if not lines and not commands:
+        return ""
     return "\n".join(["### What to do", "", *lines, "", *([block("\n".join(commands), "sh")] if commands else [])])
 
 
