@@ -94,7 +94,7 @@ def recall(path: Path, boot: str) -> dict[str, Still]:
 
 def ask(options: argparse.Namespace) -> set[str] | str:
     """Return the Pods that should run on this node, or why nobody knows."""
-    from _pods import CannotTell, living  # HTTP and TLS cost more than all the rest, and few runs need them
+    from _podlist import CannotTell, living  # HTTP and TLS cost more than all the rest, and few runs need them
 
     try:
         return living(options.token_dir, options.deadline)

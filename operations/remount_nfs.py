@@ -28,8 +28,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from _attempt import create_marker, require_fresh
-from _nfs import Mount, read_mounts, server_of, users_of, why_silent
-from _nfs import shown as shown_server
+from _mounts import Mount, read_mounts, server_of, users_of, why_silent
+from _mounts import shown as shown_server
 from _node import Command, Told, run, shown
 from _operation import Environment, Failed, Refused, main
 

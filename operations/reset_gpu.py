@@ -25,9 +25,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from _attempt import create_marker, require_fresh
-from _gpus import Gpu, Holder, Smi, holders, links, look, persistent
 from _node import Told, run, shown
 from _operation import Environment, Failed, Refused, main
+from _smi import Gpu, Holder, Smi, holders, links, look, persistent
 
 NVLINK = re.compile(r"nvlink|not supported|must also be reset|same command", re.IGNORECASE)
 IN_USE = re.compile(r"in use|being used|primary GPU", re.IGNORECASE)

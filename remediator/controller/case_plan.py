@@ -54,7 +54,9 @@ def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
     untold = Reason.EVIDENCE_UNCLEAR if view.seen.sign is Sign.UNCLEAR else Reason.VERIFY_TIMEOUT
     why = view.next if isinstance(view.next, Reason) else untold
-    after = replace(advance(view.case, why, f"a person must look: {_tried(view.case)}", now, Phase.ESCALATED), blocks=())
+    after = replace(
+        advance(view.case, why, f"a person must look: {_tried(view.case)}", now, Phase.ESCALATED), blocks=()
+    )
     return (SaveCase(view.case, after),)
 
 

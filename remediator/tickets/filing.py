@@ -92,16 +92,22 @@ async def _opened(visit: Visit, issue: Issue, *, doubt: bool, told: tuple[Told, 
 
 
 async def search(visit: Visit) -> None:
-    """Look for what a create of ours may have left."""
-    visit.twins = await _twins(visit, visit.ticket.creating_in)
+    """Look for what a create of ours may have left; the issue before will do as well, if a person reopened it."""
+    found = await _found(visit, visit.ticket.creating_in)
+    reopened = [issue for issue in found if issue.open and issue.url == visit.ticket.previous]
+    visit.twins = _twins(visit, found) or reopened
     visit.sight = sight(_best(visit.twins)) if visit.twins else Sight.NONE
 
 
-async def _twins(visit: Visit, repository: str) -> list[Issue]:
-    """All issues that carry the marker of this very issue, oldest first."""
+async def _found(visit: Visit, repository: str) -> list[Issue]:
+    """The issues of this subject that were touched since the present one was begun, oldest first."""
     since = (visit.ticket.opened or visit.now) - MARGIN
-    call = visit.desk.tracker.find(repository, visit.marker.searched, LABEL, since)
-    return [issue for issue in await visit.ask("find", call) if visit.marker.whole in issue.body]
+    return await visit.ask("find", visit.desk.tracker.find(repository, visit.marker.searched, LABEL, since))
+
+
+def _twins(visit: Visit, found: list[Issue]) -> list[Issue]:
+    """Those that carry the marker of the present one."""
+    return [issue for issue in found if visit.marker.whole in issue.body]
 
 
 def _best(twins: list[Issue]) -> Issue:
@@ -121,7 +127,7 @@ async def settle(visit: Visit) -> None:
     ours = visit.ticket.issue
     if ours is None:
         return
-    visit.twins = await _twins(visit, ours.repository)
+    visit.twins = _twins(visit, await _found(visit, ours.repository))
     best = await _keep_one(visit) if visit.twins else None
     if best and best.number != ours.number:
         await _opened(visit, best, doubt=False, told=visit.ticket.told)

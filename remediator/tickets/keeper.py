@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+import structlog
+
 from remediator.core.ticket import Subject, Ticket
 from remediator.kube import errors
 from remediator.kube.objects import NAMESPACE
@@ -14,6 +16,8 @@ from remediator.tickets.upkeep import DEEDS
 from remediator.tickets.view import Times, abandoned
 from remediator.tickets.visit import Rules, Visit
 
+log = structlog.get_logger()
+
 
 class Keeper:
     """Passes over tickets, for one leader."""
@@ -22,7 +26,7 @@ class Keeper:
         self.desk, self.routes, self.times = desk, routes, times
         self._reads: dict[str, datetime] = {}
         self._rests: dict[str, datetime] = {}
-        self._cluster = ""
+        self._cluster: str | None = None
 
     async def visit(self, subject: Subject, now: datetime) -> float | None:
         """One pass; seconds until the next look, None for no such wish. Raises ApiError: try again."""
@@ -56,10 +60,12 @@ class Keeper:
 
     async def _cluster_uid(self) -> str:
         """What tells this cluster from others that write to the same repository; read once."""
-        if not self._cluster:
+        if self._cluster is None:
             try:
-                found = await self.desk.client.get(NAMESPACE, "kube-system")
-            except errors.NotFound:
-                return ""
-            self._cluster = found.metadata.uid
+                self._cluster = (await self.desk.client.get(NAMESPACE, "kube-system")).metadata.uid
+            except (errors.NotFound, errors.Forbidden) as refused:
+                log.warning(
+                    "no name for this cluster", failed=str(refused), remedy="allow get on namespace kube-system"
+                )
+                self._cluster = ""
         return self._cluster

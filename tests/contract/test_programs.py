@@ -262,3 +262,9 @@ def test_looking_at_a_node_disturbs_nothing_on_it():
     assert "priorityClassName" not in spec
     assert not spec.get("hostPID")
     assert all(mount["readOnly"] for mount in spec["containers"][0]["volumeMounts"])
+
+
+def test_no_neighbour_of_a_detector_has_the_name_of_one_of_an_operation() -> None:
+    """A program has its own folder on its path, a test has both, and one name would hide the other."""
+    names = [{path.name for path in (ROOT / folder).glob("_*.py")} for folder in ("detectors", "operations")]
+    assert names[0] & names[1] == set()

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from _pods import uids
+from _podlist import uids
 from _tasks import Scan, Stat, Thread, bare, dashed, parse_cgroup, parse_stat, parse_status, word
 from _verdict import Verdict
 from hypothesis import given

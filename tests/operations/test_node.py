@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-import _gpus
+import _smi
 import pytest
 from _node import Command, run
 from _operation import Refused
@@ -76,7 +76,7 @@ def test_commands_run_at_the_same_time(nsenter):
 
 
 def test_a_driver_that_does_not_answer_takes_no_reset(nsenter, monkeypatch):
-    monkeypatch.setattr(_gpus, "ASK_SECONDS", 0.2)
+    monkeypatch.setattr(_smi, "ASK_SECONDS", 0.2)
     nsenter("exec sleep 60")
     with pytest.raises(Refused, match=r"does not answer within 0\.2 s, so it will not reset: reboot the node"):
-        _gpus.look(_gpus.Smi())
+        _smi.look(_smi.Smi())

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from _nfs import Mount, read_mounts, server_of, why_silent
+from _mounts import Mount, read_mounts, server_of, why_silent
 
 from remediator.sim.machine.nfs import NfsServer
 from tests.operations.scripted import BOOT, ENTER, Node, answer

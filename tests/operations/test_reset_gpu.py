@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from _gpus import Gpu, judge, links
+from _smi import Gpu, judge, links
 
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 

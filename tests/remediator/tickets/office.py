@@ -72,6 +72,7 @@ class Tracker:
         self.reads = 0
         self.hidden: set[int] = set()
         self.clock: Callable[[], datetime] = lambda: START
+        self._touched: dict[int, datetime] = {}
         self._faults: defaultdict[str, deque[Any]] = defaultdict(deque)
 
     def script(self, verb: str, *faults: Any) -> None:
@@ -97,6 +98,7 @@ class Tracker:
         labels, people, now = draft.labels, draft.assignees, self.clock()
         made = Issue(repository, number, url, draft.title, draft.body, True, "", False, labels, people, now)
         self.issues.append(made)
+        self._touched[number] = now
         self.calls.append("create")
         if fault == "lost":
             raise Unsure("the connection broke")
@@ -110,7 +112,7 @@ class Tracker:
     async def find(self, repository: str, marker: str, label: str, since: datetime) -> list[Issue]:
         self._fault("find")
         shown = [issue for issue in self.issues if issue.repository == repository and issue.number not in self.hidden]
-        return [issue for issue in shown if marker in issue.body and issue.created >= since]
+        return [issue for issue in shown if marker in issue.body and self._touched[issue.number] >= since]
 
     async def edit(self, repository: str, number: int, *, title: str | None = None, body: str | None = None) -> Issue:
         self._fault("edit")
@@ -152,6 +154,7 @@ class Tracker:
     def change(self, number: int, **changes: Any) -> Issue:
         """Change an issue, as a person does."""
         self.issues[number - 1] = replace(self.issue(number), **changes)
+        self._touched[number] = self.clock()
         return self.issue(number)
 
     def shut(self, number: int) -> None:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remediator.core.ticket import TicketPhase
+from remediator.kube.transport import Reply
 from remediator.tickets.tracker import Later, Refused
 from tests.remediator.tickets.office import GPU, Office, delivery, ends, fires
 
@@ -300,3 +301,29 @@ async def test_a_cause_that_began_after_a_person_closed_what_we_had_not_seen_yet
     await office.hear(delivery(fires(minute=1)))
     await office.later(minutes=2)
     assert office.tracker.open == [2]
+
+
+async def test_what_a_person_reopens_while_we_are_about_to_create_another_is_taken_instead(office: Office) -> None:
+    office.tracker.script("create", None, "dropped")
+    await office.hear(delivery(fires()))
+    await office.work()
+    office.tracker.shut(1)
+    await office.hear(delivery(fires("GpuHot", minute=1)))
+    await office.later(minutes=1)
+    office.tracker.change(1, open=True, reason="reopened", closed_by_person=False)
+    for _ in range(15):
+        await office.later(minutes=1)
+    assert (office.tracker.open, len(office.tracker.issues)) == ([1], 1)
+    assert "GpuHot" in office.tracker.issue(1).body
+
+
+async def test_a_cluster_whose_name_we_may_not_read_has_its_tickets_all_the_same(office: Office) -> None:
+    send = office.client.transport.request
+
+    async def forbidden(method: str, path: str, **kwargs: Any) -> Reply:
+        return Reply(403, b"{}", {}) if "kube-system" in path else await send(method, path, **kwargs)
+
+    office.client.transport.request = forbidden  # type: ignore[method-assign]
+    await office.hear(delivery(fires()))
+    await office.work()
+    assert office.tracker.open == [1]
