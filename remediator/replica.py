@@ -45,11 +45,16 @@ class Replica:
         parts: tuple[Callable[[], bool], ...] = (self.controller.ready, self.extender.ready)
         return all(part() for part in parts) and (self.tickets is None or self.tickets.ready())
 
+    def _measure(self) -> None:
+        self.controller.measure()
+        if self.tickets is not None:
+            self.tickets.measure()
+
     def _work(self) -> list[Coroutine[Any, Any, None]]:
         return [self.controller.run(), self.extender.run(), *([self.tickets.run()] if self.tickets else [])]
 
     def _application(self) -> web.Application:
-        app = health.application(self.ready, self.controller.measure)
+        app = health.application(self.ready, self._measure)
         app.add_routes(extender_routes.routes(self.extender))
         token = self.settings.webhook_token_file
         if self.tickets is not None and token is not None:

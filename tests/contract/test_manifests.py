@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from remediator.kube import api, lint
+from remediator.tickets import route
 
 ROOT = Path(__file__).parents[2]
 Object = dict[str, Any]
@@ -43,7 +44,10 @@ ACCOUNTS = {address(one) for one in of("ServiceAccount")}
 
 
 def test_every_manifest_is_part_of_the_whole() -> None:
-    written = {path for folder in ("deploy", "operations") for path in (ROOT / folder).rglob("*.yaml")}
+    found = {path for folder in ("deploy", "operations") for path in (ROOT / folder).rglob("*.yaml")}
+    written = {
+        path for path in found if path.parent.name != "tickets"
+    }  # a patch and an example, named in docs/tickets.md
     apart = {"kustomization.yaml", "images.yaml", "scheduler-config.yaml"}
     assert {path for path in written if path.name not in apart} == set(FILES)
 
@@ -233,3 +237,17 @@ def test_admission_policies_are_bound_and_name_accounts_that_exist() -> None:
         (condition,) = policy["spec"]["matchConditions"]
         _, _, namespace, name = condition["expression"].split("'")[1].split(":")
         assert (namespace, name) in ACCOUNTS
+
+
+def test_the_routes_that_are_shipped_as_an_example_are_read() -> None:
+    routes = route.load(ROOT / "deploy" / "tickets" / "routes.yaml")
+    assert routes.default.repository == "org/ops"
+
+
+def test_the_patch_that_turns_tickets_on_mounts_the_files_that_it_names() -> None:
+    patch = yaml.safe_load((ROOT / "deploy" / "tickets" / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    (container,) = patch["containers"]
+    folders = [mount["mountPath"] for mount in container["volumeMounts"]]
+    named = [arg.split("=")[1] for arg in container["args"]]
+    assert [name for name in named if str(Path(name).parent) not in folders] == []
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in patch["volumes"]}

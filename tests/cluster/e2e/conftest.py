@@ -26,9 +26,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["http", REAL], ids=["embedded", "real"])
 async def stage(request: pytest.FixtureRequest, tmp_path: Path, library: Path) -> AsyncIterator[Stage]:
-    """A stage with the nodes that the test's module names."""
+    """A stage with the nodes that the test's module names, and the detectors that it wants."""
+    module = request.module
     async with (
         serving(request.param, request) as server,
-        Stage(server, tmp_path, library, request.module.NODES) as stage,
+        Stage(server, tmp_path, library, module.NODES, detectors=getattr(module, "DETECTORS", ("gpu_lost",))) as stage,
     ):
         yield stage

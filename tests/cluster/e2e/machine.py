@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,11 @@ XID = "NVRM: Xid (PCI:0000:13:00): 79, pid=1234, GPU has fallen off the bus."
 class Machine(SimulatedHost):
     """A host with GPUs under a simulated kubelet. A reboot kills its detectors and mends its GPU.
 
-    While `services` is clear a booted machine waits before it starts its detectors.
+    `detectors` are those that it runs, and detector_stale. While `services` is clear a booted machine waits before it
+    starts them.
     """
 
-    def __init__(self, directory: Path, name: str, library: Path) -> None:
+    def __init__(self, directory: Path, name: str, library: Path, detectors: Collection[str]) -> None:
         files = directory.absolute() / "root"
         files.mkdir(parents=True)
         self.node = Node(files, library, GPUS)
@@ -45,6 +46,7 @@ class Machine(SimulatedHost):
         (self.root / "proc/1").mkdir()
         for file, text in INIT.items():
             (self.root / "proc/1" / file).write_text(text)
+        self.pointed = {name: parts for name, parts in POINTED.items() if name in detectors}
         self.services = asyncio.Event()
         self.services.set()
         self._boots = 0
@@ -110,7 +112,8 @@ class Machine(SimulatedHost):
         seen = self.root / "run/remediator/detectors"
         seen.parent.mkdir(parents=True, exist_ok=True)
         seen.symlink_to(state)
-        return [self._config(path, state) for path in sorted(SHIPPED.glob("*.json"))]
+        wanted = [f"{name.replace('_', '-')}.json" for name in (*self.pointed, "detector_stale")]
+        return [self._config(SHIPPED / name, state) for name in wanted]
 
     def _config(self, shipped: Path, state: Path) -> Path:
         config = json.loads(shipped.read_text())
@@ -125,5 +128,5 @@ class Machine(SimulatedHost):
 
     def _arguments(self, detector: str) -> list[str]:
         if detector == "detector_stale":
-            return [f"--proc={self.root / 'proc'}", *(f"--detector={name}=10" for name in POINTED)]
-        return [*(f"--{part}={self.root / part}" for part in POINTED[detector]), "--deadline=15"]
+            return [f"--proc={self.root / 'proc'}", *(f"--detector={name}=10" for name in self.pointed)]
+        return [*(f"--{part}={self.root / part}" for part in self.pointed[detector]), "--deadline=15"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Collection
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,10 +48,19 @@ class Stage(View):
     after another.
     """
 
-    def __init__(self, server: Server, directory: Path, library: Path, nodes: list[str], *, lease: float = 1.0) -> None:
+    def __init__(
+        self,
+        server: Server,
+        directory: Path,
+        library: Path,
+        nodes: list[str],
+        *,
+        detectors: Collection[str] = ("gpu_lost",),
+        lease: float = 1.0,
+    ) -> None:
         super().__init__(server)
         self.directory, self.lease = directory, lease
-        self.machines = {name: Machine(directory / name, name, library) for name in nodes}
+        self.machines = {name: Machine(directory / name, name, library, detectors) for name in nodes}
         real = server.name == "real"
         self.workloads = {name: Workload(self.client, name, controllers=real) for name in nodes}
         self.tape = Tape()

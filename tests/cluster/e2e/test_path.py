@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from remediator.core import names
-from tests.cluster.e2e.machine import LOST
+from tests.cluster.e2e.machine import LOST, POINTED
 from tests.cluster.e2e.stage import RESERVED, SYSTEM, TEAM, Stage
 from tests.cluster.e2e.view import BUDGETS, EVENTS
 from tests.remediator.sim.waiting import until
@@ -14,6 +14,7 @@ from tests.remediator.sim.waiting import until
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 NODE = "gpu-17"
 NODES = [NODE]
+DETECTORS = tuple(POINTED)
 
 
 async def test_a_lost_gpu_is_found_and_its_node_drained_rebooted_and_given_back(stage: Stage) -> None:

@@ -142,7 +142,7 @@ def test_what_an_operation_refuses_with_is_what_its_page_says(name: str) -> None
     section = text[text.index(f"\n## {name.replace('_', '-')}\n") :].split("\n## ")[1]
     rows = re.findall(r"^\| (`.+?) \|", section, flags=re.MULTILINE)
     spoken = [phrase for row in rows for phrase in re.findall(r"`([^`]{5,})`", row)]
-    files = [OPERATIONS / f"{name}.py", OPERATIONS / "_gpus.py", OPERATIONS / "_nfs.py"]
+    files = [OPERATIONS / f"{name}.py", OPERATIONS / "_smi.py", OPERATIONS / "_mounts.py"]
     source = "".join(path.read_text() for path in files)
     assert rows
     assert [phrase for phrase in spoken if phrase not in source] == []
