@@ -27,7 +27,7 @@ check: setup ## lint, types and layers
 	$(BIN)/lint-imports --no-cache
 
 test: check ## everything that needs only Python
-	$(BIN)/pytest -n 2 -m "not cluster" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not cluster" $(ARGS)
 
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m tests.cluster.build

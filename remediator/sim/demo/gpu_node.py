@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from remediator.kube.client import Client
@@ -86,8 +85,7 @@ class GpuNode:
                 await self.host.down.wait()
             finally:
                 detecting.cancel()
-                with suppress(asyncio.CancelledError):
-                    await detecting
+                await asyncio.wait({detecting})  # takes no notice of its cancellation, and would of ours
 
     def _detector(self) -> NodeProblemDetector:
         monitors = [self._monitor(path) for path in sorted(SHIPPED.glob("*.json"))]

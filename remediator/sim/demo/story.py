@@ -126,7 +126,7 @@ def returning_fault(node: str) -> Chapter:
         "returning-fault",
         (node,),
         "gpu-ecc",
-        "the fault returns after every rung; a person gets a ticket, the node stays out",
+        "it returns after every rung: a ticket for a person, the node stays out",
         strike,
         lambda stage: handed_over(stage.view, node, "gpu-ecc", ["reset-gpu", "reboot"], stage.issues(node, ALERT)),
     )

@@ -148,7 +148,10 @@ class Server:
                 return
 
     def _hear(self) -> bool:
-        packet, streams, _, _ = socket.recv_fds(self._socket, PACKET, 2)
+        try:
+            packet, streams, _, _ = socket.recv_fds(self._socket, PACKET, 2)
+        except ConnectionResetError:
+            return False
         if not packet:
             return False
         asked = json.loads(packet)
