@@ -40,7 +40,7 @@ PARTS = {
     "I5": ONE,
     "I6": ONE,
     "I7": Part(("lost-gpu", "returning-fault"), crashing=True),
-    "I8": Part(("returning-fault",)),
+    "I8": Part(("dead-nfs-server",), nodes=18),
     "I9": ONE,
     "I10": Part(("returning-fault",)),
 }
