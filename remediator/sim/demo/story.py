@@ -27,7 +27,6 @@ class Chapter:
 
     name: str
     nodes: tuple[str, ...]
-    policy: str
     tells: str
     strike: Callable[[Stage], Awaitable[None]]
     ending: Callable[[Stage], Ending | None]
@@ -38,47 +37,30 @@ def chapters(readers: tuple[str, ...]) -> list[Chapter]:
     """All of the story. A rack lets two nodes go at once, so in the first one somebody has to wait; `readers` mount the
     data sets, which the others do not.
     """
+    lost, ecc, stuck = Fault(Kind.GPU_LOST, 1), Fault(Kind.GPU_ECC, 2), Fault(Kind.MOUNT_STUCK, HOME)
     return [
-        lost_gpu("gpu-a1"),
-        ecc_fault("gpu-a2"),
+        cured("lost-gpu", "gpu-a1", "gpu-lost", "reboot", lost, "a GPU falls off the bus; drained, rebooted, back"),
+        cured("ecc-fault", "gpu-a2", "gpu-ecc", "reset-gpu", ecc, "uncorrected memory errors; a reset cures them"),
         unkillable_process("gpu-b1"),
-        stuck_mount("gpu-b2"),
+        cured(
+            "stuck-mount", "gpu-b2", "nfs-stale", "remount-nfs", stuck, "an NFS mount hangs; mounted again, no reboot"
+        ),
         returning_fault("gpu-c1"),
         blocked_drain("gpu-a3"),
         dead_server(readers),
     ]
 
 
-def lost_gpu(node: str) -> Chapter:
-    """A GPU falls off the bus: drain, reboot, back in service."""
+def cured(name: str, node: str, policy: str, operation: str, fault: Fault, tells: str) -> Chapter:
+    """A fault that the first rung of its ladder cures, and nothing more is done."""
 
     async def strike(stage: Stage) -> None:
-        stage.nodes[node].machine.break_(Fault(Kind.GPU_LOST, 1))
+        stage.nodes[node].machine.break_(fault)
 
-    return Chapter(
-        "lost-gpu",
-        (node,),
-        "gpu-lost",
-        "a GPU falls off the bus; drained, rebooted, back",
-        strike,
-        lambda stage: recovered(stage.view, node, "gpu-lost", ["reboot"], stage.hosts[node].reboots()),
-    )
+    def ending(stage: Stage) -> Ending | None:
+        return recovered(stage.view, node, policy, [operation], stage.hosts[node].reboots())
 
-
-def ecc_fault(node: str) -> Chapter:
-    """Uncorrected memory errors: a reset of the GPU is enough, and nothing more is done."""
-
-    async def strike(stage: Stage) -> None:
-        stage.nodes[node].machine.break_(Fault(Kind.GPU_ECC, 2))
-
-    return Chapter(
-        "ecc-fault",
-        (node,),
-        "gpu-ecc",
-        "uncorrected memory errors; a reset cures them",
-        strike,
-        lambda stage: recovered(stage.view, node, "gpu-ecc", ["reset-gpu"], stage.hosts[node].reboots()),
-    )
+    return Chapter(name, (node,), tells, strike, ending)
 
 
 def unkillable_process(node: str) -> Chapter:
@@ -92,26 +74,9 @@ def unkillable_process(node: str) -> Chapter:
     return Chapter(
         "unkillable-process",
         (node,),
-        "unkillable-process",
         "a deleted pod leaves a process that cannot be killed; rebooted",
         strike,
         lambda stage: recovered(stage.view, node, "unkillable-process", ["reboot"], stage.hosts[node].reboots()),
-    )
-
-
-def stuck_mount(node: str) -> Chapter:
-    """A mount hangs on one node while its server answers everybody: it is mounted again, nobody reboots."""
-
-    async def strike(stage: Stage) -> None:
-        stage.nodes[node].machine.break_(Fault(Kind.MOUNT_STUCK, HOME))
-
-    return Chapter(
-        "stuck-mount",
-        (node,),
-        "nfs-stale",
-        "an NFS mount hangs on one node; mounted again, no reboot",
-        strike,
-        lambda stage: recovered(stage.view, node, "nfs-stale", ["remount-nfs"], stage.hosts[node].reboots()),
     )
 
 
@@ -125,7 +90,6 @@ def returning_fault(node: str) -> Chapter:
     return Chapter(
         "returning-fault",
         (node,),
-        "gpu-ecc",
         "it returns after every rung: a ticket for a person, the node stays out",
         strike,
         lambda stage: handed_over(stage.view, node, "gpu-ecc", ["reset-gpu", "reboot"], stage.issues(node, ALERT)),
@@ -158,7 +122,6 @@ def blocked_drain(node: str) -> Chapter:
     return Chapter(
         "blocked-drain",
         (node,),
-        "gpu-lost",
         "a PodDisruptionBudget blocks the drain; named, waited for, done",
         strike,
         ending,
@@ -183,7 +146,6 @@ def dead_server(readers: tuple[str, ...]) -> Chapter:
     return Chapter(
         "dead-nfs-server",
         readers,
-        "nfs-unavailable",
         f"a file server dies under {len(readers)} nodes; one ticket, no node touched",
         strike,
         lambda stage: called(

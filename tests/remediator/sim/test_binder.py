@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.sim.binder import Bind, Unschedulable, choose
+from remediator.sim.binder import Advice, Bind, Unschedulable, choose, full
 
 
 def a_node(name, *, ready="True", labels=None, taints=(), cordoned=False):
@@ -120,3 +120,34 @@ def test_the_refusal_counts_nodes_by_reason():
 
 def test_without_any_node_the_refusal_says_so():
     assert choose(a_pod(), [], {}) == Unschedulable("0/0 nodes are available: there are none.")
+
+
+def with_gpus(name, count):
+    node = a_node(name)
+    node["status"]["allocatable"] = {"nvidia.com/gpu": str(count)}
+    return node
+
+
+def wanting(count):
+    return a_pod(containers=[{"name": "main", "resources": {"limits": {"nvidia.com/gpu": str(count)}}}])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "used", "refused"),
+    [
+        pytest.param(2, {"a": 3}, {"a", "c"}, id="one of four left, and a node without any"),
+        pytest.param(1, {"a": 3}, {"c"}, id="just enough left"),
+        pytest.param(0, {"a": 4}, set(), id="a pod that wants none goes anywhere"),
+    ],
+)
+def test_a_node_with_too_few_free_gpus_is_full(wanted, used, refused):
+    nodes = [with_gpus("a", 4), with_gpus("b", 4), a_node("c")]
+    assert set(full(wanting(wanted), nodes, used)) == refused
+
+
+def test_what_an_extender_refuses_is_left_out_and_what_it_likes_best_comes_first():
+    nodes = [a_node(name) for name in "abc"]
+    advice = Advice(refused={"a": "found sick"}, scores={"b": 10, "c": 90})
+    assert choose(a_pod(), nodes, {"c": 5}, advice) == Bind("c"), "its score outweighs the pods that are there"
+    nobody = choose(a_pod(), nodes[:1], {}, advice)
+    assert nobody == Unschedulable("0/1 nodes are available: 1 node(s) found sick.")
