@@ -30,15 +30,15 @@ def _gpu_node(rack: str, number: int) -> Place:
     return Place(f"gpu-{rack}{number}", number, {RACK: f"rack-{rack}", "nvidia.com/gpu.present": "true"}, GPUS)
 
 
-def budgets() -> list[dict[str, Any]]:
+def budgets(at_once: int) -> list[dict[str, Any]]:
     """One budget for each rack."""
-    return [_budget(f"rack-{rack}") for rack in RACKS]
+    return [_budget(f"rack-{rack}", at_once) for rack in RACKS]
 
 
-def _budget(rack: str) -> dict[str, Any]:
+def _budget(rack: str, at_once: int) -> dict[str, Any]:
     return {
         "apiVersion": "remediator.dev/v1alpha1",
         "kind": "NodeDisruptionBudget",
         "metadata": {"name": rack},
-        "spec": {"selector": {"matchLabels": {RACK: rack}}, "maxUnavailable": AT_ONCE},
+        "spec": {"selector": {"matchLabels": {RACK: rack}}, "maxUnavailable": at_once},
     }

@@ -59,7 +59,6 @@ class Show:
         """Let every fault strike, wait for every end, look at everything once more."""
         begun = time.monotonic()
         self.playing = [Progress(chapter) for chapter in self._chapters(stage)]
-        await self._person(stage)
         for playing in self.playing:
             playing.begun = time.monotonic()
             await playing.chapter.strike(stage)
@@ -87,11 +86,6 @@ class Show:
 
     def _chapters(self, stage: Stage) -> list[Chapter]:
         return [one for one in chapters(stage.readers()) if not self.only or one.name in self.only]
-
-    async def _person(self, stage: Stage) -> None:
-        """Somebody has written on each node that falls ill; it must still be there at the end."""
-        for node in {one.chapter.nodes[0] for one in self.playing}:
-            await stage.sign(node)
 
     async def _step(self, stage: Stage) -> None:
         for one in self.playing:

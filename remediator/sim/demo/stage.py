@@ -16,7 +16,7 @@ from remediator.sim.binder import Binder
 from remediator.sim.demo import hurry
 from remediator.sim.demo.alert import firing, post
 from remediator.sim.demo.controller import ControllerProcess
-from remediator.sim.demo.fleet import Place, budgets, places
+from remediator.sim.demo.fleet import AT_ONCE, Place, budgets, places
 from remediator.sim.demo.gpu_node import GpuNode, Host
 from remediator.sim.demo.jobs import Job, Jobs
 from remediator.sim.demo.view import TICKETS, Line, View
@@ -62,8 +62,10 @@ class Stage:
         command: Sequence[str],
         tell: Callable[[Line], None],
         breaker: Breaker = BREAKER,
+        at_once: int = AT_ONCE,
     ) -> None:
-        self.directory, self.tell, self._command, self._breaker = directory, tell, command, breaker
+        self.directory, self.tell, self._command = directory, tell, command
+        self._breaker, self._at_once = breaker, at_once
         self.places = places(nodes)
         self.server = EmbeddedServer()
         self.client = Client(self.server.transport())
@@ -110,7 +112,7 @@ class Stage:
         self.url, self.kubeconfig = served.url, served.kubeconfig
         self._endpoint = Endpoint(served.url, served.ca_file)
         await deploy(self.client, hurry.policy)
-        await create(self.client, *budgets())
+        await create(self.client, *budgets(self._at_once))
         self.github = await self._ends.enter_async_context(FakeGitHub(repositories=[REPOSITORY], users=[ONCALL]))
         for server in (self.home, self.datasets):
             await self._ends.enter_async_context(server)
@@ -216,6 +218,7 @@ class Stage:
         await self.jobs.open()
         self.run(self.jobs.run())
         for place in self.gpu_places():
+            await self._sign(place.name)
             await self.jobs.add(Job(f"train-{place.name.removeprefix('gpu-')}", 2, place.name))
 
     # --- what people do and see --------------------------------------------------------------------------------------
@@ -225,7 +228,7 @@ class Stage:
         status = await post(f"{self.controller.url}/webhooks/alertmanager", WEBHOOK_TOKEN, firing(name, node))
         self.tell(Line(node, "AlertSent", f"{name}; the webhook answers {status}"))
 
-    async def sign(self, node: str) -> None:
+    async def _sign(self, node: str) -> None:
         """A person writes on a node what must still be there at the end."""
         body = {"metadata": {"labels": OWNER, "annotations": NOTE}, "spec": {"taints": [RESERVED]}}
         await self.client.patch(NODES, node, body)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from remediator.sim.demo.fleet import AT_ONCE
 from remediator.sim.demo.jobs import SPACES
 from remediator.sim.demo.show import Show
 from remediator.sim.demo.stage import BREAKER, Stage
@@ -26,13 +27,14 @@ class Part(NamedTuple):
     chapters: tuple[str, ...]
     nodes: int = 6
     breaker: Breaker = BREAKER
+    at_once: int = AT_ONCE
     paused: bool = False
     crashing: bool = False
 
 
 ONE = Part(("lost-gpu",))
 PARTS = {
-    "I1": Part(("lost-gpu", "ecc-fault", "blocked-drain"), nodes=9),
+    "I1": Part(("lost-gpu", "ecc-fault", "blocked-drain"), nodes=9, at_once=1),
     "I2": ONE,
     "I3": Part(("dead-nfs-server",), nodes=18),
     "I4": Part(("lost-gpu", "returning-fault"), breaker=Breaker(1, timedelta(minutes=2))),
@@ -57,7 +59,7 @@ async def test_a_mutation_turns_the_demo_red(name: str, tmp_path) -> None:
     part, invariant = PARTS[name], MUTATIONS[name].invariant
     command = (sys.executable, "-m", MUTANT, name)
     show = Show(tmp_path, Console(quiet=True), part.nodes, command, part.chapters, part.breaker, part.crashing)
-    async with Stage(tmp_path, part.nodes, command, show.hear, part.breaker) as stage:
+    async with Stage(tmp_path, part.nodes, command, show.hear, part.breaker, part.at_once) as stage:
         if part.paused:
             stop = {"metadata": {"annotations": {names.PAUSED: "true"}}}
             await stage.client.patch(SPACES, names.SYSTEM_NAMESPACE, stop)
