@@ -19,6 +19,7 @@ def parser(description: str | None, deadline: float, awaited: str) -> argparse.A
     )
     options.add_argument("--proc", type=Path, default=Path("/proc"), help="the node's /proc (%(default)s)")
     options.add_argument("--sys", type=Path, default=Path("/sys"), help="the node's /sys (%(default)s)")
+    options.add_argument("--dev", type=Path, default=Path("/dev"), help="the node's /dev (%(default)s)")
     options.add_argument("--state", type=Path, default=STATE, help="the only folder that is written to (%(default)s)")
     options.add_argument("--now", type=float, help="seconds since boot, instead of the clock")
     options.add_argument("--explain", action="store_true", help="also print what was read and how it was judged")

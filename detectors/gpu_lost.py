@@ -110,7 +110,6 @@ def parse(arguments: list[str]) -> Namespace:
     options.add_argument(
         "--expected", type=int, help="GPUs that should be on the PCI bus (default: the most ever seen)"
     )
-    options.add_argument("--dev", type=Path, default=Path("/dev"), help="the node's /dev (%(default)s)")
     return options.parse_args(arguments)
 
 

@@ -1,9 +1,8 @@
 """Everything that one replica runs: the controller, tickets, the scheduler extender, and what it serves."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import structlog
 from aiohttp import web
@@ -31,27 +30,28 @@ class Replica:
         self.controller = Controller(client, settings)
         self.extender = Extender(client)
         self.tickets = _tickets(client, settings)
+        self._parts: list[Controller | Extender | Tickets] = [
+            self.controller,
+            self.extender,
+            *([self.tickets] if self.tickets else []),
+        ]
 
     async def run(self) -> None:
         """Serve and work until cancelled."""
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes and --github-token-file to open issues")
         async with health.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
-            for work in self._work():
-                group.create_task(work)
+            for part in self._parts:
+                group.create_task(part.run())
 
     def ready(self) -> bool:
         """Whether every cache is complete and shows signs of life."""
-        parts: tuple[Callable[[], bool], ...] = (self.controller.ready, self.extender.ready)
-        return all(part() for part in parts) and (self.tickets is None or self.tickets.ready())
+        return all(part.ready() for part in self._parts)
 
     def _measure(self) -> None:
         self.controller.measure()
         if self.tickets is not None:
             self.tickets.measure()
-
-    def _work(self) -> list[Coroutine[Any, Any, None]]:
-        return [self.controller.run(), self.extender.run(), *([self.tickets.run()] if self.tickets else [])]
 
     def _application(self) -> web.Application:
         app = health.application(self.ready, self._measure)

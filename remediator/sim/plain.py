@@ -13,10 +13,17 @@ NODES = Kind("", "v1", "nodes", "Node", Object)
 PODS = Kind("", "v1", "pods", "Pod", Object, namespaced=True)
 ACCOUNTS = Kind("", "v1", "serviceaccounts", "ServiceAccount", Object, namespaced=True)
 LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease", Object, namespaced=True)
+SPACES = Kind("", "v1", "namespaces", "Namespace", Object)
+PDBS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Object, namespaced=True)
 
 PAUSE = 0.3  # seconds between two attempts
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+
+
+def plain(kind: Kind[Any]) -> Kind[Object]:
+    """The same kind, its objects as the JSON that the server sends."""
+    return Kind(kind.group, kind.version, kind.plural, kind.name, Object, kind.namespaced)
 
 
 def whole(item: Object) -> Object:

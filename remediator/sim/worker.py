@@ -17,6 +17,7 @@ from remediator.kube import errors
 from remediator.kube.client import Client, check
 from remediator.kube.transport import STRATEGIC_PATCH
 from remediator.sim import podstatus
+from remediator.sim.accounts import token
 from remediator.sim.container import (
     Container,
     Idle,
@@ -162,9 +163,10 @@ class PodWorker:
         client, space = self._machine.client, meta["namespace"]
         if not await self._wants_token(account, space):
             return
-        granted = await client.send("POST", ACCOUNTS.path(account, space, "token"), dict, _token_request(meta))
+        bound = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+        granted = await token(client, account, space, bound, TOKEN_SECONDS)
         directory.mkdir(exist_ok=True)
-        (directory / "token").write_text(granted["status"]["token"])
+        (directory / "token").write_text(granted)
         (directory / "namespace").write_text(space)
         shutil.copyfile(self._machine.endpoint.ca_file, directory / "ca.crt")
 
@@ -211,12 +213,3 @@ class PodWorker:
                 check(await self._machine.client.transport.request("DELETE", path, body=msgspec.json.encode(body)))
 
         await patiently(delete)
-
-
-def _token_request(pod: Mapping[str, Any]) -> Object:
-    bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["name"], "uid": pod["uid"]}
-    return {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": TOKEN_SECONDS, "boundObjectRef": bound},
-    }

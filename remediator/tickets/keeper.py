@@ -51,9 +51,7 @@ class Keeper:
             self._rests[subject.name] = now + timedelta(seconds=visit.rests)
 
     def _wanted(self, subject: Subject) -> bool:
-        return any(
-            wants(case, policy) and of_case(case, policy) == subject for case, policy in self.desk.world.about(subject)
-        )
+        return any(wants(case, policy) and of_case(case) == subject for case, policy in self.desk.world.about(subject))
 
     def _situation(self, ticket: Ticket) -> Situation:
         return situation(ticket, self.desk.world.about(ticket.subject))

@@ -48,7 +48,7 @@ def _host(value: str) -> str:
     return host.strip("[]")
 
 
-def of_case(case: Case, policy: Policy | None) -> Subject:
+def of_case(case: Case) -> Subject:
     """What a case is about: what it shares with others where that holds it, or did until its end; else its node."""
     common = cause(case)
     held = [block.reason for block in case.blocks] if case.open else [moment.reason for moment in case.timeline]
@@ -75,4 +75,4 @@ def concerns(case: Case, policy: Policy | None, subject: Subject) -> bool:
     """Whether a case is told of in the ticket of this subject. Without its policy it counts wherever it may belong."""
     if policy is None:
         return case.node == subject.node or case.policy == subject.policy
-    return of_case(case, policy) == subject
+    return of_case(case) == subject

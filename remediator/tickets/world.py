@@ -69,7 +69,7 @@ class World:
 
     def subjects(self, case: Case) -> set[Subject]:
         """The tickets that a case may be told of in, whatever its policy says today."""
-        return {of_case(case, self.policies.get(case.policy)), Subject(About.NODE, node=case.node)}
+        return {of_case(case), Subject(About.NODE, node=case.node)}
 
     def every(self) -> set[Subject]:
         """All that there may be a ticket about."""

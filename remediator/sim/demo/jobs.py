@@ -6,14 +6,12 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from remediator.kube import errors
-from remediator.kube.client import Client, Kind
+from remediator.kube.client import Client
 from remediator.kube.reflector import Reflector
-from remediator.sim.plain import ACCOUNTS, PODS, Object, patiently, whole
+from remediator.sim.plain import ACCOUNTS, PDBS, PODS, SPACES, Object, patiently, whole
 
 SPACE = "research"
 GPU = "nvidia.com/gpu"
-SPACES = Kind("", "v1", "namespaces", "Namespace", dict)
-PDBS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", dict, namespaced=True)
 
 
 class Job(NamedTuple):

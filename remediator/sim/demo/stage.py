@@ -1,8 +1,7 @@
 """Everything that the demo runs, in the order in which it needs each other; all of it ends with the stage."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +11,8 @@ import yaml
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.kube.client import Client
+from remediator.sim.accounts import token
+from remediator.sim.backstage import Backstage
 from remediator.sim.binder import Binder
 from remediator.sim.demo import hurry
 from remediator.sim.demo.alert import firing, post
@@ -28,7 +29,7 @@ from remediator.sim.kubelet import SimulatedKubelet
 from remediator.sim.machine import NfsServer
 from remediator.sim.manifests import ROOT, create, deploy
 from remediator.sim.npd import Zygote
-from remediator.sim.plain import ACCOUNTS, NODES, Object
+from remediator.sim.plain import NODES, Object
 from remediator.sim.server import EmbeddedServer
 from remediator.sim.worker import Endpoint
 
@@ -72,7 +73,7 @@ class Stage:
         self.view, self.jobs = View(self.client, tell), Jobs(self.client)
         self.home, self.datasets = NfsServer(), NfsServer()
         self.nodes: dict[str, GpuNode] = {}
-        self._ends = AsyncExitStack()
+        self._ends = Backstage()
 
     async def __aenter__(self) -> Self:
         try:
@@ -94,17 +95,6 @@ class Stage:
         """Where GPU nodes stand."""
         return [place for place in self.places if place.gpus]
 
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run until the stage ends."""
-        task = asyncio.ensure_future(work)
-
-        async def end() -> None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
-        self._ends.push_async_callback(end)
-
     # --- setting up --------------------------------------------------------------------------------------------------
 
     async def _set(self) -> None:
@@ -116,7 +106,7 @@ class Stage:
         self.github = await self._ends.enter_async_context(FakeGitHub(repositories=[REPOSITORY], users=[ONCALL]))
         for server in (self.home, self.datasets):
             await self._ends.enter_async_context(server)
-        self.run(self.view.run())
+        self._ends.run(self.view.run())
         await self._begin_nodes()
         self._begin_observer()
         await self._begin_controller()
@@ -140,9 +130,9 @@ class Stage:
                     interval,
                     delay,
                 )
-                self.run(self.nodes[place.name].run())
+                self._ends.run(self.nodes[place.name].run())
             else:
-                self.run(self._system_node(place).run())
+                self._ends.run(self._system_node(place).run())
         await self._wait_until(self._registered, "every node is Ready")
         for name in self.nodes:
             await self._mount_token(name)
@@ -165,14 +155,8 @@ class Stage:
         named = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": self.view.node(node)["metadata"]["uid"]}
         folder = self.nodes[node].host.directory / "token"
         folder.mkdir(exist_ok=True)
-        (folder / "token").write_text(await self._token("node-problem-detector", named))
+        (folder / "token").write_text(await token(self.client, "node-problem-detector", names.SYSTEM_NAMESPACE, named))
         (folder / "ca.crt").write_bytes(self._endpoint.ca_file.read_bytes())
-
-    async def _token(self, account: str, bound: dict[str, str] | None = None) -> str:
-        asked: dict[str, Any] = {"expirationSeconds": 3600, **({"boundObjectRef": bound} if bound else {})}
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": asked}
-        path = ACCOUNTS.path(account, names.SYSTEM_NAMESPACE, "token")
-        return str((await self.client.send("POST", path, dict, body))["status"]["token"])
 
     def _begin_observer(self) -> None:
         """The judge is there before the controller is, and sees all it does."""
@@ -192,8 +176,8 @@ class Stage:
         return await self.extender.filter(pod, nodes)
 
     async def _begin_controller(self) -> None:
-        token = await self._token("remediator")
-        kubeconfig = write_kubeconfig(self.directory, "controller", self.url, token, self._endpoint.ca_file)
+        ours = await token(self.client, "remediator", names.SYSTEM_NAMESPACE)
+        kubeconfig = write_kubeconfig(self.directory, "controller", self.url, ours, self._endpoint.ca_file)
         routes = {"default": {"repository": REPOSITORY, "labels": ["gpu-node"], "assignees": [ONCALL]}}
         files = {"routes": yaml.safe_dump(routes), "github-token": self.github.token, "webhook-token": WEBHOOK_TOKEN}
         for name, text in files.items():
@@ -209,14 +193,14 @@ class Stage:
         ]
         self.controller = ControllerProcess(self._command, options, self.directory / "controller.log")
         self.extender = HttpExtender(f"{self.controller.url}/scheduler")
-        self.run(self.observer.run())
+        self._ends.run(self.observer.run())
         self._ends.push_async_callback(self.controller.stop)
         await self.controller.start()
-        self.run(Binder(self.client, extender=self.extender).run())
+        self._ends.run(Binder(self.client, extender=self.extender).run())
 
     async def _begin_jobs(self) -> None:
         await self.jobs.open()
-        self.run(self.jobs.run())
+        self._ends.run(self.jobs.run())
         for place in self.gpu_places():
             await self._sign(place.name)
             await self.jobs.add(Job(f"train-{place.name.removeprefix('gpu-')}", 2, place.name))

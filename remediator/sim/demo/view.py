@@ -9,7 +9,7 @@ from remediator.core import names
 from remediator.kube import api
 from remediator.kube.client import Client, Kind
 from remediator.kube.reflector import Reflector
-from remediator.sim.plain import NODES, Object, whole
+from remediator.sim.plain import NODES, Object, plain, whole
 
 
 class Line(NamedTuple):
@@ -20,11 +20,7 @@ class Line(NamedTuple):
     text: str
 
 
-def _plain(kind: Kind[Any]) -> Kind[Object]:
-    return Kind(kind.group, kind.version, kind.plural, kind.name, dict, kind.namespaced)
-
-
-CASES, OPERATIONS, TICKETS = _plain(api.CASE), _plain(api.OPERATION), _plain(api.TICKET)
+CASES, OPERATIONS, TICKETS = plain(api.CASE), plain(api.OPERATION), plain(api.TICKET)
 
 
 class View:

@@ -1,21 +1,22 @@
 """Everything a case needs, around one API server: machines, kubelets, detectors, workload, and the controller."""
 
-import asyncio
 import signal
 from collections.abc import Collection
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from remediator.core import names
 from remediator.kube import errors
 from remediator.kube.client import Kind
+from remediator.sim.accounts import token
+from remediator.sim.backstage import Backstage
 from remediator.sim.binder import Binder
 from remediator.sim.host import SimulatedHost
 from remediator.sim.kubeconfig import write_kubeconfig
 from remediator.sim.kubelet import SimulatedKubelet
 from remediator.sim.manifests import ROOT, deploy, withdraw
-from remediator.sim.plain import ACCOUNTS, NODES, PODS
+from remediator.sim.plain import NODES, PODS
 from remediator.sim.program import Program
 from remediator.sim.worker import Endpoint
 from tests.cluster.e2e.hurry import hurried
@@ -66,7 +67,7 @@ class Stage(View):
         self.tape = Tape()
         self.replicas: list[Replica] = []
         self._keys = Keys(directory)
-        self._ends = AsyncExitStack()
+        self._ends = Backstage()
 
     async def __aenter__(self) -> "Stage":
         try:
@@ -85,7 +86,7 @@ class Stage(View):
         system = SimulatedHost(self.directory / SYSTEM, SYSTEM, down_time=0.5)
         self._play(system, 0)
         if self.server.name != "real":
-            self._run(Binder(self.client).run())
+            self._ends.run(Binder(self.client).run())
         for name, machine in self.machines.items():
             await self.client.create(NODES, registered(name))
             self._ends.push_async_callback(machine.stop_detectors)
@@ -110,17 +111,7 @@ class Stage(View):
             gpus=gpus,
             heartbeat=0.5,
         )
-        self._run(kubelet.run())
-
-    def _run(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-
-        async def end() -> None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
-        self._ends.push_async_callback(end)
+        self._ends.run(kubelet.run())
 
     # --- controllers -------------------------------------------------------------------------------------------------
 
@@ -153,10 +144,7 @@ class Stage(View):
 
     async def token(self, account: str, bound: dict[str, str] | None = None) -> str:
         """A token of one of the shipped service accounts."""
-        asked: dict[str, Any] = {"expirationSeconds": 3600, **({"boundObjectRef": bound} if bound else {})}
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": asked}
-        path = ACCOUNTS.path(account, names.SYSTEM_NAMESPACE, "token")
-        return (await self.client.send("POST", path, dict, body))["status"]["token"]
+        return await token(self.client, account, names.SYSTEM_NAMESPACE, bound)
 
     async def _detector_kubeconfig(self, node: str) -> Path:
         """As a kubelet gives it to the Pod of a DaemonSet: its token names the node."""

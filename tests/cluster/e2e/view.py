@@ -8,18 +8,13 @@ from remediator.core import names
 from remediator.kube import api, errors
 from remediator.kube.client import Kind
 from remediator.kube.elector import LEASE
-from remediator.sim.plain import NODES, PODS
+from remediator.sim.plain import NODES, PODS, plain
 from remediator.sim.program import output
 from tests.cluster.build import binary
 from tests.cluster.servers import Server
 
 REMEDIATOR = Path(sys.executable).with_name("remediator")
 EVENTS = Kind("", "v1", "events", "Event", dict, namespaced=True)
-
-
-def plain(kind: Kind[Any]) -> Kind[dict]:
-    """The same kind, its objects as the JSON that the server sends."""
-    return Kind(kind.group, kind.version, kind.plural, kind.name, dict, kind.namespaced)
 
 
 CASES, OPERATIONS, BUDGETS = plain(api.CASE), plain(api.OPERATION), plain(api.BUDGET)

@@ -6,12 +6,10 @@ from typing import Any
 
 from remediator.kube import errors
 from remediator.kube.client import Client, Kind
-from remediator.sim.plain import ACCOUNTS, PODS
+from remediator.sim.plain import ACCOUNTS, PDBS, PODS, SPACES
 from tests.remediator.sim.waiting import until
 
-PDBS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", dict, namespaced=True)
 DAEMONS = Kind("apps", "v1", "daemonsets", "DaemonSet", dict, namespaced=True)
-SPACES = Kind("", "v1", "namespaces", "Namespace", dict)
 REPLICAS = 2
 BUDGET = "training"
 
@@ -38,13 +36,13 @@ class Workload:
             await self.client.create(PODS, self._pod(name, {"app": "training"}), namespace=self.space)
         await self._daemon(made)
         await until(self._runs, 30)
-        await until(lambda: self._allows(REPLICAS), 30)
+        await until(lambda: self._says("disruptionsAllowed", REPLICAS), 30)
 
     async def allow(self, disruptions: int) -> None:
-        """Let so many Pods go."""
+        """Let so many Pods go. A drain that waits may take them before the budget's status can be read."""
         change = {"spec": {"minAvailable": REPLICAS - disruptions}}
         await self.client.patch(PDBS, BUDGET, change, namespace=self.space)
-        await until(lambda: self._allows(disruptions), 30)
+        await until(lambda: self._says("desiredHealthy", REPLICAS - disruptions), 30)
 
     async def pods(self) -> dict[str, str]:
         """The uids of the Pods that are there, by name."""
@@ -66,11 +64,12 @@ class Workload:
         running = [one for one in found if one.get("status", {}).get("phase") == "Running"]
         return len(running) == REPLICAS + 1
 
-    async def _allows(self, disruptions: int) -> bool:
+    async def _says(self, key: str, count: int) -> bool:
+        """Whether the budget's status is of its present spec and shows this."""
         budget = await self.client.get(PDBS, BUDGET, namespace=self.space)
         status = budget.get("status", {})
         current = status.get("observedGeneration") == budget["metadata"]["generation"]
-        return current and status.get("disruptionsAllowed") == disruptions
+        return current and status.get(key) == count
 
     async def _daemon(self, made: dict[str, Any]) -> None:
         """The DaemonSet's Pod, where no controller makes it."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.core.case import Block, Moment, Phase
-from remediator.core.policy import Correlation, Mode, TicketWhen, Urgency
+from remediator.core.policy import Correlation, Mode, TicketWhen
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Standing, Subject, Told
 from remediator.tickets.situation import fresh, lasting, remembered
@@ -68,15 +68,15 @@ def test_without_its_policy_a_case_opens_nothing_and_keeps_what_is_open() -> Non
 
 
 @pytest.mark.parametrize(
-    ("case", "changes", "subject"),
+    ("case", "subject"),
     [
-        (SHARED, {"correlation": TOGETHER}, COMMON),
-        (BASE, {"correlation": TOGETHER}, NODE),
-        (CALLS, {"correlation": TOGETHER, "urgency": Urgency.NEVER}, NODE),
-        (replace(OVER, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),)), {"correlation": TOGETHER}, COMMON),
-        (slim(replace(OVER, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),))), {"correlation": TOGETHER}, COMMON),
-        (replace(BASE, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),)), {"correlation": TOGETHER}, NODE),
-        (replace(SHARED, trigger=None), {"correlation": TOGETHER}, NODE),
+        (SHARED, COMMON),
+        (BASE, NODE),
+        (CALLS, NODE),
+        (replace(OVER, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),)), COMMON),
+        (slim(replace(OVER, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),))), COMMON),
+        (replace(BASE, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),)), NODE),
+        (replace(SHARED, trigger=None), NODE),
     ],
     ids=[
         "shared",
@@ -88,8 +88,8 @@ def test_without_its_policy_a_case_opens_nothing_and_keeps_what_is_open() -> Non
         "opened by hand",
     ],
 )
-def test_a_case_is_about_its_node_or_what_many_share(case, changes, subject) -> None:
-    assert of_case(case, replace(POLICY, **changes)) == subject
+def test_a_case_is_about_its_node_or_what_many_share(case, subject) -> None:
+    assert of_case(case) == subject
 
 
 STANDS, OVER_, CALLED = Standing.STANDS, Standing.OVER, Standing.ESCALATED

@@ -12,9 +12,9 @@ from rich.console import Console
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.sim.demo.fleet import AT_ONCE
-from remediator.sim.demo.jobs import SPACES
 from remediator.sim.demo.show import Show
 from remediator.sim.demo.stage import BREAKER, Stage
+from remediator.sim.plain import SPACES
 from tests.remediator.sim.invariants.mutations import MUTATIONS
 
 SECONDS = 100.0  # more than any of them needs on a busy machine
