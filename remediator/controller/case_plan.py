@@ -64,7 +64,7 @@ def _tried(case: Case) -> str:
     last = case.attempt
     if last is None:
         return "nothing was tried"
-    count = f"{len(case.attempts)} attempts" if len(case.attempts) > 1 else "one attempt"
+    count = f"{len(case.tries)} attempts" if len(case.tries) > 1 else "one attempt"
     return f"{count} did not cure it; the last was {last.template}, {last.outcome.value}: {last.message}"
 
 
@@ -106,11 +106,22 @@ def diagnosed(case: Case, found: dict[str, object] | None, said: str, now: datet
 
 def start(case: Case, following: Next, template: str, now: datetime) -> Plan:
     """Record the attempt. The next pass over the case makes its operation, under a name that follows from both."""
-    name = observe.operation_name(case, template, following.attempt)
+    name = observe.operation_name(case, template, len(case.attempts) + 1)
     attempt = Attempt(name, template, following.rung, now)
     said = f"rung {following.rung + 1}, attempt {following.attempt}: {template}"
     after = replace(with_attempt(advance(case, Reason.STARTED, said, now, Phase.DRAINING), attempt), blocks=())
     return (SaveCase(case, after),)
+
+
+def follow(view: CaseView, now: datetime) -> Plan:
+    """Record what follows the newest try up; the next pass over the case makes its operation."""
+    case, newest, template = view.case, view.case.tries[-1:], view.follow_up
+    if not newest or template is None:
+        return ()
+    name = observe.operation_name(case, template, len(case.attempts) + 1)
+    attempt = Attempt(name, template, newest[0].rung, now, follows=newest[0].operation)
+    said = f"after {newest[0].template}: {template}"
+    return (SaveCase(case, with_attempt(advance(case, Reason.STARTED, said, now, Phase.DRAINING), attempt)),)
 
 
 def operation(case: Case) -> Create:
@@ -190,6 +201,8 @@ def plan(step: Step, view: CaseView, template: Template | None, now: datetime) -
             return look(view, template, now)
         case Step.WATCH:
             return watch(view, now)
+        case Step.FOLLOW:
+            return follow(view, now)
         case Step.STOP:
             return stop(view)
         case Step.VERIFY:

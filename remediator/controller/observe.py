@@ -1,5 +1,6 @@
 """World → what the lifecycle tables ask about. Pure: reads shelves, writes nothing."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -8,7 +9,7 @@ from remediator.core import budget, evidence, guard, names
 from remediator.core.case import Case, Diagnosis, Operation, OperationPhase, Outcome, Phase, leaving
 from remediator.core.correlation import Cause, shared
 from remediator.core.evidence import Proof, Sign
-from remediator.core.ladder import Next, climb
+from remediator.core.ladder import Next, climb, follow_up
 from remediator.core.lifecycle import CaseSeen, Drain, Exit, OperationSeen, Tried
 from remediator.core.node import Node, Status
 from remediator.core.pod import Pod, PodPhase
@@ -28,6 +29,7 @@ class CaseView:
     pods: tuple[Pod, ...]
     leave: Reason | None
     next: Next | Reason
+    follow_up: str | None
     look_again: datetime | None
 
 
@@ -41,6 +43,7 @@ def case_view(world: World, case: Case, now: datetime) -> CaseView:
     leave = leaving(case, node)
     proof, again = _proof(case, node, policy, now)
     following = climb(policy, case, world.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
+    tried, follows = _tried(case, operation), follow_up(case, _after(world, case))
     seen = CaseSeen(
         ended=case.ended is not None,
         escalated=case.phase is Phase.ESCALATED,
@@ -50,11 +53,23 @@ def case_view(world: World, case: Case, now: datetime) -> CaseView:
         claimed=case.claimed,
         looked=case.diagnosis is not Diagnosis.PENDING,
         sign=evidence.judge(node, policy, now).sign if node and policy else Sign.UNCLEAR,
-        tried=_tried(case, operation),
+        tried=tried,
         proof=proof,
         rungs=isinstance(following, Next),
+        follow=tried is Tried.WORKED and _succeeded(case) and follows is not None,
     )
-    return CaseView(seen, case, node, policy, operation, pods, leave, following, again)
+    return CaseView(seen, case, node, policy, operation, pods, leave, following, follows, again)
+
+
+def _after(world: World, case: Case) -> tuple[str, ...]:
+    """What the template of the newest try wants done after it."""
+    template = world.templates.get(case.tries[-1].template) if case.tries else None
+    return template.after if template else ()
+
+
+def _succeeded(case: Case) -> bool:
+    """Whether the newest attempt was done: one that was cancelled in time has nothing to complete."""
+    return case.attempt is not None and case.attempt.outcome is Outcome.SUCCEEDED
 
 
 def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) -> tuple[Proof, datetime | None]:
@@ -115,6 +130,7 @@ class OperationView:
     pod: Pod | None
     pods: tuple[Pod, ...]
     deadline: datetime
+    follows: bool  # it completes another operation, whether or not that one has cured the node by now
 
 
 def operation_view(world: World, operation: Operation, now: datetime) -> OperationView:
@@ -125,19 +141,21 @@ def operation_view(world: World, operation: Operation, now: datetime) -> Operati
     drain, pod = world.pods.get(_key(drain_pod_name(operation))), world.pods.get(_key(pod_name(operation)))
     pods = tuple(world.pods.by("operation_uid", operation.uid))
     deadline = _deadline(operation, template, now)
+    follows = any(one.follows for one in case.attempts if one.operation == operation.name) if case else False
+    sign = evidence.judge(node, policy, now).sign if node and policy else Sign.UNCLEAR
     seen = OperationSeen(
         ended=operation.finished is not None,
         pods=bool(pods),
         ours=ours(operation, case, node),
         intent=operation.intent_at is not None,
-        sign=evidence.judge(node, policy, now).sign if node and policy else Sign.UNCLEAR,
+        sign=Sign.BAD if follows else sign,
         drain=_drain(operation, template, drain),
         exit=_exit(pod),
         criteria=template is not None and template.has_criteria,
         success=succeeded(operation, template, node, pod),
         overdue=now >= deadline,
     )
-    return OperationView(seen, operation, case, node, policy, template, drain, pod, pods, deadline)
+    return OperationView(seen, operation, case, node, policy, template, drain, pod, pods, deadline, follows)
 
 
 def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
@@ -223,8 +241,15 @@ def _key(name: str) -> str:
 def surroundings(world: World, now: datetime) -> guard.Surroundings:
     """What stands around every request of a pass."""
     hosts = frozenset(pod.node for pod in world.replicas if pod.ready and not pod.deleting)
-    known = frozenset(template.name for template in world.templates)
+    known = frozenset(template.name for template in world.templates if not missing(world, {template.name}))
     return guard.Surroundings(known, world.paused, hosts, causes(world, now))
+
+
+def missing(world: World, operations: Set[str]) -> frozenset[str]:
+    """Which of these templates, and of those that they want done after them, are not there."""
+    found = [template for name in operations if (template := world.templates.get(name))]
+    wanted = operations | {name for template in found for name in template.after}
+    return frozenset(name for name in wanted if world.templates.get(name) is None)
 
 
 def causes(world: World, now: datetime) -> dict[Cause, frozenset[str]]:

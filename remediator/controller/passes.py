@@ -155,7 +155,7 @@ class Passes:
             return Retry(1.0, "the node or the case has moved")
         if view.template is None:
             return Retry(5.0, "its template is gone, so nobody knows whether the node must be drained")
-        if judge(live, view.policy, now).sign is not Sign.BAD:
+        if not view.follows and judge(live, view.policy, now).sign is not Sign.BAD:
             return Retry(1.0, "the fault does not show any more")
         left = await self._pods_left(view)
         again = operation_plan.drain_again(view, left) if left else operation_plan.intend(view, live, now)
@@ -197,8 +197,7 @@ class Passes:
         policy = self.world.policies.get(name)
         if policy is None:
             return None
-        known = {template.name for template in self.world.templates}
-        unknown = sorted({rung.operation for rung in policy.ladder} - known)
+        unknown = sorted(observe.missing(self.world, {rung.operation for rung in policy.ladder}))
         reason = Reason.UNKNOWN_OPERATION.value if unknown else "Ready"
         said = f"no NodeOperationTemplate {', '.join(unknown)}" if unknown else "every operation is known"
         if policy.ready == f"{'False' if unknown else 'True'}/{reason}/{policy.generation}":

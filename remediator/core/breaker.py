@@ -22,4 +22,4 @@ class Breaker:
 
 def starts(cases: Iterable[Case]) -> list[datetime]:
     """When each disruptive attempt of these cases was started."""
-    return [attempt.started for case in cases for attempt in case.attempts]
+    return [attempt.started for case in cases for attempt in case.tries]

@@ -46,7 +46,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try of one rung. `heartbeats` are the node's own, by condition, at the moment the operation had ended."""
+    """One try of one rung, or what follows it up. `heartbeats` are the node's own, by condition, when it had ended."""
 
     operation: str
     template: str
@@ -57,6 +57,7 @@ class Attempt:
     message: str = ""
     boot_id: str = ""
     heartbeats: Mapping[str, datetime] | None = None
+    follows: str = ""  # the operation that this one completes; it is no try of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,11 @@ class Case:
     def attempt(self) -> Attempt | None:
         """The newest attempt."""
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def tries(self) -> tuple[Attempt, ...]:
+        """The attempts without those that only follow one up."""
+        return tuple(attempt for attempt in self.attempts if not attempt.follows)
 
 
 TIMELINE = 50

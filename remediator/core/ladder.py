@@ -1,6 +1,6 @@
 """Which operation comes next: mildest first, each rung as often as it allows, then a person."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from remediator.core.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The rung to try now, as an index into the ladder, and which attempt of the case that would be, from 1."""
+    """The rung to try now, as an index into the ladder, and which try of the case that would be, from 1."""
 
     rung: int
     attempt: int
@@ -25,14 +25,21 @@ def climb(policy: Policy, case: Case, others: Iterable[Case], now: datetime) -> 
     """
     since = now - policy.attempts_window
     before = [other for other in others if other.uid != case.uid and other.policy == case.policy]
-    recent = sum(attempt.started > since for other in before for attempt in other.attempts)
-    if recent + len(case.attempts) >= policy.attempts_max:
+    recent = sum(attempt.started > since for other in before for attempt in other.tries)
+    if recent + len(case.tries) >= policy.attempts_max:
         return Reason.ATTEMPTS_SPENT
     for index in range(case.rung, len(policy.ladder)):
-        tried = [attempt for attempt in case.attempts if attempt.rung == index]
+        tried = [attempt for attempt in case.tries if attempt.rung == index]
         if len(tried) < policy.ladder[index].attempts and not _refused(tried):
-            return Next(index, len(case.attempts) + 1)
+            return Next(index, len(case.tries) + 1)
     return Reason.LADDER_EXHAUSTED
+
+
+def follow_up(case: Case, after: Sequence[str]) -> str | None:
+    """The first of the templates `after` that has not followed the newest try up; None where nothing is left to do."""
+    newest = case.tries[-1] if case.tries else None
+    done = [attempt.template for attempt in case.attempts if newest and attempt.follows == newest.operation]
+    return after[len(done)] if newest and len(done) < len(after) else None
 
 
 def _refused(tried: list[Attempt]) -> bool:

@@ -37,6 +37,7 @@ class CaseSeen:
     tried: Tried
     proof: Proof
     rungs: bool  # something is left to try
+    follow: bool  # the newest attempt worked, and something is to be done after it
 
 
 class Step(Enum):
@@ -51,6 +52,7 @@ class Step(Enum):
     CLAIM = auto()
     LOOK = auto()
     START = auto()
+    FOLLOW = auto()  # what the operation's template wants done after it
     WATCH = auto()
     RECORD = auto()
     VERIFY = auto()
@@ -72,6 +74,7 @@ CASE_ROWS: tuple[Row, ...] = (
     ({"claimed": False}, Step.CLAIM),
     ({"looked": False}, Step.LOOK),
     ({"tried": Tried.OPEN}, Step.WATCH),
+    ({"follow": True}, Step.FOLLOW),
     ({"proof": Proof.PASSED}, Step.RECOVER),
     ({"tried": Tried.WORKED, "proof": Proof.WAITING}, Step.VERIFY),
     ({"sign": Sign.BAD, "rungs": True}, Step.START),
@@ -85,6 +88,7 @@ SHOWN: Mapping[Step, Phase] = {
     Step.LOOK: Phase.DRAINING,
     Step.START: Phase.DRAINING,
     Step.WATCH: Phase.DRAINING,
+    Step.FOLLOW: Phase.DRAINING,
     Step.VERIFY: Phase.VERIFYING,
     Step.CLEAR: Phase.RECOVERED,
     Step.RECOVER: Phase.RECOVERED,

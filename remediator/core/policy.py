@@ -149,6 +149,7 @@ class Template:
     node_ready: bool
     pod: Mapping[str, Any]
     version: str = ""
+    after: tuple[str, ...] = ()  # templates that complete it, in order
 
     @property
     def has_criteria(self) -> bool:

@@ -96,6 +96,7 @@ def _attempt(attempt: Attempt, number: int) -> Body:
         "outcome": attempt.outcome.value,
         "message": attempt.message[:4096],
         "intent": {"bootID": attempt.boot_id} if attempt.boot_id else None,
+        "follows": attempt.follows,
         "nodeHeartbeats": {name: time(at) for name, at in (attempt.heartbeats or {}).items()} or None,
     }
     return {key: value for key, value in body.items() if value not in (None, "")}

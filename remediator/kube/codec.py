@@ -140,6 +140,7 @@ def template(wire: api.NodeOperationTemplate) -> policy.Template:
         node_ready=spec.success.node_ready,
         pod=spec.pod_template,
         version=wire.metadata.resource_version,
+        after=spec.after,
     )
 
 
@@ -222,6 +223,7 @@ def _attempt(wire: api.Attempt) -> case.Attempt:
         message=wire.message,
         boot_id=wire.intent.boot_id if wire.intent else "",
         heartbeats=wire.node_heartbeats,
+        follows=wire.follows,
     )
 
 

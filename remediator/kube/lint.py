@@ -176,13 +176,19 @@ _CHECKS: tuple[Callable[[Object], Iterator[schema.Violation]], ...] = (_address,
 
 
 def _unknown_operations(document: Object, templates: Set[str]) -> Iterator[schema.Violation]:
-    """An API server accepts a ladder that names a template which is not there; here it is an error."""
-    spec = document.get("spec")
-    if _kind(document) is not api.POLICY or not isinstance(spec, dict):
-        return
-    ladder = spec.get("ladder")
-    for index, rung in enumerate(ladder if isinstance(ladder, list) else ()):
-        operation = rung.get("operation") if isinstance(rung, dict) else None
+    """An API server accepts names of templates that are not there; here each is an error."""
+    for path, operation in _operations(document):
         if isinstance(operation, str) and operation not in templates:
-            message = f"there is no NodeOperationTemplate named {operation!r}"
-            yield schema.Violation(f"spec.ladder[{index}].operation", message)
+            yield schema.Violation(path, f"there is no NodeOperationTemplate named {operation!r}")
+
+
+def _operations(document: Object) -> Iterator[tuple[str, Any]]:
+    """Each operation that a document names, and where."""
+    spec = document.get("spec")
+    field = {api.POLICY: "ladder", api.TEMPLATE: "after"}.get(_kind(document))
+    entries = spec.get(field) if field and isinstance(spec, dict) else None
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        if field == "ladder":
+            yield f"spec.ladder[{index}].operation", entry.get("operation") if isinstance(entry, dict) else None
+        else:
+            yield f"spec.after[{index}]", entry

@@ -78,6 +78,9 @@ class Attempt(Base, frozen=True, kw_only=True):
     template: Annotated[TemplateName, doc("Name of its NodeOperationTemplate.")]
     rung: Annotated[int, doc("Number of the rung in the policy's ladder, counted from 1.")]
     attempt: Annotated[int, doc("Number of the attempt within the case, counted from 1.")]
+    follows: Annotated[
+        str, Meta(max_length=253), doc("The NodeOperation that this one completes: it is no try of its own.")
+    ] = ""
     intent: Annotated[Intent | None, doc("What was written before the operation's Pod was made.")] = None
     started_at: Annotated[Time | None, doc("When it started.")] = None
     finished_at: Annotated[Time | None, doc("When its outcome was recorded.")] = None

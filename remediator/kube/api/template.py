@@ -107,7 +107,11 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
     after: Annotated[
         tuple[TemplateName, ...],
         Meta(max_length=16),
-        doc("Follow-up operations of the same rung. Not honoured yet.", x_kubernetes_list_type="atomic"),
+        doc(
+            "Operations that complete this one, in order, once it has worked. They are no attempts of their own, and "
+            "what their own templates name here is not done.",
+            x_kubernetes_list_type="atomic",
+        ),
     ] = ()
 
 
@@ -124,5 +128,5 @@ class NodeOperationTemplate(Base, frozen=True, kw_only=True):
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "NodeOperationTemplate")
     metadata: ObjectMeta
-    spec: Annotated[NodeOperationTemplateSpec, rules(later("covers"), later("after"))]
+    spec: Annotated[NodeOperationTemplateSpec, rules(later("covers"))]
     status: NodeOperationTemplateStatus = NodeOperationTemplateStatus()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from remediator.sim.invariants import contract
 from remediator.sim.invariants.contract import OPERATIONS, Obj, clock, part
 from remediator.sim.invariants.event import Event
-from remediator.sim.invariants.history import History, begun
+from remediator.sim.invariants.history import History, begun, followed
 from remediator.sim.invariants.tally import HELD
 
 # --- I2 --------------------------------------------------------------------------------------------------------------
@@ -78,6 +78,15 @@ def finite(history: History, event: Event) -> Iterator[str]:
     policy = history.policy(event.obj)
     for attempt in begun(event) if policy else ():
         yield _allowed(history, event, policy or {}, attempt)
+    for attempt in followed(event):
+        yield _completes(event, attempt)
+
+
+def _completes(event: Event, attempt: Obj) -> str:
+    """What calls itself a follow-up must follow a try that worked: else it would be a try that nobody counts."""
+    tried = {one["operation"]: one.get("outcome") for one in contract.attempts(event.new) if not one.get("follows")}
+    told = f"case {event.key} began {attempt['operation']} at {clock(event.at)} to follow {attempt['follows']}"
+    return HELD if tried.get(attempt["follows"]) == "Succeeded" else f"{told}, which had not worked"
 
 
 def _allowed(history: History, event: Event, policy: Obj, attempt: Obj) -> str:
@@ -85,7 +94,7 @@ def _allowed(history: History, event: Event, policy: Obj, attempt: Obj) -> str:
     told = f"case {event.key} began {attempt['operation']} on {node} at {clock(event.at)}"
     if contract.phase(event.old) == "Escalated" or contract.ended(event.old):
         return f"{told} after it was {contract.phase(event.old)}"
-    ladder, rungs = spec.get("ladder") or [], [one["rung"] for one in contract.attempts(case)]
+    ladder, rungs = spec.get("ladder") or [], _rungs(case)
     rung = attempt["rung"]
     if rung > len(ladder) or rungs.count(rung) > ladder[rung - 1].get("attempts", 1):
         return f"{told} though rung {rung} of policy {contract.name(policy)} was used up"
@@ -100,6 +109,10 @@ def _allowed(history: History, event: Event, policy: Obj, attempt: Obj) -> str:
     if len(recent) > limit.get("max", 4):
         return f"{told} as number {len(recent)} of its node, where {limit.get('max', 4)} are allowed"
     return HELD
+
+
+def _rungs(case: Obj) -> list[int]:
+    return [one["rung"] for one in contract.attempts(case) if not one.get("follows")]
 
 
 def handed_over(history: History, event: Event) -> Iterator[str]:

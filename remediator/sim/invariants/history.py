@@ -202,7 +202,16 @@ def _began(history: History, attempt: Obj) -> datetime:
 
 
 def begun(event: Event) -> list[Obj]:
-    """The attempts of which a write of a case tells for the first time."""
+    """The tries of which a write of a case tells for the first time."""
+    return [attempt for attempt in _told(event) if not attempt.get("follows")]
+
+
+def followed(event: Event) -> list[Obj]:
+    """What it tells of for the first time that only completes a try."""
+    return [attempt for attempt in _told(event) if attempt.get("follows")]
+
+
+def _told(event: Event) -> list[Obj]:
     known = {attempt["operation"] for attempt in contract.attempts(event.old)}
     return [attempt for attempt in contract.attempts(event.new) if attempt["operation"] not in known]
 

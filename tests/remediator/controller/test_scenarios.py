@@ -18,6 +18,7 @@ from tests.remediator.controller.lab import (
     SYSTEM,
     TEMPLATES,
     Answer,
+    cure,
     environment,
     now,
     reboot_in_vain,
@@ -121,6 +122,61 @@ async def test_what_refuses_is_not_tried_again_on_its_rung(lab):
         "reboot gpu-1",
         "power-cycle gpu-1",
     ]
+
+
+async def test_what_a_template_names_after_it_is_done_once_it_worked_though_the_fault_is_gone_by_then(lab):
+    await lab.template("restart-device-plugin", runOn="Elsewhere")
+    await lab.template("reset-gpu", after=["restart-device-plugin"])
+    await lab.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}], attempts={"max": 1})
+    lab.answer("reset-gpu", Answer(message="reset", does=cure))
+    lab.answer("restart-device-plugin", Answer(message="restarted"))
+    await lab.node("gpu-1", "True")
+    await lab.node("gpu-2")
+    async with running(lab):
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    first, second = lab.cases("gpu-1")[0]["status"]["attempts"]
+    assert [(one["template"], one["outcome"], one["rung"]) for one in (first, second)] == [
+        ("reset-gpu", "Succeeded", 1),
+        ("restart-device-plugin", "Succeeded", 1),
+    ]
+    assert (first.get("follows"), second["follows"]) == (None, first["operation"])
+    assert [ran.split()[0] for ran in lab.ran] == ["collect-diagnostics", "reset-gpu", "restart-device-plugin"]
+
+
+async def test_after_an_operation_that_failed_nothing_follows(lab):
+    await lab.template("restart-device-plugin")
+    await lab.template("reset-gpu", after=["restart-device-plugin"])
+    await lab.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
+    lab.answer("reset-gpu", FAILED)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    assert [one["template"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["reset-gpu", "reboot"]
+
+
+async def test_where_a_follow_up_fails_the_next_rung_is_tried(lab):
+    await lab.template("restart-device-plugin")
+    await lab.template("reset-gpu", after=["restart-device-plugin"])
+    await lab.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
+    lab.answer("reset-gpu", Answer(message="reset"))
+    lab.answer("restart-device-plugin", FAILED)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    attempts = lab.cases("gpu-1")[0]["status"]["attempts"]
+    assert [one["template"] for one in attempts] == ["reset-gpu", "restart-device-plugin", "reboot"]
+
+
+async def test_a_template_that_names_an_unknown_one_after_it_is_held_and_both_say_so(lab):
+    await lab.template("reset-gpu", after=["restart-nothing"])
+    await lab.policy(ladder=[{"operation": "reset-gpu"}])
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.cases("gpu-1") and lab.cases("gpu-1")[0]["status"].get("blockedBy"))
+        await until(lambda: lab.all(POLICIES)[0].get("status", {}).get("conditions"))
+    assert [one["reason"] for one in lab.cases("gpu-1")[0]["status"]["blockedBy"]] == ["UnknownOperation"]
+    assert "restart-nothing" in lab.all(POLICIES)[0]["status"]["conditions"][0]["message"]
+    assert lab.ran == []
 
 
 async def test_a_drain_that_fails_reboots_nothing_and_says_who_was_in_the_way(lab):

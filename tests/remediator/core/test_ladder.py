@@ -3,7 +3,7 @@
 import pytest
 
 from remediator.core.case import Outcome
-from remediator.core.ladder import Next, climb
+from remediator.core.ladder import Next, climb, follow_up
 from remediator.core.reasons import Reason
 from tests.builders import a_case, a_policy, an_attempt, at
 
@@ -75,3 +75,30 @@ def test_every_ladder_ends():
         tried.append(an_attempt(following.rung))
         assert following.attempt == len(tried)
     assert (len(tried), following) == (7, Reason.ATTEMPTS_SPENT)
+
+
+FIRST, SECOND = an_attempt(0, operation="op-1"), an_attempt(0, operation="op-2")
+
+
+def _followed(operation, template):
+    return an_attempt(0, operation=f"{template} of {operation}", template=template, follows=operation)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "expected"),
+    [
+        pytest.param([], None, id="nothing was tried"),
+        pytest.param([FIRST], "a", id="the first of two"),
+        pytest.param([FIRST, _followed("op-1", "a")], "b", id="then the second"),
+        pytest.param([FIRST, _followed("op-1", "a"), _followed("op-1", "b")], None, id="then no more"),
+        pytest.param([FIRST, _followed("op-1", "a"), SECOND], "a", id="another try is followed up anew"),
+    ],
+)
+def test_each_try_is_followed_up_by_what_its_template_names_in_order(attempts, expected):
+    assert follow_up(a_case(attempts=tuple(attempts)), ("a", "b")) == expected
+
+
+def test_what_follows_a_try_up_is_no_try_of_the_ladder_nor_of_the_policy():
+    policy = a_policy(ladder=(("reset-gpu", 1), ("reboot", 2)), attempts=2)
+    case = a_case(attempts=(FIRST, _followed("op-1", "a"), _followed("op-1", "b")))
+    assert climb(policy, case, [case], NOW) == Next(1, 2)

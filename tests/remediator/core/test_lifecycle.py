@@ -40,7 +40,7 @@ def _everything(seen: type) -> Iterator:
 CASES = [(seen, case_step(seen)) for seen in _everything(CaseSeen)]
 OPERATIONS = [(seen, operation_move(seen)) for seen in _everything(OperationSeen)]
 TABLES = [
-    pytest.param(CASES, CASE_ROWS, Step, CaseSeen, 2**8 * 3 * 5 * 3, id="cases"),
+    pytest.param(CASES, CASE_ROWS, Step, CaseSeen, 2**9 * 3 * 5 * 3, id="cases"),
     pytest.param(OPERATIONS, OPERATION_ROWS, Move, OperationSeen, 2**7 * 3 * 5 * 6, id="operations"),
 ]
 
@@ -82,7 +82,7 @@ def _where(found, *answers: Enum) -> list:
 
 
 def test_nothing_disturbs_a_node_that_is_not_claimed():
-    assert all(seen.claimed for seen in _where(CASES, Step.LOOK, Step.START, Step.WATCH))
+    assert all(seen.claimed for seen in _where(CASES, Step.LOOK, Step.START, Step.FOLLOW, Step.WATCH))
 
 
 def test_an_ended_case_only_clears_up():
@@ -102,6 +102,13 @@ def test_an_operation_is_started_only_on_clear_evidence_with_something_left_and_
     for seen in _where(CASES, Step.START):
         assert (seen.sign, seen.rungs, seen.looked, seen.leave, seen.escalated) == (Sign.BAD, True, True, False, False)
         assert seen.tried in (Tried.NONE, Tried.WORKED, Tried.FAILED)
+
+
+def test_what_follows_an_operation_up_comes_before_its_success_is_judged():
+    """A GPU that was reset is of no use until the device plugin has seen it."""
+    for seen in _where(CASES, Step.FOLLOW):
+        assert (seen.follow, seen.leave, seen.escalated, seen.looked) == (True, False, False, True)
+    assert not any(seen.follow and seen.claimed for seen in _where(CASES, Step.RECOVER, Step.VERIFY, Step.START))
 
 
 def test_a_case_that_must_leave_starts_nothing_and_waits_for_what_runs():
@@ -148,7 +155,7 @@ def test_when_time_is_up_a_claimed_case_ends_starts_or_calls_a_person():
     for seen, step in CASES:
         settled = seen.looked and seen.tried in (Tried.NONE, Tried.WORKED, Tried.FAILED)
         if seen.claimed and settled and seen.proof is Proof.TIMED_OUT and not (seen.ended or seen.escalated):
-            assert step in (Step.START, Step.ESCALATE, Step.END)
+            assert step in (Step.START, Step.FOLLOW, Step.ESCALATE, Step.END)
 
 
 def test_steps_that_show_a_phase_show_one_that_a_person_can_read():

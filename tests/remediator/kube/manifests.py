@@ -55,7 +55,6 @@ NOT_HONOURED: dict[str, tuple[Object, str]] = {
     "groupBy": (manifest("NodeDisruptionBudget", groupBy="rack"), "spec.groupBy"),
     "a breaker": (manifest("NodeDisruptionBudget", breaker={}), "spec.breaker"),
     "covers": (manifest("NodeOperationTemplate", covers=["reset-gpu"]), "spec.covers"),
-    "after": (manifest("NodeOperationTemplate", after=["restart"]), "spec.after"),
     "ForceDelete": (manifest("NodeOperationTemplate", drain={"strategy": "ForceDelete"}), "spec.drain.strategy"),
     "drain rules": (
         manifest("NodeOperationTemplate", drain={"strategy": "Evict", "rules": [{"strategy": "None"}]}),

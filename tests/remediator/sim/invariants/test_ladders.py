@@ -67,12 +67,25 @@ def handed_over_and_given_back(tape: Tape) -> None:
     tape.case("a", phase="Escalated", attempts=tried("reset-1"))
 
 
+def followed_up(outcome: str) -> Story:
+    """A try with this outcome, and what calls itself its follow-up."""
+
+    def story(tape: Tape) -> None:
+        climb(tape, "reset-1")
+        follows = {"operation": "plugin-1", "rung": 1, "outcome": "", "follows": "reset-1"}
+        tape.case("a", attempts=[*tried("reset-1", outcome=outcome), follows])
+
+    return story
+
+
 HOLDS = [
+    (followed_up("Succeeded"), 2),
     (a_ladder_climbed_to_its_end, 4),
     (flapping(2, 10), 2),
     (flapping(1, 3600), 2),
 ]
 BROKEN = [
+    (followed_up("Failed"), "began plugin-1 at 12:01:01 to follow reset-1, which had not worked"),
     (a_rung_tried_too_often, "though rung 1 of policy p was used up"),
     (a_rung_that_is_not_there, "though rung 2 of policy p was used up"),
     (a_rung_below_the_last, "on rung 1, below one that it had tried"),
