@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NODES  ?= 100
 ARGS   ?=
 
-.PHONY: help setup demo check test test-cluster cluster cluster-down bench crds requirements clean
+.PHONY: help setup demo check test test-cluster cluster cluster-down bench crds npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -41,6 +41,9 @@ cluster-down: setup ## end what `make cluster` started
 
 crds: setup ## write the CRDs into deploy/crds from the types
 	$(BIN)/remediator crds --output deploy/crds
+
+npd: setup ## write node-problem-detector's files from the table of detectors
+	$(BIN)/python deploy/npd/generate.py
 
 requirements: setup ## compile the hashed requirements again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.txt

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import runpy
 import stat
 import subprocess
 import sys
@@ -164,6 +165,12 @@ def test_every_detector_has_one_monitor_and_every_condition_one_rule():
     rules = [json.loads(path.read_text())["rules"][0] for path in monitors()]
     assert sorted(Path(rule["path"]).name for rule in rules) == [path.name for path in programs(DETECTORS)]
     assert len({rule["condition"] for rule in rules}) == len(rules)
+
+
+def test_the_files_of_node_problem_detector_and_the_lists_of_them_are_those_of_the_table():
+    made = runpy.run_path(str(ROOT / "deploy/npd/generate.py"))["files"]()
+    assert [path.name for path, text in made.items() if not path.exists() or path.read_text() != text] == []
+    assert {path for path in made if path.suffix == ".json"} == set(monitors())
 
 
 def test_a_hanging_nvml_is_told_of_before_node_problem_detector_gives_up():

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Write node-problem-detector's files, and the lists of them, from the table detectors.toml: `make npd`.
+
+detector_stale has no row: it watches every other detector, and so its arguments follow from the rows.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+DEPLOY = HERE.parent
+PROGRAMS = "/opt/remediator/detectors"
+MOUNTED = "/etc/remediator/npd"
+Row = Mapping[str, Any]
+STALE = {
+    "condition": "DetectorStale",
+    "reason": "DetectorStale",
+    "healthy": ["DetectorsRun", "every detector runs"],
+    "interval": 60,
+    "timeout": 10,
+}
+
+
+def rows() -> dict[str, Row]:
+    """The table by name of the detector, detector_stale among them."""
+    table = tomllib.loads((HERE / "detectors.toml").read_text())
+    watched = [f"--detector={name}={row['interval']}" for name, row in sorted(table.items())]
+    return dict(sorted({**table, "detector_stale": {**STALE, "args": watched}}.items()))
+
+
+def monitor(name: str, row: Row) -> dict[str, Any]:
+    """One file of node-problem-detector: one rule, so that nothing else waits for a detector that hangs.
+
+    The first thing it says is a result (skip_initial_status), and a Condition whose text alone changes stays as it is.
+    """
+    reason, message = row["healthy"]
+    return {
+        "plugin": "custom",
+        "pluginConfig": {
+            "invoke_interval": f"{row['interval']}s",
+            "timeout": f"{row['timeout']}s",
+            "max_output_length": 512,
+            "concurrency": 1,
+            "enable_message_change_based_condition_update": False,
+            "skip_initial_status": True,
+        },
+        "source": f"remediator-{name.replace('_', '-')}",
+        "metricsReporting": True,
+        "conditions": [{"type": row["condition"], "reason": reason, "message": message}],
+        "rules": [
+            {
+                "type": "permanent",
+                "condition": row["condition"],
+                "reason": row["reason"],
+                "path": f"{PROGRAMS}/{name}.py",
+                "args": row["args"],
+                "timeout": f"{row['timeout']}s",
+            }
+        ],
+    }
+
+
+def file_name(name: str) -> str:
+    """Where the monitor of a detector is kept."""
+    return f"{name.replace('_', '-')}.json"
+
+
+def files() -> dict[Path, str]:
+    """Everything that follows from the table: each file with its whole text."""
+    names = [file_name(name) for name in rows()]
+    told = ",".join(f"{MOUNTED}/{name}" for name in names)
+    listed = "".join(f"  - npd/{name}\n" for name in names)
+    return {
+        **{HERE / file_name(name): json.dumps(monitor(name, row), indent=2) + "\n" for name, row in rows().items()},
+        **_changed("node-problem-detector.yaml", r"(?<=--config\.custom-plugin-monitor=)\S+", told),
+        **_changed("kustomization.yaml", r"(?<=  files:\n)(  - npd/\S+\n)+", listed),
+    }
+
+
+def _changed(name: str, pattern: str, text: str) -> dict[Path, str]:
+    before = (DEPLOY / name).read_text()
+    after, count = re.subn(pattern, lambda _: text, before)
+    if count != 1:
+        raise SystemExit(f"{DEPLOY / name}: {count} places for the list of detectors, not one")
+    return {DEPLOY / name: after}
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        path.write_text(text)
+    for path in set(HERE.glob("*.json")) - set(files()):
+        path.unlink()
