@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NODES  ?= 100
 ARGS   ?=
 
-.PHONY: help setup demo check test test-cluster cluster cluster-down bench crds npd requirements clean
+.PHONY: help setup demo check test test-cluster test-kubelet test-gpu images cluster cluster-down bench crds npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -27,11 +27,22 @@ check: setup ## lint, types and layers
 	$(BIN)/lint-imports --no-cache
 
 test: check ## everything that needs only Python
-	$(BIN)/pytest -n 2 --dist worksteal -m "not cluster" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not cluster and not gpu" $(ARGS)
 
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m tests.cluster.build
-	$(BIN)/pytest -m cluster --timeout 900 $(ARGS)
+	$(BIN)/pytest -rs -m cluster --timeout 900 $(ARGS)
+
+test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd; needs root, too
+	$(BIN)/python -m tests.cluster.build
+	$(BIN)/pytest -rs tests/kubelet --timeout 900 $(ARGS)
+
+test-gpu: setup ## detectors and operations on the GPUs of this machine; says what it cannot see here and why; best as root
+	$(BIN)/pytest -rs -m gpu tests/gpu --timeout 300 $(ARGS)
+
+images: setup ## the Dockerfiles, and both images as dist/*.tar, made without docker; needs Go
+	@$(BIN)/python -m tests.cluster.build
+	@$(BIN)/python -m deploy.images
 
 cluster: setup ## a real control plane with NODES simulated nodes; prints the KUBECONFIG
 	@$(BIN)/python -m tests.cluster.up --nodes $(NODES)

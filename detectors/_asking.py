@@ -1,30 +1,58 @@
-"""What the detectors that ask NVML have besides: where its module is, and the child that does the asking."""
+"""What the detectors that ask NVML have besides: where its module is, and the one child that asks for all of them."""
 
 import argparse
-from collections.abc import Mapping
+import sys
 from pathlib import Path
 
 import _detector
-from _detector import Check
-from _nvml import Question, ask_nvml
+from _nvml import nonsense, place_path
+from _probe import GRACE, Answer, share
+from _verdict import boot_id
+
+FRESH = 20.0  # seconds; less than any interval, more than lies between detectors that are started at the same time
+CHILD = Path(__file__).resolve().with_name("_questions.py")
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options of every detector that asks NVML."""
-    options = _detector.parser(description, 85.0, "NVML; 5 more to end the child")
+    options = _detector.parser(description, 85.0, "NVML, the same in all that ask it; 5 more to end the child")
     options.add_argument(
         "--pynvml",
         type=Path,
         metavar="FOLDER",
         help="folder that holds the module pynvml, put first on the module path (default: where it is installed)",
     )
-    options.add_argument("--probe", type=Path, help=argparse.SUPPRESS)  # the child that asks NVML
+    options.add_argument(
+        "--fresh",
+        type=float,
+        default=FRESH,
+        metavar="SECONDS",
+        help="how old an answer of NVML to another detector may be to be taken for ours (%(default)s; 0: ask anew)",
+    )
     return options
 
 
-def main(options: argparse.Namespace, name: str, questions: Mapping[str, Question], check: Check) -> None:
-    """Be the child that asks NVML, or check, say what came out and exit with it."""
-    if options.probe:
-        ask_nvml(options.probe, options.pynvml, questions)
-    else:
-        _detector.main(options, name, check)
+def nvml(options: argparse.Namespace) -> Answer:
+    """Return what NVML says of every GPU, to whichever detector it said it (_nvml.ask_nvml: the shape).
+
+    What makes no sense is not passed on: `why` tells of it. Of a child that hangs, "at" says what it was asked.
+    """
+    boot = boot_id(options.proc)
+    folder = [f"--pynvml={options.pynvml.absolute()}"] if options.pynvml else []
+    own = [str(CHILD), *folder, f"--boot={boot}", f"--limit={options.deadline + GRACE:g}"]
+    command = [sys.executable, "-E", "-s", "-S", "-B", *own]
+    answer = checked(share(command, options.state, "nvml", options.deadline, boot=boot, fresh=options.fresh))
+    return answer._replace(said={**answer.said, "at": _place(options.state)}) if answer.hung else answer
+
+
+def checked(answer: Answer) -> Answer:
+    """Return an answer in whose types one can trust: nothing but the reason where it makes no sense."""
+    wrong = nonsense(answer.said)
+    return answer._replace(said={}, why=f"its answer makes no sense: {wrong}") if wrong else answer
+
+
+def _place(state: Path) -> str:
+    try:
+        return place_path(state / "nvml.answer.json").read_text("ascii", "replace").strip() or "start"
+    except OSError:
+        return "start"

@@ -11,12 +11,13 @@ from _verdict import STATE, Verdict, boot_id, leave_mark, run, since_boot, write
 Check = Callable[[argparse.Namespace], tuple[Verdict, str]]
 
 
-def parser(description: str | None, deadline: float, awaited: str) -> argparse.ArgumentParser:
-    """Return a parser with the options of every such detector; `awaited` says what --deadline waits for."""
+def parser(description: str | None, deadline: float | None = None, awaited: str = "") -> argparse.ArgumentParser:
+    """Return a parser with the options of every detector; `awaited` says what --deadline, if there is one, is for."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument(
-        "--deadline", type=float, default=deadline, help=f"seconds to wait for {awaited} (%(default)s)"
-    )
+    if deadline is not None:
+        options.add_argument(
+            "--deadline", type=float, default=deadline, help=f"seconds to wait for {awaited} (%(default)s)"
+        )
     options.add_argument("--proc", type=Path, default=Path("/proc"), help="the node's /proc (%(default)s)")
     options.add_argument("--sys", type=Path, default=Path("/sys"), help="the node's /sys (%(default)s)")
     options.add_argument("--dev", type=Path, default=Path("/dev"), help="the node's /dev (%(default)s)")

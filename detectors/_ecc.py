@@ -1,45 +1,20 @@
-"""What NVML knows of the memory of GPUs: the questions, put by the child, and their answers, read back. Judges nothing.
+"""What NVML knows of the memory of GPUs: the questions, put by the child, and how often an error was corrected of late.
 
-Counters "since the driver loaded" are also cleared by a reset of the GPU. A GPU answers a question with facts or with a
-refusal: old cards know no row remapping, new ones no retired pages, GeForce and MIG hardly any of it.
+Counters "since the driver loaded" are also cleared by a reset of the GPU. Old cards know no row remapping, new ones no
+retired pages, GeForce and MIG hardly any of it.
 """
 
 import ctypes
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from _nvml import Question
 
-RECOVERY_ACTION = 230  # field of NVML: what the driver itself advises; 0 nothing, 1 reset, 2 reboot, 4 drain and reset
+WINDOW = 600.0  # seconds that are looked back on, and half of it must be known
+APART = 30.0  # seconds between two samples; runs by hand add none
+A_MINUTE = 10.0  # corrected errors that are many: DCGM's limit, which it calls provisional; NVIDIA names none
 
-Facts = Mapping[str, int]
-
-
-class Gpu(NamedTuple):
-    """One GPU as NVML told of it. `error`: code, 0 for fine; `facts` by question; `refused`: code by question."""
-
-    index: int
-    error: int
-    address: str = ""
-    uuid: str = ""
-    serial: str = ""
-    facts: Mapping[str, Facts] = {}
-    refused: Mapping[str, int] = {}
-
-    @property
-    def name(self) -> str:
-        """PCI address and the start of the UUID, as far as they are known.
-
-        >>> Gpu(3, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa-1234-5678-0123456789ab").name
-        '0000:3b:00.0 (GPU-9f3c01ab)'
-        """
-        uuid = "-".join(self.uuid.split("-")[:2])
-        known = " ".join((self.address, *([f"({uuid})"] if uuid else ())))
-        return known if self.address else f"GPU index {self.index}"
-
-    def fact(self, question: str, name: str) -> int:
-        """Return one number, 0 where the GPU does not tell it."""
-        return self.facts.get(question, {}).get(name, 0)
+Sample = tuple[float, int]  # seconds since boot, errors corrected since the driver loaded
 
 
 def _mode(nvml: Any, gpu: Any) -> dict[str, int]:
@@ -53,6 +28,11 @@ def _uncorrected(nvml: Any, gpu: Any) -> dict[str, int]:
             gpu, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
         )
     }
+
+
+def _corrected(nvml: Any, gpu: Any) -> dict[str, int]:
+    kind = nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED
+    return {"volatile": nvml.nvmlDeviceGetTotalEccErrors(gpu, kind, nvml.NVML_VOLATILE_ECC)}
 
 
 def _history(nvml: Any, gpu: Any) -> dict[str, int]:
@@ -86,50 +66,37 @@ def _retired(nvml: Any, gpu: Any) -> dict[str, int]:
     return {**pages, "pending": nvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu)}
 
 
-def _advice(nvml: Any, gpu: Any) -> dict[str, int]:
-    [field] = nvml.nvmlDeviceGetFieldValues(gpu, [RECOVERY_ACTION])
-    if field.nvmlReturn:
-        raise nvml.NVMLError(field.nvmlReturn)
-    return {"action": field.value.uiVal}
-
-
 QUESTIONS: dict[str, Question] = {
     "ECC mode": _mode,
     "uncorrected errors": _uncorrected,
+    "corrected errors": _corrected,
     "ECC history": _history,
     "row remap": _remapped,
     "spare rows": _spare,
     "SRAM": _sram,
     "retired pages": _retired,
-    "recovery action": _advice,
 }
 
 
-def read_gpus(said: Mapping[str, Any]) -> tuple[Gpu, ...]:
-    """Return the GPUs of the child's answer, by name. Raises ValueError when it is not complete or makes no sense."""
-    listed = said.get("gpus")
-    if (
-        said.get("init") != 0
-        or not said.get("done")
-        or not isinstance(listed, list)
-        or len(listed) != said.get("count")
-    ):
-        raise ValueError("not every GPU was asked")
-    return tuple(sorted((_read(one) for one in listed), key=lambda gpu: (gpu.name, gpu.index)))
+def sampled(samples: Sequence[Sample], now: float, count: int) -> list[Sample]:
+    """Return the samples of the last WINDOW and this one; a counter that was cleared starts anew.
+
+    >>> sampled([(0.0, 1), (590.0, 2)], 650.0, 7), sampled([(590.0, 2)], 650.0, 1)
+    ([(590.0, 2), (650.0, 7)], [(650.0, 1)])
+    """
+    if samples and (count < samples[-1][1] or now < samples[-1][0]):
+        return [(now, count)]
+    recent = [one for one in samples if now - one[0] <= WINDOW]
+    return recent if recent and now - recent[-1][0] < APART else [*recent, (now, count)]
 
 
-def _read(one: Any) -> Gpu:
-    try:
-        gpu = Gpu(**one)
-        numbers = [
-            gpu.index,
-            gpu.error,
-            *gpu.refused.values(),
-            *(n for facts in gpu.facts.values() for n in facts.values()),
-        ]
-        texts = (gpu.address, gpu.uuid, gpu.serial)
-    except (TypeError, AttributeError) as error:
-        raise ValueError("a GPU is not described as it should be") from error
-    if not all(type(number) is int and number >= 0 for number in numbers) or not all(isinstance(t, str) for t in texts):
-        raise ValueError("a GPU is not described as it should be")
-    return gpu
+def often(samples: Sequence[Sample]) -> bool:
+    """Tell whether errors were corrected A_MINUTE times a minute, over what is known of the window.
+
+    >>> often([(0.0, 0), (300.0, 50)]), often([(0.0, 0), (300.0, 49)]), often([(0.0, 0), (299.0, 900)])
+    (True, False, False)
+    """
+    if not samples:
+        return False
+    (began, before), (ended, after) = samples[0], samples[-1]
+    return ended - began >= WINDOW / 2 and (after - before) * 60.0 >= A_MINUTE * (ended - began)

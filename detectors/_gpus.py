@@ -1,8 +1,9 @@
-"""What a node shows of its NVIDIA GPUs without asking NVML: PCI, the driver, device nodes. Reads only, judges nothing.
+"""What a node shows of its NVIDIA GPUs without asking NVML: PCI, driver, device nodes, kubelet. Only reads, no judging.
 
 A view that is not there is None: nothing follows from it. Addresses are those of sysfs (0000:3b:00.0).
 """
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,13 @@ class Card(NamedTuple):
     address: str
     state: str
     driver: str
+
+
+class Offered(NamedTuple):
+    """The GPUs that the kubelet offers to Pods, by UUID. `why`: cause of nothing being known, "" for none."""
+
+    uuids: frozenset[str] = frozenset()
+    why: str = ""
 
 
 class Driven(NamedTuple):
@@ -125,6 +133,27 @@ def read_nodes(dev: Path) -> frozenset[int] | None:
     except OSError:
         return None
     return frozenset(int(name[6:]) for name in names if re.fullmatch(r"nvidia[0-9]{1,4}", name)) or None
+
+
+def read_offered(kubelet: Path) -> Offered | None:
+    """Return what the kubelet's checkpoint says that its device plugins offer; None where there is no such file.
+
+    The kubelet keeps the healthy devices of each plugin there, which are what is allocatable. A device that several
+    Pods share is listed as UUID::0, UUID::1 and so on.
+    """
+    try:
+        said = json.loads((kubelet / "device-plugins/kubelet_internal_checkpoint").read_bytes())
+        devices = said["Data"]["RegisteredDevices"] or {}
+        ids = [one for name, listed in devices.items() if name.startswith("nvidia.com/") for one in listed or ()]
+        uuids = frozenset(one.partition("::")[0] for one in ids)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return Offered(why=f"the kubelet's checkpoint cannot be read: {type(error).__name__}")
+    if not any(name.startswith("nvidia.com/") for name in devices):
+        return Offered(why="no device plugin offers NVIDIA's devices")
+    whole = all(uuid.startswith("GPU-") for uuid in uuids)
+    return Offered(uuids) if whole else Offered(why="what it offers are parts of GPUs (MIG), or not named by UUID")
 
 
 def _text(path: Path) -> str:

@@ -1,57 +1,76 @@
-"""NVML as a child asks it, which may hang. Judges nothing: codes are NVML's own, 0 for fine.
+"""NVML as a child asks it, which may hang, and its answer, read back. Judges nothing: codes are NVML's own, 0 for fine.
 
 The module pynvml (nvidia-ml-py) is looked for where Python keeps its packages, or first in a folder that is named.
 """
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from _gpus import address_of
-from _verdict import write_json
+from _verdict import since_boot, write_json
 
-Question = Callable[[Any, Any], dict[str, int]]  # of the module pynvml and the handle of a GPU
+NO_SUCH_FUNCTION, UNKNOWN_ERROR = 13, 999
+PLACE_CHARS = 80
+
+Question = Callable[[Any, Any], dict[str, Any]]  # of the module pynvml and the handle of a GPU; values: see is_sound
 
 
-def child(program: str, pynvml: Path | None) -> list[str]:
-    """Return the command by which `program` asks NVML; the path of the answer file is to be appended.
+class Teller:
+    """Writes what is known so far, for whoever waits; where the child is at, before each step, into a file beside it.
 
-    Where `pynvml` names the folder of the only module it needs, Python starts without the folders of its packages.
+    That file has one size and is written in place, because it is written a hundred times and read only after a hang.
     """
-    folder = ["-S"] if pynvml else []
-    options = [f"--pynvml={pynvml.absolute()}"] if pynvml else []
-    return [sys.executable, "-E", "-s", *folder, "-B", str(Path(program).resolve()), *options, "--probe"]
+
+    def __init__(self, answer: Path, **said: Any) -> None:
+        self.said: dict[str, Any] = {**said, "gpus": []}
+        self._answer = answer
+        self._place = os.open(place_path(answer), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+
+    def at(self, place: str) -> None:
+        """Say what is asked next."""
+        os.pwrite(self._place, place[:PLACE_CHARS].ljust(PLACE_CHARS).encode("ascii", "replace"), 0)
+
+    def tell(self, **more: Any) -> None:
+        """Add to what is known, and write all of it."""
+        self.said.update(more)
+        write_json(self._answer, self.said)
 
 
-def ask_nvml(answer: Path, folder: Path | None, questions: Mapping[str, Question]) -> None:
-    """Ask NVML for every GPU and keep in `answer` what is known so far. May hang: run it in a child.
+def place_path(answer: Path) -> Path:
+    """Return the file that says where the child that writes `answer` is at."""
+    return answer.with_suffix(".at")
 
-    Writes {"init": code, "count": N, "gpus": [{"index", "error", "address", "uuid", "serial"}], "at": what is asked,
-    "done": true at the end}. With `questions`, by name, a GPU that answers has two more: "facts" by question, and
-    "refused", the code by question. What went wrong outside NVML is {"failed": cause}.
+
+def ask_nvml(teller: Teller, folder: Path | None, questions: Mapping[str, Question]) -> None:
+    """Ask NVML who every GPU is, then each of them each question. May hang: run it in a child.
+
+    Tells {"init": code, "count": N, "gpus": [{"index", "error", "address", "uuid", "serial"}], "done": true at the
+    end}. A GPU that answers has two more: "facts" by question, and "refused", the code by question. What went wrong
+    outside NVML is {"failed": cause}; in one question only, {"odd": {question: cause}}, and it counts as refused.
     """
-    said: dict[str, Any] = {"gpus": []}
-
-    def tell(**more: Any) -> None:
-        said.update(more)
-        write_json(answer, said)
-
     try:
         pynvml = _load(folder)
 
         def start() -> None:
-            tell(at="init")
+            teller.at("init")
             pynvml.nvmlInit()
-            tell(at="count")
-            tell(count=pynvml.nvmlDeviceGetCount())
+            teller.at("count")
+            teller.tell(count=pynvml.nvmlDeviceGetCount())
 
-        said["init"] = _code(pynvml, start)
-        for index in range(said.get("count", 0)):
-            said["gpus"].append(_ask_gpu(pynvml, index, questions, tell))
+        teller.tell(init=_code(pynvml, start))
+        gpus = teller.said["gpus"]
+        handles = [_ask_gpu(pynvml, index, gpus, teller) for index in range(teller.said.get("count", 0))]
+        for name, question in questions.items():
+            for handle, gpu in zip(handles, gpus, strict=True):
+                if gpu["error"] == 0:
+                    teller.at(f"GPU index {gpu['index']}, {name}")
+                    _put(pynvml, handle, gpu, (name, question), teller.said)
     except Exception as error:
-        said["failed"] = f"{type(error).__name__}: {error}"
-    tell(done=True)
+        teller.said["failed"] = f"{type(error).__name__}: {error}"
+    teller.tell(done=True, answered_at=since_boot())
 
 
 def answering(said: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -59,54 +78,98 @@ def answering(said: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [gpu for gpu in said.get("gpus", []) if gpu.get("error") == 0]
 
 
+def is_sound(value: Any) -> bool:
+    """Tell whether an answer may have such a value: a number, a text, or a list of these.
+
+    >>> is_sound([1, "two"]), is_sound(None), is_sound({})
+    (True, False, False)
+    """
+    return type(value) in (int, str) or (type(value) is list and all(type(one) in (int, str) for one in value))
+
+
+def nonsense(said: Mapping[str, Any]) -> str:
+    """Return what is wrong with what a child left, "" for nothing: readers need not look at types again."""
+    gpus = said.get("gpus", [])
+    if not all(type(said.get(key, 0)) is int for key in ("init", "count")):
+        return "init or count is no number"
+    if said.get("done") not in (None, False) and not said.keys() & {"init", "failed"}:
+        return "it does not say whether NVML was started"
+    if not isinstance(gpus, list) or not all(map(_is_gpu, gpus)):
+        return "a GPU is not described as it should be"
+    indices = [gpu["index"] for gpu in gpus]
+    if sorted(indices) != list(range(len(gpus))) or len(gpus) > said.get("count", 0):
+        return "it does not count its GPUs"
+    complete = said.get("done") is not True or said.get("init") != 0 or len(gpus) == said.get("count")
+    return "" if complete or "failed" in said else "not every GPU was asked"
+
+
+def _is_gpu(gpu: Any) -> bool:
+    if not isinstance(gpu, dict):
+        return False
+    facts, refused = gpu.get("facts", {}), gpu.get("refused", {})
+    numbers = (gpu.get("index"), gpu.get("error"), *(refused.values() if isinstance(refused, dict) else [None]))
+    known = ("address", "uuid", "serial") if gpu.get("error") == 0 else ()
+    return (
+        all(type(number) is int and number >= 0 for number in numbers)
+        and all(type(gpu.get(key, "")) is str for key in known)
+        and isinstance(facts, dict)
+        and all(isinstance(one, dict) and all(map(is_sound, one.values())) for one in facts.values())
+    )
+
+
 def _load(folder: Path | None) -> Any:
+    """Import pynvml. Python was started without the folders of its packages, which are looked up only when needed."""
     if folder:
         if not any((folder / name).exists() for name in ("pynvml.py", "pynvml")):
             raise FileNotFoundError(f"--pynvml {folder}: there is no module pynvml")
         sys.path.insert(0, str(folder))
+    else:
+        import site
+
+        site.main()
     import pynvml
 
     return pynvml
 
 
-def _ask_gpu(pynvml: Any, index: int, questions: Mapping[str, Question], tell: Callable[..., None]) -> dict[str, Any]:
-    """Ask one GPU who it is, then each question by itself, so that one refusal hides no other answer."""
-    tell(at=f"GPU index {index}")
-    gpu = _identify(pynvml, index)
-    if not questions or gpu["error"]:
-        return gpu
-    gpu |= {"facts": {}, "refused": {}}
-    for name, question in questions.items():
-        tell(at=f"GPU index {index}, {name}")
-        facts, code = _put(pynvml, index, question)
-        gpu["refused" if code else "facts"][name] = code or facts
-    return gpu
-
-
-def _identify(pynvml: Any, index: int) -> dict[str, Any]:
-    """Ask who one GPU is; its error stays its own, so that no other is hidden."""
-    gpu: dict[str, Any] = {"index": index}
+def _ask_gpu(pynvml: Any, index: int, gpus: list[dict[str, Any]], teller: Teller) -> Any:
+    """Ask one GPU who it is, add that to `gpus` and return its handle, None where it has none."""
+    gpu: dict[str, Any] = {"index": index, "error": 0}
+    handle = None
+    teller.at(f"GPU index {index}")
 
     def fill() -> None:
+        nonlocal handle
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
         gpu["address"] = address_of(_string(pynvml.nvmlDeviceGetPciInfo(handle).busId))
         gpu["uuid"] = _string(pynvml.nvmlDeviceGetUUID(handle))
 
     def fill_serial() -> None:
-        gpu["serial"] = _string(pynvml.nvmlDeviceGetSerial(pynvml.nvmlDeviceGetHandleByIndex(index)))
+        gpu["serial"] = _string(pynvml.nvmlDeviceGetSerial(handle))
 
     gpu["error"] = _code(pynvml, fill)
     if gpu["error"] == 0 and _code(pynvml, fill_serial) == pynvml.NVML_ERROR_GPU_IS_LOST:
         gpu["error"] = pynvml.NVML_ERROR_GPU_IS_LOST  # any other error is a card without a serial number
-    return gpu
+    gpu |= {} if gpu["error"] else {"facts": {}, "refused": {}}
+    gpus.append(gpu)
+    teller.tell()
+    return handle
 
 
-def _put(pynvml: Any, index: int, question: Question) -> tuple[dict[str, int], int]:
-    """Return the facts that a question brings, and the code of its refusal, 0 for none."""
+def _put(pynvml: Any, handle: Any, gpu: dict[str, Any], asked: tuple[str, Question], said: dict[str, Any]) -> None:
+    """Put one question to one GPU by itself, so that neither a refusal nor a mistake in it hides another answer."""
+    name, question = asked
     try:
-        return question(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)), 0
+        facts = question(pynvml, handle)
+        if not all(map(is_sound, facts.values())):
+            raise TypeError(f"no facts: {facts}")
+        gpu["facts"][name] = facts
     except pynvml.NVMLError as error:
-        return {}, int(error.value)
+        gpu["refused"][name] = int(error.value)
+    except Exception as error:
+        older = isinstance(error, AttributeError) and error.obj is pynvml  # this pynvml does not know the function yet
+        gpu["refused"][name] = NO_SUCH_FUNCTION if older else UNKNOWN_ERROR
+        said.setdefault("odd", {})[name] = f"{type(error).__name__}: {error}"[:200]
 
 
 def _code(pynvml: Any, call: Callable[[], Any]) -> int:

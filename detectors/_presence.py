@@ -6,7 +6,7 @@ Pure: a run's reading goes in, a verdict and its line come out.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from _gpus import Card, Driven, known, ours, unreadable
+from _gpus import Card, Driven, Offered, known, ours, unreadable
 from _nvml import answering
 from _probe import Answer
 from _verdict import Verdict
@@ -36,6 +36,7 @@ class Seen(NamedTuple):
     nodes: frozenset[int] | None
     nvml: Answer
     expected: int | None = None
+    offered: Offered | None = None
     without_driver: float = 0.0
 
     @property
@@ -52,12 +53,24 @@ class Seen(NamedTuple):
 
 
 def judge(seen: Seen) -> tuple[Verdict, str]:
-    """Turn what was read into a verdict and its line: any fault outranks any doubt, any doubt outranks health."""
+    """Turn what was read into a verdict and its line: any fault outranks any doubt, any doubt outranks health.
+
+    What the kubelet offers is told where all is well, and never decides.
+    """
     for verdict, views in ((Verdict.FAULT, FAULTS), (Verdict.UNKNOWN, DOUBTS)):
         found = sorted({text for view in views for text in view(seen)})
         if found:
             return verdict, "; ".join(found)
-    return Verdict.OK, "every GPU answers"
+    return Verdict.OK, "; ".join(["every GPU answers", *_not_offered(seen)])
+
+
+def _not_offered(seen: Seen) -> list[str]:
+    """A device plugin that has once found a device unhealthy does not take that back until it is started again."""
+    if seen.offered is None or seen.offered.why:
+        return []
+    listed = {gpu.get("uuid", ""): gpu.get("address", "") for gpu in answering(seen.nvml.said)}
+    kept = sorted(address for uuid, address in listed.items() if uuid not in seen.offered.uuids)
+    return [f"kubelet offers fewer GPUs than NVML lists: restart the device plugin: {', '.join(kept)}"] if kept else []
 
 
 def _fallen(seen: Seen) -> list[str]:
@@ -140,7 +153,9 @@ def _no_nvml(seen: Seen) -> list[str]:
         return []
     if code:
         return [f"NVML cannot be asked (code {code})"]
-    return [f"NVML cannot be asked: {said.get('failed', why)}"] if why or "failed" in said else []
+    if seen.nvml.hung or (said.get("done") is True and "failed" not in said and not why):
+        return []
+    return [f"NVML cannot be asked: {said.get('failed', why or 'no full answer')}"]
 
 
 def _odd_gpus(seen: Seen) -> list[str]:
@@ -178,4 +193,5 @@ FAULTS: tuple[View, ...] = (
     _too_few,
     _hung,
 )
+NOTES: tuple[View, ...] = (_not_offered,)
 DOUBTS: tuple[View, ...] = (_cannot_read, _no_nvml, _odd_gpus, _driver_awaited, _nothing_seen)

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S python3 -E -s -S -B
+#!/usr/bin/env -S python3 -I -S -B
 """Condition DetectorStale: a detector of this node has stopped running.
 
 node-problem-detector goes on sending the last value of a Condition, with fresh heartbeats, when the detector behind it
@@ -20,7 +20,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from _verdict import STATE, Verdict, boot_id, mark_path, read_json, run, since_boot, write_json
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _detector import clock, parser
+from _verdict import Verdict, boot_id, mark_path, read_json, run, write_json
 
 INTERVALS = 3  # one missed run is a busy node, a run may last one interval and a half, three are a stopped detector
 
@@ -73,7 +76,7 @@ def await_marks(state: Path, missing: set[str], boot: str, now: float) -> dict[s
 
 def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     """Read the marks and judge them; with --explain also print what was read."""
-    now = since_boot() if options.now is None else options.now
+    now = clock(options)
     boot = boot_id(options.proc)
     intervals = dict(options.detector)
     marks = read_marks(options.state, intervals, boot, now)
@@ -95,8 +98,8 @@ def interval(text: str) -> tuple[str, float]:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Return the options."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
+    options = parser(__doc__)
+    options.add_argument(
         "--detector",
         type=interval,
         action="append",
@@ -104,11 +107,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         metavar="NAME=SECONDS",
         help="a detector of this node and how often it runs; may be given many times",
     )
-    parser.add_argument("--state", type=Path, default=STATE, help="where detectors keep their files (%(default)s)")
-    parser.add_argument("--proc", type=Path, default=Path("/proc"), help="the node's /proc (%(default)s)")
-    parser.add_argument("--now", type=float, help="seconds since boot, instead of the clock")
-    parser.add_argument("--explain", action="store_true", help="also print what was read")
-    return parser.parse_args(arguments)
+    return options.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,43 @@
-#!/usr/bin/env -S python3 -E -s -S -B
+#!/usr/bin/env -S python3 -I -S -B
 """Condition GpuLost: a GPU that should be on this node does not answer.
 
 Four views are compared, because there are real losses that only one of them shows: PCI (the configuration space of a
 fallen device reads all ones), the driver's list under /proc, the device nodes, and NVML. How many GPUs there should be
 is declared (--expected) or learned as the most that was ever seen; a learned number lasts as long as the state folder,
-on a memory file system until the reboot, so declare it where you can. What the kubelet offers is not compared: that
-takes an API token, which a detector does not have.
+on a memory file system until the reboot, so declare it where you can.
 
-NVML is asked by a child that can be left behind. No answer by --deadline (longer than the 45 s after which the driver
-gives up on one call to the GPU's own processor) is a fault too: NvmlHung. A GPU bound to another driver (vfio-pci) and
-one that the driver was told to exclude are not lost. A driver that is not loaded at all is "cannot tell" for 15
-minutes, the time to install one, and a fault after that. How long a fault must hold before anything is done is up to
-the policy.
+NVML is asked by a child that can be left behind, one for all detectors. No answer by --deadline (longer than the 45 s
+after which the driver gives up on one call to the GPU's own processor) is a fault too: NvmlHung. A GPU bound to another
+driver (vfio-pci) and one that the driver was told to exclude are not lost. A driver that is not loaded at all is
+"cannot tell" for 15 minutes, the time to install one, and a fault after that. How long a fault must hold before
+anything is done is up to the policy.
 
-Remedy: drain the node and reboot it; a device that has fallen off the bus rarely comes back by a reset. If the same GPU
-is lost again, have it and its riser looked at: serial number and UUID are in <state>/evidence/gpu_lost.json.
-"version mismatch" means that the driver was upgraded under running processes; the reboot loads the new one.
+Faults, and what cures them:
+
+  has fallen off the bus, has left PCI     drain, reboot; a reset rarely brings it back. Power off and on if it stays
+  GPU is lost, not found, unknown error    drain, reboot
+  requires reset                           drain, reset the GPU (reset-gpu); reboot where it is refused
+  has no driver: its probe failed          drain, reboot; the kernel's log says why ("RmInitAdapter failed")
+  the driver is not loaded                 install or load the driver; look at its pod, or at dkms after an upgrade
+  NVML does not start: ... mismatch        the driver was upgraded under running processes: drain, reload it or reboot
+  NVML does not start: unknown error       drain, reboot
+  is missing in NVML, fewer GPUs than PCI  drain, reboot
+  /dev/nvidiaN is missing                  nvidia-modprobe -c=N, or start nvidia-persistenced; else reload the driver
+  N GPUs expected, M present               reboot; or correct --expected where a GPU was taken out
+  NvmlHung                                 drain and reboot; jobs that still compute may be waited for
+
+If the same GPU is lost again, have it and its riser looked at: serial number and UUID are in
+<state>/evidence/gpu_lost.json.
+
+"cannot tell" with code 12 is our own setup: the library libnvidia-ml.so.1 is not found (LD_LIBRARY_PATH); code 4: run
+as root; "no GPU seen and none declared": say --expected 0 where there is none.
+
+What the kubelet offers (--kubelet) is a fifth view that never decides: the NVIDIA device plugin takes a device that it
+found unhealthy out of the offer and does not put it back until it is started again, so that a whole GPU may be missing
+there. Nothing is wrong with the hardware then, draining the node would end jobs that run well, and the API server shows
+it, too (allocatable is less than capacity). It is told by --explain and a run by hand: "kubelet offers fewer GPUs than
+NVML lists: restart the device plugin", which means: delete its pod on this node. The file that it is read from is the
+kubelet's own and may be older than its last start.
 
 Exit codes: 0 every GPU answers, 1 fault, 2 cannot tell.
 """
@@ -25,15 +47,17 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from _asking import main, parser
-from _detector import clock, explain, keep_evidence
-from _gpus import read_driver, read_nodes, read_pci
-from _nvml import answering, child
-from _presence import DOUBTS, FAULTS, Seen, judge
-from _probe import ask
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _asking import nvml, parser
+from _detector import clock, explain, keep_evidence, main
+from _gpus import read_driver, read_nodes, read_offered, read_pci
+from _nvml import answering
+from _presence import DOUBTS, FAULTS, NOTES, Seen, judge
 from _verdict import Verdict, read_json, write_json
 
 NAME = "gpu_lost"
+KUBELET = "1/root/var/lib/kubelet"  # below /proc: the node's own, which this container need not mount
 
 
 def look(options: Namespace, memory: dict[str, Any], now: float) -> Seen:
@@ -44,7 +68,8 @@ def look(options: Namespace, memory: dict[str, Any], now: float) -> Seen:
         cards=read_pci(options.sys),
         driven=driven,
         nodes=read_nodes(options.dev),
-        nvml=ask(child(__file__, options.pynvml), options.state, NAME, options.deadline),
+        offered=read_offered(options.kubelet or options.proc / KUBELET),
+        nvml=nvml(options),
         expected=memory.get("learned") if options.expected is None else options.expected,
         without_driver=now - missing_since if isinstance(missing_since, int | float) and driven is None else 0.0,
     )
@@ -96,10 +121,10 @@ def check(options: Namespace) -> tuple[Verdict, str]:
 
 
 def checks(seen: Seen) -> dict[str, str]:
-    """Return what each view of faults and doubts says, by its name."""
+    """Return what each view says of faults, doubts and what is no fault, by its name."""
     return {
         f"{kind} {view.__name__.strip('_')}": "; ".join(sorted(view(seen)))
-        for kind, views in (("fault", FAULTS), ("doubt", DOUBTS))
+        for kind, views in (("fault", FAULTS), ("doubt", DOUBTS), ("note", NOTES))
         for view in views
     }
 
@@ -110,8 +135,14 @@ def parse(arguments: list[str]) -> Namespace:
     options.add_argument(
         "--expected", type=int, help="GPUs that should be on the PCI bus (default: the most ever seen)"
     )
-    return options.parse_args(arguments)
+    options.add_argument(
+        "--kubelet", type=Path, metavar="FOLDER", help="the kubelet's own folder (the node's /var/lib/kubelet)"
+    )
+    found = options.parse_args(arguments)
+    if found.expected is not None and found.expected < 0:
+        options.error("argument --expected: a number of GPUs, 0 or more")
+    return found
 
 
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, {}, check)
+    main(parse(sys.argv[1:]), NAME, check)

@@ -30,12 +30,12 @@ class Told(NamedTuple):
 
 
 class Command:
-    """A program that runs on the node since this was made."""
+    """A program that runs since this was made: on the node, or, with nothing to enter it by, beside this one."""
 
-    def __init__(self, words: Sequence[str]):
+    def __init__(self, words: Sequence[str], enter: Sequence[str] = ENTER):
         self._said = os.memfd_create("said")
         self._child = subprocess.Popen(
-            [*ENTER, *words],
+            [*enter, *words],
             stdin=subprocess.DEVNULL,
             stdout=self._said,
             stderr=self._said,
@@ -65,6 +65,11 @@ class Command:
 def run(words: Sequence[str], seconds: float) -> Told:
     """Run one program on the node for at most `seconds` (and GRACE to end it)."""
     return Command(words).told(time.monotonic() + seconds)
+
+
+def run_here(words: Sequence[str], seconds: float) -> Told:
+    """Run one program in this container for at most `seconds` (and GRACE to end it)."""
+    return Command(words, ()).told(time.monotonic() + seconds)
 
 
 def shown(words: Sequence[str]) -> str:

@@ -88,12 +88,13 @@ def _uncorrected(word: str) -> str:
     return f"{word} uncorrected memory errors" if word.isdecimal() else ""
 
 
+ACTION = "--query-gpu=pci.bus_id,gpu_recovery_action"
 # What shows a need: the query, and what a word that it is answered with means, "" for nothing. Newer drivers know more.
 SIGNS: Mapping[str, Callable[[str], str]] = {
     "--query-gpu=pci.bus_id,ecc.errors.uncorrected.volatile.total": _uncorrected,
     "--query-remapped-rows=gpu_bus_id,remapped_rows.pending": lambda word: "row remap pending" if word in YES else "",
     "--query-gpu=pci.bus_id,reset_status.reset_required": lambda word: "GPU requires reset" if word in YES else "",
-    "--query-gpu=pci.bus_id,gpu_recovery_action": lambda word: f"the driver asks for: {word}",
+    ACTION: lambda word: f"the driver asks for: {word}",
 }
 
 
@@ -106,8 +107,20 @@ def look(smi: Smi) -> list[Gpu]:
     if not gpus and not silent:
         raise Refused(f"nvidia-smi lists no GPU (exit {told.code}): {told.last}")
     found = {query: dict(smi.rows(query)) for query in SIGNS}
+    found[ACTION] = found[ACTION] or recovery_actions(smi.ask("-q").text)
     known = [judge(gpu, {query: values.get(gpu.address, "") for query, values in found.items()}) for gpu in gpus]
     return sorted((*known, *silent), key=lambda gpu: gpu.address)  # the driver counts them in this order
+
+
+def recovery_actions(report: str) -> dict[str, str]:
+    """Return the driver's recovery action by GPU from the text of `nvidia-smi -q`, for one that does not query it.
+
+    >>> recovery_actions("GPU 00000000:1C:00.0\\n    Product Name : A\\n    GPU Recovery Action : Reboot\\n")
+    {'00000000:1C:00.0': 'Reboot'}
+    """
+    parts = re.split(rf"^GPU ({ADDRESS.pattern})[ \t]*$", report, flags=re.MULTILINE | re.IGNORECASE)
+    said = [re.search(r"^\s*GPU Recovery Action\s*:\s*(.*?)\s*$", text, re.MULTILINE) for text in parts[2::2]]
+    return {address: found[1] for address, found in zip(parts[1::2], said, strict=True) if found}
 
 
 def judge(gpu: Gpu, values: Mapping[str, str]) -> Gpu:
@@ -121,7 +134,7 @@ def judge(gpu: Gpu, values: Mapping[str, str]) -> Gpu:
             beyond.append("GPU is lost")
         elif value.startswith("[") or word in NOTHING:
             continue  # a failure of this one question
-        elif query.endswith("gpu_recovery_action") and word not in RESETS:
+        elif query == ACTION and word not in RESETS:
             beyond.append(SIGNS[query](word))
         else:
             needs.append(SIGNS[query](word))

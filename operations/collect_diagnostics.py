@@ -2,10 +2,17 @@
 """Collect what is known of a sick node before anything disturbs it, because a reboot destroys it. Changes nothing.
 
 The answer is one JSON object of at most 4096 bytes: boot id and kernel, what the detectors kept as evidence, GPUs by
-PCI address with UUID and serial number, and the kernel's last lines about GPUs and PCIe. When it does not fit, the
-oldest kernel lines go first, then GPUs; "truncated" says so. What could not be read is named under "unreadable".
+PCI address with UUID and serial number, and the kernel's last lines about GPUs, PCIe, memory, disks and network. When
+it does not fit, the oldest kernel lines go first, then GPUs; "truncated" says so. What could not be read is named under
+"unreadable".
 
-Nothing here can hang it for long: NVML is asked by a child with a deadline, the kernel log is read without blocking.
+With the variable BUNDLE everything is kept whole, too: the kernel's log, the files of the detectors, a dump of NVML,
+`nvidia-smi -q`, and the report of nvidia-bug-report.sh where the node has it (in safe mode, at most a minute). BUNDLE
+is a folder of the node, in which the newest five are kept, or a URL to PUT to, in which {node} and {name} are replaced;
+"bundle" in the answer says where it is.
+
+Nothing here can hang it for long: NVML, the node's programs and the bundle's target are asked by children with a
+deadline, the kernel log is read without blocking.
 """
 
 import sys
@@ -14,61 +21,103 @@ sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a pro
 
 import json
 import os
-import re
-import select
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from _operation import MESSAGE_BYTES, Environment, main
+from _bundle import deliver, pack
+from _gpu_list import ask_nvml, merge, read_driver, read_pci
+from _kernel_log import read_lines, telling
+from _node import run
+from _operation import MESSAGE_BYTES, Environment, main, say
 
-NVML_SECONDS = 20.0
-LOG_SECONDS = 5.0
-LOG_BYTES = 8 << 20  # no kernel keeps a larger buffer unless told to
-TAIL_BYTES = 256 << 10
-LINES, LINE_CHARS = 40, 240
-TELLING = re.compile(r"NVRM|\bXid\b|\bSXid\b|AER|PCIe Bus Error|pciehp|DPC:|fallen off the bus|nvidia")
-NVML_QUESTION = """
-import json, pynvml as n
-n.nvmlInit()
-for i in range(n.nvmlDeviceGetCount()):
-    gpu = {"index": i}
-    try:
-        h = n.nvmlDeviceGetHandleByIndex(i)
-        gpu["address"] = n.nvmlDeviceGetPciInfo(h).busId
-        gpu["uuid"] = n.nvmlDeviceGetUUID(h)
-        gpu["serial"] = n.nvmlDeviceGetSerial(h)
-    except n.NVMLError as error:
-        gpu["error"] = error.value
-    print(json.dumps({k: v.decode() if isinstance(v, bytes) else v for k, v in gpu.items()}), flush=True)
-"""
+SMI_SECONDS, REPORT_SECONDS = 20.0, 60.0
+REPORT = "nvidia-bug-report.sh"
+FILES = ("proc/1/mountinfo", "proc/modules", "proc/meminfo", "proc/cmdline", "proc/driver/nvidia/version")
+
+
+class Found:
+    """What was read so far, and why some of it was not."""
+
+    def __init__(self) -> None:
+        self.unreadable: dict[str, str] = {}
+
+    def part(self, name: str, read: Callable[[], Any], otherwise: Any) -> Any:
+        """Read one part; one that cannot be read is named and hides no other."""
+        try:
+            return read()
+        except (OSError, ValueError) as error:
+            self.unreadable[name] = f"{type(error).__name__}: {error}"[:120]
+            return otherwise
 
 
 def collect(environment: Environment, dry_run: bool) -> str:
-    """Return the JSON text; reading only, a dry run differs in that nothing is left as termination message."""
-    root, unreadable = Path(environment.host_root), {}
-
-    def part(name: str, read: Callable[[], Any], otherwise: Any) -> Any:
-        try:
-            return read()
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
-            unreadable[name] = f"{type(error).__name__}: {error}"[:120]
-            return otherwise
-
-    fixed = {
-        "bootID": part("bootID", lambda: (root / "proc/sys/kernel/random/boot_id").read_text().strip(), None),
-        "kernel": part("kernel", lambda: (root / "proc/sys/kernel/osrelease").read_text().strip(), None),
+    """Return the JSON text; reading only, a dry run differs in that nothing is kept and no message is left."""
+    root, found = Path(environment.host_root), Found()
+    fixed: dict[str, Any] = {
+        "bootID": found.part("bootID", lambda: (root / "proc/sys/kernel/random/boot_id").read_text().strip(), None),
+        "kernel": found.part("kernel", lambda: (root / "proc/sys/kernel/osrelease").read_text().strip(), None),
     }
-    folder = root / "run/remediator/detectors/evidence"
+    kept = read_kept(root / "run/remediator/detectors/evidence", found)
+    known = merge(found.part("pci", lambda: read_pci(root), []), found.part("driver", lambda: read_driver(root), []))
+    whole = merge(known, found.part("nvml", ask_nvml, []))
+    gpus = [{key: value for key, value in gpu.items() if key != "more"} for gpu in whole]
+    log = found.part("kernelLines", lambda: read_lines(root), [])
+    entries = [("detectors", kept), ("gpus", gpus), ("kernelLines", telling(log))]
+
+    def answer() -> str:
+        return fit({**fixed, "unreadable": found.unreadable}, entries)
+
+    target = os.environ.get("BUNDLE", "")
+    if target and dry_run:
+        fixed["bundle"] = f"would be kept or sent: {target}"
+    elif target:
+        say(environment.termination_log, answer())  # should the rest take all the time that is left
+        parts = {"nvml.json": encode(whole), "kernel.log": "\n".join(log), "found.json": encode(dict(entries))}
+        fixed["bundle"] = found.part("bundle", lambda: bundle(environment, target, parts), None)
+    return answer()
+
+
+def bundle(environment: Environment, target: str, parts: Mapping[str, str]) -> str:
+    """Add what is too long for the answer, keep or send it all, and return where it is. Raises OSError."""
+    root = Path(environment.host_root)
+    whole = {name: text.encode() for name, text in parts.items()}
+    whole["nvidia-smi.txt"] = run(("nvidia-smi", "-q"), SMI_SECONDS).text.encode()
+    for path in [*(root / name for name in FILES), *(root / "run/remediator/detectors").rglob("*.json")]:
+        try:
+            whole[str(path.relative_to(root))] = path.read_bytes()
+        except OSError as error:
+            whole[f"{path.relative_to(root)}.unreadable"] = str(error).encode()
+    whole |= bug_report(root, environment.attempt)
+    return deliver(pack(whole, time.time()), target, environment.attempt or "by-hand", environment.node, root)
+
+
+def bug_report(root: Path, attempt: str) -> dict[str, bytes]:
+    """Return the report of the driver's own script; {} where the node does not have it or it does not end."""
+    if run(("sh", "-c", f"command -v {REPORT}"), 5.0).code != 0:
+        return {}
+    path = f"/run/remediator/{attempt or 'by-hand'}.report.gz"
+    told = run((REPORT, "--safe-mode", "--output-file", path), REPORT_SECONDS)
+    try:
+        return {"nvidia-bug-report.log.gz": (root / path.lstrip("/")).read_bytes()}
+    except OSError:
+        return {"nvidia-bug-report.txt": told.text.encode()}
+    finally:
+        run(("rm", "-f", path), 5.0)
+
+
+def read_kept(folder: Path, found: Found) -> list[Any]:
+    """Return what the detectors kept at the first sight of a fault, the newest last: it outranks the others."""
     files = sorted(folder.glob("*.json"))  # none at all: no detector sees a fault
-    read = [part(path.name, lambda path=path: read_evidence(path), None) for path in files]
-    evidence = [found for found in read if found]
-    gpus = merge(part("pci", lambda: read_pci(root), []), part("driver", lambda: read_driver(root), []))
-    gpus = merge(gpus, part("nvml", ask_nvml, []))
-    lines = part("kernelLines", lambda: read_kernel_lines(root), [])
-    return fit({**fixed, "unreadable": unreadable}, [("detectors", evidence), ("gpus", gpus), ("kernelLines", lines)])
+    kept = [one for path in files if (one := found.part(path.name, lambda path=path: read_evidence(path), None))]
+    return sorted(kept, key=lambda one: str(one.get("first_seen", "")) if isinstance(one, dict) else "")
+
+
+def read_evidence(path: Path) -> Any:
+    """Return what one detector kept. Raises ValueError when it is no JSON, or too much."""
+    with path.open("rb") as file:
+        return json.loads(file.read(MESSAGE_BYTES))
 
 
 def fit(fixed: dict[str, Any], parts: list[tuple[str, list[Any]]], limit: int = MESSAGE_BYTES) -> str:
@@ -88,113 +137,9 @@ def fit(fixed: dict[str, Any], parts: list[tuple[str, list[Any]]], limit: int = 
     return encode(found)
 
 
-def encode(value: dict[str, Any]) -> str:
+def encode(value: Any) -> str:
     """Return compact ASCII JSON: one character is one byte."""
     return json.dumps(value, separators=(",", ":"))
-
-
-def read_evidence(path: Path) -> Any:
-    """Return what a detector kept at the first sight of a fault. Raises ValueError when it is no JSON, or too much."""
-    with path.open("rb") as file:
-        return json.loads(file.read(MESSAGE_BYTES))
-
-
-def read_pci(root: Path) -> list[dict[str, Any]]:
-    """Return NVIDIA's display functions on PCI; "fallen" when the configuration space reads all ones."""
-    found = []
-    for folder in sorted((root / "sys/bus/pci/devices").iterdir()):
-        vendor, kind = ((folder / name).read_text().strip() for name in ("vendor", "class"))
-        if vendor == "0x10de" and kind.startswith(("0x0300", "0x0302")):
-            fallen = (folder / "config").read_bytes()[:4] == b"\xff" * 4
-            found.append({"address": folder.name, **({"fallen": True} if fallen else {})})
-    return found
-
-
-def read_driver(root: Path) -> list[dict[str, Any]]:
-    """Return the GPUs that the kernel module lists, with their UUIDs."""
-    found = []
-    for folder in sorted((root / "proc/driver/nvidia/gpus").iterdir()):
-        uuid = re.search(r"^GPU UUID:\s*(\S+)", (folder / "information").read_text(errors="replace"), re.MULTILINE)
-        found.append({"address": folder.name.lower(), **({"uuid": uuid[1]} if uuid else {})})
-    return found
-
-
-def merge(known: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return `known` with what `more` says of the same address; what has no address, or a new one, is added."""
-    found = {gpu["address"]: dict(gpu) for gpu in known if "address" in gpu}
-    others = [gpu for gpu in (*known, *more) if "address" not in gpu]
-    for gpu in more:
-        if "address" in gpu:
-            found.setdefault(gpu["address"], {}).update(gpu)
-    return [*found.values(), *others]
-
-
-def ask_nvml() -> list[dict[str, Any]]:
-    """Return what NVML says of each GPU. The child has a session of its own and is left behind when it does not answer.
-
-    Raises OSError when it says nothing at all.
-    """
-    child = subprocess.Popen(
-        [sys.executable, "-I", "-c", NVML_QUESTION],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert child.stdout is not None
-    text = b"".join(read_until(child.stdout.fileno(), time.monotonic() + NVML_SECONDS))
-    if child.poll() is None:
-        child.terminate()
-    gpus = [json.loads(line) for line in text.splitlines()]
-    if not gpus:
-        raise OSError("NVML listed no GPU")
-    return [{**gpu, **({"address": short(gpu["address"])} if "address" in gpu else {})} for gpu in gpus]
-
-
-def short(address: str) -> str:
-    """Return NVML's spelling of a PCI address as sysfs has it."""
-    domain, _, rest = address.lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}"
-
-
-def read_until(descriptor: int, until: float) -> Iterator[bytes]:
-    """Yield what comes from a pipe until its end or the time is over."""
-    while (left := until - time.monotonic()) > 0 and select.select([descriptor], [], [], left)[0]:
-        chunk = os.read(descriptor, 65536)
-        if not chunk:
-            return
-        yield chunk
-
-
-def read_kernel_lines(root: Path) -> list[str]:
-    """Return the kernel's last lines about GPUs and PCIe, oldest first, from its buffer or else from the log file."""
-    try:
-        records = b"".join(read_buffer(root / "dev/kmsg")).decode(errors="replace").splitlines()
-        lines = [record.partition(";")[2] for record in records if not record.startswith(" ")]
-    except OSError:
-        with (root / "var/log/kern.log").open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
-            lines = log.read(TAIL_BYTES).decode(errors="replace").splitlines()
-    return [" ".join(line.split())[:LINE_CHARS] for line in lines if TELLING.search(line)][-LINES:]
-
-
-def read_buffer(path: Path) -> Iterator[bytes]:
-    """Yield the records of /dev/kmsg, one a read, until there is no more."""
-    descriptor, until, size = os.open(path, os.O_RDONLY | os.O_NONBLOCK), time.monotonic() + LOG_SECONDS, 0
-    try:
-        while time.monotonic() < until and size < LOG_BYTES:
-            try:
-                record = os.read(descriptor, 8192)
-            except BlockingIOError:
-                return
-            except BrokenPipeError:
-                continue  # the record was overwritten while we read; the next read goes on with the oldest
-            if not record:
-                return
-            size += len(record)
-            yield record
-    finally:
-        os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -6,22 +6,32 @@ and when a file named ATTEMPT_ID exists under the node's /run/remediator, which 
 before. That file goes with the reboot. File systems are synced first, but not waited for without end: a node whose disk
 hangs needs the reboot most.
 
+Where nothing comes of that, the kernel itself is told (sysrq: sync, read-only, reboot), but only if PARAMETERS declare
+it: services are not stopped then.
+
 PARAMETERS: waitSeconds (300), how long to wait for the node to go down after it was asked. Still being there then is
-exit 1. Whether the reboot worked is told by the node's new boot id, not by this program.
+exit 1. lastResort ("sysrq"), what to do when the service manager turns the request down, does not answer within 90 s,
+or the node has not gone down in time. Whether the reboot worked is told by the node's new boot id, not by this program.
 """
 
 import sys
 
 sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
 
+import os
 import subprocess
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 from _attempt import create_marker, require_fresh
 from _node import ENTER, ends_by
-from _operation import Environment, Failed, Stopped, main, say
+from _operation import Environment, Failed, Refused, Stopped, main, say
+from _parameters import number
 
 SYNC_SECONDS = 20.0
+ANSWER_SECONDS = 90.0  # systemctl itself gives the service manager 25 s for one question
+SYSRQ, PAUSE, LAST_SECONDS = "proc/sysrq-trigger", 1.0, 30.0  # PAUSE: sync and read-only are done by the kernel later
 COMMAND = (*ENTER, "systemctl", "reboot")
 
 
@@ -32,19 +42,58 @@ def ask_for_reboot() -> subprocess.Popen[bytes]:
 
 def reboot(environment: Environment, dry_run: bool) -> str:
     """Reboot the node of this environment. Returns only when stopped by the shutdown, or in a dry run."""
-    wait = float(environment.parameters.get("waitSeconds", 300))
+    wait, sysrq = number(environment.parameters, "waitSeconds", 300), has_last_resort(environment.parameters)
     marker = require_fresh(environment)
     if dry_run:
         print(f"would sync file systems for at most {SYNC_SECONDS:g} s, create {marker} and run {' '.join(COMMAND)}")
+        if sysrq:
+            print(f"would, if nothing comes of it, write s, u and b to {Path(environment.host_root) / SYSRQ}")
         return f"would reboot {environment.node}"
     sync()
     create_marker(require_fresh(environment))
     sentence = f"reboot of {environment.node} asked for by attempt {environment.attempt}"
     say(environment.termination_log, sentence)  # now, for the node may take us with it
     try:
-        return wait_to_be_killed(ask_for_reboot(), wait)
+        if not sysrq:
+            return wait_to_be_killed(ask_for_reboot(), wait, wait)
+        return last_resort(environment, wait)
     except Stopped:
         return sentence
+
+
+def has_last_resort(given: Mapping[str, object]) -> bool:
+    """Whether PARAMETERS declare sysrq. Raises Refused for another word."""
+    if given.get("lastResort") not in (None, "sysrq"):
+        raise Refused('PARAMETERS.lastResort knows only sysrq: write {"lastResort": "sysrq"}')
+    return given.get("lastResort") == "sysrq"
+
+
+def last_resort(environment: Environment, wait: float) -> str:
+    """Ask for the reboot, and tell the kernel when nothing comes of it. Raises Failed when the node still runs."""
+    try:
+        return wait_to_be_killed(ask_for_reboot(), wait, min(wait, ANSWER_SECONDS))
+    except (Failed, OSError) as failure:
+        why = str(failure)
+    say(environment.termination_log, f"reboot of {environment.node} by sysrq: {why}")
+    print(f"{why}: going on with sysrq", flush=True)
+    sync()
+    try:
+        for key in "sub":  # sync, unmount (read-only), reboot
+            press(Path(environment.host_root) / SYSRQ, key)
+            time.sleep(PAUSE)
+    except OSError as error:
+        raise Failed(f"{why}; sysrq cannot be written: {error}") from error
+    time.sleep(LAST_SECONDS)
+    raise Failed(f"{why}; sysrq was written and the node still runs: power-cycle it")
+
+
+def press(trigger: Path, key: str) -> None:
+    """Hand the kernel one key; it must be there, it is never made."""
+    descriptor = os.open(trigger, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(descriptor, key.encode())
+    finally:
+        os.close(descriptor)
 
 
 def sync() -> None:
@@ -60,10 +109,16 @@ def sync() -> None:
         print(f"file systems not synced within {SYNC_SECONDS:g} s, going on", flush=True)
 
 
-def wait_to_be_killed(asked: subprocess.Popen[bytes], seconds: float) -> str:
-    """Wait for the end of this node. Raises Failed when the request was turned down or nothing came of it in time."""
-    until = time.monotonic() + seconds
-    if ends_by(asked, until) and asked.returncode:
+def wait_to_be_killed(asked: subprocess.Popen[bytes], seconds: float, answer: float) -> str:
+    """Wait for the end of this node. Raises Failed when the request was turned down or nothing came of it in time.
+
+    `answer`: how many seconds its service manager may take to accept it.
+    """
+    begun = time.monotonic()
+    until = begun + seconds
+    if not ends_by(asked, begun + answer):
+        raise Failed(f"the node's service manager did not answer within {answer:g} s")
+    if asked.returncode:
         raise Failed(f"the node did not take the reboot: nsenter exited {asked.returncode}")
     time.sleep(max(0.0, until - time.monotonic()))
     raise Failed(f"the node was asked to reboot and still runs after {seconds:g} s")

@@ -32,6 +32,7 @@ from _mounts import Mount, read_mounts, server_of, users_of, why_silent
 from _mounts import shown as shown_server
 from _node import Command, Told, run, shown
 from _operation import Environment, Failed, Refused, main
+from _parameters import number, words
 
 RPC_SECONDS = 10.0
 UMOUNT_SECONDS = 30.0
@@ -47,8 +48,8 @@ def remount(environment: Environment, dry_run: bool) -> str:
     root, given = Path(environment.host_root), environment.parameters
     present = read_mounts(root / "proc/1/mountinfo")
     down = [mount for mount in recall(root / DOWN) if mount.point not in {one.point for one in present}]
-    patience = float(given.get("probeSeconds", 20))
-    sick = choose(present, down, given["mountPoints"]) if "mountPoints" in given else ailing(present, patience)
+    patience = number(given, "probeSeconds", 20)
+    sick = choose(present, down, words(given, "mountPoints")) if "mountPoints" in given else ailing(present, patience)
     if not sick and not down:
         return f"nothing to remount: {len(present)} NFS mounts of {environment.node} answer"
     back = [*down, *(mount for mount in sick if not mount.pod)]
@@ -59,17 +60,15 @@ def remount(environment: Environment, dry_run: bool) -> str:
     create_marker(require_fresh(environment))
     remember(root / DOWN, back)
     take_down(sick)
-    mount_again(root, back, float(given.get("mountSeconds", 60)))
+    mount_again(root, back, number(given, "mountSeconds", 60))
     return confirm(read_mounts(root / "proc/1/mountinfo"), sick, back, patience)
 
 
-def choose(present: Sequence[Mount], down: Sequence[Mount], wanted: object) -> list[Mount]:
+def choose(present: Sequence[Mount], down: Sequence[Mount], wanted: Sequence[str]) -> list[Mount]:
     """Return the mounts that PARAMETERS name, and those that share their connection, or mounting would find it again.
 
     Raises Refused for a name that is none, neither present nor taken down before.
     """
-    if not (isinstance(wanted, list) and all(isinstance(point, str) for point in wanted)):
-        raise Refused('PARAMETERS.mountPoints is not a list of paths: write {"mountPoints": ["/mnt/data"]}')
     strange = set(wanted) - {mount.point for mount in (*present, *down)}
     if strange:
         raise Refused(f"no NFS mount of this node is at {', '.join(sorted(strange))}")

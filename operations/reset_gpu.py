@@ -5,15 +5,17 @@ A GPU needs a reset when it has uncorrected memory errors since the last one, wh
 answers "GPU requires reset", or when the driver's recovery action says so. None needing one is a success: there is
 nothing to do. GPUs that NVLink joins are reset together when all of them are idle, and else alone, which GPUs since
 Ampere can take; a driver that insists on the others gets all GPUs of the node, if all are idle. Persistence mode is
-taken off for the reset and put back. A reset destroys MIG instances, and the device plugin must be restarted to offer
-the GPU again.
+taken off for the reset and put back. NVLink's switches are reset where PARAMETERS ask for it, with all GPUs at once and
+fabric manager stopped meanwhile. A reset destroys MIG instances, and the device plugin must be restarted to offer the
+GPU again.
 
 Refused (exit 2): a process computes on a GPU to be reset, or the driver says that it is in use; a GPU is lost, the
 driver asks for more than a reset, or it does not answer (a reset cannot help, reboot the node); another boot than
 EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
 
-PARAMETERS: gpus (a list of PCI addresses or UUIDs: exactly these, needy or not), driverRoot (where a containerised
-driver lives, such as /run/nvidia/driver), resetSeconds (180).
+PARAMETERS: gpus (a list of PCI addresses or UUIDs: exactly these, needy or not), nvSwitches (true:
+all GPUs and the switches between them, after a fatal SXid), driverRoot (where a containerised driver lives, such as
+/run/nvidia/driver), resetSeconds (180).
 """
 
 import sys
@@ -21,39 +23,63 @@ import sys
 sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 
 from _attempt import create_marker, require_fresh
 from _node import Told, run, shown
 from _operation import Environment, Failed, Refused, main
-from _smi import Gpu, Holder, Smi, holders, links, look, persistent
+from _parameters import flag, number, text, words
+from _smi import Gpu, Holder, Smi, holders, links, look, persistent, plain
+from _units import change, look_at, why
 
 NVLINK = re.compile(r"nvlink|not supported|must also be reset|same command", re.IGNORECASE)
+NOTE_SECONDS = 5.0
+FABRIC, FABRIC_SECONDS = "nvidia-fabricmanager", 120.0
 IN_USE = re.compile(r"in use|being used|primary GPU", re.IGNORECASE)
 
 
 def reset_gpus(environment: Environment, dry_run: bool) -> str:
     """Reset what needs it on the node of this environment and return the sentence."""
     marker = require_fresh(environment)
-    smi = Smi(environment.parameters.get("driverRoot", ""))
+    smi = Smi(text(environment.parameters, "driverRoot"))
     gpus = look(smi)
-    sick = choose(gpus, environment.parameters.get("gpus"))
+    switches = with_switches(environment.parameters)
+    sick = choose(gpus, [gpu.address for gpu in gpus] if switches else named_in(environment.parameters))
     if not sick:
         return f"nothing to reset: none of the {len(gpus)} GPUs of {environment.node} needs it"
     users, joined = holders(smi), links(smi.ask("topo", "-m").text)
     group = together(gpus, sick, joined, users)
     if dry_run:
-        print(f"would create {marker} and run {shown(reset_command(smi, group))}")
+        print(f"would create {marker} and run {shown(reset_command(smi, group, switches))}")
         return f"would reset {named(group)}"
     create_marker(require_fresh(environment))
-    seconds = float(environment.parameters.get("resetSeconds", 180))
-    return confirm(reset(smi, gpus, group, seconds), look(smi))
+    seconds = number(environment.parameters, "resetSeconds", 180)
+    with fabric_manager_off() if switches else nullcontext():
+        done = reset(smi, gpus, group, seconds, switches)
+    sentence = confirm(done, look(smi))
+    note(done)
+    return sentence
 
 
-def reset(smi: Smi, gpus: Sequence[Gpu], group: Sequence[Gpu], seconds: float) -> Sequence[Gpu]:
+def named_in(given: Mapping[str, object]) -> tuple[str, ...] | None:
+    """The GPUs that PARAMETERS name; None where they name none."""
+    return words(given, "gpus") if "gpus" in given else None
+
+
+def with_switches(given: Mapping[str, object]) -> bool:
+    """Whether PARAMETERS ask for the switches, too. Raises Refused where that cannot be done."""
+    wanted = flag(given, "nvSwitches")
+    if wanted and given.get("driverRoot"):
+        raise Refused(
+            "switches are not reset under a containerised driver, whose container runs fabric manager: reboot"
+        )
+    return wanted
+
+
+def reset(smi: Smi, gpus: Sequence[Gpu], group: Sequence[Gpu], seconds: float, switches: bool = False) -> Sequence[Gpu]:
     """Reset `group`, or all GPUs if the driver insists on more and all are idle; return what was reset."""
-    told = reset_once(smi, group, seconds)
+    told = reset_once(smi, group, seconds, switches)
     if told.code and NVLINK.search(told.text) and len(group) < len(gpus):
         require_idle(gpus, holders(smi), f"the driver resets {named(group)} only with its NVLink peers; ")
         group = gpus
@@ -62,16 +88,14 @@ def reset(smi: Smi, gpus: Sequence[Gpu], group: Sequence[Gpu], seconds: float) -
     return group
 
 
-def reset_once(smi: Smi, gpus: Sequence[Gpu], seconds: float) -> Told:
+def reset_once(smi: Smi, gpus: Sequence[Gpu], seconds: float, switches: bool = False) -> Told:
     """One command to the driver, without persistence mode."""
     with persistence_off(smi, gpus):
-        return run(reset_command(smi, gpus), seconds)
+        return run(reset_command(smi, gpus, switches), seconds)
 
 
-def choose(gpus: Sequence[Gpu], wanted: object) -> list[Gpu]:
+def choose(gpus: Sequence[Gpu], wanted: Sequence[str] | None) -> list[Gpu]:
     """Return the GPUs to reset: the wanted ones, or those with a need. Raises Refused where a reset cannot help."""
-    if wanted is not None and not (isinstance(wanted, list) and all(isinstance(name, str) for name in wanted)):
-        raise Refused('PARAMETERS.gpus is not a list of PCI addresses or UUIDs: write {"gpus": ["0000:1c:00.0"]}')
     hopeless = [f"{gpu.address}: {', '.join(gpu.beyond)}" for gpu in gpus if gpu.beyond]
     if hopeless:
         raise Refused(f"a reset cannot help, reboot the node: {'; '.join(hopeless)}")
@@ -113,9 +137,27 @@ def require_idle(gpus: Sequence[Gpu], users: Sequence[Holder], why: str = "") ->
         raise Refused(f"{why}in use by {', '.join(found)}: end it, or reboot the node")
 
 
-def reset_command(smi: Smi, gpus: Sequence[Gpu]) -> tuple[str, ...]:
-    """The point of no return, as words."""
-    return (*smi.command, "--gpu-reset", "-i", ",".join(gpu.address for gpu in gpus))
+def reset_command(smi: Smi, gpus: Sequence[Gpu], switches: bool = False) -> tuple[str, ...]:
+    """The point of no return, as words; naming no GPU means all of them and the switches."""
+    named = () if switches else ("-i", ",".join(gpu.address for gpu in gpus))
+    return (*smi.command, "--gpu-reset", *named)
+
+
+@contextmanager
+def fabric_manager_off() -> Iterator[None]:
+    """While open, fabric manager does not run, for it holds the switches; it is started again if it ran.
+
+    Raises Refused when it does not stop, Failed when it does not start.
+    """
+    unit = look_at(FABRIC)
+    if unit.runs and (told := run(change("stop", FABRIC), FABRIC_SECONDS)).code != 0:
+        run(change("start", FABRIC), FABRIC_SECONDS)
+        raise Refused(f"{FABRIC} does not stop ({why(told, FABRIC_SECONDS)}), nothing was reset: reboot the node")
+    try:
+        yield
+    finally:
+        if unit.runs and (told := run(change("start", FABRIC), FABRIC_SECONDS)).code != 0:
+            raise Failed(f"after the reset {FABRIC} does not start ({why(told, FABRIC_SECONDS)}): reboot the node")
 
 
 @contextmanager
@@ -158,6 +200,16 @@ def confirm(reset: Sequence[Gpu], now: Sequence[Gpu]) -> str:
         raise Failed(f"the reset did not help: {'; '.join(left)}")
     why = ", ".join(sorted({need for gpu in reset for need in gpu.needs})) or "as told"
     return f"reset {named(reset)} ({why}); no need is left"
+
+
+def note(gpus: Sequence[Gpu]) -> None:
+    """Tell the kernel's log which GPUs were reset: what it says of their errors is past from there on.
+
+    Where that cannot be written an error goes on to count, and the node is rebooted for it: no harm beyond that.
+    """
+    lines = [f"<6>remediator: GPU {plain(gpu.address)} was reset" for gpu in gpus]
+    for line in lines:
+        run(("sh", "-c", f"echo '{line}' > /dev/kmsg"), NOTE_SECONDS)
 
 
 def named(gpus: Sequence[Gpu]) -> str:

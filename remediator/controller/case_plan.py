@@ -1,6 +1,7 @@
 """A step of a case → effects, in order. Pure: every body is built here, nothing is sent."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -23,7 +24,7 @@ from remediator.core.ladder import Next
 from remediator.core.lifecycle import Step
 from remediator.core.node import Node
 from remediator.core.pod import Pod
-from remediator.core.policy import Template
+from remediator.core.policy import Policy, Template
 from remediator.core.reasons import Reason
 from remediator.kube import api, bodies, codec
 from remediator.kube.objects import POD
@@ -124,19 +125,26 @@ def follow(view: CaseView, now: datetime) -> Plan:
     return (SaveCase(case, with_attempt(advance(case, Reason.STARTED, said, now, Phase.DRAINING), attempt)),)
 
 
-def operation(case: Case) -> Create:
-    """The NodeOperation of the newest attempt."""
+def operation(case: Case, policy: Policy | None) -> Create:
+    """The NodeOperation of the newest attempt, with what its rung tells the program now."""
     attempt = case.attempt
     if attempt is None:
         raise ValueError(f"case {case.name} has no attempt")
-    return Create(api.OPERATION, bodies.new_operation(case, attempt, len(case.attempts)))
+    body = bodies.new_operation(case, attempt, len(case.attempts), _parameters(attempt, policy))
+    return Create(api.OPERATION, body)
+
+
+def _parameters(attempt: Attempt, policy: Policy | None) -> Mapping[str, str]:
+    """Those of the rung that was tried; none for what follows it up, or where the ladder has changed."""
+    rung = policy.ladder[attempt.rung] if policy and attempt.rung < len(policy.ladder) else None
+    return rung.parameters if rung and rung.operation == attempt.template and not attempt.follows else {}
 
 
 def watch(view: CaseView, now: datetime) -> Plan:
     """Make the operation if a crash prevented it, and show how far it is."""
     case, found = view.case, view.operation
     if found is None:
-        return (operation(case),)
+        return (operation(case, view.policy),)
     phase = Phase.OPERATING if found.phase is OperationPhase.OPERATING else Phase.DRAINING
     if case.phase is phase:
         return ()
@@ -146,7 +154,7 @@ def watch(view: CaseView, now: datetime) -> Plan:
 
 def stop(view: CaseView) -> Plan:
     """Wait for the operation to give way; make it if a crash prevented it, since only its own end ends the attempt."""
-    return () if view.operation else (operation(view.case),)
+    return () if view.operation else (operation(view.case, view.policy),)
 
 
 _TOLD = {

@@ -130,7 +130,7 @@ class OperationView:
     pod: Pod | None
     pods: tuple[Pod, ...]
     deadline: datetime
-    follows: bool  # it completes another operation, whether or not that one has cured the node by now
+    follows: bool  # it completes another operation: that the fault has gone by now does not stop it
 
 
 def operation_view(world: World, operation: Operation, now: datetime) -> OperationView:
@@ -148,7 +148,7 @@ def operation_view(world: World, operation: Operation, now: datetime) -> Operati
         pods=bool(pods),
         ours=ours(operation, case, node),
         intent=operation.intent_at is not None,
-        sign=Sign.BAD if follows else sign,
+        sign=Sign.BAD if follows and sign is Sign.GOOD else sign,
         drain=_drain(operation, template, drain),
         exit=_exit(pod),
         criteria=template is not None and template.has_criteria,

@@ -155,7 +155,8 @@ class Passes:
             return Retry(1.0, "the node or the case has moved")
         if view.template is None:
             return Retry(5.0, "its template is gone, so nobody knows whether the node must be drained")
-        if not view.follows and judge(live, view.policy, now).sign is not Sign.BAD:
+        sign = judge(live, view.policy, now).sign
+        if sign is not Sign.BAD and not (view.follows and sign is Sign.GOOD):
             return Retry(1.0, "the fault does not show any more")
         left = await self._pods_left(view)
         again = operation_plan.drain_again(view, left) if left else operation_plan.intend(view, live, now)

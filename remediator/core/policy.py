@@ -1,7 +1,7 @@
 """Policies and the templates that their ladders name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -65,10 +65,11 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One step of a ladder: an operation and how often it may be tried."""
+    """One step of a ladder: an operation, how often it may be tried, and what its program is told."""
 
     operation: str
     attempts: int = 1
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

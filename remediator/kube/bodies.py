@@ -113,8 +113,9 @@ def without_finalizer(version: str, finalizers: Iterable[str], ours: str) -> Bod
     return {"metadata": {"resourceVersion": version, "finalizers": kept or None}}
 
 
-def new_operation(case: Case, attempt: Attempt, number: int) -> Body:
+def new_operation(case: Case, attempt: Attempt, number: int, parameters: Mapping[str, str]) -> Body:
     """A NodeOperation of a case, holding our finalizer until its outcome is in the case."""
+    told = {"parameters": dict(parameters)} if parameters else {}
     return {
         "apiVersion": API_VERSION,
         "kind": "NodeOperation",
@@ -131,6 +132,7 @@ def new_operation(case: Case, attempt: Attempt, number: int) -> Body:
             "attempt": number,
             "templateName": attempt.template,
             "requestedBy": case.name,
+            **told,
         },
     }
 

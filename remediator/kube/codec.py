@@ -94,7 +94,7 @@ def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
         name=wire.metadata.name,
         selector=selector(spec.node_selector),
         when=tuple(_when(entry) for entry in spec.when),
-        ladder=tuple(policy.Rung(rung.operation, rung.attempts) for rung in spec.ladder),
+        ladder=tuple(policy.Rung(rung.operation, rung.attempts, rung.parameters) for rung in spec.ladder),
         severity=policy.Severity(spec.severity),
         verify=policy.Verify(
             *(duration(text) for text in (spec.verify.settle, spec.verify.fresh, spec.verify.timeout))

@@ -41,6 +41,11 @@ class Program:
         return cls(process, log)
 
     @property
+    def pid(self) -> int:
+        """Its process id, which is also that of its session."""
+        return self._process.pid
+
+    @property
     def code(self) -> int | None:
         """How it ended; None while it runs."""
         return self._process.returncode

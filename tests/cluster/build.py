@@ -45,6 +45,7 @@ PROGRAMS = {
         Program("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", STAMPED),
         Program("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", STAMPED),
         Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", STAMPED),
+        Program("kubelet", "kubernetes", "k8s.io/kubernetes/cmd/kubelet", STAMPED),
         Program("kwok", "kwok", f"{KWOK}/cmd/kwok", STRIPPED),
         Program(
             "node-problem-detector",

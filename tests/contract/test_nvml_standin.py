@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -29,9 +30,18 @@ def sram(gpu):
     done = n.nvmlDeviceGetSramEccErrorStatus(gpu, ctypes.byref(status))
     return [done, {name: getattr(status, name) for name, _ in status._fields_}]
 
+VALUES = ("uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+
 def fields(gpu, ids):
     found = n.nvmlDeviceGetFieldValues(gpu, ids)
-    return [[one.fieldId, one.nvmlReturn, one.valueType, one.nvmlReturn or one.value.uiVal] for one in found]
+    values = [one.nvmlReturn or [getattr(one.value, name) for name in VALUES] for one in found]
+    return [[one.fieldId, one.scopeId, one.nvmlReturn, one.valueType, value] for one, value in zip(found, values)]
+
+def fabric(call, info):
+    return [call(ctypes.byref(info)), info.state, info.status, info.cliqueId, getattr(info, "healthMask", None)]
+
+def processes(found):
+    return [[one.pid, one.usedGpuMemory] for one in found]
 
 def spare(gpu):
     found = n.nvmlDeviceGetRowRemapperHistogram(gpu)
@@ -60,6 +70,23 @@ def everything():
             yield f"retired {cause} {index}", lambda: n.nvmlDeviceGetRetiredPages(gpu, cause)
         yield f"retirement-pending {index}", lambda: n.nvmlDeviceGetRetiredPagesPendingStatus(gpu)
         yield f"fields {index}", lambda: fields(gpu, [n.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 144, 9999])
+        scoped = [(161, 0), (161, 1), (214, 17), 38, 45, 52, 59, 162, 163, 194, 270, 271]
+        yield f"NVLink fields {index}", lambda: fields(gpu, scoped)
+        yield f"clocks {index}", lambda: n.nvmlDeviceGetCurrentClocksEventReasons(gpu)
+        yield f"clocks of old {index}", lambda: n.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
+        yield f"margin {index}", lambda: n.nvmlDeviceGetMarginTemperature(gpu)
+        for link in (0, 1, 17, n.NVML_NVLINK_MAX_LINKS - 1):
+            yield f"link {link} {index}", lambda: n.nvmlDeviceGetNvLinkState(gpu, link)
+            yield f"remote {link} {index}", lambda: n.nvmlDeviceGetNvLinkRemoteDeviceType(gpu, link)
+        new, old = n.c_nvmlGpuFabricInfo_v2_t, n.c_nvmlGpuFabricInfo_t
+        yield f"fabric {index}", lambda: fabric(lambda into: n.nvmlDeviceGetGpuFabricInfoV(gpu, into), new())
+        yield f"fabric of old {index}", lambda: fabric(lambda into: n.nvmlDeviceGetGpuFabricInfo(gpu, into), old())
+        yield f"compute {index}", lambda: processes(n.nvmlDeviceGetComputeRunningProcesses_v3(gpu))
+        yield f"graphics {index}", lambda: processes(n.nvmlDeviceGetGraphicsRunningProcesses_v3(gpu))
+        yield f"MPS {index}", lambda: processes(n.nvmlDeviceGetMPSComputeRunningProcesses_v3(gpu))
+        yield f"memory {index}", lambda: n.nvmlDeviceGetMemoryInfo(gpu, n.nvmlMemory_v2).used
+        yield f"memory of old {index}", lambda: n.nvmlDeviceGetMemoryInfo(gpu).used
+        yield f"mig {index}", lambda: n.nvmlDeviceGetMigMode(gpu)
         yield f"no such function {index}", lambda: n.nvmlDeviceGetTemperature(gpu, 0)
     yield "shutdown", n.nvmlShutdown
 
@@ -174,6 +201,22 @@ SCENARIOS = {
         *(f"gpu 1 {question} error:3" for question in ("ecc-mode", "remapped", "spare-rows", "sram", "fields")),
     ],
     "an old driver": ["count 2", "gpu 1 sram error:13", "gpu 1 spare-rows error:13"],
+    "slowed down": [
+        "count 2",
+        "gpu 1 clocks 72",
+        "gpu 1 field-270 90000000000",
+        "gpu 1 margin -5",
+        "gpu 0 field-194 -3",
+    ],
+    "an NVLink down": ["count 2", "gpu 0 nvlink 1011", "gpu 1 nvlink-remote 0200", "gpu 1 field-161.1 9000000000"],
+    "no NVLink": ["count 2", "gpu 0 nvlink error:3", "gpu 0 fabric error:3", "gpu 0 field-38 error:3"],
+    "no fabric yet": ["count 2", "gpu 1 fabric 2,0,1", "gpu 0 fabric 3,15,426"],
+    "processes": ["count 2", "gpu 0 compute 41:1048576,42", "gpu 1 graphics 43:18446744073709551615", "gpu 1 mps 44:7"],
+    "memory in use": ["count 2", "gpu 1 memory 85899345920", "gpu 0 mig 1,0"],
+    "newer calls unknown": [
+        "count 2",
+        *(f"gpu 1 {question} error:13" for question in ("clocks-event", "fabric-v", "memory-v2", "mps")),
+    ],
     "later lines win": ["count 1", "count 2", "gpu 1 error 15", "gpu 1 error 0", "gpu 1 uuid A", "gpu 1 uuid B"],
     "comments and blanks": ["# count 5", "", "  count 2  # two", "gpu 1 uuid A # its name", "no such order"],
 }
@@ -207,6 +250,19 @@ def test_without_a_script_both_say_that_there_is_no_driver(both, script):
 QUESTIONS = (
     *("handle", "pci", "uuid", "serial", "ecc-mode", "uncorrected", "corrected", "uncorrected-ever", "corrected-ever"),
     *("remapped", "spare-rows", "sram", "retired", "retirement-pending", "fields", "field-230", "field-144"),
+    *(
+        "clocks",
+        "clocks-event",
+        "margin",
+        "nvlink",
+        "nvlink-remote",
+        "fabric",
+        "fabric-v",
+        "compute",
+        "graphics",
+        "mps",
+    ),
+    *("memory", "memory-v2", "mig", "field-194", "field-270", "field-161.1", "field-38"),
 )
 gpus, codes = st.integers(0, 3), st.sampled_from([0, 1, 2, 3, 4, 7, 9, 13, 15, 16, 19, 25, 28, 999])
 numbers = st.lists(st.integers(0, 40), min_size=1, max_size=6).map(lambda found: ",".join(map(str, found)))
@@ -262,17 +318,22 @@ RUNS = {
     "healthy": ["count 2"],
     "lost": ["count 2", "gpu 1 error 15"],
     "version mismatch": ["count 2", "init 18"],
+    "slow, unlinked and busy": ["count 2", "gpu 0 clocks 64", "gpu 1 nvlink 1101", "gpu 1 compute 4194999:7"],
     "remap pending and errors": ["count 2", "gpu 0 remapped 0,1,1,0", "gpu 1 uncorrected 1"],
     "no serial number and an old driver": ["count 2", "gpu 0 serial error:3", "gpu 1 sram error:13"],
 }
 
 
-@pytest.mark.parametrize("detector", ["gpu_lost", "gpu_ecc"])
+ASKING = ["gpu_lost", "gpu_ecc", "gpu_recovery", "gpu_throttled", "gpu_nvlink", "gpu_busy", "driver_mismatch"]
+
+
+@pytest.mark.parametrize("detector", ASKING)
 @pytest.mark.parametrize("orders", RUNS.values(), ids=RUNS.keys())
 def test_detectors_come_to_the_same_verdict_with_either(library, tmp_path, detector, orders):
     node = Node(tmp_path, library, gpus=2, detector=detector)
     node.nvml.write(*orders)
     real = node.run()
+    shutil.rmtree(node.state)  # what shows twice in a row is another verdict
     node.library = None
     standin = node.run(f"--pynvml={STANDIN}")
     assert standin == real

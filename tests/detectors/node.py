@@ -24,6 +24,11 @@ def address(index: int) -> str:
     return f"0000:1{index}:00.0"
 
 
+def uuid(index: int) -> str:
+    """Return the UUID that the stub gives to GPU `index`."""
+    return f"GPU-00000000-0000-0000-0000-{index:012d}"
+
+
 class Node:
     """The files of one node; every path is below `root`. `detector`: the program that asks NVML and is run."""
 
@@ -64,9 +69,10 @@ class Node:
         return log.read_text().splitlines() if log.exists() else []
 
     def command(self, *options: str) -> list[str]:
-        read = ("sys", "proc", "dev") if self.detector == "gpu_lost" else ("sys", "proc")
-        folders = [f"--{name}={self.root / name}" for name in (*read, "state")]
-        return [sys.executable, "-E", "-s", "-B", str(DETECTORS / f"{self.detector}.py"), *folders, *options]
+        more = ("dev", "kubelet") if self.detector == "gpu_lost" else ()
+        folders = [f"--{name}={self.root / name}" for name in ("sys", "proc", "state", *more)]
+        program = str(DETECTORS / f"{self.detector}.py")
+        return [sys.executable, "-E", "-s", "-B", program, *folders, "--fresh=0", *options]
 
     def environment(self) -> dict[str, str]:
         named = {"NVML_STUB": str(self.nvml.path)}

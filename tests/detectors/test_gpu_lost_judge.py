@@ -1,11 +1,16 @@
 """What gpu_lost makes of what it read."""
 
+import json
+
 import pytest
-from _gpus import Card, Driven
+from _gpus import Card, Driven, Offered, read_offered
 from _presence import DRIVER_PATIENCE, Seen, judge
 from _probe import Answer
 from _verdict import Verdict
+from gpu_lost import __doc__ as HELP
 from gpu_lost import remember
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.detectors.node import address
 
@@ -133,6 +138,104 @@ CASES = {
         "8 GPUs expected, 0 present",
     ),
 }
+
+
+OFFERS = {
+    "all of them": (Offered(frozenset({"GPU-0", "GPU-1"})), "every GPU answers"),
+    "one less": (
+        Offered(frozenset({"GPU-0"})),
+        f"every GPU answers; kubelet offers fewer GPUs than NVML lists: restart the device plugin: {address(1)}",
+    ),
+    "none": (Offered(frozenset()), f"restart the device plugin: {address(0)}, {address(1)}"),
+    "one more": (Offered(frozenset({"GPU-0", "GPU-1", "GPU-2"})), "every GPU answers"),
+    "nothing that is known": (Offered(why="its checkpoint cannot be read"), "every GPU answers"),
+    "no view": (None, "every GPU answers"),
+}
+
+
+@pytest.mark.parametrize(("offered", "line"), OFFERS.values(), ids=OFFERS.keys())
+def test_what_the_kubelet_offers_is_told_and_is_never_a_fault(offered, line):
+    verdict, found = judge(seen(offered=offered))
+    assert verdict is OK
+    assert found == line if line.startswith("every") else found.endswith(line)
+
+
+def test_what_the_kubelet_offers_hides_no_fault_and_adds_none():
+    lost = seen(nvml=nvml(0, 15))
+    assert judge(lost._replace(offered=Offered(frozenset({"GPU-0"})))) == judge(lost)
+
+
+CHECKPOINTS = {
+    "whole GPUs": ({"nvidia.com/gpu": ["GPU-1", "GPU-0"]}, Offered(frozenset({"GPU-0", "GPU-1"}))),
+    "shared GPUs": ({"nvidia.com/gpu.shared": ["GPU-0::0", "GPU-0::1"]}, Offered(frozenset({"GPU-0"}))),
+    "some shared and some whole": (
+        {"nvidia.com/gpu.shared": ["GPU-0::0"], "nvidia.com/gpu": ["GPU-1"]},
+        Offered(frozenset({"GPU-0", "GPU-1"})),
+    ),
+    "all unhealthy": ({"nvidia.com/gpu": []}, Offered()),
+    "all unhealthy, as a nil list": ({"nvidia.com/gpu": None}, Offered()),
+    "other devices only": ({"rdma/hca": ["mlx5_0"]}, Offered(why="no device plugin offers NVIDIA's devices")),
+    "no devices": (None, Offered(why="no device plugin offers NVIDIA's devices")),
+}
+
+
+def checkpoint(root, content):
+    folder = root / "device-plugins"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kubelet_internal_checkpoint").write_bytes(content)
+    return read_offered(root)
+
+
+@pytest.mark.parametrize(("devices", "offered"), CHECKPOINTS.values(), ids=CHECKPOINTS.keys())
+def test_the_kubelets_checkpoint_is_read(tmp_path, devices, offered):
+    body = {"Data": {"PodDeviceEntries": None, "RegisteredDevices": devices}, "Checksum": 3862154374}
+    assert checkpoint(tmp_path, json.dumps(body).encode()) == offered
+
+
+@pytest.mark.parametrize("devices", [["MIG-0"], ["GPU-0", "MIG-1"], ["0"], ["tegra"]])
+def test_parts_of_gpus_and_other_names_are_not_compared(tmp_path, devices):
+    body = {"Data": {"RegisteredDevices": {"nvidia.com/gpu": devices}}}
+    assert checkpoint(tmp_path, json.dumps(body).encode()).why
+
+
+def test_without_a_checkpoint_there_is_no_such_view(tmp_path):
+    assert read_offered(tmp_path) is None
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=3) | st.just("GPU-0") | st.floats(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["nvidia.com/gpu", "x"]), inner),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.binary(max_size=60)
+    | json_values.map(lambda found: json.dumps({"Data": {"RegisteredDevices": found}}).encode())
+    | json_values.map(lambda found: json.dumps({"Data": found}).encode())
+)
+def test_garbage_in_the_checkpoint_is_never_an_error(tmp_path_factory, content):
+    offered = checkpoint(tmp_path_factory.getbasetemp() / "kubelet", content)
+    assert judge(seen(offered=offered))[0] is OK
+    assert all(uuid.startswith("GPU-") for uuid in offered.uuids)
+
+
+REMEDIES = ("fallen off the bus", "left PCI", "GPU is lost", "not found", "unknown error", "requires reset")
+REMEDIES += ("has no driver", "the driver is not loaded", "mismatch", "is missing in NVML", "fewer GPUs than PCI")
+REMEDIES += (
+    "/dev/nvidiaN is missing",
+    "GPUs expected",
+    "NvmlHung",
+    "restart the device plugin",
+    "code 12",
+    "none declared",
+)
+
+
+@pytest.mark.parametrize("words", REMEDIES)
+def test_help_has_a_remedy_for_what_the_line_can_say(words):
+    assert words in HELP
 
 
 @pytest.mark.parametrize(("what", "verdict", "words"), CASES.values(), ids=CASES.keys())

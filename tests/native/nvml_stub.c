@@ -22,7 +22,18 @@
  *   retired                     pages retired after single bit errors, after a double bit error
  *   retirement-pending          0|1
  *   fields                      all fields, only to be refused
- *   field-ID                    number in the field ID; 230 (recovery action) is 0, others are refused (error:3)
+ *   field-ID, field-ID.LINK     number in the field ID, of one link of NVLink; those of the table below have a value of
+ *                               their own, others are refused (error:3)
+ *   clocks                      bits that say why the clocks are low; 1 idle
+ *   clocks-event                the newer name of that call, only to be refused
+ *   margin                      degrees until the GPU slows down
+ *   nvlink, nvlink-remote       a digit for each link: 1 up, 0 down; 0 GPU, 2 switch at its other end
+ *   fabric                      state (3 completed),status,mask of health
+ *   fabric-v                    the newer name of that call, only to be refused
+ *   compute, graphics, mps      processes as PID:BYTES, divided by commas
+ *   memory                      bytes in use
+ *   memory-v2                   the newer name of that call, only to be refused
+ *   mig                         current,pending: 1 on, 0 off
  *
  * remediator/sim/nvml/pynvml.py obeys the same orders without this library.
  */
@@ -52,6 +63,22 @@ typedef struct {
     unsigned int type, code;
     union { unsigned int number; unsigned long long widest; } value;
 } field_value;
+
+typedef struct { unsigned int version, pad; unsigned long long total, reserved, free, used; } memory_v2;
+typedef struct { unsigned long long total, free, used; } memory_v1;
+typedef struct { unsigned int version; int margin; } heat_margin;
+typedef struct { unsigned char cluster[16]; unsigned int status, clique, state; } fabric_v1;
+typedef struct { unsigned int version; fabric_v1 info; unsigned int health; } fabric_v2;
+typedef struct { unsigned int pid, pad; unsigned long long memory; unsigned int gpu_instance, compute_instance; } process;
+
+/* Fields that have a value where no order names them. Types: 1 unsigned int, 3 unsigned long long, 5 signed int. */
+static const struct { unsigned int id, type; const char *otherwise; } FIELDS[] = {
+    {38, 3, "0"}, {45, 3, "0"}, {52, 3, "0"}, {59, 3, "0"},        /* errors of all NVLinks */
+    {161, 3, "0"}, {162, 3, "0"}, {163, 3, "0"}, {214, 3, "0"},    /* errors of one NVLink */
+    {194, 5, "-2"},                                                /* margin at which the GPU slows down */
+    {230, 1, "0"},                                                 /* recovery action */
+    {270, 3, "0"}, {271, 3, "0"},                                  /* nanoseconds slowed down: heat, power brake */
+};
 
 typedef struct {
     int code;                 /* answer of the question asked */
@@ -207,17 +234,122 @@ int nvmlDeviceGetRetiredPagesPendingStatus(void *handle, unsigned int *pending) 
     return found.code;
 }
 
+static void fill_field(void *handle, field_value *field) {
+    char what[32];
+    const char *otherwise = "error:3";
+    field->type = 1;
+    for (unsigned int i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
+        if (FIELDS[i].id == field->id) {
+            field->type = FIELDS[i].type;
+            otherwise = FIELDS[i].otherwise;
+        }
+    snprintf(what, sizeof what, field->scope ? "field-%u.%u" : "field-%u", field->id, field->scope);
+    answer found = ask_gpu(what, handle, otherwise);
+    field->code = (unsigned int)found.code;
+    field->value.widest = found.numbers[0];
+}
+
 int nvmlDeviceGetFieldValues(void *handle, int count, field_value *values) {
     answer gpu = ask_gpu("fields", handle, "0");
-    for (int i = 0; i < count && !gpu.code; i++) {
-        char what[32];
-        snprintf(what, sizeof what, "field-%u", values[i].id);
-        answer found = ask_gpu(what, handle, values[i].id == 230 ? "0" : "error:3");
-        values[i].code = (unsigned int)found.code;
-        values[i].type = 1;   /* unsigned int */
-        values[i].value.number = (unsigned int)found.numbers[0];
-    }
+    for (int i = 0; i < count && !gpu.code; i++) fill_field(handle, &values[i]);
     return gpu.code;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle, unsigned long long *out) {
+    answer found = ask_gpu("clocks", handle, "1");
+    *out = found.numbers[0];
+    return found.code;
+}
+
+int nvmlDeviceGetCurrentClocksEventReasons(void *handle, unsigned long long *out) {
+    answer newer = ask_gpu("clocks-event", handle, "0");
+    return newer.code ? newer.code : nvmlDeviceGetCurrentClocksThrottleReasons(handle, out);
+}
+
+int nvmlDeviceGetMarginTemperature(void *handle, heat_margin *out) {
+    answer found = ask_gpu("margin", handle, "30");
+    if (out->version != (sizeof *out | 1 << 24)) return OLD_STRUCT;
+    out->margin = (int)found.numbers[0];
+    return found.code;
+}
+
+static int digit_of(const char *what, void *handle, unsigned int link, unsigned int *out, const char *otherwise) {
+    answer found = ask_gpu(what, handle, otherwise);
+    if (found.code) return found.code;
+    if (link >= strlen(found.value)) return INVALID_ARGUMENT;
+    *out = (unsigned int)(found.value[link] - '0');
+    return 0;
+}
+
+int nvmlDeviceGetNvLinkState(void *handle, unsigned int link, unsigned int *up) {
+    return digit_of("nvlink", handle, link, up, "111111111111111111");
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *handle, unsigned int link, unsigned int *type) {
+    return digit_of("nvlink-remote", handle, link, type, "222222222222222222");
+}
+
+int nvmlDeviceGetGpuFabricInfo(void *handle, fabric_v1 *out) {
+    answer found = ask_gpu("fabric", handle, "3,0,426");
+    out->state = (unsigned int)found.numbers[0];
+    out->status = (unsigned int)found.numbers[1];
+    return found.code;
+}
+
+int nvmlDeviceGetGpuFabricInfoV(void *handle, fabric_v2 *out) {
+    answer newer = ask_gpu("fabric-v", handle, "0"), found = ask_gpu("fabric", handle, "3,0,426");
+    if (newer.code) return newer.code;
+    if (out->version != (sizeof *out | 2 << 24)) return OLD_STRUCT;
+    out->health = (unsigned int)found.numbers[2];
+    return nvmlDeviceGetGpuFabricInfo(handle, &out->info);
+}
+
+static int processes_of(const char *what, void *handle, unsigned int *count, process *out) {
+    answer found = ask_gpu(what, handle, "");
+    unsigned int room = *count;
+    char *next = found.value;
+    if (found.code) return found.code;
+    for (*count = 0; *next; ++*count) {
+        process one = {.pid = (unsigned int)strtoul(next, &next, 10), .gpu_instance = -1u, .compute_instance = -1u};
+        if (*next == ':') one.memory = strtoull(next + 1, &next, 10);
+        if (*count < room) out[*count] = one;
+        next += strcspn(next, ",");
+        next += *next == ',';
+    }
+    return *count > room ? INSUFFICIENT_SIZE : 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, process *out) {
+    return processes_of("compute", handle, count, out);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void *handle, unsigned int *count, process *out) {
+    return processes_of("graphics", handle, count, out);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *handle, unsigned int *count, process *out) {
+    return processes_of("mps", handle, count, out);
+}
+
+int nvmlDeviceGetMemoryInfo(void *handle, memory_v1 *out) {
+    answer found = ask_gpu("memory", handle, "0");
+    out->used = found.numbers[0];
+    return found.code;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2 *out) {
+    answer newer = ask_gpu("memory-v2", handle, "0"), found = ask_gpu("memory", handle, "0");
+    if (newer.code) return newer.code;
+    if (out->version != (sizeof *out | 2 << 24)) return OLD_STRUCT;
+    out->used = found.numbers[0];
+    return found.code;
+}
+
+int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pending) {
+    answer found = ask_gpu("mig", handle, "0,0");
+    *current = (unsigned int)found.numbers[0];
+    *pending = (unsigned int)found.numbers[1];
+    return found.code;
 }
 
 const char *nvmlErrorString(int code) {

@@ -2,12 +2,18 @@
 
 import json
 import os
+import tarfile
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from _bundle import within
 from collect_diagnostics import fit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.operations import scripted as scripted_node
 from tests.operations.conftest import Program
 
 XID = "NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus."
@@ -98,6 +104,131 @@ def test_a_dry_run_prints_and_leaves_no_message(node):
     ran = node.program("--dry-run")
     assert (ran.code, ran.message) == (0, "")
     assert json.loads(ran.out)["bootID"] == "boot-1"
+
+
+def read(path):
+    with tarfile.open(path) as tar:
+        return {one.name: tar.extractfile(one).read().decode() for one in tar.getmembers()}
+
+
+@pytest.fixture
+def tooled(tmp_path):
+    """A node with the driver's tools; nsenter answers for them."""
+    scripted = scripted_node.Node(tmp_path, "collect_diagnostics")
+    scripted.answers(
+        scripted_node.answer("nvidia-smi -q", "Attached GPUs : 8"),
+        scripted_node.answer("command -v nvidia-bug-report.sh", "/usr/bin/nvidia-bug-report.sh"),
+        scripted_node.answer("nvidia-bug-report.sh --safe-mode", "written"),
+        scripted_node.answer("rm -f"),
+    )
+    report = scripted.root / "run/remediator/op-uid.1.report.gz"
+    report.parent.mkdir(parents=True)
+    report.write_bytes(b"the report")
+    evidence = scripted.root / "run/remediator/detectors/evidence/gpu_lost.json"
+    evidence.parent.mkdir(parents=True)
+    evidence.write_text('{"detector": "gpu_lost"}')
+    (scripted.root / "dev").mkdir()
+    (scripted.root / "dev/kmsg").write_text(f"3,2,20,-;{XID}\n")
+    return scripted
+
+
+def test_everything_is_kept_whole_in_a_folder_of_the_node_and_the_answer_says_where(tooled):
+    ran = tooled.program(BUNDLE="/var/lib/bundles")
+    found = json.loads(ran.message)
+    assert (ran.code, found["bundle"]) == (0, "/var/lib/bundles/op-uid.1.tar.gz")
+    whole = read(tooled.root / found["bundle"].lstrip("/"))
+    assert whole["nvidia-smi.txt"] == "Attached GPUs : 8\n"
+    assert whole["nvidia-bug-report.log.gz"] == "the report"
+    assert whole["run/remediator/detectors/evidence/gpu_lost.json"] == '{"detector": "gpu_lost"}'
+    assert whole["kernel.log"] == XID
+    assert tooled.calls("rm -f") == ["rm -f /run/remediator/op-uid.1.report.gz"]
+
+
+def test_only_the_newest_five_bundles_of_a_node_are_kept(tooled):
+    for number in range(7):
+        assert tooled.program(BUNDLE="/bundles", ATTEMPT_ID=f"case-{number}").code == 0
+    kept = sorted(path.name for path in (tooled.root / "bundles").iterdir())
+    assert kept == [f"case-{number}.tar.gz" for number in range(2, 7)]
+
+
+class Store(BaseHTTPRequestHandler):
+    """An object store that keeps what it is sent, or refuses it."""
+
+    def do_PUT(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.kept.append((self.path, body))
+        self.send_response(self.server.answer)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def store():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Store)
+    server.kept, server.answer = [], 200
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_bundle_is_put_to_a_url_and_what_signs_it_is_told_to_nobody(tooled, store, tmp_path):
+    url = f"http://127.0.0.1:{store.server_port}"
+    ran = tooled.program(BUNDLE=f"{url}/{{node}}/{{name}}.tar.gz?signature=secret")
+    assert json.loads(ran.message)["bundle"] == f"{url}/gpu-1/op-uid.1.tar.gz"
+    assert "secret" not in ran.message + ran.out
+    [(path, body)] = store.kept
+    assert path == "/gpu-1/op-uid.1.tar.gz?signature=secret"
+    (tmp_path / "got").write_bytes(body)
+    assert "kernel.log" in read(tmp_path / "got")
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("http://127.0.0.1:{port}/denied", "answers 403 to PUT"),
+        ("bundles", "give an absolute path on the node or a URL"),
+        ("/dev/kmsg/bundles", "NotADirectoryError"),
+    ],
+)
+def test_a_bundle_that_cannot_be_kept_is_named_and_hides_nothing(tooled, store, target, said):
+    store.answer = 403
+    ran = tooled.program(BUNDLE=target.format(port=store.server_port))
+    found = json.loads(ran.message)
+    assert (ran.code, said in found["unreadable"]["bundle"]) == (0, True), found["unreadable"]
+    assert found["detectors"] == [{"detector": "gpu_lost"}]
+
+
+def test_a_target_that_hangs_is_given_up_in_time():
+    started = time.monotonic()
+    with pytest.raises(OSError, match=r"not done within 0\.2 s"):
+        within(0.2, lambda: time.sleep(60))
+    assert time.monotonic() - started < 5
+
+
+def test_a_node_without_the_drivers_tools_has_a_bundle_without_them(tooled):
+    tooled.answers(scripted_node.answer("nvidia-smi", "not found", code=127), scripted_node.answer("sh -c", code=1))
+    whole = read(tooled.root / json.loads(tooled.program(BUNDLE="/b").message)["bundle"].lstrip("/"))
+    assert "kernel.log" in whole
+    assert not [name for name in whole if "bug-report" in name]
+
+
+def test_a_dry_run_keeps_no_bundle_and_says_where_it_would_be(tooled):
+    ran = tooled.program("--dry-run", BUNDLE="/bundles")
+    assert json.loads(ran.out)["bundle"] == "would be kept or sent: /bundles"
+    assert not (tooled.root / "bundles").exists()
+
+
+def test_the_newest_evidence_outranks_older_ones(node):
+    for index in range(8):
+        kept = {"detector": f"d{index}", "first_seen": f"2026-11-0{9 - index}T00:00:00Z", "line": "x" * 900}
+        node.write(f"run/remediator/detectors/evidence/d{index}.json", json.dumps(kept))
+    (node.root / "run/remediator/detectors/evidence/gpu_lost.json").unlink()
+    found = node.collect()
+    assert [one["detector"] for one in found["detectors"]][-1] == "d0"
+    assert found["truncated"] is True
 
 
 @given(st.lists(st.text(max_size=400), max_size=40), st.lists(st.text(max_size=400), max_size=40))

@@ -5,8 +5,9 @@ import signal
 import time
 
 import pytest
+import reboot
 from _attempt import create_marker
-from _operation import Refused
+from _operation import Environment, Failed, Refused
 
 from tests.operations.conftest import Program
 
@@ -139,3 +140,94 @@ def test_being_stopped_after_the_request_keeps_the_sentence(node):
     process.wait(10)
     assert node.program.log.read_text() == "reboot of gpu-1 asked for by attempt op-uid.1"
     assert process.returncode == 0
+
+
+@pytest.fixture
+def trigger(node):
+    """What stands for the kernel's trigger; nothing here may reach the real one."""
+    file = node.root / "proc/sysrq-trigger"
+    file.touch()
+    return file
+
+
+def last_words(node, monkeypatch, wait):
+    """The failure of a node that survives even sysrq."""
+    for name, seconds in (("PAUSE", 0.01), ("LAST_SECONDS", 0.01), ("ANSWER_SECONDS", 0.5)):
+        monkeypatch.setattr(reboot, name, seconds)
+    monkeypatch.setenv("PATH", node.program.variables["PATH"])
+    log = str(node.program.log)
+    environment = Environment("gpu-1", "op-uid.1", BOOT, {}, log, "", str(node.root))
+    with pytest.raises(Failed) as failure:
+        reboot.last_resort(environment, wait)
+    return str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("rest", "wait", "why"),
+    [
+        ("exit 4", 60, "the node did not take the reboot: nsenter exited 4"),
+        ("exec sleep 30 >/dev/null 2>&1", 60, "the node's service manager did not answer within 0.5 s"),
+        ("exit 0", 0.2, "the node was asked to reboot and still runs after 0.2 s"),
+    ],
+)
+def test_where_nothing_comes_of_it_the_declared_last_resort_is_sync_read_only_reboot(
+    node, trigger, monkeypatch, rest, wait, why
+):
+    node.nsenter(rest)
+    said = last_words(node, monkeypatch, wait)
+    assert said == f"{why}; sysrq was written and the node still runs: power-cycle it"
+    assert trigger.read_text() == "sub"
+    assert node.program.log.read_text() == f"reboot of gpu-1 by sysrq: {why}"
+    assert node.calls() == [REBOOT]
+
+
+def test_a_node_without_nsenter_has_the_last_resort_left(node, trigger, monkeypatch):
+    (node.bin / "nsenter").unlink()
+    node.program.variables["PATH"] = str(node.bin)
+    assert "nsenter" in last_words(node, monkeypatch, 60)
+    assert trigger.read_text() == "sub"
+
+
+def test_a_trigger_that_is_not_there_is_told_of_and_not_made(node, monkeypatch):
+    node.nsenter("exit 4")
+    assert "exited 4; sysrq cannot be written: " in last_words(node, monkeypatch, 60)
+    assert not (node.root / "proc/sysrq-trigger").exists()
+
+
+@pytest.mark.parametrize("parameters", [{}, {"lastResort": None}])
+def test_undeclared_it_is_not_used(node, trigger, parameters):
+    node.nsenter("exit 4")
+    ran = node.program(parameters={"waitSeconds": 1, **parameters})
+    assert (ran.code, trigger.read_text()) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"lastResort": "b"}, "lastResort knows only sysrq"),
+        ({"waitSeconds": "soon"}, "waitSeconds is 'soon': write a number from 0 to"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(node, trigger, parameters, why):
+    ran = node.program(parameters=parameters)
+    assert (ran.code, node.calls(), trigger.read_text()) == (2, [], "")
+    assert why in ran.message
+
+
+def test_the_program_itself_goes_on_to_the_last_resort_and_a_stop_keeps_its_sentence(node, trigger):
+    node.nsenter("exit 4")
+    process = node.program.start(parameters={"lastResort": "sysrq"})
+    until = time.monotonic() + 60
+    while trigger.read_text() != "sub":
+        assert time.monotonic() < until, "the trigger was not written"
+        time.sleep(0.01)
+    process.terminate()
+    ran = node.program.finish(process)
+    assert (ran.code, ran.message) == (0, "reboot of gpu-1 asked for by attempt op-uid.1")
+    assert "going on with sysrq" in ran.out
+
+
+def test_a_dry_run_tells_of_the_last_resort(node, trigger):
+    ran = node.program("--dry-run", parameters={"lastResort": "sysrq"})
+    assert f"would, if nothing comes of it, write s, u and b to {trigger}" in ran.out
+    assert trigger.read_text() == ""

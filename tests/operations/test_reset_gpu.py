@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from _smi import Gpu, judge, links
+from _smi import Gpu, judge, links, recovery_actions
 
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 
@@ -61,7 +61,8 @@ def test_the_gpu_that_needs_it_is_reset_and_looked_at_again(node):
     assert ran.code == 0, ran.out
     assert ran.message == f"reset {BUS[2]} (3 uncorrected memory errors, row remap pending); no need is left"
     assert resets(node) == [BUS[2]]
-    assert node.calls()[-1] == f"{ACTION.join(('nvidia-smi ', ' --format=csv,noheader,nounits'))}"
+    assert node.calls("nvidia-smi")[-1] == f"{ACTION.join(('nvidia-smi ', ' --format=csv,noheader,nounits'))}"
+    assert node.calls()[-1] == "sh -c echo '<6>remediator: GPU 0000:12:00.0 was reset' > /dev/kmsg"
     assert (node.root / "run/remediator/op-uid.1").exists()
 
 
@@ -80,17 +81,17 @@ def test_a_gpu_that_is_named_is_reset_though_it_shows_no_need(node, name):
     assert resets(node) == [BUS[1]]
 
 
-@pytest.mark.parametrize("gpus", [["GPU-9"], "GPU-1", [3]])
+@pytest.mark.parametrize("gpus", [["GPU-9"], "GPU-9", [3]])
 def test_names_that_mean_no_gpu_are_refused_with_the_remedy(node, gpus):
     ran = node.program(parameters={"gpus": gpus})
     assert ran.code == 2
-    assert BUS[0] in ran.message or "list of PCI addresses" in ran.message
+    assert BUS[0] in ran.message or "not a list of words" in ran.message
     assert resets(node) == []
 
 
 def test_a_driver_in_a_folder_of_its_own_is_asked_there(node):
     node.program(parameters={"driverRoot": "/run/nvidia/driver"})
-    assert {call.split(" nvidia-smi ")[0] for call in node.calls()} == {"chroot /run/nvidia/driver"}
+    assert {call.split(" nvidia-smi ")[0] for call in node.calls("nvidia-smi")} == {"chroot /run/nvidia/driver"}
 
 
 @pytest.mark.parametrize(
@@ -251,3 +252,91 @@ def test_a_dry_run_prints_what_would_be_run_and_changes_nothing(node):
     assert (ran.code, ran.message) == (0, "")
     assert f"nsenter {ENTER} {RESET} {BUS[2]}\n" in ran.out
     assert (resets(node), node.files()) == ([], before)
+
+
+REPORT = """==============NVSMI LOG==============
+Attached GPUs                             : 2
+GPU 00000000:11:00.0
+    Product Name                          : NVIDIA H100 80GB HBM3
+    GPU Recovery Action                   : None
+    Processes                             : None
+
+GPU 00000000:12:00.0
+    GPU Recovery Action                   : Reboot
+"""
+
+
+def test_the_recovery_action_is_read_from_the_report_where_it_cannot_be_queried(node):
+    assert recovery_actions(REPORT) == {BUS[1]: "None", BUS[2]: "Reboot"}
+    assert recovery_actions("GPU 00000000:11:00.0\n    Product Name : NVIDIA A100\n") == {}
+    unknown = answer(ACTION, 'Field "gpu_recovery_action" is not a valid field to query.', code=2)
+    node.answers(unknown, answer("nvidia-smi -q", REPORT), *SICK, *HEALTHY)
+    ran = node.program()
+    assert (ran.code, resets(node)) == (2, [])
+    assert ran.message == f"refused: a reset cannot help, reboot the node: {BUS[2]}: the driver asks for: reboot"
+
+
+def fabric(active):
+    state = f"LoadState=loaded\nActiveState={active}\nMainPID=7\nKillMode=control-group"
+    return [answer("systemctl show", state), answer("systemctl stop"), answer("systemctl start")]
+
+
+def steps(node):
+    return [call for call in node.calls() if call.startswith("systemctl st") or "--gpu-reset" in call]
+
+
+STOP, START = (f"systemctl {verb} nvidia-fabricmanager.service" for verb in ("stop", "start"))
+
+
+def test_switches_are_reset_with_all_gpus_while_fabric_manager_is_off(node):
+    node.answers(*fabric("active"), answer("--gpu-reset", "All done."), *HEALTHY)
+    ran = node.program(parameters={"nvSwitches": True})
+    assert (ran.code, ran.message) == (0, f"reset {', '.join(BUS)} (as told); no need is left"), ran.out
+    assert steps(node) == [STOP, "nvidia-smi --gpu-reset", START]
+
+
+def test_fabric_manager_that_did_not_run_is_not_started_and_one_that_ran_is_even_after_a_failure(node):
+    node.answers(*fabric("inactive"), answer("--gpu-reset", "All done."), *HEALTHY)
+    node.program(parameters={"nvSwitches": True})
+    assert steps(node) == ["nvidia-smi --gpu-reset"]
+    node.answers(*fabric("active"), answer("--gpu-reset", "Unknown Error", code=255), *HEALTHY)
+    assert node.program(parameters={"nvSwitches": True}, ATTEMPT_ID="op-uid.2").code == 1
+    assert steps(node)[1:] == [STOP, "nvidia-smi --gpu-reset", START]
+
+
+def test_fabric_manager_that_does_not_stop_or_start_is_told_of(node):
+    stuck = answer("systemctl stop", "Job canceled", code=1)
+    node.answers(stuck, *fabric("active"), *HEALTHY)
+    ran = node.program(parameters={"nvSwitches": True})
+    assert (ran.code, steps(node)) == (2, [STOP, START])
+    assert "nvidia-fabricmanager does not stop (exit 1: Job canceled), nothing was reset" in ran.message
+    down = answer("systemctl start", "Job failed", code=1)
+    node.answers(down, *fabric("active"), answer("--gpu-reset", "All done."), *HEALTHY)
+    ran = node.program(parameters={"nvSwitches": True}, ATTEMPT_ID="op-uid.2")
+    assert (ran.code, "after the reset nvidia-fabricmanager does not start" in ran.message) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"nvSwitches": "yes"}, "nvSwitches is 'yes': write true or false"),
+        ({"nvSwitches": True, "driverRoot": "/run/nvidia/driver"}, "under a containerised driver"),
+    ],
+)
+def test_switches_that_cannot_be_reset_are_refused(node, given, why):
+    ran = node.program(parameters=given)
+    assert (ran.code, why in ran.message, resets(node)) == (2, True, [])
+
+
+def test_switches_are_not_taken_from_work_on_any_gpu(node):
+    node.answers(*fabric("active"), answer("--query-compute-apps", f"{BUS[0]}, 4711, python3"), *HEALTHY)
+    ran = node.program(parameters={"nvSwitches": True})
+    assert (ran.code, steps(node)) == (2, [])
+    assert f"in use by python3 (pid 4711) on {BUS[0]}" in ran.message
+
+
+def test_a_dry_run_with_switches_names_the_command_without_gpus(node):
+    node.answers(*fabric("active"), *HEALTHY)
+    ran = node.program("--dry-run", parameters={"nvSwitches": True})
+    assert f"nsenter {ENTER} nvidia-smi --gpu-reset\n" in ran.out
+    assert steps(node) == []

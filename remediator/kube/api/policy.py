@@ -101,6 +101,11 @@ class Rung(Base, frozen=True, kw_only=True):
 
     operation: Annotated[TemplateName, doc("Name of the NodeOperationTemplate to run.")]
     attempts: Annotated[int, Meta(ge=1, le=10), doc("How many times to try it before the next rung. Default 1.")] = 1
+    parameters: Annotated[
+        dict[str, Annotated[str, Meta(max_length=1024)]],
+        Meta(max_length=32),
+        doc("Handed to the operation's program in PARAMETERS, all as text."),
+    ] = msgspec.field(default_factory=dict)
 
 
 class Verify(Base, frozen=True, kw_only=True):

@@ -17,8 +17,14 @@ from remediator.sim.worker import Endpoint
 SHIPPED = ROOT / "deploy/npd"
 TIMEOUT = 20.0
 HEARTBEAT = 2.0
+# Those of whose faults the story tells: 24 nodes with all detectors are more than a small machine can run at once.
 DETECTORS = ("gpu_lost", "gpu_ecc", "nfs_mount", "nfs_server", "unkillable_process")
-HURRIED = {"unkillable_process": ("--apart=3",), "nfs_mount": ("--deadline=3",), "nfs_server": ("--deadline=3",)}
+HURRIED = {
+    "unkillable_process": ("--apart=3",),
+    "nfs_mount": ("--deadline=3",),
+    "nfs_server": ("--deadline=3",),
+    **dict.fromkeys(("gpu_lost", "gpu_ecc", "gpu_recovery"), ("--fresh=1",)),
+}
 DOWN_TIME = 1.5  # seconds that a reboot takes
 
 
@@ -88,7 +94,9 @@ class GpuNode:
                 await asyncio.wait({detecting})  # takes no notice of its cancellation, and would of ours
 
     def _detector(self) -> NodeProblemDetector:
-        monitors = [self._monitor(path) for path in sorted(SHIPPED.glob("*.json"))]
+        monitors = [
+            self._monitor(SHIPPED / f"{name.replace('_', '-')}.json") for name in (*DETECTORS, "detector_stale")
+        ]
         return NodeProblemDetector(
             self._client,
             self.name,

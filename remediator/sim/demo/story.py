@@ -1,6 +1,6 @@
 """The story: which faults strike where, and how each must end. It changes only what a node would show."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from remediator.sim.demo.ending import Ending, called, handed_over, recovered
@@ -10,6 +10,7 @@ from remediator.sim.demo.view import OPERATIONS, Line
 from remediator.sim.machine import Fault, Kind
 
 SERVING = "serving"
+RESET = ("reset-gpu", "restart-device-plugin")  # the second is what the template of the first names after it
 ALERT = "NodeGpuXid"
 
 
@@ -39,11 +40,11 @@ def chapters(readers: tuple[str, ...]) -> list[Chapter]:
     """
     lost, ecc, stuck = Fault(Kind.GPU_LOST, 1), Fault(Kind.GPU_ECC, 2), Fault(Kind.MOUNT_STUCK, HOME)
     return [
-        cured("lost-gpu", "gpu-a1", "gpu-lost", "reboot", lost, "a GPU falls off the bus; drained, rebooted, back"),
-        cured("ecc-fault", "gpu-a2", "gpu-ecc", "reset-gpu", ecc, "uncorrected memory errors; a reset cures them"),
+        cured("lost-gpu", "gpu-a1", "gpu-lost", ["reboot"], lost, "a GPU falls off the bus; drained, rebooted, back"),
+        cured("ecc-fault", "gpu-a2", "gpu-ecc", RESET, ecc, "uncorrected memory errors; a reset cures them"),
         unkillable_process("gpu-b1"),
         cured(
-            "stuck-mount", "gpu-b2", "nfs-stale", "remount-nfs", stuck, "an NFS mount hangs; mounted again, no reboot"
+            "stuck-mount", "gpu-b2", "nfs-stale", ["remount-nfs"], stuck, "an NFS mount hangs; mounted again, no reboot"
         ),
         returning_fault("gpu-c1"),
         blocked_drain("gpu-a3"),
@@ -51,14 +52,14 @@ def chapters(readers: tuple[str, ...]) -> list[Chapter]:
     ]
 
 
-def cured(name: str, node: str, policy: str, operation: str, fault: Fault, tells: str) -> Chapter:
-    """A fault that the first rung of its ladder cures, and nothing more is done."""
+def cured(name: str, node: str, policy: str, operations: Sequence[str], fault: Fault, tells: str) -> Chapter:
+    """A fault that the first rung of its ladder cures, with what completes it, and nothing more is done."""
 
     async def strike(stage: Stage) -> None:
         stage.nodes[node].machine.break_(fault)
 
     def ending(stage: Stage) -> Ending | None:
-        return recovered(stage.view, node, policy, [operation], stage.hosts[node].reboots())
+        return recovered(stage.view, node, policy, operations, stage.hosts[node].reboots())
 
     return Chapter(name, (node,), tells, strike, ending)
 

@@ -41,8 +41,13 @@ def _shown(history: History, case: str, told: str) -> Iterator[str]:
     policy = history.policy(trail.last) if trail else None
     if trail is not None and policy is not None:
         node = trail.last["spec"]["nodeName"]
-        held = history.sick(node, policy)
+        held = history.sick(node, policy) or (_completes(trail.last) and history.clear(node, policy))
         yield HELD if held else f"{told} at {clock(history.at)}, and {node} showed {_showed(history, policy, node)}"
+
+
+def _completes(case: Obj) -> bool:
+    """Whether the case now does what completes a try: the fault may be gone, as long as that can be told."""
+    return any(attempt.get("follows") and not attempt.get("outcome") for attempt in contract.attempts(case)[-1:])
 
 
 def _showed(history: History, policy: Obj, node: str) -> str:

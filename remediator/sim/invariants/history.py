@@ -69,6 +69,11 @@ class History:
         stale = self.limits.stale
         return any(contract.sick(said, policy, self.at, stale) is True for said in self.lately(node))
 
+    def clear(self, node: str, policy: Obj) -> bool:
+        """Whether it could be told at any time within the grace how the node is."""
+        stale = self.limits.stale
+        return any(contract.sick(said, policy, self.at, stale) is not None for said in self.lately(node))
+
     def stopped(self, case: Obj) -> dict[str, datetime]:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
         node = case["spec"]["nodeName"]

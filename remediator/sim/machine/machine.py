@@ -14,7 +14,7 @@ from remediator.sim.machine.parts import OWN, Gpu, Mount, Process
 
 STAND_IN = Path(__file__).resolve().parents[1] / "nvml"  # holds the module pynvml
 STATE = "run/remediator/detectors"
-FRESH = 1.0  # seconds for which detectors share an answer of NVML: enough for those that are started together
+FRESH = 0  # seconds for which an answer of NVML to another detector is taken: none, for it may be of another time
 
 # What the kernel says when a fault begins; {gpu} is its address without function.
 LINES: Mapping[Kind, str] = {
@@ -28,7 +28,7 @@ LINES: Mapping[Kind, str] = {
 # Which of the machine's parts each detector is pointed at.
 GPU_OPTIONS, NFS_OPTIONS = ("proc", "sys", "state", "pynvml", "fresh"), ("proc", "state")
 OPTIONS: Mapping[str, Sequence[str]] = {
-    "gpu_lost": (*GPU_OPTIONS, "dev"),
+    "gpu_lost": (*GPU_OPTIONS, "dev", "kubelet"),
     "gpu_ecc": GPU_OPTIONS,
     "nfs_server": NFS_OPTIONS,
     "nfs_mount": (*NFS_OPTIONS, "statfs"),
@@ -88,7 +88,7 @@ class Machine:
         root = self.host.root
         places = {name: root / name for name in ("proc", "sys", "dev")}
         places |= {"state": root / STATE, "pynvml": STAND_IN, "statfs": self.host.bin / "statfs"}
-        given = {**places, "fresh": FRESH}
+        given = {**places, "kubelet": root / "var/lib/kubelet", "fresh": FRESH}
         return [f"--{option}={given[option]}" for option in OPTIONS[name]]
 
     def break_(self, fault: Fault) -> None:

@@ -18,6 +18,15 @@ NVML_VOLATILE_ECC, NVML_AGGREGATE_ECC = 0, 1
 NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS, NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR = 0, 1
 NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230
 NVML_VALUE_TYPE_UNSIGNED_INT = 1
+NVML_NVLINK_MAX_LINKS, NVML_NVLINK_DEVICE_TYPE_UNKNOWN = 36, 255
+nvmlMemory_v2 = 0x02000028
+
+# Fields that have a value where no order names them: type (1 unsigned int, 3 unsigned long long, 5 int) and value.
+FIELDS = {
+    **dict.fromkeys((38, 45, 52, 59, 161, 162, 163, 214, 270, 271), (3, "0")),
+    194: (5, "-2"),
+    NVML_FI_DEV_GET_GPU_RECOVERY_ACTION: (NVML_VALUE_TYPE_UNSIGNED_INT, "0"),
+}
 
 # NVML_ERROR_<name> by code, and what pynvml says of it; "" where it asks the library.
 ERRORS = {
@@ -110,6 +119,40 @@ class c_nvmlEccSramErrorStatus_v1_t(ctypes.Structure):
 
     def __init__(self) -> None:
         super().__init__(version=0x1000068)
+
+
+class c_nvmlGpuFabricInfo_t(ctypes.Structure):
+    """How far a GPU is registered with its fabric; callers hand in a reference to it."""
+
+    _fields_ = [
+        ("clusterUuid", ctypes.c_uint8 * 16),
+        ("status", ctypes.c_uint),
+        ("cliqueId", ctypes.c_uint32),
+        ("state", ctypes.c_uint),
+    ]
+
+
+class c_nvmlGpuFabricInfo_v2_t(ctypes.Structure):
+    """The same with its health."""
+
+    _fields_ = [("version", ctypes.c_uint), *c_nvmlGpuFabricInfo_t._fields_, ("healthMask", ctypes.c_uint32)]
+
+    def __init__(self) -> None:
+        super().__init__(version=0x2000024)
+
+
+class c_nvmlValue_t(ctypes.Union):
+    """The value of a field."""
+
+    _fields_ = [
+        ("dVal", ctypes.c_double),
+        ("uiVal", ctypes.c_uint),
+        ("ulVal", ctypes.c_ulong),
+        ("ullVal", ctypes.c_ulonglong),
+        ("sllVal", ctypes.c_longlong),
+        ("siVal", ctypes.c_int),
+        ("usVal", ctypes.c_ushort),
+    ]
 
 
 class _Answer:
@@ -261,21 +304,101 @@ def nvmlDeviceGetRetiredPagesPendingStatus(handle: int) -> int:
     return _ask("retirement-pending", handle, "error:3").numbers(1)[0]
 
 
-def nvmlDeviceGetFieldValues(handle: int, fieldIds: list[int]) -> list[_Record]:
-    """Return a record for each field, with its own nvmlReturn."""
+def nvmlDeviceGetFieldValues(handle: int, fieldIds: list[int | tuple[int, int]]) -> list[_Record]:
+    """Return a record for each field, an id or an id and its scope, with its own nvmlReturn."""
     _ask("fields", handle, "0").check()
-    return [_field(handle, number) for number in fieldIds]
+    return [_field(handle, *(field if isinstance(field, tuple) else (field, 0))) for field in fieldIds]
 
 
-def _field(handle: int, number: int) -> _Record:
-    found = _ask(f"field-{number}", handle, "0" if number == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION else "error:3")
+def _field(handle: int, number: int, scope: int) -> _Record:
+    kind, otherwise = FIELDS.get(number, (NVML_VALUE_TYPE_UNSIGNED_INT, "error:3"))
+    found = _ask(f"field-{number}.{scope}" if scope else f"field-{number}", handle, otherwise)
     value = 0 if found.code else found.numbers(1)[0]
     return _Record(
-        fieldId=number,
-        valueType=NVML_VALUE_TYPE_UNSIGNED_INT,
-        nvmlReturn=found.code,
-        value=_Record(uiVal=value),
+        fieldId=number, scopeId=scope, valueType=kind, nvmlReturn=found.code, value=c_nvmlValue_t(ullVal=value)
     )
+
+
+def nvmlDeviceGetCurrentClocksThrottleReasons(handle: int) -> int:
+    """Return the bits that say why the clocks are low."""
+    return _ask("clocks", handle, "1").numbers(1)[0]
+
+
+def nvmlDeviceGetCurrentClocksEventReasons(handle: int) -> int:
+    """Return the same; drivers before 535 do not know it by this name."""
+    _ask("clocks-event", handle, "0").check()
+    return nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+
+
+def nvmlDeviceGetMarginTemperature(handle: int) -> int:
+    """Return the degrees until the GPU slows down."""
+    return _ask("margin", handle, "30").numbers(1)[0]
+
+
+def nvmlDeviceGetNvLinkState(device: int, link: int) -> int:
+    """Return 1 where a link is up."""
+    return _digit(_ask("nvlink", device, "1" * 18), link)
+
+
+def nvmlDeviceGetNvLinkRemoteDeviceType(handle: int, link: int) -> int:
+    """Return what is at the other end of a link: 0 GPU, 2 switch."""
+    return _digit(_ask("nvlink-remote", handle, "2" * 18), link)
+
+
+def _digit(found: _Answer, link: int) -> int:
+    if not found.check().text[link:]:
+        raise NVMLError(2)
+    return (ord(found.text[link]) - ord("0")) % 2**32
+
+
+def nvmlDeviceGetGpuFabricInfo(device: int, gpuFabricInfo: Any) -> int:
+    """Fill the structure that `gpuFabricInfo`, made by ctypes.byref, refers to."""
+    into = gpuFabricInfo._obj
+    into.state, into.status, _ = _ask("fabric", device, "3,0,426").numbers(3)
+    return NVML_SUCCESS
+
+
+def nvmlDeviceGetGpuFabricInfoV(device: int, gpuFabricInfo: Any) -> int:
+    """Fill the newer structure."""
+    _ask("fabric-v", device, "0").check()
+    gpuFabricInfo._obj.healthMask = _ask("fabric", device, "3,0,426").numbers(3)[2]
+    return nvmlDeviceGetGpuFabricInfo(device, gpuFabricInfo)
+
+
+def nvmlDeviceGetComputeRunningProcesses_v3(handle: int) -> list[_Record]:
+    """Return the processes that compute on the GPU."""
+    return _processes(_ask("compute", handle))
+
+
+def nvmlDeviceGetGraphicsRunningProcesses_v3(handle: int) -> list[_Record]:
+    """Return the processes that draw."""
+    return _processes(_ask("graphics", handle))
+
+
+def nvmlDeviceGetMPSComputeRunningProcesses_v3(handle: int) -> list[_Record]:
+    """Return the processes that share the GPU by MPS."""
+    return _processes(_ask("mps", handle))
+
+
+def _processes(found: _Answer) -> list[_Record]:
+    pairs = [one.partition(":") for one in found.check().text.split(",") if one]
+    return [_Record(pid=int(pid), usedGpuMemory=_bytes(int(memory or 0))) for pid, _, memory in pairs]
+
+
+def _bytes(number: int) -> int | None:
+    return None if number == 2**64 - 1 else number
+
+
+def nvmlDeviceGetMemoryInfo(handle: int, version: int | None = None) -> _Record:
+    """Return a record with the bytes in use; `version` for the newer call."""
+    if version:
+        _ask("memory-v2", handle, "0").check()
+    return _Record(used=_ask("memory", handle, "0").numbers(1)[0])
+
+
+def nvmlDeviceGetMigMode(device: int) -> list[int]:
+    """Return whether MIG is on now, and after the next reset."""
+    return _ask("mig", device, "0,0").numbers(2)
 
 
 def __getattr__(name: str) -> Callable[..., NoReturn]:

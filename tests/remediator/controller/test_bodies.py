@@ -166,7 +166,7 @@ def test_an_operation_is_read_back_as_it_was_written():
         message="said",
     )
     case = a_case()
-    body = bodies.new_operation(case, Attempt(operation.name, "reboot", 0, at(0)), 1)
+    body = bodies.new_operation(case, Attempt(operation.name, "reboot", 0, at(0)), 1, {})
     body["metadata"] |= {"uid": operation.uid, "resourceVersion": "1", "creationTimestamp": bodies.time(at(0))}
     wire = merged(body, bodies.operation_status(operation))
     assert codec.operation(msgspec.json.decode(json.dumps(wire), type=api.NodeOperation)) == operation

@@ -247,7 +247,7 @@ def test_a_start_records_the_attempt_before_its_operation_is_made():
     name = observe.operation_name(case, "reboot", 1)
     assert shown([saved]) == [("case", "Draining", "OperationStarted")]
     assert saved.after.attempt.operation == name
-    created = case_plan.operation(saved.after)
+    created = case_plan.operation(saved.after, None)
     assert (created.body["metadata"]["name"], created.body["spec"]["caseUID"]) == (name, case.uid)
 
 
@@ -476,7 +476,7 @@ def test_ledgers_that_hold_a_case_are_found_in_name_order():
 
 
 def test_the_pods_of_operations_lie_in_their_own_namespace():
-    created = case_plan.operation(RUNNING)
+    created = case_plan.operation(RUNNING, None)
     assert (created.kind, created.namespace) == (api.OPERATION, "")
     view = observe.operation_view(a_world(RUNNING, INTENDED), INTENDED, NOW)
     (pod,) = operation_plan.launch(view)

@@ -143,6 +143,18 @@ async def test_what_a_template_names_after_it_is_done_once_it_worked_though_the_
     assert [ran.split()[0] for ran in lab.ran] == ["collect-diagnostics", "reset-gpu", "restart-device-plugin"]
 
 
+async def test_a_rung_tells_its_operation_what_it_is_for_and_the_next_rung_tells_another(lab):
+    await lab.template("restart-service")
+    rungs = [{"operation": "restart-service", "parameters": {"service": name}} for name in ("containerd", "kubelet")]
+    await lab.policy(ladder=rungs)
+    lab.answer("restart-service", FAILED, Answer(message="kubelet is active", does=cure))
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    made = sorted(lab.all(NODE_OPERATIONS), key=lambda one: one["spec"]["attempt"])
+    assert [one["spec"]["parameters"] for one in made] == [{"service": "containerd"}, {"service": "kubelet"}]
+
+
 async def test_after_an_operation_that_failed_nothing_follows(lab):
     await lab.template("restart-device-plugin")
     await lab.template("reset-gpu", after=["restart-device-plugin"])

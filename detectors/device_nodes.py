@@ -1,0 +1,147 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition DeviceNodesMissing: the kernel has a device whose node under /dev is missing or is another device's.
+
+Containers are given devices by these nodes: without them a Pod does not start, or starts without its GPU. Wanted are
+/dev/nvidiaN of each GPU that the driver lists, nvidiactl, nvidia-uvm once that module is loaded, nvidia-caps of every
+MIG device, nvidia-nvswitchN where NVSwitches belong to their driver, and infiniband/uverbsN of RDMA devices.
+nvidia-modeset and nvidia-uvm-tools may be missing. A node that --dev lacks may be in --driver-root (GPU operator).
+
+  PATH is missing (REMEDY)                 make it: `nvidia-modprobe -c=N` (-u -c=0 for nvidia-uvm), `nvidia-ctk system
+                                           create-device-nodes --control-devices`, `udevadm trigger` for infiniband; if
+                                           it does not help or comes back: drain, reload-driver, reboot
+  PATH has the wrong number (REMEDY)       remove it, then as above: a node of an older driver
+  PATH is a file, is a folder (REMEDY)     a container was started before the node was there: remove it, then as above
+  no program can reach DEVICE (modprobe ib_uverbs)   load that module; name it in /etc/modules-load.d
+
+Only /proc, /sys and /dev are read: no GPU is touched. A node without such devices is fine; one whose GPUs have
+no driver is "cannot tell" (see GpuLost).
+
+Exit codes: 0 every node is there, 1 fault, 2 cannot tell.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _detector import conclude, explain, keep_evidence, main, parser
+from _driver import CONTAINER
+from _gpus import Card, Driven, ours, read_driver, read_pci, unreadable
+from _nodes import Number, Wanted, has, majors, of_gpus, of_infiniband, of_mig, of_switches, without_verbs
+from _verdict import Verdict
+
+NAME = "device_nodes"
+LISTED = 6  # names in one text
+
+
+class Seen(NamedTuple):
+    """All that was read in one run. `found`: by path, numbers, None for nothing, or what is there instead.
+
+    `cards`, `driven`: None where a view cannot be had; `odd`: files that make no sense; `is_dev`: --dev is a /dev.
+    """
+
+    cards: tuple[Card, ...] | None
+    driven: Mapping[str, Driven] | None
+    wanted: tuple[Wanted, ...] = ()
+    found: Mapping[str, Number | str | None] = {}
+    unreachable: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    is_dev: bool = True
+
+
+def judge(seen: Seen) -> tuple[Verdict, str]:
+    """Turn what was read into a verdict and its line."""
+    found = dict.fromkeys(_doubts(seen), Verdict.UNKNOWN)
+    wrong: dict[str, list[str]] = {}
+    for wanted in seen.wanted:
+        text = _wrong(wanted, seen.found.get(wanted.path))
+        if text:
+            wrong.setdefault(text, []).append(f"/dev/{wanted.path}")
+    if wrong and not seen.is_dev:
+        return Verdict.UNKNOWN, "--dev is not the /dev of the node: mount it (hostPath /dev)"
+    found |= {f"{_some(paths)} {text}": Verdict.FAULT for text, paths in wrong.items()}
+    if seen.unreachable:
+        found[f"no program can reach {_some(seen.unreachable)} (modprobe ib_uverbs)"] = Verdict.FAULT
+    return conclude(found, "every device has its node" if seen.wanted else "there is no device to have a node")
+
+
+def _some(names: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(names[:LISTED]) + (" and more" if len(names) > LISTED else "")
+
+
+def _wrong(wanted: Wanted, found: Number | str | None) -> str:
+    """Return what is wrong with a node, with the remedy, "" for nothing."""
+    if found is None:
+        return "" if wanted.optional else f"is missing ({wanted.remedy})"
+    if isinstance(found, str):
+        return f"is {found} ({wanted.remedy})"
+    right = all(want in (None, have) for want, have in zip(wanted.number, found, strict=True))
+    return "" if right else f"has the wrong number ({wanted.remedy})"
+
+
+def _doubts(seen: Seen) -> list[str]:
+    driven, minors = seen.driven or {}, [gpu.minor for gpu in (seen.driven or {}).values() if not gpu.excluded]
+    lost = sorted(ours(seen.cards, driven) - set(driven))
+    return [
+        *(f"{name} makes no sense" for name in seen.odd),
+        *(["the driver does not tell the minor of a GPU"] if None in minors else []),
+        *([f"the driver does not list {_some(lost)} (see GpuLost)"] if lost else []),
+        *(["PCI cannot be read"] if seen.cards is None or unreadable(seen.cards) else []),
+    ]
+
+
+def look(options: argparse.Namespace) -> Seen:
+    """Read what there should be and what there is."""
+    driven, known = read_driver(options.proc), majors(options.proc)
+    sources: dict[str, Callable[[], list[Wanted]]] = {
+        "gpus": lambda: of_gpus(driven or {}, known or {}),
+        "mig": lambda: of_mig(options.proc, known or {}),
+        "switches": lambda: of_switches(options.sys, known or {}),
+        "infiniband": lambda: of_infiniband(options.sys),
+    }
+    wanted: list[Wanted] = []
+    odd = ["/proc/devices"] if known is None and driven else []
+    for source in sources.values():
+        try:
+            wanted += source()
+        except (OSError, ValueError) as error:
+            odd.append(str(error))
+    folders = [options.dev, (options.driver_root or options.proc / "1/root" / CONTAINER) / "dev"]
+    found = {one.path: has(folders, one.path) for one in wanted}
+    return Seen(
+        cards=read_pci(options.sys),
+        driven=driven,
+        wanted=tuple(wanted),
+        found=found,
+        unreachable=tuple(without_verbs(options.sys)),
+        odd=tuple(odd),
+        is_dev=(options.dev / "char").is_dir() or any(found.values()),  # udev fills it; a container's own has none
+    )
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One run: look, judge, keep the evidence."""
+    seen = look(options)
+    verdict, line = judge(seen)
+    wrong = {one.path: text for one in seen.wanted if (text := _wrong(one, seen.found.get(one.path)))}
+    found: dict[str, Any] = {"wrong": dict([*wrong.items()][:12]), "gpus": list(seen.driven or ())[:8]}
+    keep_evidence(options.state, NAME, verdict, {"condition": "DeviceNodesMissing", "line": line, **found})
+    if options.explain:
+        explain(seen._asdict(), {one.path: wrong.get(one.path, "") for one in seen.wanted}, verdict)
+    return verdict, line
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options."""
+    options = parser(__doc__, 10.0, "nothing: only the kernel's own files are read")
+    options.add_argument(
+        "--driver-root", type=Path, help="folder whose dev the driver's container fills (the node's /run/nvidia/driver)"
+    )
+    return options.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main(parse(sys.argv[1:]), NAME, check)

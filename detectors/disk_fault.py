@@ -1,0 +1,279 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition DiskFault: a disk of this node fails, has failed, or is gone.
+
+Looked at are NVMe controllers on PCI and SCSI, SATA, SAS and virtual disks, and arrays of md. Faults:
+
+  disk X has many I/O errors    5 in the kernel's log within an hour, or timeouts of its controller
+  disk X was given up           the kernel could not reset it, or shows it as dead or offline; or as anything else than
+                                live or running in two runs in a row
+  disk X (SERIAL) is gone       it was there in this boot, and belongs to the node (SATA, SAS, NVMe that is no volume of
+                                a cloud)
+  N disks expected, M present   of disks that belong to the node (--expected-disks)
+  SMART of X: ...               its own critical warning, but for temperature (NVMe; asked every 10 minutes)
+  array X is degraded           md lacks a member and does not rebuild; while it rebuilds that is "cannot tell"
+
+No fault: errors of loop devices, device mapper, RAM and network disks, which only stand for others; an order that a
+disk does not know (discard); an array that is checked. Errors count until the next boot, until another disk (by its
+serial number) has the name, or until the kernel finds the disk anew.
+
+Remedy: DiskFault: a reboot cures few disks. Move the work off the node and have the disk replaced: model and serial
+number are in <state>/evidence/disk_fault.json. Where a person has taken a disk out on purpose without a reboot: rm
+<state>/disk_fault.json. "is degraded": mdadm --detail /dev/X, then mdadm --add a new member.
+"SMART ... cannot be asked" and "kernel log cannot be": run node-problem-detector privileged, with the node's /dev.
+
+Exit codes: 0 no fault, 1 fault, 2 cannot tell.
+"""
+
+import argparse
+import errno
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _attributes import text
+from _detector import clock, conclude, explain, keep_evidence, main, parser
+from _disk_log import STORY, Blamed, blame, stands
+from _disks import Array, Disk, present, read_arrays, read_disks, read_guests
+from _kmsg import Line, Log, read_new, since
+from _smart import judge_page
+from _verdict import Verdict, boot_id, read_json, write_json
+
+NAME = "disk_fault"
+FINE = "no disk has a fault"
+SMART_EVERY = 600.0  # seconds: who asks a disk more often slows it down
+WELL = ("live", "running", "")
+LOST = ("dead", "offline", "transport-offline")
+REBUILDS = ("recover", "resync", "reshape")
+
+
+class Memory(NamedTuple):
+    """What outlasts a run. `disks`: name by serial number of disks that belong to the node; `ill`: in no good state.
+
+    `guests`: names of what does not belong to the node: volumes, removable disks, disks on a network.
+    """
+
+    disks: dict[str, str]
+    guests: frozenset[str]
+    blamed: dict[str, Blamed]
+    ill: frozenset[str]
+    smart: dict[str, Any]
+    asked_at: float | None
+
+
+class Seen(NamedTuple):
+    """What one run saw. `disks`: None when they could not be read; `why`: what could not be read and why.
+
+    `hung`: since when SMART is awaited, "" when it is not.
+    """
+
+    disks: tuple[Disk, ...] | None
+    arrays: tuple[Array, ...]
+    smart: Mapping[str, Any]
+    hung: str
+    why: tuple[str, ...]
+    guests: frozenset[str] = frozenset()
+
+
+def judge(seen: Seen, memory: Memory, expected: int | None) -> tuple[Verdict, str]:
+    """Turn what was seen, and what is remembered, into a verdict and its line."""
+    found = dict.fromkeys(seen.why, Verdict.UNKNOWN)
+    for disk in seen.disks or ():
+        verdict, words = judge_state(disk, memory.ill)
+        found[f"disk {disk.name} {words}"] = verdict
+    for array in seen.arrays:
+        verdict, words = judge_array(array)
+        found[f"array {array.name} {words}"] = verdict
+    found |= {f"disk {name} {one.words}": Verdict.FAULT for name, one in memory.blamed.items() if one.words}
+    found |= judge_smart(seen)
+    if seen.disks is not None:
+        found |= dict.fromkeys(missing(seen.disks, memory.disks, expected), Verdict.FAULT)
+    return conclude(found, FINE if seen.disks else "this node has no disk")
+
+
+def missing(disks: tuple[Disk, ...], known: Mapping[str, str], expected: int | None) -> list[str]:
+    """Return what is not there, of the disks that belong to the node; `known`: name by serial number."""
+    here, built_in = present(disks), sum(disk.built_in for disk in disks)
+    gone = [(who, name) for who, name in known.items() if who not in here]
+    found = [f"disk {name}{'' if who == name else f' ({who})'} is gone" for who, name in gone]
+    return [*found, *([f"{expected} disks expected, {built_in} present"] if built_in < (expected or 0) else [])]
+
+
+def judge_state(disk: Disk, ill_before: frozenset[str]) -> tuple[Verdict, str]:
+    """Return what the kernel's state of a disk means: a reset may be under way, it is believed when seen twice."""
+    if disk.state in WELL:
+        return Verdict.OK, "is well"
+    if disk.state == "?":
+        return Verdict.UNKNOWN, "does not tell its state"
+    if disk.state in LOST or disk.who in ill_before:
+        return Verdict.FAULT, "was given up"
+    return Verdict.UNKNOWN, f"is {disk.state} (seen once)"
+
+
+def judge_array(array: Array) -> tuple[Verdict, str]:
+    """Return what the state of an array means."""
+    if array.state == "broken":
+        return Verdict.FAULT, "is broken"
+    if not array.degraded:
+        return Verdict.OK, "is whole"
+    return (Verdict.UNKNOWN, "is degraded and rebuilds") if array.action in REBUILDS else (Verdict.FAULT, "is degraded")
+
+
+def judge_smart(seen: Seen) -> dict[str, Verdict]:
+    """Return what controllers say of themselves; one that refuses the question has nothing against it."""
+    found = {
+        f"SMART of {name}: {words}": Verdict.FAULT for name, said in seen.smart.items() for words in judge_page(said)
+    }
+    for name, said in seen.smart.items():
+        if isinstance(said, dict) and said.get("errno") in (errno.EACCES, errno.EPERM):
+            found[f"SMART of {name} cannot be asked ({errno.errorcode[said['errno']]})"] = Verdict.UNKNOWN
+    if seen.hung:
+        found[f"NVMe controllers have not told their SMART since {seen.hung}"] = Verdict.UNKNOWN
+    return found
+
+
+def ask_smart(
+    options: argparse.Namespace, disks: Iterable[Disk], memory: Memory, now: float
+) -> tuple[dict[str, Any], str, bool]:
+    """Return what controllers said, now or within SMART_EVERY, since when they are awaited, and whether it is new."""
+    paths = [options.dev / disk.name for disk in disks if disk.name.startswith("nvme")]
+    asked = [str(path.absolute()) for path in paths if path.exists()]
+    if not asked or (memory.asked_at is not None and 0 <= now - memory.asked_at < SMART_EVERY):
+        return (memory.smart if asked else {}), "", False
+    from _probe import ask  # subprocess costs more than all the rest, and few runs ask
+
+    child = Path(__file__).resolve().with_name("_smart.py")
+    answer = ask([sys.executable, "-I", "-S", "-B", str(child), *asked], options.state, NAME, options.deadline)
+    said = {name: one for name, one in answer.said.items() if isinstance(one, dict)}
+    return {**memory.smart, **said}, answer.hung, not answer.hung
+
+
+def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> tuple[Seen, bool]:
+    """Read every view; also return whether SMART was asked with success."""
+    why = [log.why] if log.why else []
+    disks: tuple[Disk, ...] | None = None
+    arrays: tuple[Array, ...] = ()
+    guests: set[str] = set()
+    try:
+        disks = read_disks(options.sys)
+        guests = read_guests(options.sys, disks)
+        arrays = read_arrays(options.sys)
+    except (OSError, ValueError) as error:
+        why.append(f"disks cannot be read: {error}")
+    smart, hung, fresh = ask_smart(options, disks or (), memory, now)
+    names = {disk.name for disk in disks or ()}
+    said = {name: one for name, one in smart.items() if name in names}
+    return Seen(disks, arrays, said, hung, tuple(why), frozenset(guests)), fresh
+
+
+def recall(memory: Mapping[str, Any], boot: str) -> Memory:
+    """Return what the last run of this boot knew; what makes no sense is left out."""
+    same = memory if boot and memory.get("boot_id") == boot else {}
+    disks, blamed, smart = (same.get(name) for name in ("disks", "blamed", "smart"))
+    known = {}
+    for name, value in blamed.items() if isinstance(blamed, dict) else ():
+        match value:
+            case [str(who), [*times], str(words)] if all(isinstance(at, int | float) for at in times):
+                known[name] = Blamed(who, tuple(times), words)
+    asked_at = same.get("asked_at")
+    return Memory(
+        {who: name for who, name in disks.items() if isinstance(name, str)} if isinstance(disks, dict) else {},
+        _names(same.get("guests")),
+        known,
+        _names(same.get("ill")),
+        smart if isinstance(smart, dict) else {},
+        asked_at if isinstance(asked_at, int | float) else None,
+    )
+
+
+def _names(value: Any) -> frozenset[str]:
+    return frozenset(one for one in value if isinstance(one, str)) if isinstance(value, list) else frozenset()
+
+
+def remember(memory: Memory, seen: Seen, lines: Iterable[Line]) -> Memory:
+    """Return the memory with what this run saw of disks and read in the log; `ill` stays that of the run before."""
+    here = {disk.name: disk.who for disk in seen.disks or ()}
+    blamed = blame(memory.blamed, lines, {**{name: who for who, name in memory.disks.items()}, **here})
+    known = {**memory.disks, **{disk.who: disk.name for disk in seen.disks or () if disk.built_in}}
+    guests = memory.guests | seen.guests | {disk.name for disk in seen.disks or () if not disk.built_in}
+    if seen.disks is not None:
+        blamed = {name: one for name, one in blamed.items() if stands(name, one, here, guests)}
+    return memory._replace(disks=known, guests=guests - set(known.values()), blamed=blamed)
+
+
+def evidence(options: argparse.Namespace, seen: Seen, line: str, log: Log) -> dict[str, Any]:
+    """Return what the maker of a disk asks for first; bounded, lest it be cut elsewhere."""
+    ill = [disk for disk in seen.disks or () if f" {disk.name} " in f"{line} " or f" {disk.name}:" in line][:3]
+    folders = {
+        disk.name: options.sys / ("class/nvme" if disk.name.startswith("nvme") else "block") / disk.name for disk in ill
+    }
+    return {
+        "disks": [
+            {
+                "name": disk.name,
+                "who": disk.who[:60],
+                "state": disk.state,
+                "model": (text(folders[disk.name] / "model") or text(folders[disk.name] / "device/model") or "")[:40],
+                "firmware": (text(folders[disk.name] / "firmware_rev") or "")[:16],
+                "smart": seen.smart.get(disk.name, {}),
+            }
+            for disk in ill
+        ],
+        "kernel": [told.text[:110] for told in log.lines if STORY.search(told.text)][-4:],
+    }
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One run: read disks, log and SMART, judge, remember."""
+    now, path, boot = clock(options), options.state / f"{NAME}.json", boot_id(options.proc)
+    last = read_json(path)
+    memory, log = recall(last, boot), read_new(options.dev, since(last, boot))
+    seen, fresh = look(options, memory, log, now)
+    memory = remember(memory, seen, log.lines)
+    verdict, line = judge(seen, memory, options.expected_disks)
+    write_json(
+        path,
+        {
+            "boot_id": boot,
+            "cursor": log.cursor,
+            "disks": memory.disks,
+            "guests": sorted(memory.guests),
+            "blamed": memory.blamed,
+            "ill": sorted(disk.who for disk in seen.disks or () if disk.state not in (*WELL, "?")),
+            "smart": dict(seen.smart),
+            "asked_at": now if fresh else memory.asked_at,
+        },
+    )
+    found = {"condition": "DiskFault", "line": line[:300], **evidence(options, seen, line, log)}
+    keep_evidence(options.state, NAME, verdict, found)
+    if options.explain:
+        explain(
+            {**seen._asdict(), "lines of the log were lost": log.lost},
+            {"blamed by the log": str(memory.blamed), "seen in this boot": str(memory.disks)},
+            verdict,
+        )
+    return verdict, line
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options."""
+    options = parser(__doc__, 10.0, "the SMART of NVMe controllers")
+    options.add_argument(
+        "--expected-disks",
+        type=_count,
+        metavar="N",
+        help="disks that belong to this node (default: those seen since boot)",
+    )
+    return options.parse_args(arguments)
+
+
+def _count(value: str) -> int:
+    if not value.isascii() or not value.isdigit():
+        raise argparse.ArgumentTypeError(f"{value!r} is no number of disks: give one like 8, or leave the option out")
+    return int(value)
+
+
+if __name__ == "__main__":
+    main(parse(sys.argv[1:]), NAME, check)

@@ -1,0 +1,169 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition DnsUnavailable: this node cannot look up names.
+
+The name servers of the node's /etc/resolv.conf, and of each file given with --resolv, are asked over UDP for the name
+servers of the root (or for --name); a cluster's DNS given with --server is asked for a name of the cluster. Any answer
+will do, also that there is no such name.
+
+A fault is a file, or a --server, of which no server answered in two runs in a row: silent, refused or out of reach,
+SERVFAIL (it cannot find out), or "only over TCP" (programs ask over UDP, which a firewall drops). As long as one server
+of a file answers, that file is fine; --explain shows which ones do not. A server that refuses the question is "cannot
+tell" (it may answer others: --name), and so are a resolv.conf that is missing, names nobody or makes no sense.
+
+Remedies: on one node alone: restart its resolver (`systemctl restart systemd-resolved`) where the address is
+127.0.0.53, the Pod node-local-dns where it is 169.254.20.10; restart-cni where only --server is silent; otherwise look
+at the node's routes and firewall (see NetworkLinkFault). On many nodes at once: no repair of a node helps; look at the
+servers named in the line, or at CoreDNS. SERVFAIL: the server lives, its own way up is broken. "hostNetwork" in the
+line: run node-problem-detector in the network of the node.
+
+Exit codes: 0 names can be looked up, 1 they cannot, 2 cannot tell.
+"""
+
+import argparse
+import ipaddress
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _detector import clock, conclude, explain, keep_evidence, main, parser
+from _dns import PORT, ROOT, Question, ask_nameserver, encode, parse_resolv
+from _hostroot import node_root, within
+from _nfs import Reply, in_the_nodes_network, together
+from _runtimes import node_path
+from _standing import Standing, memory, stand, standings
+from _verdict import Verdict, boot_id, write_json
+
+NAME = "dns"
+RESOLV = "/etc/resolv.conf"
+CLUSTER_NAME = "kubernetes.default.svc.cluster.local"
+RUNS = 2
+NEVER = Standing(0.0, 0)
+
+
+class Group(NamedTuple):
+    """Servers of which one must answer. `title`: who they are; `why`: why nobody knows them."""
+
+    title: str
+    servers: tuple[str, ...] = ()
+    question: Question = ROOT
+    over_tcp: bool = False
+    why: str = ""
+
+
+Replies = Mapping[str, Mapping[str, Reply]]  # by title, then by server
+
+
+def judge(groups: Sequence[Group], replies: Replies, standing: Mapping[str, Standing]) -> tuple[Verdict, str]:
+    """Turn replies into a verdict and its line; `standing`: since when no server of a group answered, by title."""
+    found = {}
+    for group in groups:
+        said = replies.get(group.title, {})
+        whys = ", ".join(f"{server} ({reply.why})" for server, reply in sorted(said.items()))
+        if group.why:
+            found[group.why] = Verdict.UNKNOWN
+        elif is_silent(said) and standing.get(group.title, NEVER).runs >= RUNS:
+            found[f"{group.title} does not answer: {whys}"] = Verdict.FAULT
+        elif is_silent(said):
+            found[f"{group.title} did not answer once: {whys}"] = Verdict.UNKNOWN
+        elif not any(reply.word == "answers" for reply in said.values()):
+            found[f"{group.title} cannot be asked: {whys}"] = Verdict.UNKNOWN
+    return conclude(found, "names can be looked up")
+
+
+def is_silent(replies: Mapping[str, Reply]) -> bool:
+    """Tell whether no server of a group can be used."""
+    return bool(replies) and all(reply.word == "silent" for reply in replies.values())
+
+
+def read_group(root: Path, path: str, question: Question) -> Group:
+    """Return the servers of one resolv.conf of the node."""
+    title = f"the DNS of {path}"
+    try:
+        found = parse_resolv(within(root, path).read_text(errors="replace"))
+    except OSError as error:
+        return Group(title, why=f"{path} cannot be read: {error.strerror}")
+    except ValueError as error:
+        return Group(title, why=f"{path} makes no sense: {error}")
+    return Group(title, found.servers, question, found.over_tcp, "" if found.servers else f"{path} names no server")
+
+
+def ask(groups: Sequence[Group], options: argparse.Namespace) -> dict[str, dict[str, Reply]]:
+    """Ask all servers at the same time, each with the group's question."""
+    calls = [(group, server) for group in groups for server in group.servers]
+    found: dict[str, dict[str, Reply]] = {}
+    replies = together(
+        lambda call: ask_nameserver(call[1], call[0].question, options.deadline, call[0].over_tcp, options.port), calls
+    )
+    for (group, server), reply in zip(calls, replies, strict=True):
+        found.setdefault(group.title, {})[server] = in_the_nodes_network(reply, options.proc)
+    return found
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One run: read who is to be asked, ask, remember who was silent, judge."""
+    boot, root = boot_id(options.proc), node_root(options.proc)
+    path = options.state / f"{NAME}.json"
+    groups = [read_group(root, one, options.name) for one in dict.fromkeys([RESOLV, *options.resolv])]
+    groups += [Group(f"the cluster's DNS {server}", (server,), question) for server, question in options.server]
+    replies = ask(groups, options)
+    silent = [title for title, said in replies.items() if is_silent(said)]
+    standing = stand(silent, standings(memory(path, boot).get("silent")), clock(options))
+    verdict, line = judge(groups, replies, standing)
+    found = {title: {server: reply.why for server, reply in replies[title].items()} for title in silent[:4]}
+    keep_evidence(options.state, NAME, verdict, {"condition": "DnsUnavailable", "line": line, "silent": found})
+    if options.explain:  # a run by hand counts for none of the two
+        explain(replies, {"silent since": str(standing)}, verdict)
+    else:
+        write_json(path, {"boot_id": boot, "silent": standing})
+    return verdict, line
+
+
+def question(text: str) -> Question:
+    """Read --name."""
+    asked = ROOT if text == "." else Question(text)
+    try:
+        encode(asked, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no name that can be looked up") from None
+    return asked
+
+
+def server(text: str) -> tuple[str, Question]:
+    """Read --server ADDRESS[=NAME]."""
+    address, _, name = text.partition("=")
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{address!r} is no address: a server is given as ADDRESS[=NAME]") from None
+    return address, question(name or CLUSTER_NAME)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options."""
+    options = parser(__doc__, 6.0, "an answer of each server")
+    options.add_argument(
+        "--resolv",
+        action="append",
+        default=[],
+        type=node_path,
+        metavar="PATH",
+        help=f"another resolv.conf of the node beside {RESOLV}, such as the kubelet's; may be given many times",
+    )
+    options.add_argument("--name", type=question, default=ROOT, help="what those servers are asked for (the root's)")
+    options.add_argument(
+        "--server",
+        action="append",
+        default=[],
+        type=server,
+        metavar="ADDRESS[=NAME]",
+        help=f"a cluster's DNS and what it is asked for ({CLUSTER_NAME}); may be given many times",
+    )
+    options.add_argument("--port", type=int, default=PORT, help="the servers' port (%(default)s)")
+    return options.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main(parse(sys.argv[1:]), NAME, check)

@@ -1,0 +1,108 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition DriverMismatch: the loaded NVIDIA kernel module and the driver's libraries are of different versions.
+
+That is what an upgrade of the driver's packages under a running node leaves behind: programs that run go on, every new
+one fails ("Driver/library version mismatch"). Compared are /proc/driver/nvidia/version and what libnvidia-ml.so.1 in
+the driver's root points to; NVML, asked to start, says the same by its code 18. Libraries are looked for in
+/run/nvidia/driver of the node (GPU operator) and then in its /, or where --driver-root says.
+
+  libraries are of ..., the loaded driver is of ...     drain the node, then reload-driver or reboot: that loads the
+                                                        new one. Never replace hardware for it. Then stop what upgrades
+                                                        drivers on its own (unattended-upgrades: hold nvidia packages)
+  NVML finds another version than the loaded driver's   the same, seen by NVML only: no library was found to look at
+  NVML of this program is of another version ...        cannot tell: the node's library and module agree, so it is this
+                                                        container that holds an old one: restart node-problem-detector
+
+A node without the NVIDIA driver is fine; one that has GPUs and no driver loaded is "cannot tell" (see GpuLost).
+
+Exit codes: 0 versions agree, 1 they differ, 2 cannot tell.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _asking import nvml, parser
+from _detector import explain, keep_evidence, main
+from _driver import CONTAINER, Module, libraries, module
+from _gpus import Card, known, ours, read_pci, unreadable
+from _probe import Answer
+from _verdict import Verdict
+
+NAME = "driver_mismatch"
+MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
+
+
+class Seen(NamedTuple):
+    """All that was read in one run. `cards`: None where PCI cannot be read; `versions` of libraries, by their path."""
+
+    cards: tuple[Card, ...] | None
+    module: Module
+    versions: dict[str, str]
+    nvml: Answer
+
+
+def judge(seen: Seen) -> tuple[Verdict, str]:
+    """Turn what was read into a verdict and its line."""
+    loaded, found = seen.module.version, set(seen.versions.values())
+    if not loaded:
+        return _without_version(seen)
+    other = seen.nvml.said.get("init") == MISMATCH
+    if found and loaded not in found:
+        return (
+            Verdict.FAULT,
+            f"the driver's libraries are of {', '.join(sorted(found))}, the loaded driver is of {loaded}",
+        )
+    if found and other:
+        return Verdict.UNKNOWN, "NVML of this program is of another version than driver and libraries of the node"
+    if other:
+        return Verdict.FAULT, "NVML finds another version than the loaded driver's (code 18)"
+    if found or seen.nvml.said.get("init") == 0:
+        return Verdict.OK, "driver and libraries are of one version"
+    return Verdict.UNKNOWN, "no libnvidia-ml.so.1 was found and NVML does not answer: say --driver-root (see GpuLost)"
+
+
+def _without_version(seen: Seen) -> tuple[Verdict, str]:
+    if seen.module.why:
+        return Verdict.UNKNOWN, f"the loaded driver's version cannot be read: {seen.module.why}"
+    if seen.nvml.said.get("init") == MISMATCH:
+        return (
+            Verdict.UNKNOWN,
+            "NVML finds another version of a driver that /proc does not show: mount the node's /proc",
+        )
+    if seen.cards is None or unreadable(seen.cards):
+        return Verdict.UNKNOWN, "no NVIDIA driver is loaded, and whether there is a GPU cannot be read"
+    if ours(seen.cards, None):
+        return Verdict.UNKNOWN, "the NVIDIA driver is not loaded (see GpuLost)"
+    return Verdict.OK, "no GPU of this node belongs to the NVIDIA driver" if known(
+        seen.cards
+    ) else "there is no NVIDIA GPU"
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One run: look, judge, keep the evidence."""
+    node = options.proc / "1/root"  # the node's own: the libraries of this container are others
+    roots = [options.driver_root] if options.driver_root else [node / CONTAINER, node]
+    seen = Seen(read_pci(options.sys), module(options.proc), libraries(roots), nvml(options))
+    verdict, line = judge(seen)
+    found: dict[str, Any] = {"module": seen.module.text, "libraries": seen.versions, "nvml": seen.nvml.said.get("init")}
+    keep_evidence(options.state, NAME, verdict, {"condition": "DriverMismatch", "line": line, **found})
+    if options.explain:
+        explain({**found, "cards": seen.cards, "nvml hung": seen.nvml.hung or seen.nvml.why or "no"}, {}, verdict)
+    return verdict, line
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options."""
+    options = parser(__doc__)
+    options.add_argument(
+        "--driver-root", type=Path, help="folder in which the driver's usr/lib lies (default: as above)"
+    )
+    return options.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main(parse(sys.argv[1:]), NAME, check)

@@ -1,0 +1,181 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition GpuThrottled: the hardware of a GPU has held its clocks down for most of the last ten minutes.
+
+A job that runs on many GPUs runs as fast as its slowest one, so this costs far more than one GPU. Faults, and what
+cures them:
+
+  thermal slowdown (cooling)           too hot: look at fans, filters, heat sink, airflow and the air of the room
+  hotter than its slowdown limit (cooling)   the same, seen at its temperature
+  power brake (power supply)           the node's power supply asks for less load: look at PSUs, their cables, the feed;
+                                       on many nodes at once it is the rack's or the room's power
+  hardware slowdown (power, seating)   neither of these causes is told: look at the GPU's power connectors and its
+                                       seat in the slot, then at both of the above
+
+None of it is cured by software: drain the node and have a person look. Serial number, UUID and what was seen are in
+<state>/evidence/gpu_throttled.json.
+
+A fault is 6 of the last 10 minutes of one kind, told by the GPU's own time counters, or where it has none by the bit
+that is set at the moment of a run. It ends when less than 2 of 10 minutes are left. What software does on purpose is
+none: a power cap, idle clocks, clocks that somebody has set, slowing down at a temperature that the driver heeds. A GPU
+that is slow while less than 6 minutes are known of it (after a boot) is "cannot tell". A GPU that does not tell its
+clocks (MIG, virtual ones) has no fault that could be seen here.
+
+Exit codes: 0 no fault, 1 fault, 2 cannot tell.
+"""
+
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _answers import Gpu, Seen, absent, doubts, look, views
+from _asking import parser
+from _detector import clock, explain, keep_evidence, main
+from _throttle import Past, Slow, advance, signs
+from _verdict import Verdict, boot_id, read_json, write_json
+
+NAME = "gpu_throttled"
+LONG = 360.0  # seconds of the window: gpud takes 0.6 samples a minute over 10 minutes for a fault
+SHORT = 120.0  # seconds below which a fault has ended
+
+SHAPES = {
+    "clocks": {"reasons": "number"},
+    "slow time": {"heat": "number?", "brake": "number?"},
+    "heat margin": {"margin": "number?", "limit": "number?"},
+}
+
+
+class Kind(NamedTuple):
+    """A way of being slow, by its name in _throttle. `remedy`: what to look at."""
+
+    name: str
+    words: str
+    remedy: str
+
+
+KINDS = (
+    Kind("heat", "thermal slowdown", "cooling"),
+    Kind("margin", "hotter than its slowdown limit", "cooling"),
+    Kind("brake", "power brake", "power supply"),
+    Kind("slowdown", "hardware slowdown", "power, seating"),
+)
+
+
+class Memory(NamedTuple):
+    """What is known from run to run: each GPU's past, by uuid, and the faults that stand, as (kind, uuid)."""
+
+    pasts: Mapping[str, Past] = {}
+    standing: Set[tuple[str, str]] = frozenset()
+
+
+def remember(before: Memory, seen: Seen, now: float) -> Memory:
+    """Return what is known after this run. Of a GPU that does not answer nothing new is known."""
+    pasts = {
+        **before.pasts,
+        **{gpu.uuid: advance(before.pasts.get(gpu.uuid), gpu.facts, now) for gpu in seen.answering},
+    }
+    standing = {
+        (kind.name, uuid)
+        for uuid, past in pasts.items()
+        for kind in KINDS
+        if past.slow(kind.name) >= (SHORT if (kind.name, uuid) in before.standing else LONG)
+    }
+    return Memory(pasts, standing)
+
+
+def judge(seen: Seen, memory: Memory) -> tuple[Verdict, str]:
+    """Turn what is known into a verdict and its line: any fault outranks any doubt, any doubt outranks health."""
+    unsure = [*doubts(seen, ["clocks"]), *told(seen, too_new(seen, memory), " just now, for how long is not known yet")]
+    for verdict, found in ((Verdict.FAULT, told(seen, memory.standing)), (Verdict.UNKNOWN, unsure)):
+        if found:
+            return verdict, "; ".join(found)
+    return Verdict.OK, absent(seen) or "no GPU is held down by its hardware"
+
+
+def told(seen: Seen, faults: Set[tuple[str, str]], more: str = "") -> list[str]:
+    """Return a text for each kind of fault, naming the GPUs that have it."""
+    named = [(kind, [gpu.name for gpu in seen.answering if (kind.name, gpu.uuid) in faults]) for kind in KINDS]
+    return [f"{kind.words} ({kind.remedy}){more}: {', '.join(names)}" for kind, names in named if names]
+
+
+def too_new(seen: Seen, memory: Memory) -> set[tuple[str, str]]:
+    """Return the kinds of slowness that are there now on GPUs of which too little is known to say that it is short."""
+    new = [gpu for gpu in seen.answering if memory.pasts[gpu.uuid].observed < LONG]
+    return {(kind, gpu.uuid) for gpu in new for kind in signs(gpu.facts)}
+
+
+def recall(path: Path, boot: str) -> Memory:
+    """Return what the last run of this boot knew; what makes no sense is left out."""
+    saved = read_json(path)
+    if saved.get("boot_id") != boot:
+        return Memory()
+    gpus, standing = saved.get("gpus"), saved.get("standing")
+    pasts = {uuid: _past(one) for uuid, one in gpus.items()} if isinstance(gpus, dict) else {}
+    pairs = [(one[0], one[1]) for one in standing if _is_pair(one)] if isinstance(standing, list) else []
+    return Memory({uuid: past for uuid, past in pasts.items() if past}, frozenset(pairs))
+
+
+def _is_pair(one: Any) -> bool:
+    return isinstance(one, list) and len(one) == 2 and all(isinstance(text, str) for text in one)
+
+
+def _past(one: Any) -> Past | None:
+    match one:
+        case [int(at) | float(at), dict(counters), list(times)] if _are_numbers({**counters, "at": at}):
+            return Past(at, counters, tuple(slow for slow in map(_slow, times) if slow))
+    return None
+
+
+def _slow(one: Any) -> Slow | None:
+    match one:
+        case [ended, length, dict(kinds)] if _are_numbers({**kinds, "ended": ended, "length": length}):
+            return Slow(ended, length, kinds)
+    return None
+
+
+def _are_numbers(values: Mapping[Any, Any]) -> bool:
+    return all(type(value) in (int, float) and abs(value) < 2**64 for value in values.values())
+
+
+def save(path: Path, boot: str, memory: Memory) -> None:
+    """Write down what the next run must know."""
+    gpus = {uuid: [past.at, dict(past.counters), list(past.times)] for uuid, past in memory.pasts.items()}
+    write_json(path, {"boot_id": boot, "gpus": gpus, "standing": sorted(memory.standing)})
+
+
+def evidence(seen: Seen, memory: Memory) -> list[dict[str, Any]]:
+    """Return who the slow GPUs are, and how many seconds of the window they were slow."""
+    return [
+        {**gpu.who, "seconds_slow": {kind.name: round(past.slow(kind.name)) for kind in KINDS if past.slow(kind.name)}}
+        for gpu, past in _faulty(seen, memory)
+    ][:6]
+
+
+def _faulty(seen: Seen, memory: Memory) -> list[tuple[Gpu, Past]]:
+    bad = {uuid for _, uuid in memory.standing}
+    return [(gpu, memory.pasts[gpu.uuid]) for gpu in seen.answering if gpu.uuid in bad]
+
+
+def check(options: Namespace) -> tuple[Verdict, str]:
+    """One run: look, remember, judge, keep the evidence. A run by hand (--explain) moves no window."""
+    now, boot, path = clock(options), boot_id(options.proc), options.state / f"{NAME}.json"
+    seen = look(options, SHAPES)
+    memory = remember(recall(path, boot), seen, now)
+    verdict, line = judge(seen, memory)
+    if options.explain:
+        explain(
+            {**views(seen), **memory.pasts}, {"standing": ", ".join(map(" ".join, sorted(memory.standing)))}, verdict
+        )
+        return verdict, line
+    save(path, boot, memory)
+    keep_evidence(
+        options.state, NAME, verdict, {"condition": "GpuThrottled", "line": line, "gpus": evidence(seen, memory)}
+    )
+    return verdict, line
+
+
+if __name__ == "__main__":
+    main(parser(__doc__).parse_args(), NAME, check)

@@ -1,0 +1,208 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition GpuXid: the NVIDIA driver has reported an error (Xid, SXid) of a GPU or NVSwitch that calls for a repair.
+
+The kernel's log is read from where the last run stopped; what it said of this boot is kept, because old lines are
+overwritten. Errors that are a job's own fault (13, 31, 43, ...), that follow from another (45), or that should only be
+watched (63, 92, 94, ...) are no faults. One fault makes many lines: each GPU is told of once, with its worst code.
+Where the driver itself says which repair it wants (Xid 154, since driver 565), its word counts.
+
+The line begins with the most severe repair that some GPU needs. What cures it:
+
+  inspection needed                      look at power, cables and seating; run the maker's field diagnostic; replace
+  reboot needed                          drain and reboot; the same GPU again: have it inspected
+  reset, bus reset, drain and reset      drain, reset the GPU (NVSwitch: all GPUs together), reboot where that fails
+  IMEX recovery needed                   restart the IMEX domain (nvidia-imex on all its nodes); reboot where that fails
+  P2P drain needed                       end the jobs that use NVLink to this GPU, then reset it
+
+Told as "cannot tell", because nobody should reboot a node for it unseen: an unexpected Xid (look it up in NVIDIA's
+catalogue, and at the kernel's log), lines that were overwritten unread (log_buf_len= in the kernel's command line makes
+the buffer larger), a line that cannot be read, a log that cannot be opened (mount /dev/kmsg; it needs CAP_SYSLOG).
+
+A fault is over with another boot, when Xid 154 says None, or when the log has "remediator: GPU 0000:1c:00 was reset".
+Who has reset a GPU by hand says so: echo "remediator: GPU 0000:1c:00 was reset" > /dev/kmsg; for an NVSwitch, and for
+all GPUs that need no reboot, loading the driver anew is enough. UUID, serial number and the kernel's lines are in
+<state>/evidence/gpu_xid.json.
+
+Exit codes: 0 no fault, 1 fault, 2 cannot tell.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _detector import keep_evidence, main, parser
+from _kmsg import Log, read_new, since
+from _verdict import Verdict, boot_id, read_json, write_json
+from _xid import FALLEN, SEVERITY, read_events, unfinished, words
+from _xid_faults import GONE, SWITCH, Device, Devices, Fault, follow
+from _xids import SXID_LINK_DIED
+
+NAME = "gpu_xid"
+ECHO = 60.0  # seconds within which the links of a GPU that falls off the bus go down
+ACTIONS = {*SEVERITY, "watch", "unexpected"}
+
+
+class Memory(NamedTuple):
+    """What is known of this boot. `cursor`: last record read; `garbled`: the first line that could not be read."""
+
+    cursor: int | None = None
+    devices: Devices = MappingProxyType({})
+    garbled: str = ""
+
+
+def learn(memory: Memory, log: Log) -> Memory:
+    """Return what is known after `log`. A message whose end may come yet is left for the next run."""
+    begun = unfinished(log.lines)
+    events = list(read_events([line for line in log.lines if begun is None or line.sequence < begun]))
+    garbled = next((event.line.text for event in events if event.kind == "garbled"), "")
+    cursor = log.cursor if begun is None else begun - 1
+    return Memory(cursor, follow(memory.devices, events), memory.garbled or garbled[:200])
+
+
+def judge(devices: Devices, doubts: Sequence[str]) -> tuple[Verdict, str]:
+    """Turn what is known into a verdict and its line; `doubts`: why there may be more than is known."""
+    causes = {name: cause for name, device in sorted(devices.items()) if (cause := device.cause)}
+    causes = {name: cause for name, cause in causes.items() if not _echo(name, cause, causes)}
+    needs = [
+        f"{action} needed: {', '.join(told)}"
+        for action in SEVERITY
+        if (told := [_told(name, cause) for name, cause in causes.items() if cause.action == action])
+    ]
+    if needs:
+        return Verdict.FAULT, "; ".join(needs)
+    unclear = [*_having(devices, "unexpected"), *doubts]
+    if unclear:
+        return Verdict.UNKNOWN, "; ".join(unclear)
+    watched = _having(devices, "watch")
+    return Verdict.OK, "; ".join(["no Xid calls for a repair", *watched])
+
+
+def _echo(name: str, cause: Fault, causes: dict[str, Fault]) -> bool:
+    """Tell whether an NVSwitch lost a link only because the GPU at its other end fell off the bus."""
+    return (
+        name.startswith(SWITCH)
+        and cause.code == SXID_LINK_DIED
+        and any(other.code in (FALLEN, GONE) and abs(other.at - cause.at) <= ECHO for other in causes.values())
+    )
+
+
+def _having(devices: Devices, action: str) -> list[str]:
+    """Return, as at most one text, the codes with `action` and their devices."""
+    told = [
+        _told(name, fault)
+        for name, device in sorted(devices.items())
+        for fault in sorted(device.faults, key=lambda fault: fault.code)
+        if fault.action == action
+    ]
+    return [f"{action}: {', '.join(told)}"] if told else []
+
+
+def _told(name: str, fault: Fault) -> str:
+    if fault.code == GONE:
+        return f"{name} ({words(FALLEN)}, without an Xid)"
+    return (
+        f"{name} SXid {fault.code} (fatal)"
+        if name.startswith(SWITCH)
+        else f"{name} Xid {fault.code} ({words(fault.code)})"
+    )
+
+
+def recall(said: dict[str, Any], boot: str) -> Memory:
+    """Return what the last runs of this boot knew; nothing, so that the whole log is read, where it makes no sense."""
+    cursor = since(said, boot)
+    try:
+        devices = {str(name): _device(value) for name, value in said["devices"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return Memory()
+    garbled = said.get("garbled")
+    return Memory(cursor, devices, garbled) if cursor is not None and isinstance(garbled, str) else Memory()
+
+
+def _device(value: Any) -> Device:
+    device = Device(**value)
+    faults = tuple(Fault(*fault) for fault in device.faults)
+    sound = [type(fault.code) is int and isinstance(fault.at, int | float) for fault in faults]
+    sound += [fault.action in ACTIONS and isinstance(fault.text, str) for fault in faults]
+    sound += [type(code) is int for code in device.repaired]
+    sound += [type(code) is int and isinstance(pid, str) for code, pid in device.processes]
+    sound += [isinstance(text, str) for text in (device.advised, device.uuid, device.serial)]
+    if not all(sound) or type(device.advice) is not int or device.advice not in range(8):
+        raise ValueError("this is not the memory of a device")
+    return device._replace(
+        faults=faults,
+        repaired=tuple(device.repaired),
+        processes=tuple((code, pid) for code, pid in device.processes),
+    )
+
+
+def doubts(options: argparse.Namespace, boot: str, log: Log, memory: Memory) -> list[str]:
+    """Return why there may be more than is known."""
+    found = [log.why] if log.why else []
+    found += ["lines of the kernel log were overwritten before they were read"] if log.lost else []
+    found += ["a line about an Xid cannot be read (--explain shows it)"] if memory.garbled else []
+    found += [] if boot else ["the boot id cannot be read"]
+    return found if found and has_gpus(options) else []
+
+
+def has_gpus(options: argparse.Namespace) -> bool:
+    """Tell whether the node may have an NVIDIA GPU."""
+    from _gpus import read_driver, read_pci  # few runs need it
+
+    return read_driver(options.proc) is not None or read_pci(options.sys) != ()
+
+
+def evidence(options: argparse.Namespace, devices: Devices) -> list[dict[str, Any]]:
+    """Return who the faulty devices are, and their lines; bounded, lest it be cut elsewhere."""
+    from _gpus import read_driver
+
+    driven = read_driver(options.proc) or {}
+    uuids = {address.rpartition(".")[0]: gpu.uuid for address, gpu in driven.items()}
+    bad = sorted((device.cause.rank, name) for name, device in devices.items() if device.cause)
+    found: list[dict[str, Any]] = []
+    for _, name in bad[:6]:
+        device = devices[name]
+        who = {"address": name, "uuid": device.uuid or uuids.get(name, ""), "serial": device.serial}
+        found.append({**who, "lines": lines_of(device)} if len(str(found)) < 600 else who)
+    return found
+
+
+def lines_of(device: Device) -> list[str]:
+    """Return the kernel's lines of the worst faults, each with the seconds since boot, and what the driver wants."""
+    worst = sorted(device.faults, key=lambda fault: fault.rank)[:2]
+    texts = [f"[{fault.at:.3f}] {fault.text[:160]}" for fault in worst]
+    return [*texts, device.advised[:120]] if device.advised else texts
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One run: read what is new, add it to what is known, keep that, judge."""
+    path, boot = options.state / f"{NAME}.json", boot_id(options.proc)
+    before = recall(read_json(path), boot)
+    log = read_new(options.dev, before.cursor)
+    memory = learn(before, log)
+    known = {name: device._asdict() for name, device in memory.devices.items()}
+    write_json(path, {"boot_id": boot, "cursor": memory.cursor, "garbled": memory.garbled, "devices": known})
+    verdict, line = judge(memory.devices, doubts(options, boot, log, memory))
+    gpus = evidence(options, memory.devices) if verdict is Verdict.FAULT else []
+    keep_evidence(options.state, NAME, verdict, {"condition": "GpuXid", "line": line, "gpus": gpus})
+    if options.explain:
+        explain(log, memory)
+    return verdict, line
+
+
+def explain(log: Log, memory: Memory) -> None:
+    """Print what was read and what stands."""
+    print(f"{len(log.lines)} new lines, up to record {log.cursor}; {log.why or 'all could be read'}; lost: {log.lost}")
+    print(f"line that cannot be read: {memory.garbled or 'none'}")
+    for name, device in sorted(memory.devices.items()):
+        print(f"{name}: {device.uuid or 'no UUID told'}, the driver wants: {device.advised or 'nothing'}")
+        for fault in device.faults:
+            print(f"{name}: {fault.action}: [{fault.at:.3f}] {fault.text}")
+
+
+if __name__ == "__main__":
+    main(parser(__doc__).parse_args(sys.argv[1:]), NAME, check)

@@ -1,0 +1,121 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition MemoryEcc: the main memory or a processor of this node has lost data since boot.
+
+Faults: an uncorrected error that EDAC has counted (/sys/devices/system/edac), or one in the kernel's log: of EDAC, of
+the firmware (APEI, severity recoverable or fatal, of memory or a processor), a page of memory that was lost (Memory
+failure), a process that met one (machine check). A fault stands until the next boot, whatever resets the counters.
+
+No fault: corrected errors. A DIMM with more than 100 of them an hour is named in the line behind "no uncorrected
+memory errors": have it looked at before it fails. Nor is an event from before the boot (BERT), nor PCIe's
+(PcieLinkDegraded). A node whose memory reports nothing (no EDAC driver, virtual machines) is fine unless the log tells.
+
+Remedy: MemoryEcc: take the work off the node and reboot it: the firmware tests the memory and maps bad rows out. Where
+it comes back, replace the DIMM that the line names, or run the maker's memory test where it names none (dmidecode -t
+memory and ras-mc-ctl --layout tell the slot). Labels, counts and lines of the log are in
+<state>/evidence/memory_ecc.json. "kernel log cannot be": run node-problem-detector privileged, with the node's /dev.
+
+Exit codes: 0 no uncorrected error, 1 fault, 2 cannot tell.
+"""
+
+import argparse
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+from _detector import clock, conclude, explain, keep_evidence, main, parser
+from _edac import STORY, Part, read_log, read_parts
+from _kmsg import read_new, since
+from _verdict import Verdict, boot_id, read_json, write_json
+
+NAME = "memory_ecc"
+FINE, NO_EDAC = "no uncorrected memory errors", "this node does not report memory errors (no EDAC)"
+MOST_CORRECTED, HOUR = 100, 3600.0
+
+
+class Rate(NamedTuple):
+    """How a part's corrected errors come: their count at `at` (seconds since boot); if the hour before had many."""
+
+    at: float
+    total: int
+    many: bool
+
+
+def rate(part: Part, last: Rate | None, now: float) -> Rate:
+    """Return what to remember of a part. An hour begins anew when it is over, and when the counters were reset."""
+    if last is None or part.corrected < last.total or now < last.at:
+        return Rate(now, part.corrected, False)
+    if now - last.at < HOUR:
+        return last
+    return Rate(now, part.corrected, (part.corrected - last.total) * HOUR > MOST_CORRECTED * (now - last.at))
+
+
+def has_many(part: Part, known: Rate) -> bool:
+    """Whether a part has more corrected errors than MOST_CORRECTED in this hour or had in the last."""
+    return known.many or part.corrected - known.total > MOST_CORRECTED
+
+
+def judge(
+    parts: Collection[Part], told: Collection[str], rates: Mapping[str, Rate], doubts: Collection[str]
+) -> tuple[Verdict, str]:
+    """Turn counters and log into a verdict and its line.
+
+    Args: `told`: the uncorrected errors of this boot; `rates`: by name of the part; `doubts`: what could not be read.
+    """
+    found = {**dict.fromkeys(doubts, Verdict.UNKNOWN), **dict.fromkeys(told, Verdict.FAULT)}
+    many = sorted({part.name for part in parts if part.name in rates and has_many(part, rates[part.name])})
+    fine = FINE if parts else NO_EDAC
+    return conclude(found, f"{fine}; many corrected ones: {', '.join(many)}" if many else fine)
+
+
+def uncorrected(parts: Collection[Part]) -> list[str]:
+    """Return a text for each part that has lost data."""
+    return [f"uncorrected memory error on {part.name}" for part in parts if part.uncorrected]
+
+
+def recall(memory: Mapping[str, Any], boot: str) -> tuple[list[str], dict[str, Rate]]:
+    """Return the faults of this boot and the rates that the last run knew; what makes no sense is left out."""
+    same = memory if boot and memory.get("boot_id") == boot else {}
+    told, rates = same.get("told"), same.get("rates")
+    known = {}
+    for name, value in rates.items() if isinstance(rates, dict) else ():
+        match value:
+            case [int(at) | float(at), int(count), bool(many)]:
+                known[name] = Rate(float(at), count, many)
+    return [one for one in told if isinstance(one, str)] if isinstance(told, list) else [], known
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One run: read counters and log, judge, remember the faults of this boot."""
+    now, path, boot = clock(options), options.state / f"{NAME}.json", boot_id(options.proc)
+    memory = read_json(path)
+    before, rates = recall(memory, boot)
+    log = read_new(options.dev, since(memory, boot))
+    doubts = [log.why] if log.why else []
+    parts: tuple[Part, ...] = ()
+    try:
+        parts = read_parts(options.sys)
+    except (OSError, ValueError) as error:
+        doubts.append(f"EDAC cannot be read: {error}")
+    told = sorted({*before, *uncorrected(parts), *read_log(log.lines)})
+    rates = {part.name: rate(part, rates.get(part.name), now) for part in parts}
+    verdict, line = judge(parts, told, rates, doubts)
+    write_json(path, {"boot_id": boot, "cursor": log.cursor, "told": told, "rates": rates})
+    found = {
+        "condition": "MemoryEcc",
+        "line": line[:300],
+        "parts": [part._asdict() for part in parts if part.uncorrected][:4],
+        "kernel": [one.text[:110] for one in log.lines if STORY.search(one.text)][-4:],
+    }
+    keep_evidence(options.state, NAME, verdict, found)
+    if options.explain:
+        views = {"parts": len(parts), "kernel log": log.why or "read", "lines of it were lost": log.lost}
+        checks = {part.name: f"{part.corrected} corrected, {part.uncorrected} uncorrected" for part in parts}
+        explain(views, {**checks, "uncorrected in this boot": "; ".join(told)}, verdict)
+    return verdict, line
+
+
+if __name__ == "__main__":
+    main(parser(__doc__).parse_args(sys.argv[1:]), NAME, check)

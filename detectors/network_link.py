@@ -1,0 +1,226 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition NetworkLinkFault: a network card or link of this node is broken, or has lost what it needs to be used.
+
+Watched are physical Ethernet interfaces and the ports of RDMA devices (InfiniBand, RoCE); virtual functions and what
+has no device behind it are not. A node must have what it once had in this boot: a port that was never up (no cable) is
+no fault unless --require names it. DEVICE/PORT is a port of an RDMA device. Faults:
+
+  has no carrier, is switched off,         for four minutes. Remedy: where many nodes say so, the switch; else reseat
+  is not linked up, is DOWN / INIT ...     or replace cable and transceiver; INIT: the subnet manager is missing
+  goes down again and again                three times in 12 hours; until an hour after the last time. Remedy: the same
+  stops sending again and again            the same, by the driver's own timer. Remedy: reboot; then replace the card
+  is gone: its card has left the bus       in three runs. Remedy: power-cycle, then reseat or replace the card
+  is gone: its card has lost its driver    in three runs. Remedy: reload the driver, or reboot
+  card ...: its firmware does not answer   the driver's word in the kernel log (mlx5), until the card recovers or its
+  card ...: unrecoverable hardware error   driver is loaded again. Remedy: power-cycle, then replace the card
+  has no IPv4 / IPv6 address any more,     for four minutes, and the interface is there. Remedy: the node's network
+  the ... default route is gone            service (`networkctl`, `nmcli`), then restart-cni, then reboot
+  has lost its slave                       a bond, for four minutes. Remedy: `ip link set SLAVE master BOND`
+  ACTIVE but has no RoCE v2 address        for four minutes: NCCL finds no GID. Remedy: the address of its interface
+
+An interface that disappears while its card keeps its driver was renamed or given to a Pod. Where a network plugin
+attaches and detaches whole cards, leave those out with --ignore. After a change by hand that is meant to stay, delete
+<state>/network_link.json: it holds what the node had. In the first ten minutes after boot links may go up and down.
+"hostNetwork" in the line: run node-problem-detector in the network of the node.
+
+Exit codes: 0 no fault, 1 fault, 2 cannot tell.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+
+import _kmsg
+from _addresses import Addresses, read_addresses
+from _cardlog import NOBODY, Death, deaths, stalls
+from _detector import clock, conclude, explain, keep_evidence, main, parser
+from _expected import Fact, Seen, facts, judge_facts, lacking, learn
+from _flaps import Past, follow, pasts, recent, times_of, too_many
+from _infiniband import read_gids, read_ports
+from _links import Port, read_interfaces, read_slaves, uppers, whereabouts
+from _nfs import Reply, in_the_nodes_network
+from _standing import Standing, memory, names, stand, standings
+from _verdict import Verdict, boot_id, write_json
+
+NAME = "network_link"
+
+
+class Memory(NamedTuple):
+    """What is known of this boot by now.
+
+    `had`: keys of facts that held; `devices`: of ports, by name; `stalls`: when an interface stopped sending; `dead`:
+    cards by PCI address; `lacking`: since when; `refused`: counters that are not to be read again.
+    """
+
+    had: set[str]
+    devices: dict[str, str]
+    pasts: dict[str, Past]
+    stalls: dict[str, tuple[float, ...]]
+    dead: dict[str, Death]
+    lacking: dict[str, Standing]
+    refused: set[str]
+    cursor: int | None
+
+
+def judge(found: Mapping[str, Fact], known: Memory, why: str, now: float) -> tuple[Verdict, str]:
+    """Turn facts and what is known into a verdict and its line; `why`: why the kernel log cannot be read, or ""."""
+    texts = judge_facts(found, known.had, known.lacking, now)
+    if why:
+        texts[why] = Verdict.UNKNOWN
+    for name, past in known.pasts.items():
+        if too_many(past.times, now):
+            texts[f"{name} goes down again and again"] = Verdict.FAULT
+    for name, times in known.stalls.items():
+        if too_many(times, now):
+            texts[f"{name} stops sending again and again"] = Verdict.FAULT
+    for address, death in known.dead.items():
+        card = "an mlx5 card" if address == NOBODY else f"card {address}"
+        texts[f"{card}: {death.why}"] = Verdict.FAULT
+    cards = any(key.startswith("card ") for key in found)
+    return conclude(texts, "every network link is in order" if cards else "no physical network card")
+
+
+def recall(found: Mapping[str, Any]) -> Memory:
+    """Read what the last run wrote; what makes no sense is left out."""
+    devices, stalled, dead = (found.get(name) for name in ("devices", "stalls", "dead"))
+    cards = dead.items() if isinstance(dead, dict) else ()
+    return Memory(
+        had=names(found.get("had")),
+        devices={name: path for name, path in _texts(devices) if path.startswith("/")},
+        pasts=pasts(found.get("pasts")),
+        stalls={name: times_of(times) for name, times in (stalled.items() if isinstance(stalled, dict) else ())},
+        dead={address: Death(*pair) for address, pair in cards if _is_pair(pair)},
+        lacking=standings(found.get("lacking")),
+        refused=names(found.get("refused")),
+        cursor=_kmsg.since(found, str(found.get("boot_id", ""))),
+    )
+
+
+def _texts(value: Any) -> list[tuple[str, str]]:
+    return [(key, one) for key, one in value.items() if isinstance(one, str)] if isinstance(value, dict) else []
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
+
+
+def look(options: argparse.Namespace, known: Memory) -> Seen:
+    """Read all views. Raises OSError where there is no list of interfaces. `known.refused` grows."""
+    ports = {
+        name: port
+        for name, port in {
+            **read_interfaces(options.sys, known.refused),
+            **read_ports(options.sys, known.refused),
+        }.items()
+        if not ignored(name, options)
+    }
+    built = uppers(options.sys, [name for name in ports if "/" not in name])
+    lost = {name: whereabouts(device) for name, device in known.devices.items() if name not in ports}
+    return Seen(
+        ports=ports,
+        uppers=built,
+        slaves=read_slaves(options.sys, built),
+        addresses=addresses(options.proc),
+        gids={name: gids for name, gids in read_gids(options.sys).items() if name in ports},
+        devices={name: where for name, where in lost.items() if not ignored(name, options)},
+    )
+
+
+def ignored(name: str, options: argparse.Namespace) -> bool:
+    """Tell whether an operator left out this interface, port or device."""
+    return any(fnmatchcase(one, pattern) for pattern in options.ignore for one in (name, name.partition("/")[0]))
+
+
+def addresses(proc: Path) -> Addresses | str:
+    """Return the node's addresses, or why they cannot be read."""
+    try:
+        return read_addresses(proc)
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
+def update(known: Memory, seen: Seen, found: Mapping[str, Fact], log: _kmsg.Log, now: float) -> Memory:
+    """Return what is known after this run."""
+    stalled = {name: [*times] for name, times in known.stalls.items()}
+    for name, times in stalls(log.lines).items():
+        stalled.setdefault(name, []).extend(min(time, now) for time in times)  # clocks drift
+    return Memory(
+        had=learn(found, known.had, seen),
+        devices={
+            **{name: path for name, path in known.devices.items() if seen.devices.get(name) in ("gone", "driverless")},
+            **{name: port.device for name, port in seen.ports.items()},
+        },
+        pasts=follow(known.pasts, seen.ports, now),
+        stalls={name: recent(times, now) for name, times in stalled.items() if recent(times, now)},
+        dead=deaths(known.dead, log.lines),
+        lacking=stand(lacking(found), known.lacking, now),
+        refused=known.refused,
+        cursor=log.cursor,
+    )
+
+
+def evidence(seen: Seen, found: Mapping[str, Fact], known: Memory) -> dict[str, Any]:
+    """Return what is lacking, the cards' places on the bus and the kernel's words; bounded, lest it be cut."""
+    return {
+        "lacking": [found[key].lack for key in sorted(lacking(found)) if key in known.had or found[key].required][:6],
+        "devices": {name: Path(path).name for name, path in [*sorted(known.devices.items())][:16]},
+        "downs": {name: port.downs for name, port in [*seen.ports.items()][:16] if port.downs},
+        "kernel": [death.line for _, death in sorted(known.dead.items())][:2],
+    }
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One run: look, remember, judge."""
+    elsewhere = in_the_nodes_network(Reply("silent"), options.proc).why
+    if elsewhere:
+        return Verdict.UNKNOWN, f"network cards: {elsewhere}"
+    now, boot = clock(options), boot_id(options.proc)
+    path = options.state / f"{NAME}.json"
+    last = recall(memory(path, boot))
+    seen, log = look(options, last), _kmsg.read_new(options.dev, last.cursor)
+    found = facts(seen, options.require, last.had)
+    known = update(last, seen, found, log, now)
+    verdict, line = judge(found, known, log.why, now)
+    kept = {"condition": "NetworkLinkFault", "line": line, **evidence(seen, found, known)}
+    keep_evidence(options.state, NAME, verdict, kept)
+    if options.explain:
+        explain(views(seen, known), {key: fact.lack for key, fact in found.items() if not fact.holds}, verdict)
+    else:
+        stored = {**known._asdict(), "had": sorted(known.had), "refused": sorted(known.refused)}
+        write_json(path, {"boot_id": boot, **stored})
+    return verdict, line
+
+
+def views(seen: Seen, known: Memory) -> dict[str, Any]:
+    """Return what was read and what is known, a line for each port."""
+    ports: Mapping[str, Port] = seen.ports
+    return {**{name: str(port) for name, port in ports.items()}, **seen._replace(ports={})._asdict(), **known._asdict()}
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options."""
+    options = parser(__doc__)
+    options.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an interface, RDMA device or DEVICE/PORT that must be up from boot on; may be given many times",
+    )
+    options.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="interfaces and RDMA devices to leave out, such as 'eth[1-9]*'; may be given many times",
+    )
+    return options.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main(parse(sys.argv[1:]), NAME, check)

@@ -1,0 +1,98 @@
+"""Everything that was found, whole, as one tar: kept in a folder of the node, or sent to an object store.
+
+Both may hang, on a disk that is sick or a network that is gone: a child does it, and is left behind if it must be.
+"""
+
+import http.client
+import io
+import os
+import signal
+import ssl
+import tarfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+KEPT = 5  # bundles of one node
+SECONDS = 30.0
+URLS = ("http://", "https://")
+
+
+def pack(parts: Mapping[str, bytes], now: float) -> bytes:
+    """Return a tar, compressed, with a file for each part."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, content in parts.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime, info.mode = len(content), int(now), 0o600
+            tar.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def deliver(bundle: bytes, target: str, name: str, node: str, root: Path) -> str:
+    """Keep or send a bundle and return where it is now. Raises OSError, also when it is not done in time."""
+    if target.startswith(URLS):
+        url = target.replace("{node}", node).replace("{name}", name)
+        return within(SECONDS, lambda: _send(bundle, url))
+    if not target.startswith("/"):
+        raise OSError(f"BUNDLE is {target!r}: give an absolute path on the node or a URL (http, https) to PUT to")
+    of_the_node = root / "proc/1/root"  # no mount of its own: one that cannot be made would keep the Pod from starting
+    base = of_the_node if of_the_node.is_dir() else root
+    return within(SECONDS, lambda: _keep(bundle, base / target.lstrip("/"), name, target))
+
+
+def _keep(bundle: bytes, folder: Path, name: str, target: str) -> str:
+    """Write it in one step, and drop the oldest beyond those that are kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f".{name}.part"
+    draft.write_bytes(bundle)
+    draft.replace(folder / f"{name}.tar.gz")
+    written = sorted(folder.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
+    for old in written[:-KEPT]:
+        old.unlink(missing_ok=True)
+    return f"{target.rstrip('/')}/{name}.tar.gz"
+
+
+def _send(bundle: bytes, url: str) -> str:
+    """PUT it and return the URL without what signs it."""
+    parts = urlsplit(url)
+    if parts.scheme == "https":
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            parts.netloc, timeout=SECONDS, context=ssl.create_default_context()
+        )
+    else:
+        connection = http.client.HTTPConnection(parts.netloc, timeout=SECONDS)
+    path = parts.path + (f"?{parts.query}" if parts.query else "")
+    connection.request("PUT", path, bundle, {"Content-Type": "application/gzip"})
+    reply = connection.getresponse()
+    if reply.status >= 300:
+        raise OSError(f"{parts.netloc} answers {reply.status} to PUT: {reply.read(200).decode(errors='replace')}")
+    return f"{parts.scheme}://{parts.netloc}{parts.path}"
+
+
+def within(seconds: float, work: Callable[[], str]) -> str:
+    """Do `work` in a child and return what it returns. Raises OSError with what it raised, or when time is up."""
+    said = os.memfd_create("said")
+    child = os.fork()
+    if child == 0:
+        _be_the_child(said, work)
+    until = time.monotonic() + seconds
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() >= until:
+            os.kill(child, signal.SIGKILL)
+            raise OSError(f"not done within {seconds:g} s")
+        time.sleep(0.02)
+    text = os.pread(said, 4096, 0).decode(errors="replace")
+    if ended[1]:
+        raise OSError(text or "the child ended early")
+    return text
+
+
+def _be_the_child(said: int, work: Callable[[], str]) -> None:
+    try:
+        text, code = work(), 0
+    except Exception as error:
+        text, code = f"{type(error).__name__}: {error}", 1
+    os.write(said, text.encode()[:4096])
+    os._exit(code)

@@ -1,0 +1,108 @@
+"""Who holds a device of the NVIDIA driver open, read from the links in /proc/PID/fd.
+
+A link is only read, never followed, and no memory map is looked at. Still it is done by a child (this very file, run
+as a program) that is left behind when it does not end: a stuck process must not take the one that looks with it.
+"""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")
+
+from _node import ends_by
+from _operation import Refused
+from _processes import pod_of
+
+LOOK_SECONDS = 60.0
+DEVICE = re.compile(r"/dev/nvidia[^/]*(?:/.*)?")
+SERVICE = re.compile(r"/system\.slice/(?:[^/]+/)*([^/]+)\.service(?:/|$)")
+
+
+class User(NamedTuple):
+    """A process that has `device` open; `pod` (32 hex digits) and `service` are "" where it belongs to none."""
+
+    pid: int
+    name: str
+    device: str
+    pod: str
+    service: str
+
+
+def users(proc: Path) -> list[User]:
+    """Return who holds a device of the driver. Raises Refused when that cannot be told in time."""
+    said = os.memfd_create("said")
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, str(proc)],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            start_new_session=True,
+            cwd="/",
+        )
+        ended = ends_by(child, time.monotonic() + LOOK_SECONDS)
+        lines = [json.loads(line) for line in os.pread(said, 1 << 22, 0).splitlines()]
+    finally:
+        os.close(said)
+    last = next((line["at"] for line in reversed(lines) if "at" in line), 0)
+    if not ended:
+        child.kill()
+        raise Refused(f"who holds the GPUs cannot be told: looking at pid {last} takes more than {LOOK_SECONDS:g} s")
+    if child.returncode:
+        raise Refused(f"who holds the GPUs cannot be told: looking ended with {child.returncode} at pid {last}")
+    return sorted(User(**line) for line in lines if "device" in line)
+
+
+def named(found: list[User]) -> str:
+    """Who they are, in words."""
+    said = dict.fromkeys(
+        f"{one.name} (pid {one.pid}{f' of Pod {one.pod}' if one.pod else ''}) holds {one.device}" for one in found
+    )
+    return ", ".join(said)
+
+
+def _look(proc: Path) -> Iterator[dict[str, object]]:
+    for folder in sorted(path for path in proc.iterdir() if path.name.isdecimal()):
+        yield {"at": int(folder.name)}
+        try:
+            for device in _devices(folder):
+                group = (folder / "cgroup").read_text(errors="replace")
+                service = SERVICE.search(group)
+                yield {
+                    "pid": int(folder.name),
+                    "name": (folder / "comm").read_text(errors="replace").strip(),
+                    "device": device,
+                    "pod": pod_of(group),
+                    "service": service[1] if service else "",
+                }
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile
+
+
+def _devices(folder: Path) -> list[str]:
+    """What one process has open; where its leader has ended, what its other threads have."""
+    targets = _targets(folder / "fd")
+    if not targets:
+        targets = {target for task in (folder / "task").iterdir() for target in _targets(task / "fd")}
+    return sorted(target for target in targets if DEVICE.fullmatch(target))
+
+
+def _targets(folder: Path) -> set[str]:
+    found = set()
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), os.scandir(folder) as links:
+        for link in links:
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                found.add(str(Path(link.path).readlink()))
+    return found
+
+
+if __name__ == "__main__":
+    for found in _look(Path(sys.argv[1])):
+        print(json.dumps(found), flush=True)

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""End the processes on this node whose Pod is gone: SIGTERM, and what is left after a grace gets SIGKILL.
+
+A Pod is gone when the kubelet keeps no folder of it any more and the runtime, where crictl is there to ask it, runs
+nothing of it. Processes are looked at before that is asked, so that a Pod that starts meanwhile is not taken for gone.
+A process is a ghost only if its cgroup names one Pod of this node's own kubelet; it is held by a pidfd, and its start
+and its cgroup are compared again, before any signal. None being there is a success.
+
+One that sleeps in the kernel with SIGKILL pending cannot be killed: that is exit 1, reboot the node. Refused (exit 2):
+which Pods live cannot be told; a Pod that is named lives; another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was
+started before in this boot.
+
+PARAMETERS: podUIDs (only processes of these Pods), graceSeconds (10), killSeconds (30), kubeletRoot (/var/lib/kubelet).
+"""
+
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from _attempt import create_marker, require_fresh
+from _mounts import bare
+from _operation import Environment, Failed, Refused, main
+from _parameters import number, words
+from _processes import Process, is_stuck, of_pods, read, require_own
+from _runtime import known_pods, kubelet_root
+
+LOOK_SECONDS = 5.0  # between two looks for what a dying process may have started
+
+
+def kill_ghosts(environment: Environment, dry_run: bool) -> str:
+    """End the ghosts on the node of this environment and return the sentence."""
+    marker = require_fresh(environment)
+    given, proc = environment.parameters, Path(environment.host_root) / "proc"
+    require_own(proc)
+    grace, patience = number(given, "graceSeconds", 10), number(given, "killSeconds", 30)
+    wanted, root = {bare(uid) for uid in words(given, "podUIDs")}, kubelet_root(given)
+
+    def look() -> list[Process]:
+        seen = list(of_pods(proc))  # first the processes, then who lives: see above
+        return ghosts(seen, known_pods(root, os.environ.get("POD_UID", "")), wanted)
+
+    found = look()
+    if not found:
+        return f"nothing to kill: no process of a Pod that is gone runs on {environment.node}"
+    if dry_run:
+        print(f"would create {marker} and send SIGTERM, and after {grace:g} s SIGKILL, to {named(found)}")
+        return f"would kill {len(found)} processes"
+    create_marker(require_fresh(environment))
+    met = [*end(proc, look, signal.SIGTERM, grace), *end(proc, look, signal.SIGKILL, patience)]
+    return confirm(proc, look(), {*found, *met})
+
+
+def ghosts(seen: Sequence[Process], known: Collection[str], wanted: Collection[str]) -> list[Process]:
+    """Return which of `seen` belong to no `known` Pod, of the `wanted` Pods if there are any.
+
+    Raises Refused when a wanted Pod lives.
+    """
+    alive = sorted(uid for uid in wanted if uid in known)
+    if alive:
+        raise Refused(f"these Pods live on this node: {', '.join(alive)}: delete them through the API server")
+    return sorted(one for one in seen if one.pod and one.pod not in known and (not wanted or one.pod in wanted))
+
+
+def end(proc: Path, look: Callable[[], list[Process]], signum: signal.Signals, seconds: float) -> set[Process]:
+    """Signal every ghost once, those too that appear meanwhile, until none is left or the time is over."""
+    until, signalled = time.monotonic() + seconds, set[Process]()
+    while left := look():
+        for process in set(left) - signalled:
+            send(proc, process, signum)
+        signalled |= set(left)
+        if time.monotonic() >= until:
+            break
+        wait_for_end(proc, left, min(until, time.monotonic() + LOOK_SECONDS))
+    return signalled
+
+
+def send(proc: Path, process: Process, signum: signal.Signals) -> None:
+    """Signal this very process: once it is held its pid cannot become another's, so who it is is looked up then."""
+    try:
+        held = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if read(proc, process.pid) == process:
+            signal.pidfd_send_signal(held, signum)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(held)
+
+
+def wait_for_end(proc: Path, processes: Sequence[Process], until: float) -> None:
+    """Wait until all have ended or the time is over."""
+    while time.monotonic() < until and any(read(proc, one.pid) == one for one in processes):
+        time.sleep(0.05)
+
+
+def confirm(proc: Path, left: Sequence[Process], met: Collection[Process]) -> str:
+    """Return the sentence when none is left. Raises Failed with those that are."""
+    stuck = [one for one in left if is_stuck(proc, one)]
+    if stuck:
+        raise Failed(f"unkillable: {named(stuck)}: reboot the node")
+    if left:
+        raise Failed(f"still there after SIGKILL: {named(left)}: try again, or reboot the node")
+    return f"killed {named(sorted(met))}"
+
+
+def named(processes: Sequence[Process]) -> str:
+    """Who they are, by Pod."""
+    pods = dict.fromkeys(one.pod for one in processes)
+    return "; ".join(
+        f"{', '.join(f'{one.name} (pid {one.pid})' for one in processes if one.pod == pod)} of Pod {pod}"
+        for pod in pods
+    )
+
+
+if __name__ == "__main__":
+    main(kill_ghosts, __doc__)

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Unload the NVIDIA kernel modules of this node and load them again, with the services that hold them put aside.
+
+For a driver that answers wrongly, or whose library was replaced under it: longer than a reset of a GPU, shorter than a
+reboot. Services are stopped, the modules unloaded, those that use others first, and loaded again; services that ran are
+started again, and nvidia-smi must list as many GPUs as before. What goes wrong before the first module is unloaded
+leaves the node as it was; after that, the sentence says what is loaded, and the node needs a reboot.
+
+Refused (exit 2): a process holds a GPU (by name and Pod); the driver lives in a container (restart that Pod instead);
+a module that is not NVIDIA's uses it; no driver is loaded; another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that
+was started before in this boot.
+
+PARAMETERS: services (which of nvidia-persistenced, nvidia-fabricmanager, nvidia-imex, nvidia-dcgm and dcgm may be
+stopped; all of them), gpus (how many must be there afterwards; as many as before), moduleSeconds (120), serviceSeconds
+(120).
+"""
+
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from _attempt import create_marker, require_fresh
+from _node import run, shown
+from _openers import User, users
+from _openers import named as named_users
+from _operation import Environment, Failed, Refused, main
+from _parameters import number, words
+from _units import Unit, change, look_at, why
+
+# In this order they are unloaded: what uses another comes before it.
+MODULES = (
+    "nvidia_fs",
+    "gdrdrv",
+    "nv_peer_mem",
+    "nvidia_peermem",
+    "nvidia_uvm",
+    "nvidia_drm",
+    "nvidia_modeset",
+    "nvidia",
+)
+SERVICES = (
+    "nvidia-dcgm",
+    "dcgm",
+    "nvidia-imex",
+    "nvidia-fabricmanager",
+    "nvidia-persistenced",
+)  # stopped in this order
+CONTAINED = "/run/nvidia/driver"
+SMI_SECONDS = 120.0  # the first question after loading wakes every GPU
+
+
+def reload_driver(environment: Environment, dry_run: bool) -> str:
+    """Reload the driver on the node of this environment and return the sentence."""
+    marker = require_fresh(environment)
+    given, proc = environment.parameters, Path(environment.host_root) / "proc"
+    patience, service_patience = number(given, "moduleSeconds", 120), number(given, "serviceSeconds", 120)
+    declared = [name for name in SERVICES if name in words(given, "services", SERVICES, SERVICES)]
+    require_own_driver(proc)
+    modules = unload_order(loaded(proc))
+    wanted = int(number(given, "gpus", count_gpus(proc) or 1))
+    running = [unit for unit in map(look_at, declared) if unit.runs]
+    require_idle(users(proc), running)
+    if dry_run:
+        return rehearse(str(marker), modules, running, environment.node)
+    create_marker(require_fresh(environment))
+    stop(running, service_patience)
+    try:
+        require_idle(users(proc), [])  # again, just before the point of no return
+        unload(proc, modules, patience)
+    except Refused:
+        start(running, service_patience)
+        raise
+    load(proc, modules, patience)
+    start(running, service_patience)
+    return f"reloaded {', '.join(modules)}: {require_gpus(wanted)} GPUs answer"
+
+
+def require_own_driver(proc: Path) -> None:
+    """Raise Refused when the driver was loaded by a container, whose files this node's modprobe knows nothing of."""
+    points = {line.split(" ")[4] for line in (proc / "1/mountinfo").read_text().splitlines()}
+    if CONTAINED in points:
+        raise Refused(
+            f"the driver lives in a container ({CONTAINED} is mounted): delete the driver's Pod of this node instead, "
+            "its DaemonSet loads the driver again"
+        )
+
+
+def loaded(proc: Path) -> dict[str, tuple[str, ...]]:
+    """Return the modules that are loaded, each with those that use it."""
+    rows = [line.split() for line in (proc / "modules").read_text().splitlines()]
+    return {row[0]: tuple(user for user in row[3].split(",") if user not in ("", "-")) for row in rows}
+
+
+def unload_order(present: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return NVIDIA's modules that are loaded, in the order to unload them.
+
+    Raises Refused when the driver is not loaded, or a module that is none of them uses one.
+    """
+    if "nvidia" not in present:
+        raise Refused("no driver is loaded: there is nothing to reload; load it, or reboot the node")
+    order = [name for name in MODULES if name in present]
+    strange = sorted({user for name in order for user in present[name]} - set(MODULES))
+    if strange:
+        raise Refused(f"the driver is used by {', '.join(strange)}: unload it by hand, or reboot the node")
+    return order
+
+
+def count_gpus(proc: Path) -> int:
+    """Return how many GPUs the driver has now; 0 where it does not say."""
+    folder = proc / "driver/nvidia/gpus"
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def require_idle(found: Sequence[User], ours: Sequence[Unit]) -> None:
+    """Raise Refused when a process holds a GPU that is none of a service that will be stopped."""
+    names = {unit.name for unit in ours}
+    strangers = [one for one in found if not one.service or one.service not in names]
+    if strangers:
+        raise Refused(f"{named_users(strangers)}: end it, or reboot the node; the driver was left alone")
+
+
+def rehearse(marker: str, modules: Sequence[str], running: Sequence[Unit], node: str) -> str:
+    """Print what would be done."""
+    print(f"would create {marker}")
+    commands = [
+        *(change("stop", unit.name) for unit in running),
+        *map(unload_command, modules),
+        *map(load_command, reversed(modules)),
+        *(change("start", unit.name) for unit in reversed(running)),
+    ]
+    for command in commands:
+        print(f"would run {shown(command)}")
+    return f"would reload the driver of {node}"
+
+
+def unload_command(module: str) -> tuple[str, ...]:
+    """Unload one module; one that went with another before is no error."""
+    return ("modprobe", "-r", module)
+
+
+def load_command(module: str) -> tuple[str, ...]:
+    """Load one module, and what it needs."""
+    return ("modprobe", module)
+
+
+def stop(units: Sequence[Unit], seconds: float) -> None:
+    """Stop all. Raises Failed when one stays; those that were stopped are started again."""
+    for index, unit in enumerate(units):
+        told = run(change("stop", unit.name), seconds)
+        if told.code != 0:
+            start(units[: index + 1], seconds)
+            raise Failed(f"{unit.name} could not be stopped ({why(told, seconds)}); the driver was left alone")
+
+
+def start(units: Sequence[Unit], seconds: float) -> None:
+    """Start all, in the other order. Raises Failed with those that did not."""
+    troubles = []
+    for unit in reversed(units):
+        told = run(change("start", unit.name), seconds)
+        if told.code != 0:
+            troubles.append(f"{unit.name} ({why(told, seconds)})")
+    if troubles:
+        raise Failed(f"these services do not start again: {', '.join(troubles)}: reboot the node")
+
+
+def unload(proc: Path, modules: Sequence[str], seconds: float) -> None:
+    """Unload all. Raises Refused when nothing was changed, Failed when the node is left half-way."""
+    for module in modules:
+        told = run(unload_command(module), seconds)
+        left = [name for name in modules if name in loaded(proc)]
+        if told.code == 0 and module not in left:
+            continue
+        trouble = f"{module} could not be unloaded ({why(told, seconds) if told.code != 0 else 'it is loaded still'})"
+        if told.code is not None and len(left) == len(modules):
+            raise Refused(f"{trouble}: something holds the driver; it was left as it was, reboot the node")
+        raise Failed(f"{trouble}; {state(modules, left)}")
+
+
+def load(proc: Path, modules: Sequence[str], seconds: float) -> None:
+    """Load all, in the other order, and make the device files. Raises Failed when the node is left half-way."""
+    for module in reversed(modules):
+        told = run(load_command(module), seconds)
+        if told.code != 0:
+            left = [name for name in modules if name in loaded(proc)]
+            raise Failed(f"{module} could not be loaded again ({why(told, seconds)}); {state(modules, left)}")
+    run(("nvidia-modprobe", "-u", "-c0"), seconds)  # not on every node; nvidia-smi makes the device files, too
+
+
+def state(modules: Sequence[str], left: Sequence[str]) -> str:
+    """In which state the node is left."""
+    gone = [name for name in modules if name not in left]
+    return f"loaded are {', '.join(left) or 'none'}, not loaded {', '.join(gone) or 'none'}: reboot the node"
+
+
+def require_gpus(wanted: int) -> int:
+    """Return how many GPUs nvidia-smi lists. Raises Failed when these are fewer than `wanted`."""
+    told = run(("nvidia-smi", "-L"), SMI_SECONDS)
+    found = len(re.findall(r"^GPU \d+:", told.text, flags=re.MULTILINE))
+    if told.code != 0 or found < wanted:
+        said = why(told, SMI_SECONDS) if told.code != 0 else ""
+        raise Failed(
+            f"the driver was reloaded, and nvidia-smi lists {found} of {wanted} GPUs: {said or 'reboot the node'}"
+        )
+    return found
+
+
+if __name__ == "__main__":
+    main(reload_driver, __doc__)

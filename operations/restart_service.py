@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Restart one service of this node through its systemd, and wait until it stays up.
+
+Only services of a list are restarted. None of them takes running containers with it: the kubelet only watches them,
+containerd and CRI-O leave them to their shims and monitors. Where containerd's unit would end them after all (KillMode
+is not process), and where processes hold a GPU that would lose it (fabric manager, IMEX), it is refused.
+
+Up means: active with the same process for settleSeconds, and of the kubelet that its healthz says ok. A kubelet that is
+down starts no Pod, this one neither; a node whose kubelet is dead needs an operation that runs elsewhere.
+
+Refused (exit 2): the service is not in the list, does not exist on this node or is masked; another boot than
+EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
+
+PARAMETERS: service (required), restartSeconds (120), settleSeconds (10), healthzPort (10248; 0: do not ask).
+"""
+
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from _attempt import create_marker, require_fresh
+from _node import run, shown
+from _openers import named, users
+from _operation import Environment, Failed, Refused, main
+from _parameters import number
+from _runtime import is_absent
+from _units import Unit, change, look_at, why
+
+ASK_SECONDS = 10.0
+
+
+class Care(NamedTuple):
+    """What a restart of a service must heed."""
+
+    shims: bool = False  # containers live in its unit, and stay only with KillMode=process
+    gpus: bool = False  # work on GPUs ends with it
+    healthz: bool = False  # it tells of its health
+
+
+ALLOWED: Mapping[str, Care] = {
+    "kubelet": Care(healthz=True),
+    "containerd": Care(shims=True),
+    "crio": Care(),
+    "nvidia-persistenced": Care(),
+    "nvidia-fabricmanager": Care(gpus=True),
+    "nvidia-imex": Care(gpus=True),
+    "nvidia-dcgm": Care(),
+    "chronyd": Care(),
+    "chrony": Care(),
+    "systemd-timesyncd": Care(),
+    "systemd-resolved": Care(),
+    "sssd": Care(),
+    "rpc-statd": Care(),
+}
+
+
+def restart_service(environment: Environment, dry_run: bool) -> str:
+    """Restart a service on the node of this environment and return the sentence."""
+    marker = require_fresh(environment)
+    given = environment.parameters
+    name = choose(given.get("service"))
+    patience, settle = number(given, "restartSeconds", 120), number(given, "settleSeconds", 10)
+    port = int(number(given, "healthzPort", 10248, most=65535)) if ALLOWED[name].healthz else 0
+    before = require_fit(look_at(name), Path(environment.host_root) / "proc")
+    if dry_run:
+        print(f"would create {marker} and run {shown(change('restart', name))}")
+        return f"would restart {name}, which is {before.active}"
+    create_marker(require_fresh(environment))
+    restart(name, patience)
+    wait_until_up(name, time.monotonic() + patience, settle)
+    return f"restarted {name}, which was {before.active}; {require_health(name, port, patience)}"
+
+
+def choose(name: object) -> str:
+    """Return the service to restart. Raises Refused when it is not one of the list."""
+    plain = name.removesuffix(".service") if isinstance(name, str) else ""
+    if plain not in ALLOWED:
+        raise Refused(f"PARAMETERS.service is {name!r}, not one of {', '.join(ALLOWED)}")
+    return plain
+
+
+def require_fit(unit: Unit, proc: Path) -> Unit:
+    """Return `unit`. Raises Refused where it cannot be restarted, or others would lose by it."""
+    care = ALLOWED[unit.name]
+    if unit.load != "loaded":
+        raise Refused(f"{unit.name}.service is {unit.load} on this node")
+    if care.shims and unit.kill_mode != "process":
+        raise Refused(
+            f"a restart of {unit.name} would end every container (its KillMode is {unit.kill_mode}): "
+            "set KillMode=process, or drain and reboot the node"
+        )
+    holding = [one for one in users(proc) if one.service != unit.name] if care.gpus else []
+    work = [one for one in holding if one.service not in ALLOWED]
+    if work:
+        raise Refused(f"{named(work)}, and would lose it with {unit.name}: drain the node first")
+    return unit
+
+
+def restart(name: str, seconds: float) -> None:
+    """Restart it. Raises Failed when systemd does not."""
+    run(("systemctl", "reset-failed", f"{name}.service"), ASK_SECONDS)  # or too many starts before would count
+    told = run(change("restart", name), seconds)
+    if told.code != 0:
+        raise Failed(f"{name} could not be restarted: {why(told, seconds)}")
+
+
+def wait_until_up(name: str, until: float, settle: float) -> None:
+    """Wait until the service has run for `settle` seconds as one process. Raises Failed when it does not in time."""
+    pid, since = 0, time.monotonic()
+    while True:
+        unit, now = look_at(name), time.monotonic()
+        if not unit.runs or unit.pid != pid:
+            pid, since = unit.pid if unit.runs else 0, now
+        if unit.runs and now - since >= settle:
+            return
+        if now >= until + settle:
+            raise Failed(f"{name} was restarted and does not stay up: it is {unit.active}; see journalctl -u {name}")
+        time.sleep(min(0.5, settle / 2 + 0.01))
+
+
+def require_health(name: str, port: int, seconds: float) -> str:
+    """Return what is known of its health. Raises Failed when it is asked for and is not ok in time."""
+    if not port:
+        return "it is active"
+    ask = ("curl", "-fsS", "--noproxy", "*", "--max-time", "5", f"http://127.0.0.1:{port}/healthz")
+    until = time.monotonic() + seconds
+    while (told := run(ask, ASK_SECONDS)).code != 0:
+        if is_absent(told):
+            return "it is active; its healthz could not be asked, the node has no curl"
+        if time.monotonic() >= until:
+            raise Failed(f"{name} is active and its healthz is not ok: {why(told, ASK_SECONDS)}")
+        time.sleep(0.5)
+    return "it is active and healthy"
+
+
+if __name__ == "__main__":
+    main(restart_service, __doc__)

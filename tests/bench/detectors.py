@@ -1,0 +1,203 @@
+"""What all detectors cost a node: `python -m tests.bench.detectors`.
+
+The real node-problem-detector runs every shipped monitor at its shipped interval. GPUs are files and a scripted NVML
+library under the real pynvml; everything else is this machine's own. Node-problem-detector itself does not count.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from remediator.kube.client import Client
+from remediator.sim.plain import NODES
+from remediator.sim.program import Program
+from remediator.sim.server import EmbeddedServer
+from tests.bench.numbers import TICKS
+from tests.cluster.build import binary
+from tests.detectors.node import DETECTORS, Node
+from tests.native import build_stub
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = sorted((ROOT / "deploy/npd").glob("*.json"))
+GPUS = 8
+RUNS = 5
+SAMPLE = 0.05  # seconds between two looks at memory
+# Those that are shown a node with GPUs; a view that is not made of files is this machine's.
+ON_FILES = {"proc", "sys", "dev"}
+GPU_DETECTORS = {
+    "device_nodes", "driver_mismatch", "gpu_busy", "gpu_ecc", "gpu_lost", "gpu_nvlink", "gpu_recovery", "gpu_throttled",
+}  # fmt: skip
+Report = dict[str, Any]
+
+
+def arguments(name: str, shipped: list[str], node: Node) -> list[str]:
+    """The shipped arguments with the roots of this benchmark in the place of the node's own."""
+    roots = ON_FILES if name in GPU_DETECTORS else set()
+    kept = [one for one in shipped if not one.startswith(("--dev=", "--proc=", "--sys="))]
+    return [*kept, f"--state={node.state}", *(f"--{one}={node.root / one}" for one in sorted(roots))]
+
+
+def monitors(node: Node, folder: Path) -> dict[str, dict[str, Any]]:
+    """The shipped files, pointed at the programs of this checkout; by detector."""
+    found = {}
+    for path in SHIPPED:
+        body = json.loads(path.read_text())
+        [rule] = body["rules"]
+        name = Path(rule["path"]).stem
+        rule |= {"path": str(DETECTORS / f"{name}.py"), "args": arguments(name, rule["args"], node)}
+        (folder / path.name).write_text(json.dumps(body))
+        found[name] = body
+    return found
+
+
+def descendants(root: int) -> Iterator[int]:
+    """Every process below `root`, however far."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(folder.name))
+    waiting = [root]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            waiting.append(child)
+            yield child
+
+
+def shared_memory(pids: Iterator[int]) -> tuple[int, int]:
+    """How many processes there are and the bytes that they hold together, shared pages divided among their users."""
+    count = total = 0
+    for pid in pids:
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        count += 1
+        total += sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) << 10
+    return count, total
+
+
+def children_seconds(pid: int) -> float:
+    """Processor time of all children of a process, and theirs, that have ended and were waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / TICKS
+
+
+async def together(node: Node, folder: Path, environment: dict[str, str], seconds: float) -> Report:
+    """Let node-problem-detector run them all, from its start, and look on."""
+    server = EmbeddedServer()
+    async with server.serve() as endpoint:
+        await Client(server.transport()).create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
+        files = ",".join(str(folder / path.name) for path in SHIPPED)
+        detector = await Program.start(
+            [
+                binary("node-problem-detector"),
+                "--hostname-override=n",
+                f"--apiserver-override={endpoint.url}?inClusterConfig=false&auth={endpoint.kubeconfig}",
+                f"--config.custom-plugin-monitor={files}",
+                "--prometheus-port=0",
+                "--port=0",
+            ],
+            folder / "npd.log",
+            environment,
+        )
+        try:
+            return await asyncio.to_thread(_watch, detector.pid, seconds)
+        finally:
+            await detector.kill()
+
+
+def _watch(pid: int, seconds: float) -> Report:
+    began, peak, most = time.monotonic(), 0, 0
+    while time.monotonic() - began < seconds:
+        count, held = shared_memory(descendants(pid))
+        peak, most = max(peak, held), max(most, count)
+        time.sleep(SAMPLE)
+    spent, passed = children_seconds(pid), time.monotonic() - began
+    return {
+        "seconds": round(passed),
+        "cpu_percent": round(100 * spent / passed, 2),
+        "peak_mib": round(peak / (1 << 20), 1),
+        "most_processes": most,
+    }
+
+
+def alone(name: str, body: dict[str, Any], environment: dict[str, str]) -> Report:
+    """Run one detector by itself a few times; its processor time, children included."""
+    [rule] = body["rules"]
+    spent, code = [], 0
+    for _ in range(RUNS):
+        before = os.times()
+        done = os.spawnve(os.P_WAIT, rule["path"], [rule["path"], *rule["args"]], environment)
+        after = os.times()
+        spent.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        code = done
+    middle = sorted(spent)[RUNS // 2]
+    interval = int(body["pluginConfig"]["invoke_interval"].removesuffix("s"))
+    return {
+        "run_ms": round(1000 * middle),
+        "interval_s": interval,
+        "cpu_percent": round(100 * middle / interval, 3),
+        "exit": code,
+    }
+
+
+async def measure(seconds: float) -> Report:
+    """Everything that this benchmark states, of one run."""
+    with tempfile.TemporaryDirectory(prefix="remediator-bench-") as name:
+        folder = Path(name)
+        node = Node(folder / "node", build_stub(folder), GPUS)
+        node.orders(gpus=GPUS)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**node.environment(), "PATH": path}
+        bodies = monitors(node, folder)
+        silence = os.open(os.devnull, os.O_WRONLY)
+        kept = os.dup(1)
+        os.dup2(silence, 1)
+        try:
+            each = {detector: alone(detector, body, environment) for detector, body in bodies.items()}
+        finally:
+            os.dup2(kept, 1)
+        return {"gpus": GPUS, "each": each, "together": await together(node, folder, environment, seconds)}
+
+
+def show(report: Report, console: Console) -> None:
+    """The report for people."""
+    table = Table(title=f"Detectors on a node with {report['gpus']} GPUs")
+    for column in ("detector", "every", "a run", "of a core"):
+        table.add_column(column, justify="left" if column == "detector" else "right")
+    for name, one in sorted(report["each"].items()):
+        table.add_row(name, f"{one['interval_s']} s", f"{one['run_ms']} ms", f"{one['cpu_percent']:.3f} %")
+    console.print(table)
+    all_of_them = report["together"]
+    console.print(
+        f"together, over {all_of_them['seconds']} s from the start of node-problem-detector: "
+        f"{all_of_them['cpu_percent']} % of a core, at most {all_of_them['peak_mib']} MiB in "
+        f"{all_of_them['most_processes']} processes"
+    )
+
+
+def main() -> None:
+    """Measure and print: one line of JSON on stdout, tables on stderr."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=300.0, help="how long to look on (%(default)s)")
+    report = asyncio.run(measure(parser.parse_args().seconds))
+    show(report, Console(stderr=True))
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""dns: one question, any answer; and resolv.conf as the C library reads it."""
+
+import json
+import subprocess
+import time
+
+import pytest
+from _dns import ROOT, Question, Resolver, ask_nameserver, encode, parse_answer, parse_resolv
+from _nfs import Reply
+from _standing import Standing
+from _verdict import Verdict
+from dns import Group, judge
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.detectors.conftest import DETECTORS
+from tests.detectors.fixtures.dns import PORT, NameServer, arrange
+from tests.detectors.null_server import free_port
+
+OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
+ANSWERS, SILENT, UNCLEAR = Reply("answers"), Reply("silent", "no answer in time"), Reply("unclear", "refuses")
+A, B = "10.0.0.2", "10.0.0.3"
+NODES, CLUSTER = Group("the DNS of /etc/resolv.conf", (A, B)), Group("the cluster's DNS 10.96.0.10", ("10.96.0.10",))
+TWICE = {group.title: Standing(1.0, 2) for group in (NODES, CLUSTER)}
+
+CASES = {
+    "both answer": ([NODES], {NODES: {A: ANSWERS, B: ANSWERS}}, TWICE, OK, "names can be looked up"),
+    "one answers": ([NODES], {NODES: {A: SILENT, B: ANSWERS}}, TWICE, OK, "names can be looked up"),
+    "none answers": (
+        [NODES],
+        {NODES: {B: SILENT, A: SILENT}},
+        TWICE,
+        FAULT,
+        "the DNS of /etc/resolv.conf does not answer: 10.0.0.2 (no answer in time), 10.0.0.3 (no answer in time)",
+    ),
+    "none answers once": ([NODES], {NODES: {A: SILENT, B: SILENT}}, {NODES.title: Standing(1.0, 1)}, UNKNOWN, "once"),
+    "one is silent, one cannot be judged": (
+        [NODES],
+        {NODES: {A: SILENT, B: UNCLEAR}},
+        TWICE,
+        UNKNOWN,
+        "be asked: 10.0",
+    ),
+    "only the cluster's is silent": (
+        [NODES, CLUSTER],
+        {NODES: {A: ANSWERS, B: SILENT}, CLUSTER: {"10.96.0.10": SILENT}},
+        TWICE,
+        FAULT,
+        "the cluster's DNS 10.96.0.10 does not answer: 10.96.0.10 (no answer in time)",
+    ),
+    "nobody knows whom to ask": ([Group("x", why="x cannot be read")], {}, {}, UNKNOWN, "x cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("groups", "replies", "standing", "verdict", "words"), CASES.values(), ids=CASES.keys())
+def test_replies_become_a_verdict(groups, replies, standing, verdict, words):
+    found, line = judge(groups, {group.title: said for group, said in replies.items()}, standing)
+    assert found is verdict
+    assert line == words or (found is UNKNOWN and words in line)
+
+
+MOODS = {
+    "answers": ANSWERS,
+    "no-such-name": ANSWERS,
+    "truncates": ANSWERS,
+    "loses-one": ANSWERS,
+    "silent": SILENT,
+    "servfail": Reply("silent", "SERVFAIL"),
+    "tcp-only": Reply("silent", "only over TCP"),
+    "refuses": Reply("unclear", "refuses the question"),
+    "garbage": Reply("unclear", "what it says is no answer"),
+    "other-id": Reply("unclear", "what it says is no answer"),
+}
+
+
+@pytest.mark.parametrize(("mood", "reply"), MOODS.items(), ids=MOODS.keys())
+def test_a_server_is_judged_by_what_it_says(mood, reply):
+    server = NameServer(mood)
+    started = time.monotonic()
+    assert ask_nameserver("127.0.0.1", Question("a.example"), 1.0, port=server.port) == reply
+    assert time.monotonic() - started < 3
+    assert set(server.questions) <= {("udp", "a.example", 1), ("tcp", "a.example", 1)}
+    server.close()
+
+
+def test_the_root_is_asked_for_its_name_servers_over_udp_once():
+    server = NameServer()
+    assert ask_nameserver("127.0.0.1", ROOT, 5, port=server.port) == ANSWERS
+    assert server.questions == [("udp", "", 2)]
+    server.close()
+
+
+def test_where_the_node_asks_over_tcp_so_do_we():
+    server = NameServer("tcp-only")
+    assert ask_nameserver("127.0.0.1", ROOT, 5, over_tcp=True, port=server.port) == ANSWERS
+    assert [over for over, _, _ in server.questions] == ["tcp"]
+    server.close()
+
+
+def test_a_refusal_by_the_network_is_silence_and_comes_at_once():
+    started = time.monotonic()
+    assert ask_nameserver("127.0.0.1", ROOT, 30, port=free_port()) == Reply("silent", "Connection refused")
+    assert time.monotonic() - started < 5
+
+
+RESOLV = {
+    "": Resolver(()),
+    "# nameserver 10.0.0.9\nnameserver 10.0.0.2\nnameserver fd00::1\noptions ndots:5\n": Resolver((A, "fd00::1")),
+    "nameserver 10.0.0.2\nnameserver 10.0.0.2\noptions use-vc\n": Resolver((A,), True),
+    "nameserver 10.0.0.2 # mine\nnameserver fe80::1%eth0\nnameserver\n": Resolver((A, "fe80::1%eth0")),
+    "".join(f"nameserver 10.0.0.{last}\n" for last in (2, 3, 4, 5)): Resolver((A, B, "10.0.0.4")),
+}
+
+
+@pytest.mark.parametrize(("text", "found"), RESOLV.items())
+def test_resolv_conf_is_read_as_the_c_library_does(text, found):
+    assert parse_resolv(text) == found
+
+
+@given(st.text(max_size=60) | st.text(max_size=20).map("nameserver {}\n".format))
+def test_garbage_in_resolv_conf_names_nobody_or_is_told_of(text):
+    try:
+        servers = parse_resolv(text).servers
+    except ValueError:
+        return
+    assert len(servers) <= 3
+
+
+@given(st.binary(max_size=80), st.booleans())
+def test_garbage_is_no_answer(content, with_number):
+    query = encode(Question("a.example"), 4711)
+    code = parse_answer(query, query[:2] + content if with_number else content)
+    assert code is None or (content[0] & 0x80 and (code or query[12:].lower() in content.lower()))
+
+
+def test_an_answer_to_another_question_is_none():
+    query, other = encode(Question("a.example"), 7), encode(Question("b.example"), 7)
+    assert parse_answer(query, query[:2] + b"\x81\x80" + query[4:]) == 0
+    assert parse_answer(query, other[:2] + b"\x81\x80" + other[4:]) is None
+    assert parse_answer(query, query) is None, "a question is no answer"
+    assert parse_answer(query, query[:2] + b"\x81\x82" + bytes(8)) == 2, "who fails may leave the question out"
+
+
+@pytest.mark.parametrize("name", ["a..b", "x" * 64, "caf\u00e9", ".".join(["x" * 60] * 5), ".a"])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(ValueError):
+        encode(Question(name), 0)
+
+
+def run(root, now, *options):
+    folders = [f"--{name}={root / name}" for name in ("proc", "state")]
+    command = [str(DETECTORS / "dns.py"), *folders, f"--now={now}", f"--port={PORT}", "--deadline=0.5", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout.strip(), done.stderr
+
+
+def test_the_kubelets_own_file_and_the_cluster_are_asked_besides(tmp_path):
+    arrange(tmp_path)
+    (tmp_path / "proc/1/root/run/kubelet.conf").write_text("nameserver 127.0.7.9\n")
+    server = NameServer("answers", "127.0.7.53", PORT)
+    options = ("--resolv=/run/kubelet.conf", "--server=127.0.7.53", "--server=127.0.7.1=db.example")
+    assert run(tmp_path, 100, *options)[0] == UNKNOWN
+    assert run(tmp_path, 130, *options)[:2] == (
+        FAULT,
+        "the DNS of /run/kubelet.conf does not answer: 127.0.7.9 (Connection refused)",
+    )
+    assert {name for _, name, _ in server.questions} == {"kubernetes.default.svc.cluster.local"}
+    kept = json.loads((tmp_path / "state/evidence/dns.json").read_text())
+    assert kept["silent"] == {"the DNS of /run/kubelet.conf": {"127.0.7.9": "Connection refused"}}
+    server.close()
+
+
+def test_one_good_answer_in_between_begins_anew(tmp_path):
+    arrange(tmp_path, "nameserver 127.0.7.9\n")
+    assert run(tmp_path, 100)[0] == UNKNOWN
+    resolv = tmp_path / "proc/1/root/run/systemd/resolve/resolv.conf"
+    resolv.write_text("nameserver 127.0.7.1\n")
+    assert run(tmp_path, 130)[0] == OK
+    resolv.write_text("nameserver 127.0.7.9\n")
+    assert run(tmp_path, 160)[0] == UNKNOWN
+    assert run(tmp_path, 190)[0] == FAULT
+
+
+def test_explain_shows_every_server_and_counts_for_nothing(tmp_path):
+    arrange(tmp_path, "nameserver 127.0.7.9\n")
+    for now in (100, 130, 160):
+        code, text, _ = run(tmp_path, now, "--explain")
+        assert code == UNKNOWN
+    assert "127.0.7.9" in text
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("option", ["--server=ns.example", "--server=10.0.0.1=a..b", "--name=a..b", "--resolv=etc/x"])
+def test_an_option_that_makes_no_sense_is_refused_by_name(tmp_path, option):
+    code, _, errors = run(tmp_path, 100, option)
+    assert code == 2
+    assert f"argument {option.partition('=')[0]}: " in errors
+
+
+def test_a_silent_server_delays_no_other(tmp_path):
+    silent = NameServer("silent", "127.0.7.77", PORT)
+    arrange(tmp_path, "nameserver 127.0.7.77\nnameserver 127.0.7.1\n")
+    started = time.monotonic()
+    assert run(tmp_path, 100, "--deadline=1")[0] == OK
+    assert time.monotonic() - started < 3
+    silent.close()

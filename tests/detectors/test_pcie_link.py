@@ -1,0 +1,183 @@
+"""pcie_link: lost lanes and errors are told of by address; idle speeds, narrow slots and virtual links are not."""
+
+import json
+
+import pytest
+from _pcie import End, Link, _lanes, _rate, _total, read_links
+from hypothesis import given
+from hypothesis import strategies as st
+from pcie_link import FINE, Declared, Known, due, judge, parse, recall, remember
+
+from tests.detectors.fixtures.pcie_link import CASES, GPU, GPU_KIND, NARROW, NVME, UPPER, node
+from tests.detectors.kernel_tree import KernelTree, run_case
+from tests.detectors.test_filesystem_error import ANYTHING
+
+OK, FAULT, UNKNOWN = 0, 1, 2
+NOTHING, NONE = Known({}, {}, frozenset()), Declared({}, {})
+AT = "0000:19:00.0"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A node with a GPU behind a switch and an NVMe disk."""
+    node()(tmp_path)
+    (tmp_path / "dev/kmsg").unlink()
+    return KernelTree(tmp_path)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_node_made_of_files_gets_its_verdict(tmp_path, case):
+    case.arrange(tmp_path)
+    ran = [run_case("pcie_link", case, tmp_path, now) for now in case.runs][-1]
+    assert ran.code == case.verdict, ran
+    assert case.part in ran.line
+    assert not ran.err
+
+
+def link(width=16, most=16, port=16, **errors):
+    upper = End(width, port, 32.0, 32.0) if port else None
+    return Link(AT, "gpu", End(width, most, 2.5, 32.0), upper, {f"{AT} {grade}": n for grade, n in errors.items()})
+
+
+DUE = [
+    (link(8, 16, 16), 0, {}, 16),
+    (link(8, 16, 8), 0, {}, 8),
+    (link(8, 16, None), 0, {}, 16),
+    (link(8, None, None), 0, {}, 0),
+    (link(8, None, None), 16, {}, 16),
+    (link(8, 16, 8), 16, {}, 16),
+    (link(8, -1, 16), 0, {}, 16),
+    (link(8, 16, 16), 16, {"gpu": 8}, 8),
+    (link(8, 16, 16), 16, {"gpu": 8, AT: 4}, 4),
+]
+
+
+@pytest.mark.parametrize(("one", "widest", "declared", "lanes"), DUE)
+def test_due_are_the_lanes_that_both_ends_can_have_or_had_or_an_operator_declares(one, widest, declared, lanes):
+    assert due(one, widest, declared) == lanes
+
+
+def test_lost_lanes_are_a_fault_in_the_second_run_and_forgiven_when_they_are_back(tree):
+    assert tree.run("pcie_link", 1000)[:2] == (OK, FINE)
+    tree.function(GPU, **GPU_KIND, width="8")
+    assert tree.run("pcie_link", 1060)[:2] == (UNKNOWN, f"{NARROW} (seen once)")
+    for now in (1120, 1180):
+        assert tree.run("pcie_link", now)[:2] == (FAULT, NARROW)
+    tree.function(GPU, **GPU_KIND)
+    assert tree.run("pcie_link", 1240)[:2] == (OK, FINE)
+
+
+def test_lanes_that_only_this_boot_has_seen_are_missed_too(tree):
+    tree.function(GPU, **GPU_KIND, most="")
+    tree.function(f"{UPPER}/0000:18:00.0", most="")
+    tree.run("pcie_link", 1000)
+    tree.function(GPU, **GPU_KIND, width="4", most="")
+    tree.run("pcie_link", 1060)
+    assert tree.run("pcie_link", 1120)[:2] == (FAULT, "PCIe link of gpu 0000:19:00.0 has 4 of 16 lanes")
+
+
+def test_a_link_that_told_its_lanes_and_is_silent_now_is_a_doubt(tree):
+    tree.run("pcie_link", 1000)
+    tree.function(GPU, **GPU_KIND, width="0", most="0", speed="Unknown")
+    assert tree.run("pcie_link", 1060)[:2] == (UNKNOWN, "PCIe link of gpu 0000:19:00.0 does not tell its lanes")
+
+
+@pytest.mark.parametrize(("grade", "words"), [("fatal", "fatal"), ("nonfatal", "non-fatal")])
+def test_errors_that_are_counted_since_the_first_look_are_a_fault_that_stands(tree, grade, words):
+    tree.function(GPU, **GPU_KIND, **{grade: 3})
+    assert tree.run("pcie_link", 1000).code == OK
+    tree.function(GPU, **GPU_KIND, **{grade: 4})
+    for now in (1060, 1120):
+        line = f"PCIe link of gpu 0000:19:00.0 met {words} errors (at 0000:19:00.0)"
+        assert tree.run("pcie_link", now)[:2] == (FAULT, line)
+    tree.function(GPU, **GPU_KIND, **{grade: 0})
+    assert tree.run("pcie_link", 1180).code == OK, "a device that is new in its place counts from nothing"
+    tree.function(GPU, **GPU_KIND, **{grade: 1})
+    assert tree.run("pcie_link", 1240).code == FAULT
+    tree.write("proc/sys/kernel/random/boot_id", "two\n")
+    assert tree.run("pcie_link", 60).code == OK
+
+
+def test_errors_that_the_port_above_has_counted_are_told_with_the_device_below(tree):
+    tree.run("pcie_link", 1000)
+    tree.function("0000:00:03.0", fatal=1)
+    line = "PCIe link of nvme 0000:3b:00.0 met fatal errors (at 0000:00:03.0)"
+    assert tree.run("pcie_link", 1060)[:2] == (FAULT, line)
+
+
+def test_a_virtual_function_is_left_out(tree):
+    (tree.root / f"sys/devices/pci0000:00/{NVME}/physfn").mkdir()
+    assert [one.kind for one in read_links(tree.sys)] == ["switch", "gpu"]
+
+
+def test_an_rdma_card_is_known_by_what_its_driver_shows(tree):
+    tree.function("0000:00:03.0/0000:41:00.0", kind="0x020000", vendor="0x15b3")
+    assert "rdma" not in [one.kind for one in read_links(tree.sys)]
+    (tree.root / "sys/devices/pci0000:00/0000:00:03.0/0000:41:00.0/infiniband/mlx5_0").mkdir(parents=True)
+    assert "rdma" in [one.kind for one in read_links(tree.sys)]
+
+
+def test_the_links_of_a_chain_are_those_between_a_switch_and_what_is_above_and_below(tree):
+    found = {one.address: (one.kind, one.upper is not None) for one in read_links(tree.sys)}
+    assert found == {"0000:17:00.0": ("switch", True), AT: ("gpu", True), "0000:3b:00.0": ("nvme", True)}
+
+
+def test_evidence_holds_address_slot_and_what_the_kernel_said(tree):
+    tree.write("sys/bus/pci/slots/7-1/address", "0000:19:00\n")
+    tree.function(GPU, **GPU_KIND, width="8")
+    tree.log("pcieport 0000:18:00.0: AER: Corrected error received: 0000:19:00.0", "pcieport 0000:00:03.0: pciehp: x")
+    tree.run("pcie_link", 1000)
+    tree.run("pcie_link", 1060)
+    path = tree.state / "evidence/pcie_link.json"
+    kept = json.loads(path.read_text())
+    [one] = kept["links"]
+    assert (one["address"], one["slot"], one["lower"][:2]) == (AT, "7-1", [8, 16])
+    assert kept["kernel"] == ["pcieport 0000:18:00.0: AER: Corrected error received: 0000:19:00.0"]
+    assert len(path.read_bytes()) < 1200
+
+
+def test_explain_tells_the_speed_of_which_the_line_is_silent(tree):
+    tree.function(GPU, **GPU_KIND, speed="2.5 GT/s PCIe")
+    assert (
+        "gpu 0000:19:00.0: 16 of 16 lanes at 2.5 GT/s (idle, or degraded: up to 32)"
+        in tree.run("pcie_link", 1000, "--explain").line
+    )
+
+
+@pytest.mark.parametrize("value", ["gpu", "gpu=", "gpu=x", "gpus=8", "3b:00.0=8", "gpu=-8"])
+def test_a_declaration_that_makes_no_sense_is_refused_with_the_remedy(value, capsys):
+    with pytest.raises(SystemExit):
+        parse([f"--width={value}"])
+    assert "is not WHO=NUMBER: WHO is one of gpu, nvswitch, rdma, nvme, switch or an address" in capsys.readouterr().err
+
+
+TOLD = {
+    "16": 16, "4": 4, "63": 63, "0": None, "255": None, None: None, "": -1, "-1": -1, "x8": -1, "1000": -1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "lanes"), TOLD.items())
+def test_a_width_is_a_number_of_lanes_or_nothing_or_nonsense(told, lanes):
+    assert _lanes(told) == lanes
+
+
+@given(st.text(alphabet="0123456789. GTs/PCIeUnkow\n", max_size=30))
+def test_no_text_raises_and_none_becomes_more_than_it_says(told):
+    assert _lanes(told) in (None, -1) or int(told) == _lanes(told)
+    assert _rate(told) in (None, -1) or told.startswith(f"{_rate(told):g}")
+    assert _total(told) == -1
+
+
+@given(ANYTHING, st.integers(-1, 64), st.integers(-1, 5))
+def test_no_memory_raises(tmp_path_factory, memory, width, count):
+    path = tmp_path_factory.getbasetemp() / "pcie_link_memory.json"
+    path.write_text(json.dumps({"boot_id": "one", "widest": memory, "errors": memory, "slow": memory}))
+    known = recall(path, "one")
+    one = link(width or None, fatal=count)
+    after = remember([one], known, NONE)
+    verdict, _ = judge([one], after, NONE)
+    assert verdict != OK or (count >= 0 and width not in (-1, 63))
+
+
+def test_nothing_is_said_of_links_where_no_device_tells_one():
+    assert judge([link(None, None, None)], NOTHING, NONE) == (OK, "no PCIe link is told of")

@@ -1,0 +1,118 @@
+"""Two real nodes of one control plane, to which all that is shipped is applied but the controller's Deployment."""
+
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deploy.images import build
+from deploy.images.__main__ import REGISTRY
+from deploy.images.oci import Run
+from deploy.images.table import ROOT, Image, shipped
+from tests.cluster.build import binary
+from tests.kubelet.node import PAUSE, Node
+from tests.kubelet.plane import NodePlane
+
+DEPLOY = ROOT / "deploy"
+NAMES = ("real-1", "real-2")
+TARGET, OTHER = NAMES
+SLEEP = Run(("python3", "-I", "-S", "-c", "import signal; signal.pause()"), "65535:65535", build.ENVIRONMENT)
+
+
+class Cluster:
+    """`with Cluster(folder, path)`: the API server has the manifests, and two nodes are up."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        self.folder = folder
+        self.nodes: dict[str, Node] = {}
+        self._path = path
+        self._ends = ExitStack()
+        self._base, images = shipped()
+        self._images = {image.name: image for image in images}
+        self._plane = NodePlane(folder / "plane")
+
+    def __enter__(self) -> "Cluster":
+        try:
+            self._start()
+        except BaseException:
+            self._ends.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.close()
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's."""
+        return self._plane.kubeconfig
+
+    @property
+    def server(self) -> tuple[str, Path]:
+        """The URL of the API server, and the certificate that it is known by."""
+        return self._plane.url, self._plane.ca_file
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """What kubectl prints. Raises RuntimeError with what it says where it fails."""
+        command = [str(binary("kubectl")), "--kubeconfig", str(self.kubeconfig), *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode:
+            raise RuntimeError(f"kubectl {' '.join(arguments)} ended with {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def apply(self, documents: Sequence[dict[str, Any]]) -> None:
+        """Create or change objects, held to every field."""
+        text = yaml.safe_dump_all(documents)
+        self.kubectl("apply", "--validate=strict", "-f", "-", stdin=text)
+
+    def shipped(self) -> list[dict[str, Any]]:
+        """The objects that `kubectl apply -k deploy` creates, with detectors that are heard of every few seconds."""
+        slow, fast = (f"--k8s-exporter-heartbeat-period={period}" for period in ("1m", "5s"))
+        text = self.kubectl("kustomize", str(DEPLOY))
+        assert text.count(slow) == 1
+        return [one for one in yaml.safe_load_all(text.replace(slow, fast)) if one]
+
+    def give(self, image: str) -> None:
+        """Import one image on both nodes, under the tag that the manifests ask for."""
+        tar = self._tar(self._images[image])
+        with ThreadPoolExecutor() as each:
+            list(each.map(lambda node: node.import_images(tar), self.nodes.values()))
+
+    def another(self, name: str, folder: Path) -> Node:
+        """One more node, to be entered."""
+        return Node(name, len(self.nodes) + 1, folder, self._plane, self._path, [self.folder / "node.tar"])
+
+    def ready(self, *names: str) -> None:
+        """Wait until these nodes are."""
+        for state in ("create", "condition=Ready"):
+            self.kubectl("wait", "node", *names, f"--for={state}", "--timeout=60s")
+
+    def _start(self) -> None:
+        self._tar(self._images["node"])
+        (self.folder / "plane").mkdir(parents=True)
+        self._ends.enter_context(self._plane)
+        with ThreadPoolExecutor() as aside:
+            manifests = aside.submit(self._apply)
+            # Here and not aside: the kernel ends children of a thread with the thread.
+            for name in NAMES:
+                self.nodes[name] = self._ends.enter_context(self.another(name, self.folder / name))
+            manifests.result()
+        self.ready(*NAMES)
+
+    def _apply(self) -> None:
+        self.kubectl("apply", "-k", str(DEPLOY / "crds"))
+        ours = ("crd", "-l", "app.kubernetes.io/name=remediator")
+        self.kubectl("wait", "--for=condition=Established", *ours, "--timeout=30s")
+        self.apply([one for one in self.shipped() if one["kind"] != "Deployment"])
+
+    def _tar(self, image: Image) -> Path:
+        tags = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())["images"]
+        (tag,) = [one["newTag"] for one in tags if one["name"] == image.repository]
+        path = self.folder / f"{image.name}.tar"
+        runs = {f"{REGISTRY}/{image.repository}:{tag}": build.run(image), PAUSE: SLEEP}
+        build.tar(self._base, image, path, runs)
+        return path

@@ -1,0 +1,197 @@
+"""One real node on this machine: containerd and kubelet in namespaces of their own."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.build import binary
+from tests.cluster.processes import Child
+from tests.kubelet.cgroups import Cgroup
+from tests.kubelet.plane import PORT, SERVICE, NodePlane
+from tests.kubelet.relay import Relay
+
+HERE = Path(__file__).parent
+PAUSE = "docker.io/remediator/pause:dev"
+SOCKET = "/run/containerd/containerd.sock"  # the node has a /run of its own
+SECONDS = 60.0
+CTR = ("ctr", f"--address={SOCKET}", "--namespace=k8s.io")
+NAMESPACES = ("mount", "net", "uts", "ipc", "pid")
+UNSHARE = ("unshare", *(f"--{kind}" for kind in NAMESPACES), "--fork", "--kill-child", "--propagation=private")
+PLAYED = ("systemctl", "nvidia-smi")  # of these no real one may answer
+
+KUBELET = {
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+    "containerRuntimeEndpoint": f"unix://{SOCKET}",
+    "cgroupDriver": "cgroupfs",
+    "failCgroupV1": False,  # either version will do
+    "failSwapOn": False,
+    "enforceNodeAllocatable": [],
+    "makeIPTablesUtilChains": False,
+    "resolvConf": "",
+    "registerNode": True,
+    "address": "127.0.0.1",  # the node's own loopback, as the ports are its own
+    "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}},
+    "authorization": {"mode": "AlwaysAllow"},  # and nobody is authenticated
+    "readOnlyPort": 0,
+    "oomScoreAdj": 0,
+    "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
+    "imageGCHighThresholdPercent": 100,
+    "nodeStatusUpdateFrequency": "1s",
+    "nodeStatusReportFrequency": "10s",
+    "syncFrequency": "10s",
+    "logging": {"verbosity": 2},
+}
+
+CONTAINERD = """\
+version = 2
+root = "{folder}/containerd"
+state = "/run/containerd"
+[grpc]
+address = "{socket}"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "{pause}"
+restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "{folder}/cni/bin"
+conf_dir = "{folder}/cni/conf"
+"""
+
+
+class Node:
+    """`with Node(...)`: up, and registered at the API server; Ready follows.
+
+    `number` tells the nodes of one machine apart, `path` is a PATH with the programs that run containers, `images` are
+    tars that the node is given. Its first process is the leader of a PID namespace: whoever ends it ends all of the
+    node, and its mounts and its network go with it. The node sees the files of this machine and has a /proc, a /run and
+    a /var of its own; its systemctl and its nvidia-smi are played. Nothing that runs in its Pods reaches another
+    process of this machine; a reboot in there ends the node at most, and sysrq does nothing.
+    """
+
+    def __init__(
+        self, name: str, number: int, folder: Path, plane: NodePlane, path: str, images: Sequence[Path]
+    ) -> None:
+        self.name, self.folder = name, folder
+        self.cgroup = f"remediator-{name}-{os.getpid()}"
+        self.address = f"192.0.2.{number}"  # of a range that is for examples; nobody else can reach it
+        self._number, self._plane, self._path, self._images = number, plane, path, images
+        self._ends = ExitStack()
+
+    def __enter__(self) -> "Node":
+        try:
+            self._start()
+        except BaseException:
+            self._ends.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.close()
+
+    def asked(self) -> list[str]:
+        """What its systemctl was told, oldest first."""
+        path = self.folder / "asked"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def logs(self, pod: dict[str, Any]) -> str:
+        """What the first container of a Pod has said so far."""
+        meta, container = pod["metadata"], pod["spec"]["containers"][0]["name"]
+        path = f"var/log/pods/{meta['namespace']}_{meta['name']}_{meta['uid']}/{container}/0.log"
+        lines = (self.folder / path).read_text(errors="replace").splitlines()
+        return "\n".join(line.split(" ", 3)[3] for line in lines)
+
+    def run(self, *command: str) -> str:
+        """Run one command on the node, to its end; what it said. Raises RuntimeError where it fails."""
+        done = subprocess.run(self._inside(command), capture_output=True, text=True, timeout=SECONDS, check=False)
+        if done.returncode:
+            raise RuntimeError(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def import_images(self, tar: Path) -> None:
+        """Give the node all images of one tar."""
+        self.run(*CTR, "images", "import", str(tar))
+
+    def _start(self) -> None:
+        self.folder.mkdir(parents=True)
+        self._ends.callback(self._forget)
+        cgroup = Cgroup(self.cgroup)
+        self._ends.callback(cgroup.remove)
+        cgroup.make()
+        self.boot()
+        self._ends.enter_context(Relay(self.pid, (SERVICE, PORT), self._plane.target))
+        self._spawn("containerd", f"--config={self._containerd()}").wait_until(self._containerd_answers, SECONDS)
+        for tar in self._images:
+            self.import_images(tar)
+        self._spawn(
+            str(binary("kubelet")),
+            f"--config={self._kubelet()}",
+            f"--kubeconfig={self._plane.kubelet_kubeconfig(self.name)}",
+            f"--hostname-override={self.name}",
+            f"--node-ip={self.address}",
+            f"--cert-dir={self.folder}/kubelet",
+        )
+
+    def boot(self) -> int:
+        """Start the first process of the node, in namespaces that are new; its id."""
+        (self.folder / "bin").mkdir()
+        for name in PLAYED:
+            shutil.copy(HERE / f"{name}.sh", self.folder / "bin" / name)
+        words = [sys.executable, "-I", "-S", HERE / "init.py", self.folder, self.name, SERVICE, self.address]
+        shell = Child([*UNSHARE, *words], self.folder / "init.log")
+        self._ends.callback(shell.stop)
+        up = self.folder / "up"
+        shell.wait_until(up.exists, SECONDS)
+        self.pid = int(up.read_text())
+        self._ends.callback(os.kill, self.pid, signal.SIGKILL)
+        return self.pid
+
+    def _spawn(self, *command: str) -> Child:
+        child = Child(self._inside(command), self.folder / f"{Path(command[0]).name}.log")
+        self._ends.callback(child.stop)
+        return child
+
+    def _inside(self, command: Sequence[str]) -> list[str]:
+        enter = ["nsenter", f"--target={self.pid}", *(f"--{kind}" for kind in NAMESPACES)]
+        return [*enter, "--", "env", f"PATH={self._path}", *command]
+
+    def _containerd(self) -> Path:
+        """Write what containerd reads."""
+        plugins, networks = self.folder / "cni" / "bin", self.folder / "cni" / "conf"
+        for path in (plugins, networks):
+            path.mkdir(parents=True)
+        for name in ("loopback", "node"):
+            (plugins / name).write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {HERE / "cni.py"} "$@"\n')
+            (plugins / name).chmod(0o755)
+        plugin = {"type": "node", "pods": f"10.244.{self._number}", "counter": str(self.folder / "cni" / "counter")}
+        network = {"cniVersion": "0.4.0", "name": "pods", "plugins": [plugin]}
+        (networks / "10-node.conflist").write_text(json.dumps(network))
+        config = self.folder / "containerd.toml"
+        config.write_text(CONTAINERD.format(folder=self.folder, socket=SOCKET, pause=PAUSE))
+        return config
+
+    def _containerd_answers(self) -> bool:
+        try:
+            self.run(*CTR, "version")
+        except RuntimeError:
+            return False
+        return True
+
+    def _kubelet(self) -> Path:
+        """Write what the kubelet reads."""
+        config = self.folder / "kubelet.json"
+        config.write_text(json.dumps({**KUBELET, "cgroupRoot": f"/{self.cgroup}"}))
+        return config
+
+    def _forget(self) -> None:
+        """Leave the logs, and nothing large."""
+        for part in ("containerd", "work", "kubelet"):
+            shutil.rmtree(self.folder / part, ignore_errors=True)

@@ -1,0 +1,193 @@
+"""Every operation Pod starts on a real kubelet, as the controller makes it, and says there what it did.
+
+The controller's own function builds it from the template that is applied, its account creates it, and the exit code and
+the sentence are read from the Pod's status. What would reboot is only rehearsed, and its sentence is in its log.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from deploy.images.table import ROOT
+from remediator.controller import pods
+from remediator.core import names
+from remediator.core.case import Case, Operation
+from remediator.kube import api, codec
+from remediator.kube.client import Client, Kind
+from remediator.kube.times import stamp
+from remediator.sim.plain import NODES, PODS, plain
+from tests.kubelet.cluster import OTHER, TARGET, Cluster
+from tests.kubelet.pods import sleeper
+from tests.remediator.sim.waiting import until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+OPERATIONS = plain(api.OPERATION)
+DAEMONS: Kind[dict[str, Any]] = Kind("apps", "v1", "daemonsets", "DaemonSet", dict, namespaced=True)
+CASE_UID = "0c0ffee0-1111-2222-3333-444455556666"
+FOLDER = ROOT / "operations"
+APPLIED = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
+TEMPLATES = sorted(yaml.safe_load((FOLDER / name).read_text())["metadata"]["name"] for name in APPLIED)
+
+
+class Expected(NamedTuple):
+    """How a Pod ends, and a part of its sentence. A `dry` one changes nothing."""
+
+    code: int
+    says: str
+    dry: bool = False
+    parameters: Mapping[str, Any] = {}
+
+
+CHRONYD = {"service": "chronyd", "settleSeconds": 1}
+# A reboot is rehearsed and never more: sysrq knows no namespaces.
+EXPECTED = {
+    "collect-diagnostics": Expected(0, '"bootID"'),
+    "cordon": Expected(0, f"cordoned {TARGET}"),
+    "uncordon": Expected(0, f"uncordoned {TARGET}"),
+    "drain": Expected(0, f"drained {TARGET}: 1 pods evicted", parameters={"strategy": "Evict", "timeoutSeconds": 60}),
+    "reboot": Expected(0, f"would reboot {TARGET}", dry=True),
+    "remount-nfs": Expected(0, "nothing to remount: 0 NFS mounts"),
+    "reset-gpu": Expected(0, "nothing to reset: none of the 1 GPUs"),
+    "reload-driver": Expected(1, "modules", dry=True),
+    "restart-service": Expected(0, "restarted chronyd, which was active; it is active", parameters=CHRONYD),
+    "clear-disk": Expected(0, "nothing to clear", dry=True),
+    "kill-ghost": Expected(0, "nothing to kill"),
+    "power-cycle": Expected(2, "is Ready: reboot it", dry=True),
+    "restart-cni": Expected(2, "DaemonSet"),
+    "restart-device-plugin": Expected(0, "restarted", parameters={"waitSeconds": 60}),
+}
+# Of a template without a row here nothing is known but the contract: it starts, ends, and says why.
+UNKNOWN = Expected(-1, "", dry=True)
+
+Preparation = Callable[[Client], Awaitable[None]]
+
+
+async def cordoned(admin: Client) -> None:
+    """As `cordon` leaves the node."""
+    marks = {"annotations": {names.CORDONED_BY: CASE_UID}}
+    await admin.patch(NODES, TARGET, {"metadata": marks, "spec": {"unschedulable": True}})
+
+
+async def workload(admin: Client) -> None:
+    """One Pod runs on the target, owned by nobody."""
+    await admin.create(PODS, sleeper("workload", TARGET), namespace="default")
+    await until(lambda: runs(admin, "workload"), 60)
+
+
+async def device_plugin(admin: Client) -> None:
+    """The DaemonSet of a device plugin has its Pod on every node."""
+    labels = {"name": "nvidia-device-plugin-ds"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {**sleeper("", TARGET)["spec"], "tolerations": [{"operator": "Exists"}]},
+    }
+    del template["spec"]["nodeName"]
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "nvidia-device-plugin-daemonset"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    await admin.create(DAEMONS, body, namespace="kube-system")
+
+    async def ready() -> bool:
+        found = await admin.get(DAEMONS, "nvidia-device-plugin-daemonset", namespace="kube-system")
+        pods = await admin.list_all(PODS, namespace="kube-system", labels="name=nvidia-device-plugin-ds")
+        # Times of creation are whole seconds: a Pod of the operation's own second would pass for one that came after.
+        older = all(pod["metadata"]["creationTimestamp"] < stamp(datetime.now(UTC)) for pod in pods)
+        return older and bool(found.get("status", {}).get("numberReady") == 2)
+
+    await until(ready, 60)
+
+
+PREPARED: Mapping[str, Preparation] = {
+    "uncordon": cordoned,
+    "drain": workload,
+    "restart-device-plugin": device_plugin,
+}
+
+
+async def runs(client: Client, name: str) -> bool:
+    found = await client.get(PODS, name, namespace="default")
+    return bool(found["status"].get("phase") == "Running")
+
+
+@pytest.fixture
+async def held(cluster: Cluster, admin: Client) -> Any:
+    """The target as a case holds it; on the way out it carries no mark of ours."""
+    taint = {"key": names.CASE_TAINT, "value": CASE_UID, "effect": "NoSchedule"}
+    node = await admin.patch(NODES, TARGET, {"spec": {"taints": [taint]}})
+    yield node
+    clean = {"metadata": {"annotations": {names.CORDONED_BY: None}}, "spec": {"taints": None, "unschedulable": None}}
+    await admin.patch(NODES, TARGET, clean)
+
+
+class Ended(NamedTuple):
+    """What is left of an operation Pod: where it ran, its exit code, its message, and all that it printed."""
+
+    node: str
+    code: int
+    message: str
+    printed: str
+
+
+async def operate(
+    cluster: Cluster, controller: Client, node: dict[str, Any], template: str, expected: Expected
+) -> Ended:
+    """Make the operation and its Pod, wait for its end, and take both away."""
+    found = codec.template(await controller.get(api.TEMPLATE, template))
+    spec = {"nodeName": TARGET, "nodeUID": node["metadata"]["uid"], "caseUID": CASE_UID, "templateName": template}
+    name = f"{TARGET}-{template}"
+    body = {"apiVersion": api.API_VERSION, "kind": "NodeOperation", "metadata": {"name": name}, "spec": spec}
+    uid = (await controller.create(OPERATIONS, body))["metadata"]["uid"]
+    now = datetime.now(UTC)
+    boot = node["status"]["nodeInfo"]["bootID"]
+    case = Case(f"{TARGET}-case", CASE_UID, TARGET, node["metadata"]["uid"], "", None, now)
+    operation = Operation(name, uid, TARGET, case.node_uid, CASE_UID, template, now, intent_boot_id=boot)
+    orders = {"caseUID": CASE_UID, "operation": name, "operationUID": uid, **expected.parameters}
+    made = pods.pod(found, name, case, operation, json.dumps(orders))
+    if expected.dry:
+        made["spec"]["containers"][0]["command"].append("--dry-run")
+    await controller.create(PODS, made, namespace=names.OPERATIONS_NAMESPACE)
+    try:
+        return await outcome(cluster, controller, name)
+    finally:
+        bare = {"metadata": {"finalizers": None}}
+        await controller.patch(PODS, name, bare, namespace=names.OPERATIONS_NAMESPACE)
+        await controller.delete(PODS, name, namespace=names.OPERATIONS_NAMESPACE)
+        await controller.delete(OPERATIONS, name)
+
+
+async def outcome(cluster: Cluster, controller: Client, name: str) -> Ended:
+    async def over() -> dict[str, Any] | None:
+        found = await controller.get(PODS, name, namespace=names.OPERATIONS_NAMESPACE)
+        return found if found["status"].get("phase") in ("Succeeded", "Failed") else None
+
+    pod = await until(over, 120)
+    (container,) = pod["status"]["containerStatuses"]
+    told, where = container["state"]["terminated"], pod["spec"]["nodeName"]
+    assert container["restartCount"] == 0
+    return Ended(where, told["exitCode"], told.get("message", ""), cluster.nodes[where].logs(pod))
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+async def test_an_operation_pod_runs_where_it_should_and_its_code_and_sentence_come_back(
+    cluster: Cluster, admin: Client, controller: Client, held: dict[str, Any], template: str
+) -> None:
+    if template in PREPARED:
+        await PREPARED[template](admin)
+    expected = EXPECTED.get(template, UNKNOWN)
+    ended = await operate(cluster, controller, held, template, expected)
+    written = yaml.safe_load(cluster.kubectl("get", "nopt", template, "-o", "json"))
+    assert ended.node == {"Target": TARGET, "Elsewhere": OTHER}[written["spec"].get("runOn", "Target")]
+    said = ended.printed.splitlines()[-1] if expected.dry else ended.message
+    assert said
+    assert expected.says in said
+    assert "Traceback" not in ended.printed
+    assert [words for words in cluster.nodes[TARGET].asked() if "reboot" in words] == []
+    assert ended.code in ([expected.code] if expected.code >= 0 else [0, 1, 2])

@@ -1,0 +1,130 @@
+"""Everything that is shipped, on real nodes: the controllers of the Deployment heal one of them."""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from remediator.core import names
+from remediator.kube import api
+from remediator.kube.client import Client
+from remediator.kube.elector import LEASE
+from remediator.kube.times import stamp
+from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.sim.plain import NODES, PODS, plain
+from tests.kubelet.cluster import NAMES, OTHER, TARGET, Cluster
+from tests.kubelet.pods import sleeper
+from tests.remediator.sim.waiting import until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+CASES, OPERATIONS = plain(api.CASE), plain(api.OPERATION)
+FAULT = "TestFault"
+POLICY = {
+    "apiVersion": api.API_VERSION,
+    "kind": "RemediationPolicy",
+    "metadata": {"name": "test-fault"},
+    "spec": {
+        "mode": "Enforce",
+        "nodeSelector": {"matchLabels": {"kubernetes.io/hostname": TARGET}},
+        "when": [{"condition": FAULT, "for": "0s"}],
+        "severity": "Critical",
+        "ladder": [{"operation": "remount-nfs", "attempts": 1}],
+        "verify": {"settle": "1s", "fresh": "1s", "timeout": "180s"},
+        "cooldown": "0s",
+        "ticket": {"when": "Never"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def deployed(cluster: Cluster) -> Cluster:
+    """All of deploy/ applied, and both controllers ready."""
+    cluster.give("controller")
+    cluster.apply(cluster.shipped())
+    rollout = ("rollout", "status", "deployment/remediator", "--namespace", names.SYSTEM_NAMESPACE)
+    cluster.kubectl(*rollout, "--timeout=120s")
+    return cluster
+
+
+async def controllers(client: Client) -> dict[str, str]:
+    """The nodes of the controllers' Pods, by the names of the Pods."""
+    found = await client.list_all(PODS, namespace=names.SYSTEM_NAMESPACE, labels=names.CONTROLLER_LABELS)
+    return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in found}
+
+
+async def leader(client: Client) -> str:
+    found = await client.list_all(LEASE, namespace=names.SYSTEM_NAMESPACE)
+    return next((one.spec.holder_identity for one in found if one.metadata["name"] == "remediator"), "")
+
+
+class Fault:
+    """What a detector of the fault says of the target, once a second while entered."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def __aenter__(self) -> "Fault":
+        self.turn("True")
+        self._task = asyncio.create_task(self._speak())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    def turn(self, status: str) -> None:
+        """From now on it says this."""
+        told = {"type": FAULT, "status": status, "reason": "Tested", "message": "a test says so"}
+        self._condition = {**told, "lastTransitionTime": stamp(datetime.now(UTC))}
+
+    async def _speak(self) -> None:
+        while True:
+            condition = {**self._condition, "lastHeartbeatTime": stamp(datetime.now(UTC))}
+            body = {"status": {"conditions": [condition]}}
+            await self._client.patch(NODES, TARGET, body, subresource="status", content_type=STRATEGIC_PATCH)
+            await asyncio.sleep(1)
+
+
+async def test_the_controllers_are_ready_each_on_a_node_of_its_own_and_one_of_them_leads(
+    deployed: Cluster, admin: Client
+) -> None:
+    found = await controllers(admin)
+    assert sorted(found.values()) == sorted(NAMES)
+    assert await until(lambda: leader(admin), 60) in found
+
+
+async def test_a_case_runs_from_diagnosis_to_recovery_with_every_pod_on_a_real_kubelet(
+    deployed: Cluster, admin: Client
+) -> None:
+    await admin.create(PODS, sleeper("in-the-way", TARGET), namespace="default")
+    deployed.apply([POLICY])
+    async with Fault(admin) as fault:
+        done = await until(lambda: case(admin, "Verifying", "Escalated"), 120)
+        (attempt,) = done["status"]["attempts"]
+        assert attempt["outcome"] == "Succeeded", attempt
+        assert attempt["message"].startswith("nothing to remount: 0 NFS mounts")
+        node = await admin.get(NODES, TARGET)
+        assert done["status"]["evidence"]["bootID"] == node["status"]["nodeInfo"]["bootID"]
+        assert names.CASE_TAINT in {taint["key"] for taint in node["spec"]["taints"]}
+        assert await admin.list_all(PODS, namespace="default") == [], "drained"
+        assert set((await controllers(admin)).values()) == {OTHER}, "drained"
+        fault.turn("False")
+        ended = await until(lambda: case(admin, "Recovered", "Escalated"), 150)
+    assert ended["status"]["phase"] == "Recovered", ended["status"]
+    await until(lambda: nothing_left(admin), 60)
+
+
+async def case(client: Client, *phases: str) -> dict[str, Any] | None:
+    """The case of the test's policy, once it is in one of these phases."""
+    found = [one for one in await client.list_all(CASES) if one["spec"]["policyName"] == "test-fault"]
+    return found[0] if found and found[0].get("status", {}).get("phase") in phases else None
+
+
+async def nothing_left(client: Client) -> bool:
+    """Whether no taint of ours and no operation Pod is there."""
+    taints = (await client.get(NODES, TARGET))["spec"].get("taints", [])
+    pods = await client.list_all(PODS, namespace=names.OPERATIONS_NAMESPACE)
+    return not pods and names.CASE_TAINT not in {taint["key"] for taint in taints}

@@ -1,0 +1,453 @@
+"""The power-cycle program against an API server and a BMC over HTTPS, and against a fake ipmitool."""
+
+import json
+import os
+import signal
+import time
+
+import _bmc
+import pytest
+
+from tests.operations.conftest import Program
+from tests.operations.fake_bmc import PASSWORD, UUID, FakeBmc, FakeIpmi
+from tests.operations.fake_cluster import BOOT, FakeCluster
+
+LEASE = "remediator-operations/op-1"
+
+
+@pytest.fixture
+def api(tmp_path):
+    """A small API server whose gpu-1 is not heard of any more."""
+    server = FakeCluster(tmp_path)
+    server.ready("Unknown")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def bmc(tmp_path):
+    """The BMC of gpu-1."""
+    server = FakeBmc(tmp_path / "bmc-state")
+    yield server
+    server.close()
+
+
+class Cycle:
+    """The program with what its Pod would give it: `entry` is gpu-1's part of the Secret, `default` that of all."""
+
+    def __init__(self, folder, api, bmc):
+        self.program = Program(folder, "power_cycle")
+        self.folder = folder / "bmc"
+        self.folder.mkdir()
+        self.program.variables |= api.environment()
+        self.program.variables |= {"ATTEMPT_ID": "op-1", "EXPECTED_BOOT_ID": BOOT, "BMC_DIR": str(self.folder)}
+        self.entry(**bmc.entry())
+
+    def entry(self, **entry):
+        (self.folder / "node.json").write_text(json.dumps(entry))
+
+    def default(self, **entry):
+        (self.folder / "default.json").write_text(json.dumps(entry))
+
+    def start(self, *options, **more):
+        ours = {"caseUID": "case-1", "offSeconds": "0", "waitSeconds": "10"}
+        return self.program.start(*options, parameters=ours | more)
+
+    def __call__(self, *options, **more):
+        return self.program.finish(self.start(*options, **more))
+
+
+@pytest.fixture
+def cycle(tmp_path, api, bmc):
+    return Cycle(tmp_path, api, bmc)
+
+
+def wait_for(what):
+    until = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_the_power_goes_and_comes_back_once_each(api, bmc, cycle):
+    bmc.slow_off = bmc.slow_on = 0.5
+    ran = cycle()
+    assert (ran.code, ran.message) == (0, "power-cycled gpu-1"), ran.out
+    assert bmc.resets == ["ForceOff", "On"]
+    assert bmc.power() == "On"
+    assert list(api.leases) == [LEASE]
+    assert api.leases[LEASE]["metadata"]["ownerReferences"] == [
+        {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeOperation", "name": "op-1", "uid": "op-uid"}
+    ]
+
+
+def test_the_node_stays_without_power_for_as_long_as_it_is_told(bmc, cycle):
+    cycle(offSeconds=1.5)
+    (_, off), (_, on) = bmc.log
+    assert on - off >= 1.5
+
+
+def test_a_second_start_of_an_attempt_takes_no_power_away(api, bmc, cycle):
+    assert cycle().code == 0
+    ran = cycle()
+    assert (ran.code, ran.message) == (
+        2,
+        "refused: this attempt was started before, and the power of gpu-1 is On",
+    )
+    assert bmc.resets == ["ForceOff", "On"]
+
+
+def test_two_starts_at_once_take_the_power_away_once(api, bmc, cycle):
+    bmc.slow_off = 1.0
+    starts = [cycle.start(), cycle.start()]
+    codes = [start.wait(timeout=60) for start in starts]
+    for start in starts:
+        start.stdout.close()
+    assert bmc.resets.count("ForceOff") == 1
+    assert 0 in codes
+    assert bmc.power() == "On"
+
+
+def test_a_second_start_that_finds_the_node_off_turns_it_on_and_no_more(api, bmc, cycle):
+    bmc.slow_off = 0.3
+    first = cycle.start(offSeconds=60)
+    wait_for(lambda: bmc.resets and bmc.power() == "Off")
+    first.kill()
+    cycle.program.finish(first)
+    assert cycle().message == "gpu-1 was off and is on again"
+    assert bmc.resets == ["ForceOff", "On"]
+
+
+def test_told_to_stop_while_the_power_is_off_it_gives_it_back_first(bmc, cycle):
+    first = cycle.start(offSeconds=60)
+    wait_for(lambda: bmc.resets and bmc.power() == "Off")
+    first.send_signal(signal.SIGTERM)
+    ran = cycle.program.finish(first)
+    assert (ran.code, bmc.resets, bmc.power()) == (0, ["ForceOff", "On"], "On"), ran.out
+
+
+def test_a_lost_answer_to_taking_the_power_away_is_made_good_by_looking(bmc, cycle):
+    bmc.lose_reply = {"ForceOff"}
+    bmc.slow_off = 0.5
+    ran = cycle()
+    assert ran.code == 0, ran.out
+    assert bmc.resets == ["ForceOff", "On"]
+
+
+def test_a_lost_answer_to_giving_it_back_does_not_leave_the_node_off(bmc, cycle):
+    bmc.lose_reply = {"On"}
+    bmc.slow_on = 0.5
+    assert cycle().code == 0
+    assert bmc.resets == ["ForceOff", "On"]
+
+
+def test_a_bmc_that_stumbles_while_the_power_is_off_is_asked_until_it_is_back(bmc, cycle):
+    def stumble(method, path):
+        if bmc.resets == ["ForceOff"] and not bmc.fail_next and len(bmc.requests) < 9:
+            bmc.fail_next = [503]
+
+    bmc.on_request = stumble
+    assert cycle().code == 0
+    assert bmc.power() == "On"
+
+
+def test_power_that_does_not_go_is_a_failure_and_is_told_to_only_once(bmc, cycle):
+    bmc.ignores = {"ForceOff"}
+    ran = cycle(waitSeconds=1)
+    assert (ran.code, bmc.resets) == (1, ["ForceOff"])
+    assert ran.message.startswith("failed: the power was to go and is still there after 1 s")
+
+
+def test_power_that_does_not_come_back_is_a_failure_that_says_so(bmc, cycle):
+    bmc.ignores = {"On"}
+    ran = cycle(waitSeconds=1)
+    assert ran.code == 1
+    assert ran.message.startswith("failed: the power was taken away and is not back after 1 s; look at its BMC")
+    assert set(bmc.resets[1:]) == {"On"}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "kind"),
+    [(["ForceRestart", "PowerCycle", "ForceOff"], "PowerCycle"), (["On", "ForceRestart"], "ForceRestart")],
+)
+def test_a_bmc_that_cannot_do_off_and_on_is_told_what_it_can(bmc, cycle, allowed, kind):
+    bmc.allowed = allowed
+    ran = cycle()
+    assert (ran.code, bmc.resets) == (0, [kind])
+    assert ran.message == f"gpu-1 was told to {kind}; its next boot id tells whether it did"
+
+
+def test_a_restart_whose_answer_was_lost_is_not_sent_again(bmc, cycle):
+    bmc.allowed, bmc.lose_reply = ["ForceRestart"], {"ForceRestart"}
+    ran = cycle()
+    assert (ran.code, bmc.resets) == (0, ["ForceRestart"])
+    assert "the answer was lost" in ran.message
+
+
+def test_what_is_allowed_may_be_said_in_a_document_of_its_own(bmc, cycle):
+    bmc.action_info, bmc.allowed = True, ["On", "ForceOff"]
+    assert cycle().code == 0
+    assert ("GET", "/redfish/v1/Systems/System.Embedded.1/ResetActionInfo") in bmc.requests
+
+
+def test_a_bmc_that_allows_nothing_of_use_is_refused_with_what_it_allows(api, bmc, cycle):
+    bmc.allowed = ["GracefulShutdown", "Nmi"]
+    ran = cycle()
+    assert (ran.code, bmc.resets, api.leases) == (2, [], {})
+    assert "allows GracefulShutdown, Nmi and none of ForceOff+On" in ran.message
+
+
+def test_a_reset_type_that_is_listed_and_not_supported_is_a_failure_with_the_bmcs_words(bmc, cycle):
+    bmc.unsupported = {"ForceOff"}
+    ran = cycle()
+    assert (ran.code, bmc.resets) == (1, [])
+    assert "The value ForceOff for the parameter ResetType is not supported." in ran.message
+
+
+def test_a_wrong_password_is_tried_once_and_never_shown(api, bmc, cycle):
+    cycle.entry(**bmc.entry(password="guess-0815"))
+    ran = cycle()
+    assert (ran.code, api.leases) == (2, {})
+    assert "does not let user remediator in, mend its entry in Secret remediator-bmc" in ran.message
+    assert "guess-0815" not in ran.out + ran.message
+    assert [path for _, path in bmc.requests] == ["/redfish/v1/", "/redfish/v1/Systems"]
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_entry_says_insecure(bmc, cycle):
+    cycle.entry(**bmc.entry(**{"ca.crt": None}))
+    ran = cycle()
+    assert (ran.code, bmc.requests) == (2, [])
+    assert "is not to be trusted (self-signed certificate): put its authority into ca.crt" in ran.message
+    cycle.entry(**bmc.entry(**{"ca.crt": None}, insecure=True))
+    assert cycle().code == 0
+
+
+def test_the_bmc_of_another_machine_is_refused(api, bmc, cycle):
+    api.node["status"]["nodeInfo"]["systemUUID"] = "00000000-1111-2222-3333-444444444444"
+    ran = cycle()
+    assert (ran.code, bmc.resets, api.leases) == (2, [], {})
+    assert f"is that of another machine: its UUID is {UUID}, the node's is 00000000-1111" in ran.message
+
+
+@pytest.mark.parametrize(
+    ("node", "entry"),
+    [
+        (UUID.upper(), {}),
+        ("44454c4c-4300-1030-8052-b4c04f564433", {}),  # the byte order of old SMBIOS tables
+        ("00000000-1111-2222-3333-444444444444", {"uuid": UUID}),
+        ("", {}),
+    ],
+)
+def test_the_machine_is_known_by_its_uuid_in_either_byte_order_or_as_the_entry_says(api, bmc, cycle, node, entry):
+    api.node["status"]["nodeInfo"]["systemUUID"] = node
+    cycle.entry(**bmc.entry(**entry))
+    ran = cycle()
+    assert ran.code == 0, ran.out
+
+
+def test_of_several_systems_the_one_with_the_nodes_uuid_is_meant_or_the_one_that_is_named(api, bmc, cycle):
+    bmc.systems = {"HGX_Baseboard_0": "", "DGX": UUID}
+    ran = cycle()
+    assert (ran.code, bmc.resets) == (2, [])
+    assert "has several systems, name the node's as system in Secret" in ran.message
+    assert ran.message.endswith("HGX_Baseboard_0, DGX")
+    cycle.entry(**bmc.entry(system="DGX"))
+    assert cycle("--dry-run").code == 0
+    cycle.entry(**bmc.entry())
+    api.node["status"]["nodeInfo"]["systemUUID"] = UUID
+    assert cycle().code == 0
+    assert [path for method, path in bmc.requests if method == "POST"] == [
+        "/redfish/v1/Systems/DGX/Actions/ComputerSystem.Reset"
+    ] * 2
+
+
+def test_the_password_follows_no_link_to_another_host(bmc, cycle):
+    bmc.target = "https://elsewhere.example/redfish/v1/reset"
+    ran = cycle()
+    assert (ran.code, bmc.resets) == (2, [])
+    assert "gives no path for target of #ComputerSystem.Reset" in ran.message
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda api: api.ready("True"), "gpu-1 is Ready: reboot it, or set PARAMETERS.force"),
+        (lambda api: api.ready(""), "gpu-1 has no Ready condition"),
+        (lambda api: api.node["status"]["nodeInfo"].update(bootID="b"), f"boot id is b, not {BOOT}: it was rebooted"),
+        (lambda api: api.node["spec"].update(taints=[]), "node gpu-1 is not held by case case-1"),
+        (lambda api: api.node["metadata"].update(uid="another"), "is another one than was meant"),
+        (lambda api: api.operation.update(status={"phase": "Failed"}), "operation op-1 has ended: Failed"),
+    ],
+)
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "while the Lease is watched"])
+def test_it_refuses_to_touch_what_is_alive_or_not_its_own(api, bmc, cycle, spoil, words, late):
+    def while_watching(method, path):
+        if "kube-node-lease" in path:
+            spoil(api)
+
+    if late:
+        api.on_request = while_watching
+    else:
+        spoil(api)
+    ran = cycle()
+    assert (ran.code, bmc.resets, api.leases) == (2, [], {})
+    assert words in ran.message
+
+
+def test_a_kubelet_that_still_renews_its_lease_is_alive_whatever_ready_says(api, bmc, cycle):
+    def renew(method, path):
+        api.heartbeats += "kube-node-lease" in path
+
+    api.on_request = renew
+    ran = cycle()
+    assert (ran.code, bmc.resets) == (2, [])
+    assert ran.message.startswith("refused: the kubelet of gpu-1 still renews its Lease, it is alive")
+
+
+def test_a_lease_is_watched_for_as_long_as_it_is_good_for(api, cycle):
+    api.lease_seconds = 1
+    began = time.monotonic()
+    assert cycle().code == 0
+    assert time.monotonic() - began >= 1.0
+
+
+def test_a_kubelet_that_says_that_its_node_is_not_ready_need_not_fall_silent(api, bmc, cycle):
+    api.ready("False")
+    assert cycle().code == 0
+    assert not [path for _, path, _ in api.requests if "kube-node-lease" in path]
+
+
+def test_forced_it_cuts_a_node_that_is_alive(api, bmc, cycle):
+    api.ready("True")
+    assert cycle(force="true").code == 0
+    assert bmc.resets == ["ForceOff", "On"]
+
+
+def test_a_node_that_is_off_is_left_off_unless_forced(api, bmc, cycle):
+    bmc.become("Off", "Off", 0)
+    ran = cycle()
+    assert (ran.code, bmc.resets, api.leases) == (2, [], {})
+    assert ran.message.startswith("refused: gpu-1 is off: somebody may be working on it")
+    assert cycle(force=True).message == "gpu-1 was off and is on again"
+    assert bmc.resets == ["On"]
+
+
+def test_the_lost_answer_to_our_own_lease_is_no_other_start(api, bmc, cycle):
+    api.lose_lease = True
+    assert cycle().code == 0
+    assert bmc.resets == ["ForceOff", "On"]
+
+
+def test_without_its_lease_nothing_is_done(api, bmc, cycle):
+    def forbid(method, path):
+        if method == "POST":
+            api.fail_next = [403]
+
+    api.on_request = forbid
+    ran = cycle()
+    assert (ran.code, bmc.resets) == (1, [])
+    assert ran.message.startswith("failed: Lease op-1 could not be created, so nothing was done")
+
+
+def test_what_all_bmcs_share_is_said_once_and_a_node_may_say_otherwise(bmc, cycle):
+    cycle.default(**bmc.entry(address="nobody.invalid"))
+    cycle.entry(address=bmc.address)
+    assert cycle().code == 0
+
+
+def test_the_nodes_name_fills_an_address_that_all_share(tmp_path):
+    (tmp_path / "default.json").write_text('{"address": "{node}-bmc.example", "username": "u", "password": "p"}')
+    (tmp_path / "node.json").mkdir()  # as a kubelet mounts a key that is not there
+    entry = _bmc.read_entry(tmp_path, "gpu-1")
+    assert (entry.host, entry.port, entry.protocol, entry.insecure) == ("gpu-1-bmc.example", 443, "redfish", False)
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("10.0.0.5", ("10.0.0.5", 443)),
+        ("https://bmc.example:8443/", ("bmc.example", 8443)),
+        ("fd00::17", ("fd00::17", 443)),
+        ("[fd00::17]", ("fd00::17", 443)),
+        ("https://[fd00::17]:8443", ("fd00::17", 8443)),
+    ],
+)
+def test_an_address_is_a_name_or_an_ip_of_either_kind(address, found):
+    assert _bmc.split(address, 443) == found
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({}, "lacks address, username, password for gpu-1: add to its key gpu-1.json or default.json"),
+        ({"address": "a", "user": "b"}, "unknown key user; known are address, username"),
+        ({"address": "http://a", "username": "b", "password": "c"}, "would send the password in the clear"),
+        ({"address": "a/b", "username": "b", "password": "c"}, "address 'a/b' is not a host"),
+        ({"address": "a", "username": "b", "password": 7}, "password of gpu-1 must be text"),
+        ({"address": "a", "username": "b", "password": "c", "insecure": "yes"}, "insecure of gpu-1 must be true"),
+        ({"address": "a", "username": "b", "password": "c", "protocol": "ssh"}, "is 'ssh': write redfish or ipmi"),
+        ({"address": "a", "username": "b", "password": "c", "ca.crt": "x"}, "ca.crt of BMC a is no certificate"),
+    ],
+)
+def test_an_entry_that_cannot_be_meant_is_refused_with_what_to_write(api, cycle, entry, words):
+    cycle.entry(**entry)
+    ran = cycle()
+    assert (ran.code, api.leases) == (2, {})
+    assert words in ran.message
+    assert "Secret remediator-bmc" in ran.message
+
+
+def test_an_entry_that_is_no_json_is_refused_and_nothing_of_it_is_shown(cycle):
+    (cycle.folder / "node.json").write_text(f'{{"password": "{PASSWORD}"')
+    ran = cycle()
+    assert ran.code == 2
+    assert "gpu-1.json cannot be read as JSON" in ran.message
+    assert PASSWORD not in ran.out
+
+
+def test_a_dry_run_says_what_it_would_send_and_sends_nothing(api, bmc, cycle):
+    ran = cycle("--dry-run")
+    where = f"https://127.0.0.1:{bmc.server.server_address[1]}/redfish/v1/Systems/System.Embedded.1"
+    assert (ran.code, ran.message, bmc.resets, api.writes()) == (0, "", [], [])
+    assert ran.out.splitlines() == [
+        "would create Lease op-1",
+        f'would POST {{"ResetType": "ForceOff"}} to {where}/Actions/ComputerSystem.Reset',
+        f'would wait for Off and POST {{"ResetType": "On"}} to {where}/Actions/ComputerSystem.Reset',
+        "would power-cycle gpu-1",
+    ]
+
+
+@pytest.fixture
+def ipmi(tmp_path, cycle):
+    """A fake ipmitool on the program's path, and an entry that asks for it."""
+    fake = FakeIpmi(tmp_path)
+    cycle.program.variables["PATH"] = f"{fake.bin}{os.pathsep}{os.environ['PATH']}"
+    cycle.entry(address="[fd00::17]", username="remediator", password=PASSWORD, protocol="ipmi")
+    return fake
+
+
+def test_by_ipmi_the_power_goes_and_comes_back_and_the_password_is_no_argument(ipmi, cycle):
+    ran = cycle()
+    assert (ran.code, ran.message) == (0, "power-cycled gpu-1"), ran.out
+    assert ipmi.power() == "on"
+    calls = ipmi.calls()
+    assert [words[-1] for words, _ in calls if words[-1] != "status"] == ["off", "on"]
+    assert all(words[:8] == ["-I", "lanplus", "-H", "fd00::17", "-p", "623", "-U", "remediator"] for words, _ in calls)
+    assert {password for _, password in calls} == {PASSWORD}
+    assert not [words for words, _ in calls if PASSWORD in words]
+
+
+def test_by_ipmi_a_wrong_password_is_refused_at_once(ipmi, cycle):
+    cycle.entry(address="bmc", username="remediator", password="guess", protocol="ipmi")
+    ran = cycle()
+    assert (ran.code, len(ipmi.calls())) == (2, 1)
+    assert "does not let user remediator in" in ran.message
+
+
+def test_an_image_without_ipmitool_says_so(ipmi, cycle):
+    cycle.program.variables["PATH"] = ""
+    ran = cycle()
+    assert (ran.code, ran.message) == (
+        2,
+        "refused: this image has no ipmitool: use the BMC's Redfish, or an image with ipmitool",
+    )

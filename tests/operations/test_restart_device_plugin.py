@@ -1,0 +1,241 @@
+"""The restart-device-plugin program against an API server over HTTPS."""
+
+import pytest
+
+from tests.operations.conftest import Program
+from tests.operations.fake_cluster import AFTER, BEFORE, MADE, FakeCluster, daemon_pod, daemon_set
+
+PLUGIN = "nvidia-device-plugin-daemonset"
+OLD, NEW = "plugin-old", "plugin-old-new"
+
+
+@pytest.fixture
+def api(tmp_path):
+    """A small API server with the GPU operator's device plugin on gpu-1, next to other DaemonSets."""
+    server = FakeCluster(tmp_path)
+    server.sets = [daemon_set(PLUGIN, "gpu-operator"), daemon_set("nvidia-device-plugin-mps-control-daemon")]
+    server.pods = [
+        daemon_pod(OLD, PLUGIN, "gpu-operator"),
+        daemon_pod("plugin-elsewhere", PLUGIN, "gpu-operator", node="gpu-2"),
+        daemon_pod("mps", "nvidia-device-plugin-mps-control-daemon"),
+    ]
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def restart(tmp_path, api):
+    """The program, told of `api`, for case-1; more PARAMETERS by name."""
+    program = Program(tmp_path, "restart_device_plugin")
+    program.variables |= api.environment() | {"ATTEMPT_ID": "op-1"}
+    program.variables["EXPECTED_BOOT_ID"] = ""
+    return lambda *options, **more: program(*options, parameters={"caseUID": "case-1", "waitSeconds": "20"} | more)
+
+
+def test_the_nodes_pod_goes_and_the_new_one_is_waited_for(api, restart):
+    api.replace = lambda pod: None
+
+    def the_new_pod_becomes_ready_later(method, path):
+        if api.deleted and len(api.requests) > 12 and not any(pod["metadata"]["name"] == NEW for pod in api.pods):
+            api.pods.append(daemon_pod(NEW, PLUGIN, "gpu-operator", created=AFTER))
+
+    api.on_request = the_new_pod_becomes_ready_later
+    ran = restart()
+    assert ran.code == 0, ran.out
+    assert ran.message == (
+        f"restarted the device plugin of gpu-1: Pod gpu-operator/{NEW} is Ready in place of gpu-operator/{OLD}"
+    )
+    assert api.deleted == [OLD]
+
+
+def test_a_second_start_finds_a_pod_that_is_younger_than_the_attempt_and_deletes_nothing(api, restart):
+    assert restart().code == 0
+    ran = restart()
+    assert ran.code == 0
+    assert ran.message == f"nothing to restart: Pod gpu-operator/{NEW} is Ready and younger than attempt op-1"
+    assert api.deleted == [OLD]
+
+
+def test_a_pod_of_the_very_second_of_the_attempt_is_young_enough(api, restart):
+    api.pods[0]["metadata"]["creationTimestamp"] = MADE
+    assert restart().code == 0
+    assert api.deleted == []
+
+
+def test_a_clock_that_lags_at_one_api_server_does_not_make_it_delete_twice(api, restart):
+    api.replace = lambda pod: daemon_pod(f"{pod['metadata']['name']}-new", PLUGIN, "gpu-operator", created=BEFORE)
+    assert restart().code == 0
+    assert api.deleted == [OLD]
+
+
+def test_a_second_start_waits_for_a_pod_that_is_still_to_come(api, restart):
+    api.pods = [pod for pod in api.pods if pod["metadata"]["name"] != OLD]
+
+    def it_comes(method, path):
+        if len(api.requests) == 10:
+            api.pods.append(daemon_pod(NEW, PLUGIN, "gpu-operator", created=AFTER))
+
+    api.on_request = it_comes
+    assert restart().code == 0
+    assert api.deleted == []
+
+
+def test_only_the_pod_that_was_read_is_deleted(api, restart):
+    def it_changes(method, path):
+        if method == "DELETE" and not api.deleted:
+            api.pods[0]["metadata"]["resourceVersion"] = "6"
+
+    api.on_request = it_changes
+    ran = restart()
+    assert ran.code == 0, ran.out
+    assert [path for method, path, _ in api.requests if method == "DELETE"].count(
+        f"/api/v1/namespaces/gpu-operator/pods/{OLD}"
+    ) == 2
+    preconditions = [body["preconditions"] for method, _, body in api.requests if method == "DELETE"]
+    assert preconditions == [{"uid": f"uid-{OLD}", "resourceVersion": version} for version in ("5", "6")]
+
+
+def test_a_new_pod_that_does_not_become_ready_is_a_failure_that_says_why(api, restart):
+    bad = daemon_pod(NEW, PLUGIN, "gpu-operator", created=AFTER, ready="False")
+    bad["status"]["containerStatuses"] = [{"name": "ctr", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
+    api.replace = lambda pod: bad
+    ran = restart(waitSeconds=2)
+    assert (ran.code, api.deleted) == (1, [OLD])
+    assert ran.message == (
+        f"failed: device plugin of gpu-1 after 2 s: the new Pod gpu-operator/{NEW} is not Ready: ctr CrashLoopBackOff"
+    )
+
+
+def test_an_old_pod_that_does_not_end_is_a_failure_and_is_asked_only_once(api, restart):
+    def deleted_but_there(pod):
+        pod["metadata"]["deletionTimestamp"] = AFTER
+        return pod
+
+    api.replace = deleted_but_there
+    ran = restart(waitSeconds=1)
+    assert (ran.code, api.deleted) == (1, [OLD])
+    assert ran.message == f"failed: device plugin of gpu-1 after 1 s: Pod gpu-operator/{OLD} is still ending"
+
+
+def test_no_such_daemon_set_is_refused_with_the_names_that_were_looked_for(api, restart):
+    api.sets = api.sets[1:]
+    ran = restart(daemonSet="my-plugin")
+    assert (ran.code, api.writes()) == (2, [])
+    assert "no DaemonSet of any namespace is a device plugin called my-plugin" in ran.message
+    assert "name yours in PARAMETERS.daemonSet" in ran.message
+
+
+def test_a_cluster_without_a_device_plugin_has_nothing_to_restart(api, restart):
+    api.sets = api.sets[1:]
+    ran = restart()
+    assert (ran.code, api.writes()) == (0, [])
+    assert ran.message == "nothing to restart: no device plugin runs here under a name that is known"
+
+
+def test_several_with_a_pod_on_the_node_are_refused_by_name(api, restart):
+    api.sets.append(daemon_set("nvdp-nvidia-device-plugin", "plugins"))
+    api.pods.append(daemon_pod("other", "nvdp-nvidia-device-plugin", "plugins"))
+    ran = restart()
+    assert (ran.code, api.writes()) == (2, [])
+    assert ran.message.endswith("gpu-operator/nvidia-device-plugin-daemonset, plugins/nvdp-nvidia-device-plugin")
+
+
+def test_of_several_the_one_that_has_a_pod_on_the_node_is_meant(api, restart):
+    api.sets += [daemon_set(f"nvidia-gpu-device-plugin-{size}") for size in ("small-cos", "large-cos")]
+    api.pods.append(daemon_pod("gke", "nvidia-gpu-device-plugin-large-cos", node="gpu-2"))
+    assert restart().code == 0
+    assert api.deleted == [OLD]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"daemonSet": "my-plugin"},
+        {"selector": "app=mine,tier==node"},
+        {"namespace": "mine", "selector": "app=mine"},
+    ],
+)
+def test_what_is_declared_is_taken_instead_of_the_usual_names(api, restart, declared):
+    api.sets.append(daemon_set("my-plugin", "mine", labels={"app": "mine", "tier": "node"}))
+    api.pods.append(daemon_pod("my-pod", "my-plugin", "mine"))
+    ran = restart(**declared)
+    assert ran.code == 0, ran.out
+    assert api.deleted == ["my-pod"]
+
+
+@pytest.mark.parametrize(("now", "then", "code"), [("4", "3", 2), ("4", "4", 0), ("", "4", 2)])
+def test_a_restart_that_would_bring_another_version_up_is_refused(api, restart, now, then, code):
+    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", strategy="OnDelete", generation=now)
+    api.pods[0]["metadata"]["labels"] = {"pod-template-generation": then}
+    ran = restart()
+    assert ran.code == code, ran.out
+    assert bool(api.deleted) is (code == 0)
+    assert ("roll the DaemonSet out on this node first" in ran.message) is (code == 2)
+
+
+def test_a_daemon_set_that_rolls_out_by_itself_may_bring_its_new_version(api, restart):
+    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", generation="9")
+    assert restart().code == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda api: api.node["spec"].update(taints=[]), "node gpu-1 is not held by case case-1"),
+        (lambda api: api.node["metadata"].update(uid="another"), "is another one than was meant"),
+        (lambda api: api.operation.update(status={"phase": "Cancelled"}), "operation op-1 has ended: Cancelled"),
+        (lambda api: api.operation["metadata"].update(deletionTimestamp=AFTER), "operation op-1 is being deleted"),
+        (lambda api: api.operation["spec"].update(nodeName="gpu-2"), "is not for node gpu-1 and case case-1"),
+        (lambda api: api.ready("Unknown"), "the kubelet of gpu-1 is not heard of"),
+    ],
+)
+def test_it_refuses_what_is_not_its_own_or_cannot_help(api, restart, spoil, words):
+    spoil(api)
+    ran = restart()
+    assert (ran.code, api.writes()) == (2, [])
+    assert words in ran.message
+
+
+def test_a_claim_that_goes_before_the_pod_is_deleted_stops_it(api, restart):
+    def a_person_takes_the_taint_away(method, path):
+        if path.endswith("/daemonsets"):
+            api.node["spec"]["taints"] = []
+
+    api.on_request = a_person_takes_the_taint_away
+    assert restart().code == 2
+    assert api.deleted == []
+
+
+def test_an_api_server_that_stumbles_is_asked_again(api, restart):
+    api.fail_next = [503, 503]
+    assert restart().code == 0
+
+
+def test_a_long_list_is_read_to_its_end(api, restart):
+    api.sets = [daemon_set(f"agent-{n}") for n in range(120)] + api.sets[:1]
+    assert restart().code == 0
+    assert api.deleted == [OLD]
+
+
+def test_a_dry_run_names_the_pod_and_deletes_nothing(api, restart):
+    ran = restart("--dry-run")
+    assert (ran.code, ran.message, api.writes()) == (0, "", [])
+    assert ran.out.splitlines() == [
+        f"would DELETE /api/v1/namespaces/gpu-operator/pods/{OLD} with {{'uid': 'uid-{OLD}', 'resourceVersion': '5'}}",
+        f"would delete Pod gpu-operator/{OLD} and wait for another of gpu-operator/{PLUGIN}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"waitSeconds": "soon"}, "PARAMETERS.waitSeconds is 'soon': write a number from 1 to"),
+        ({"waitSeconds": 0}, "PARAMETERS.waitSeconds is 0: write a number from 1 to"),
+        ({"selector": "app in (a)"}, "PARAMETERS.selector is 'app in (a)': write label=value"),
+        ({"daemonSet": ["a"]}, "PARAMETERS.daemonSet is ['a']: write it as text"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused_by_name(api, restart, more, words):
+    ran = restart(**more)
+    assert (ran.code, api.requests) == (2, [])
+    assert words in ran.message
