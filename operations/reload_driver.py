@@ -90,8 +90,12 @@ def require_own_driver(proc: Path) -> None:
 
 
 def loaded(proc: Path) -> dict[str, tuple[str, ...]]:
-    """Return the modules that are loaded, each with those that use it."""
-    rows = [line.split() for line in (proc / "modules").read_text().splitlines()]
+    """Return the modules that are loaded, each with those that use it. Raises Refused where that is not told."""
+    try:
+        text = (proc / "modules").read_text()
+    except OSError as error:
+        raise Refused(f"the kernel of this node tells of no modules: {error.strerror}") from error
+    rows = [line.split() for line in text.splitlines()]
     return {row[0]: tuple(user for user in row[3].split(",") if user not in ("", "-")) for row in rows}
 
 

@@ -1,9 +1,12 @@
 """Tables in the pages say what the tables in the code say."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,43 @@ def table(page: str, heading: str) -> list[list[str]]:
 
 
 def bare(cell: str) -> str:
-    return cell.strip("`")
+    """A word without its backticks and its link."""
+    return re.sub(r"^\[(.+)\]\(.+\)$", r"\1", cell).strip("`")
+
+
+def sections(page: str) -> dict[str, str]:
+    """The text below each heading of a page, by the heading."""
+    parts = re.split(r"^## (.+)\n", (DOCS / page).read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def said(*files: Path) -> list[str]:
+    """Every text in programs but docstrings, with … for what is filled in."""
+    return [text for file in files for text in _texts(ast.parse(file.read_text()))]
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    filled = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    pieces = {id(part) for node in filled for part in ast.walk(node) if part is not node}
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in filled:
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (pieces | documents):
+            yield re.sub(r"\{\w*\}", "…", node.value)
+
+
+def unsaid(phrases: list[str], texts: list[str]) -> list[str]:
+    """Those of `phrases` that no text has; … in a phrase stands for anything."""
+    patterns = {phrase: ".*".join(map(re.escape, phrase.split("…"))) for phrase in phrases}
+    return [phrase for phrase, found in patterns.items() if not any(re.search(found, text) for text in texts)]
+
+
+def test_a_phrase_that_no_program_says_is_found(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text('"""a docstring"""\nWORDS = "is {why}"\nprint(f"disk {1} " "is gone")\n')
+    phrases = ["disk … is gone", "is …", "a docstring", "disk is gone"]
+    assert unsaid(phrases, said(program)) == ["a docstring", "disk is gone"]
 
 
 def test_every_reason_that_holds_a_case_is_in_the_page_about_policies_with_its_remedy() -> None:
@@ -74,6 +113,63 @@ def test_the_reasons_of_conditions_are_those_that_node_problem_detector_writes()
     )
 
 
+def test_each_condition_leads_to_the_section_that_bears_its_name() -> None:
+    links = {
+        bare(row[0]): re.findall(r"\(([^#)]*)#(.+)\)", row[0]) for row in table("detectors.md", "Condition | program")
+    }
+    for condition, found in links.items():
+        ((page, anchor),) = found
+        (heading,) = [one for one in sections(page or "detectors.md") if one.lower().replace(" ", "-") == anchor]
+        assert condition in heading.split()
+
+
+DETECTOR_PAGES = ("detectors.md", "detectors-gpu.md", "detectors-node.md")
+PROGRAM_OF = {
+    json.loads(path.read_text())["conditions"][0]["type"]: DETECTORS / Path(rule["path"]).name
+    for path in monitors()
+    for rule in json.loads(path.read_text())["rules"]
+}
+
+
+@pytest.mark.parametrize("condition", PROGRAM_OF)
+def test_what_the_page_says_of_a_conditions_text_is_what_its_detector_says(condition: str) -> None:
+    (text,) = [
+        body for page in DETECTOR_PAGES for heading, body in sections(page).items() if condition in heading.split()
+    ]
+    rows = re.findall(r"^\| (.*?`.+?) \|", text, flags=re.MULTILINE)
+    heads = re.findall(r"^\| ([^`|]+) \|.*\n\|-", text, flags=re.MULTILINE)
+    phrases = [phrase for row in rows for phrase in re.findall(r"`(.+?)`", row)]
+    if set(heads) == {"the text says"}:
+        assert unsaid(phrases, said(PROGRAM_OF[condition], *DETECTORS.glob("_*.py"))) == []
+    else:
+        assert heads[0] in ("fault in the text", "statvfs of the mount", "the kernel waits in")
+
+
+def test_what_is_to_be_declared_is_an_option_of_each_program_that_is_named() -> None:
+    for _, options, names in table("detectors.md", "declare | with"):
+        programs_, only = re.subn(r" \(socket\)", "", names)
+        found = {name: (DETECTORS / f"{name}.py").read_text() for name in re.findall(r"`(\w+)`", programs_)}
+        for option in re.findall(r"`(--[a-z-]+)`", options):
+            wanted = found if not only or option == "--socket" else list(found)[:1]
+            for name in wanted:
+                assert option in helped(name), (name, option)
+
+
+def helped(name: str) -> str:
+    command = [sys.executable, str(DETECTORS / f"{name}.py"), "--help"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_row_of_a_detector_of_ones_own_has_what_every_row_has() -> None:
+    block = re.search(r"^```text\n(\[.+?)^```$", sections("detectors.md")["Your own"], flags=re.MULTILINE | re.DOTALL)
+    assert block
+    ((name, row),) = tomllib.loads(block[1]).items()
+    shipped = tomllib.loads((ROOT / "deploy/npd/detectors.toml").read_text())
+    assert name not in shipped
+    for one in shipped.values():
+        assert {key: type(value) for key, value in row.items()} == {key: type(value) for key, value in one.items()}
+
+
 def of_detector(expression: str) -> Any:
     """The value of an expression where the detectors are, in a process of its own: their modules have common names."""
     code = f"import json, gpu_ecc, nfs_mount; print(json.dumps({expression}))"
@@ -83,7 +179,7 @@ def of_detector(expression: str) -> Any:
 
 def test_the_memory_faults_are_those_that_the_detector_knows_in_its_order() -> None:
     known = of_detector("[[f'{sign.words} ({sign.remedy})', sign.remedy] for sign in gpu_ecc.FAULTS]")
-    rows = table("detectors.md", "fault in the text")
+    rows = table("detectors-gpu.md", "fault in the text")
     assert [bare(row[0]) for row in rows] == [text for text, _ in known]
     assert [row[1].split()[0] for row in rows] == [remedy for _, remedy in known]
 
@@ -102,7 +198,7 @@ SAYS = {"False": 0, "True": 1, "Unknown": 2}
 
 
 def test_what_is_made_of_a_mount_is_what_the_detector_makes_of_it() -> None:
-    rows = table("detectors.md", "statvfs of the mount")
+    rows = table("detectors-node.md", "statvfs of the mount")
     cases = [
         (STATFS[mount], server, moved, SAYS[re.split("[:,]", says)[0]])
         for mount, servers, counters, says in rows
@@ -136,20 +232,34 @@ def test_the_table_of_operations_is_that_of_their_templates() -> None:
         assert pod_security == level(spec)
 
 
-@pytest.mark.parametrize("name", ["reset_gpu", "remount_nfs"])
-def test_what_an_operation_refuses_with_is_what_its_page_says(name: str) -> None:
-    text = (DOCS / "operations.md").read_text()
-    section = text[text.index(f"\n## {name.replace('_', '-')}\n") :].split("\n## ")[1]
-    rows = re.findall(r"^\| (`.+?) \|", section, flags=re.MULTILINE)
-    spoken = [phrase for row in rows for phrase in re.findall(r"`([^`]{5,})`", row)]
-    files = [OPERATIONS / f"{name}.py", OPERATIONS / "_smi.py", OPERATIONS / "_mounts.py"]
-    source = "".join(path.read_text() for path in files)
-    assert rows
-    assert [phrase for phrase in spoken if phrase not in source] == []
-    parameters = section[section.index("PARAMETERS:") :].split("\n\n")[0]
-    named = [word for word in re.findall(r"`(\w+)`", parameters) if word[0].islower()]
-    assert [word for word in named if f'"{word}"' not in source] == []
-    assert len(named) == 3
+@pytest.mark.parametrize("path", programs(OPERATIONS), ids=lambda path: path.stem)
+def test_what_an_operation_says_and_takes_is_what_its_page_says(path: Path) -> None:
+    section = sections("operations.md")[path.stem.replace("_", "-")]
+    rows = re.findall(r"^\| (.*`.+?) \|", section, flags=re.MULTILINE)
+    exits = re.findall(r"^Exit [012].*?(?=^\n|\Z|^[^\n]*\n\n)", section, flags=re.MULTILINE | re.DOTALL)
+    spoken = [phrase for text in (*rows, *exits) for phrase in re.findall(r"`([^`]{5,})`", text)]
+    assert unsaid(spoken, said(path, *OPERATIONS.glob("_*.py"))) == []
+    assert taken_in_page(section) == taken(path) - BY_CONTROLLER
+
+
+# PARAMETERS that the controller fills in, and those of a drain, which follow from a template's `drain`.
+BY_CONTROLLER = {"caseUID", "operation", "operationUID", "strategy", "timeoutSeconds of a drain", "perSecond"}
+
+
+def taken_in_page(section: str) -> set[str]:
+    """The PARAMETERS that a section tells of."""
+    found = re.search(r"^PARAMETERS: (.+?)\n\n", section, flags=re.MULTILINE | re.DOTALL)
+    bare_ = re.sub(r"\([^()]*\)", "", found[1]) if found else ""
+    return {word for word in re.findall(r"`(\w+)`", bare_) if word[0].islower()}
+
+
+def taken(path: Path) -> set[str]:
+    """The PARAMETERS that a program's docstring tells of."""
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    (told, *_) = text.partition("PARAMETERS: ")[2].split("\n\n")
+    words = re.split(r"[,;:.]| and ", re.sub(r"\([^()]*\)", "", told.replace("\n", " ")))
+    names = {word.strip() for word in words if re.fullmatch(r"[a-z]\w+", word.strip())}
+    return {f"{name} of a drain" if path.stem == "drain" and name == "timeoutSeconds" else name for name in names}
 
 
 def test_the_ten_promises_are_told_and_each_names_tests_that_are_there() -> None:

@@ -1,7 +1,9 @@
 """File systems that tests stop, given free at the end whatever happened."""
 
 import pytest
+import pytest_asyncio
 
+from tests.cluster.servers import serving
 from tests.detectors.kernel.held import FrozenDisk, FuseMount
 
 
@@ -19,3 +21,10 @@ def fuse(tmp_path):
     mount = FuseMount(tmp_path / "hanging")
     yield mount
     mount.end()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(request):
+    """A real API server."""
+    async with serving("real", request) as one:
+        yield one

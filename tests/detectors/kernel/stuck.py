@@ -17,6 +17,7 @@ from tests.detectors.proc_tree import CONTAINER
 from tests.kubelet.cgroups import Cgroup
 
 SECONDS = 20.0
+COMM = Path(sys.executable).name[:15]  # what the kernel calls a victim
 # Joins a cgroup (argv 1, "" for none), says so, because that takes a moment in state D, too, and then writes to a file
 # (argv 2): a thread of its own (argv 3) or its first one.
 VICTIM = """

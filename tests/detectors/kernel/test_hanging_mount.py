@@ -22,15 +22,15 @@ SLACK = 4.0  # seconds for the start of Python on a busy machine, and for asking
 
 
 @pytest.fixture
-def server():
+def file_server():
     server = NullServer()
     yield server
     server.close()
 
 
 @pytest.fixture
-def node(tmp_path, fuse, server):
-    return NfsNode(tmp_path, fuse, server.port)
+def node(tmp_path, fuse, file_server):
+    return NfsNode(tmp_path, fuse, file_server.port)
 
 
 def test_a_mount_that_answers_is_fine_and_is_asked_once_in_each_run(node, fuse):
@@ -75,8 +75,8 @@ def test_a_mount_that_hangs_costs_one_child_that_cannot_be_killed_and_no_run_tak
     assert line == f"{node.name} fails (ENOTCONN): look at its server 127.0.0.1:{node.port}"
 
 
-def test_a_mount_that_hangs_with_its_server_is_not_this_nodes_fault_and_a_late_answer_ends_it(node, fuse, server):
-    server.mood = "silent"
+def test_a_mount_that_hangs_with_its_server_is_not_this_nodes_fault_and_a_late_answer_ends_it(node, fuse, file_server):
+    file_server.mood = "silent"
     fuse.tell("hang")
     words = f"{node.name} hangs: its server 127.0.0.1:{node.port} does not answer"
     assert node.look()[:2] == (UNKNOWN, words)

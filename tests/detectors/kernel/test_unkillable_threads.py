@@ -12,7 +12,7 @@ from _owners import read_owners
 from _tasks import bare
 
 from tests.detectors.kernel.needs import needs
-from tests.detectors.kernel.stuck import FORMS, Victim, hierarchies, pod_cgroups
+from tests.detectors.kernel.stuck import COMM, FORMS, Victim, hierarchies, pod_cgroups
 from tests.detectors.node import DETECTORS
 from tests.detectors.proc_tree import CONTAINER
 from tests.operations.fake_api import FakeApi, pod
@@ -77,11 +77,11 @@ def test_a_thread_of_a_gone_pod_is_a_fault_its_twin_of_a_living_one_is_not_and_a
     with stuck(disk, version, form, kind, gone, living) as victims:
         code, line = look(api, tmp_path / "state", 100)
         assert code == UNKNOWN
-        assert f"a process of pod {gone} was killed and has not ended yet: python3 waits in " in line
+        assert f"a process of pod {gone} was killed and has not ended yet: {COMM} waits in " in line
         assert api.requests == []
         code, line = look(api, tmp_path / "state", 160)
         assert code == FAULT
-        assert line.startswith(f"pod {gone} is gone but a process of it cannot be killed: python3 waits in ")
+        assert line.startswith(f"pod {gone} is gone but a process of it cannot be killed: {COMM} waits in ")
         assert living not in line
         [kept] = json.loads((tmp_path / "state/evidence/unkillable_process.json").read_text())["threads"]
         own = victims[0].pid
@@ -150,7 +150,7 @@ def test_kill_ghost_sends_its_signals_and_says_that_only_a_reboot_ends_it(disk, 
     given = {"podUIDs": [gone], "graceSeconds": 0.2, "killSeconds": 0.2}
     with stuck(disk, version, "systemd", kind, gone) as [victim]:
         ran = node.program(parameters=given)
-        words = f"unkillable: python3 (pid {victim.pid}) of Pod {bare(gone)}: reboot the node"
+        words = f"unkillable: {COMM} (pid {victim.pid}) of Pod {bare(gone)}: reboot the node"
         assert (ran.code, ran.message) == (1, f"failed: {words}"), ran.out
     ran = node.program(parameters=given, ATTEMPT_ID="op-uid.2")
     assert (ran.code, ran.message) == (0, "nothing to kill: no process of a Pod that is gone runs on gpu-1"), ran.out
