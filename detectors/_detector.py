@@ -8,12 +8,18 @@ from typing import Any
 
 from _verdict import STATE, Verdict, boot_id, leave_mark, run, since_boot, write_json
 
+WIDTH = 120
 Check = Callable[[argparse.Namespace], tuple[Verdict, str]]
+
+
+def _help(prog: str) -> argparse.HelpFormatter:
+    """Formats --help; told a width it need not look for a terminal, which takes longer to import than the rest."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=WIDTH)
 
 
 def parser(description: str | None, deadline: float | None = None, awaited: str = "") -> argparse.ArgumentParser:
     """Return a parser with the options of every detector; `awaited` says what --deadline, if there is one, is for."""
-    options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(description=description, formatter_class=_help)
     if deadline is not None:
         options.add_argument(
             "--deadline", type=float, default=deadline, help=f"seconds to wait for {awaited} (%(default)s)"

@@ -12,7 +12,9 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-STATE = Path("/run/remediator/detectors")
+import _turn
+
+STATE = Path(_turn.STATE)
 LINE_BYTES = 512
 
 

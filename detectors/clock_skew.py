@@ -20,12 +20,18 @@ service that asks less often than once an hour needs a larger --most.
 Exit codes: 0 the clock is kept, 1 it is not, 2 cannot tell.
 """
 
-import argparse
 import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
+import argparse
 from collections.abc import Mapping
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _detector import clock, explain, keep_evidence, main, parser
 from _standing import Standing, lasts, memory, stand, standings

@@ -23,13 +23,18 @@ helps. For a lock: end the process that holds it (see <state>/evidence/cni.json)
 Exit codes: 0 fine, 1 fault, 2 cannot tell.
 """
 
-import argparse
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from _cni import Config, held_locks, missing_plugins, read_config
 from _detector import clock, conclude, explain, keep_evidence, main, parser

@@ -14,13 +14,19 @@ Unknown, what the node's other Conditions say is not trusted.
 Exit codes: 0 every detector runs, 1 one has stopped, 2 cannot tell.
 """
 
-import argparse
 import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
+import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _detector import clock, parser
 from _verdict import Verdict, boot_id, mark_path, read_json, run, write_json

@@ -19,13 +19,19 @@ no driver is "cannot tell" (see GpuLost).
 Exit codes: 0 every node is there, 1 fault, 2 cannot tell.
 """
 
-import argparse
 import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
+import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _detector import conclude, explain, keep_evidence, main, parser
 from _driver import CONTAINER

@@ -19,14 +19,20 @@ line: run node-problem-detector in the network of the node.
 Exit codes: 0 names can be looked up, 1 they cannot, 2 cannot tell.
 """
 
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
 import argparse
 import ipaddress
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _detector import clock, conclude, explain, keep_evidence, main, parser
 from _dns import PORT, ROOT, Question, ask_nameserver, encode, parse_resolv

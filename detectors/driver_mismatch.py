@@ -18,12 +18,18 @@ A node without the NVIDIA driver is fine; one that has GPUs and no driver loaded
 Exit codes: 0 versions agree, 1 they differ, 2 cannot tell.
 """
 
-import argparse
 import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
+import argparse
 from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _asking import nvml, parser
 from _detector import explain, keep_evidence, main

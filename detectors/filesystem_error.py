@@ -23,14 +23,19 @@ read-only" by a person's own wish: mount -o remount,rw. What the kernel said is 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
 import argparse
 import errno
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _detector import clock, conclude, explain, keep_evidence, main, parser
 from _filesystems import (

@@ -23,14 +23,20 @@ hostPID. Who holds what is in <state>/evidence/gpu_busy.json.
 Exit codes: 0 no GPU is held, 1 fault, 2 cannot tell.
 """
 
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
 import argparse
 import os
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _answers import Gpu, Seen, absent, doubts, look, views
 from _asking import parser

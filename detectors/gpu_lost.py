@@ -43,11 +43,17 @@ Exit codes: 0 every GPU answers, 1 fault, 2 cannot tell.
 """
 
 import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _asking import nvml, parser
 from _detector import clock, explain, keep_evidence, main

@@ -26,13 +26,19 @@ are, at first sight: <state>/evidence/gpu_nvlink.json.
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
-import argparse
 import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
+import argparse
 from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _answers import Gpu, Seen, absent, doubts, look, views
 from _asking import parser

@@ -27,12 +27,18 @@ Exit codes: 0 nothing asked for, 1 fault, 2 cannot tell.
 """
 
 import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _answers import Gpu, Seen, absent, doubts, look, views
 from _asking import parser

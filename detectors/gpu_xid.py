@@ -26,14 +26,19 @@ all GPUs that need no reboot, loading the driver anew is enough. UUID, serial nu
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
-import argparse
 import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
+import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _detector import keep_evidence, main, parser
 from _kmsg import Log, read_new, since

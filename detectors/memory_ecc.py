@@ -17,13 +17,18 @@ memory and ras-mc-ctl --layout tell the slot). Labels, counts and lines of the l
 Exit codes: 0 no uncorrected error, 1 fault, 2 cannot tell.
 """
 
-import argparse
 import sys
-from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
+import argparse
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from _detector import clock, conclude, explain, keep_evidence, main, parser
 from _edac import STORY, Part, read_log, read_parts

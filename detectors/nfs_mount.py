@@ -14,16 +14,22 @@ node need not reboot unless a process cannot be killed. After a restart a server
 Exit codes: 0 every mount answers or is only slow, 1 a mount is stale or stuck, 2 cannot tell.
 """
 
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
 import argparse
 import errno
 import os
-import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _detector import clock, conclude, keep_evidence, main, parser
 from _nfs import GARBLED, Counters, Mount, ask_servers, read_counters, read_mounts, together

@@ -15,13 +15,19 @@ fault. "hostNetwork" in the line: run node-problem-detector in the network of th
 Exit codes: 0 every server answers, 1 a server does not, 2 cannot tell.
 """
 
-import argparse
 import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
+import argparse
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _detector import clock, conclude, keep_evidence, main, parser
 from _nfs import GARBLED, Mounts, Reply, Server, ask_servers, read_mounts

@@ -22,14 +22,20 @@ in <state>/evidence/pcie_link.json. "met fatal errors" beside GpuLost or DiskFau
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
 import argparse
 import re
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _attributes import text
 from _detector import conclude, explain, keep_evidence, main, parser

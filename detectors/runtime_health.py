@@ -22,14 +22,19 @@ the line: run node-problem-detector in the network of the node.
 Exit codes: 0 both work, 1 one does not, 2 cannot tell.
 """
 
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
 import argparse
 import re
-import sys
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _cri import Runtime
 from _detector import clock, conclude, explain, keep_evidence, main, parser

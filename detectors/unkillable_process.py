@@ -17,14 +17,20 @@ server, nv and uvm_ the GPU driver, ib_ and mlx5_ the network card, jbd2_, xfs_ 
 Exit codes: 0 no such process, 1 fault, 2 cannot tell.
 """
 
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+
+import _turn
+
+if __name__ == "__main__":
+    _turn.take()  # before all that costs memory
+
 import argparse
 import os
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # python3 -I leaves it out
 
 from _detector import clock, conclude, keep_evidence, main, parser
 from _tasks import Scan, Thread, dashed, scan, stack

@@ -159,6 +159,7 @@ async def measure(seconds: float) -> Report:
     """Everything that this benchmark states, of one run."""
     with tempfile.TemporaryDirectory(prefix="remediator-bench-") as name:
         folder = Path(name)
+        (folder / "node").mkdir()
         node = Node(folder / "node", build_stub(folder), GPUS)
         node.orders(gpus=GPUS)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

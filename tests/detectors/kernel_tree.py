@@ -24,7 +24,7 @@ class KernelTree:
         self.mount("/", "8:1", "sda1")
         self.ext4("sda1")
         self.write("sys/block/loop0/size", "0\n")
-        (self.sys / "bus/platform/devices").mkdir(parents=True)
+        (self.sys / "bus/platform/devices").mkdir(parents=True, exist_ok=True)
         self.log("Linux version 6.18.44")
 
     def write(self, path: str, text: str) -> Path:

@@ -23,7 +23,7 @@ from tests.contract.docs.test_tables import bare, table
 from tests.contract.docs.world import lay_out
 from tests.contract.test_programs import pod_spec, templates
 
-TEMPLATES = {"reboot", "reset-gpu", "remount-nfs", "cordon"}
+TEMPLATES = {yaml.safe_load(path.read_text())["metadata"]["name"] for path in templates()}
 
 
 def title(one: Manifest) -> str:

@@ -17,7 +17,16 @@ from remediator.core.reasons import REMEDY, Reason
 from remediator.scheduler import verdict
 from remediator.sim.invariants.table import TEXTS
 from tests.contract.docs.pages import PAGES, ROOT
-from tests.contract.test_programs import DETECTORS, OPERATIONS, is_privileged, monitors, pod_spec, programs, templates
+from tests.contract.test_programs import (
+    DETECTORS,
+    OPERATIONS,
+    imports,
+    is_privileged,
+    monitors,
+    pod_spec,
+    programs,
+    templates,
+)
 
 DOCS = ROOT / "docs"
 
@@ -147,17 +156,10 @@ def test_what_the_page_says_of_a_conditions_text_is_what_its_detector_says(condi
 
 def test_what_is_to_be_declared_is_an_option_of_each_program_that_is_named() -> None:
     for _, options, names in table("detectors.md", "declare | with"):
-        programs_, only = re.subn(r" \(socket\)", "", names)
-        found = {name: (DETECTORS / f"{name}.py").read_text() for name in re.findall(r"`(\w+)`", programs_)}
-        for option in re.findall(r"`(--[a-z-]+)`", options):
-            wanted = found if not only or option == "--socket" else list(found)[:1]
-            for name in wanted:
-                assert option in helped(name), (name, option)
-
-
-def helped(name: str) -> str:
-    command = [sys.executable, str(DETECTORS / f"{name}.py"), "--help"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for name in re.findall(r"`(\w+)`", names):
+            command = [sys.executable, str(DETECTORS / f"{name}.py"), "--help"]
+            told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            assert [option for option in re.findall(r"`(--[a-z-]+)`", options) if f"{option} " not in told] == [], name
 
 
 def test_the_row_of_a_detector_of_ones_own_has_what_every_row_has() -> None:
@@ -232,34 +234,46 @@ def test_the_table_of_operations_is_that_of_their_templates() -> None:
         assert pod_security == level(spec)
 
 
+def test_the_operations_that_are_said_to_drain_first_or_to_run_once_in_a_boot_do() -> None:
+    text = (DOCS / "operations.md").read_text().replace("\n", " ")
+    specs = [yaml.safe_load(path.read_text()) for path in templates()]
+    draining = {one["metadata"]["name"] for one in specs if one["spec"]["drain"]["strategy"] != "None"}
+    once = {path.stem.replace("_", "-") for path in programs(OPERATIONS) if "require_fresh(" in path.read_text()}
+    said_to_drain = text.partition("whose template asks for it:")[2].partition(" do.")[0]
+    said_once = text.partition("disturb the node from within (")[2].partition(")")[0]
+    assert set(re.findall(r"`([a-z-]+)`", said_to_drain)) == draining
+    assert set(re.findall(r"`([a-z-]+)`", said_once)) == once
+
+
 @pytest.mark.parametrize("path", programs(OPERATIONS), ids=lambda path: path.stem)
 def test_what_an_operation_says_and_takes_is_what_its_page_says(path: Path) -> None:
     section = sections("operations.md")[path.stem.replace("_", "-")]
-    rows = re.findall(r"^\| (.*`.+?) \|", section, flags=re.MULTILINE)
-    exits = re.findall(r"^Exit [012].*?(?=^\n|\Z|^[^\n]*\n\n)", section, flags=re.MULTILINE | re.DOTALL)
-    spoken = [phrase for text in (*rows, *exits) for phrase in re.findall(r"`([^`]{5,})`", text)]
-    assert unsaid(spoken, said(path, *OPERATIONS.glob("_*.py"))) == []
-    assert taken_in_page(section) == taken(path) - BY_CONTROLLER
+    rows = re.findall(r"^\| (.*?`.+?) \|", section, flags=re.MULTILINE)
+    exits = re.findall(r"^Exit [012].*?(?=\n\n|\Z)", section, flags=re.MULTILINE | re.DOTALL)
+    spoken = [phrase for text in (*rows, *exits) for phrase in re.findall(r"`([^`]{5,})`", text.replace("\n", " "))]
+    sources = [path, *(OPERATIONS / f"{name}.py" for name in neighbours(path))]
+    assert unsaid(spoken, said(*sources)) == []
+    shared = {name for source in sources[1:] for name in taken(source)}
+    explained = {name for name in shared if name in str(ast.get_docstring(ast.parse(path.read_text())))}
+    assert taken_in_page(section) == {*taken(path), *explained}
 
 
-# PARAMETERS that the controller fills in, and those of a drain, which follow from a template's `drain`.
-BY_CONTROLLER = {"caseUID", "operation", "operationUID", "strategy", "timeoutSeconds of a drain", "perSecond"}
+def neighbours(path: Path) -> set[str]:
+    """The modules of its own folder that a program is made of."""
+    own = {name for name in imports(path) if (path.parent / f"{name}.py").exists()}
+    return own.union(*(neighbours(path.parent / f"{name}.py") for name in own))
+
+
+def taken(path: Path) -> list[str]:
+    """The PARAMETERS that a module reads; who the case is, the controller fills in, and all that a drain takes."""
+    return re.findall(r'\b(?:(?:number|flag|text|words)\([\w.]+, |given\.get\()"(\w+)"', path.read_text())
 
 
 def taken_in_page(section: str) -> set[str]:
     """The PARAMETERS that a section tells of."""
     found = re.search(r"^PARAMETERS: (.+?)\n\n", section, flags=re.MULTILINE | re.DOTALL)
-    bare_ = re.sub(r"\([^()]*\)", "", found[1]) if found else ""
-    return {word for word in re.findall(r"`(\w+)`", bare_) if word[0].islower()}
-
-
-def taken(path: Path) -> set[str]:
-    """The PARAMETERS that a program's docstring tells of."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
-    (told, *_) = text.partition("PARAMETERS: ")[2].split("\n\n")
-    words = re.split(r"[,;:.]| and ", re.sub(r"\([^()]*\)", "", told.replace("\n", " ")))
-    names = {word.strip() for word in words if re.fullmatch(r"[a-z]\w+", word.strip())}
-    return {f"{name} of a drain" if path.stem == "drain" and name == "timeoutSeconds" else name for name in names}
+    told = re.sub(r"\([^()]*\)", "", found[1]) if found else ""
+    return {word for word in re.findall(r"`(\w+)`", told) if word[0].islower()}
 
 
 def test_the_ten_promises_are_told_and_each_names_tests_that_are_there() -> None:

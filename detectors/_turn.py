@@ -1,0 +1,40 @@
+"""Not all detectors of a node at once: node-problem-detector starts them in the same instant.
+
+Who waits here has imported next to nothing yet and holds 3 MiB; one that works holds 7. A turn ends with its process,
+however that ends. Nobody waits for long: where detectors that hang keep all turns, the others go on without one.
+"""
+
+import fcntl
+import os
+import sys
+import time
+
+STATE = "/run/remediator/detectors"
+TURNS = 6
+PATIENCE, PAUSE = 3.0, 0.02  # seconds
+
+
+def take() -> None:
+    """Wait for a turn, and keep it until this process ends. Where the state folder cannot be written nobody waits."""
+    if {"-h", "--help", "--explain"} & set(sys.argv):  # by hand
+        return
+    folder = next((word[8:] for word in sys.argv if word.startswith("--state=")), STATE) + "/turns"
+    until = time.monotonic() + PATIENCE
+    try:
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - pathlib is a third of what is to be saved
+        while not _taken(folder) and time.monotonic() < until:
+            time.sleep(PAUSE)
+    except OSError:
+        return
+
+
+def _taken(folder: str) -> bool:
+    for number in range(TURNS):
+        file = os.open(f"{folder}/{number}", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+        else:
+            return True
+    return False
