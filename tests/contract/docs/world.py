@@ -4,6 +4,7 @@ gpu-17 has lost a GPU and has a case that a policy in DryRun holds; of the other
 lost one, too, gpu-3 is full, and no detector has spoken on gpu-4 yet.
 """
 
+import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from remediator.kube.client import Client, Kind
 from remediator.kube.objects import NAMESPACE
 from remediator.kube.transport import MERGE_PATCH
 from remediator.sim import manifests
+from remediator.sim.manifests import ROOT
 from remediator.sim.plain import ACCOUNTS, NODES, PODS
 
 Object = dict[str, Any]
@@ -21,7 +23,9 @@ NODE, CASE = "gpu-17", "gpu-17-gpu-lost-3f9c01ab7e"
 DETECTOR_POD = "node-problem-detector-x7k2p"
 IN_USE = {"gpu-1": 6, "gpu-2": 0, "gpu-3": 8, "gpu-4": 0, NODE: 0}
 LOST, SILENT = ("gpu-2", NODE), ("gpu-4",)
-DETECTED = ("GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillableProcess", "DetectorStale")
+DETECTED = tuple(
+    json.loads(path.read_text())["conditions"][0]["type"] for path in sorted((ROOT / "deploy/npd").glob("*.json"))
+)
 KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")
 PROGRAMS = ("deploy/controller.yaml", "deploy/node-problem-detector.yaml")
 SPACES = ("default", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
