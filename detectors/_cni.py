@@ -44,12 +44,17 @@ def parse_config(name: str, content: bytes) -> Config:
     try:
         value: Any = json.loads(content)
         plugins = value["plugins"] if name.endswith(".conflist") else [value]
-        kinds = [plugin["type"] for plugin in plugins] + [plugin.get("ipam", {}).get("type", "") for plugin in plugins]
-        if not plugins or not all(isinstance(kind, str) and "/" not in kind for kind in kinds):
+        kinds = [plugin["type"] for plugin in plugins]
+        helpers = [plugin.get("ipam", {}).get("type", "") for plugin in plugins]
+        if (
+            not kinds
+            or not all(kinds)
+            or not all(isinstance(kind, str) and "/" not in kind for kind in kinds + helpers)
+        ):
             raise ValueError(name)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Config("broken", name)
-    return Config("valid", name, tuple(sorted(filter(None, set(kinds)))))
+    return Config("valid", name, tuple(sorted({*kinds, *filter(None, helpers)})))
 
 
 def missing_plugins(root: Path, folders: Iterable[str], plugins: Iterable[str]) -> list[str] | None:

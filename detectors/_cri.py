@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _loopback import left
-from _nfs import Reply
+from _replies import Reply
 
 VERSIONS = ("runtime.v1", "runtime.v1alpha2")  # the second one up to containerd 1.5
 UNIMPLEMENTED = 12  # a gRPC status: no such service here

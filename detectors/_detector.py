@@ -1,6 +1,7 @@
 """What detectors share around their judgement: options, evidence and the mark."""
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,6 +32,16 @@ def parser(description: str | None, deadline: float | None = None, awaited: str 
     options.add_argument("--now", type=float, help="seconds since boot, instead of the clock")
     options.add_argument("--explain", action="store_true", help="also print what was read and how it was judged")
     return options
+
+
+def add_token_dir(options: argparse.ArgumentParser) -> None:
+    """Add the option of a detector that may have to ask the API server (_podlist)."""
+    options.add_argument(
+        "--token-dir",
+        type=Path,
+        default=os.environ.get("TOKEN_DIR", "/var/run/secrets/kubernetes.io/serviceaccount"),
+        help="folder with the token and ca.crt to ask the API server; TOKEN_DIR sets it too (%(default)s)",
+    )
 
 
 def main(options: argparse.Namespace, name: str, check: Check) -> None:

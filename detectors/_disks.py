@@ -19,6 +19,10 @@ BUILT_IN = ("/ata", "/end_device-")  # SATA and SAS
 # Volumes of clouds look like NVMe on PCI, and come and go with Pods: who leaves is no disk that is missing.
 VOLUMES = re.compile(r"elastic block|nvme_card-pd|hyperdisk|nvme accelerator|cloud disk", re.IGNORECASE)
 
+ARRAY_STATES = {  # of md, but for "broken"
+    *("clear", "inactive", "suspended", "readonly", "read-auto", "clean", "active", "write-pending", "active-idle")
+}
+
 
 class Disk(NamedTuple):
     """One disk. `who`: its serial number (or world-wide name), its own name where it tells none; `state`: as the kernel

@@ -11,8 +11,7 @@ import struct
 import time
 from typing import Any, NamedTuple
 
-from _loopback import left
-from _nfs import SILENCE, Reply
+from _replies import SILENCE, Reply, failure, left
 
 PORT = 53
 SENDS = 3  # a datagram may be lost; the C library sends two
@@ -93,7 +92,7 @@ def _try(kind: socket.SocketKind, server: str, port: int, question: Question, un
     try:
         return ask(_where(server, port, kind), encode(question, int.from_bytes(os.urandom(2), "big")), until)
     except (OSError, ValueError) as error:
-        return _failure(error)
+        return failure(error, UNREACHABLE)
 
 
 def _where(server: str, port: int, kind: socket.SocketKind) -> Where:
@@ -143,12 +142,3 @@ def judge_code(code: int) -> Reply:
     """Turn an answer's code into a reply."""
     word = CODES.get(code, f"answers with code {code}")
     return Reply("answers") if word == "answers" else Reply("silent" if code == 2 else "unclear", word)
-
-
-def _failure(error: Exception) -> Reply:
-    if isinstance(error, TimeoutError):
-        return Reply("silent", "no answer in time")
-    number = getattr(error, "errno", None)
-    if isinstance(error, OSError) and not isinstance(error, socket.gaierror) and number in UNREACHABLE:
-        return Reply("silent", os.strerror(number))
-    return Reply("unclear", f"{type(error).__name__}: {error}")

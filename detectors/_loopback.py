@@ -5,7 +5,7 @@ import re
 import socket
 import time
 
-from _nfs import Reply
+from _replies import Reply, left
 
 URL = re.compile(r"http://(localhost|127\.[0-9.]+|\[::1\]):([0-9]{1,5})(/[!-~]*)")
 MOST_BYTES = 65_536
@@ -65,11 +65,3 @@ def _read_all(connection: socket.socket, until: float) -> bytes:
             break
         found += more
     return found
-
-
-def left(until: float) -> float:
-    """Return the seconds left. Raises TimeoutError when there are none."""
-    seconds = until - time.monotonic()
-    if seconds <= 0:
-        raise TimeoutError
-    return seconds

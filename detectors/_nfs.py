@@ -9,11 +9,12 @@ import os
 import re
 import socket
 import struct
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
+
+from _replies import Reply, failure, in_the_nodes_network, left, together
 
 PORT = 2049
 NFS = 100003  # RPC program number (RFC 5531, RFC 7530)
@@ -21,9 +22,6 @@ KINDS = ("nfs", "nfs4")
 LINE = re.compile(r"[0-9]+ [0-9]+ [0-9]+:[0-9]+ [^ ]+ /[^ ]* r[ow]")  # how each line of mountinfo begins
 VOLUMES = "volumes of Pods"
 GARBLED = "mountinfo has lines that make no sense"
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class Server(NamedTuple):
@@ -78,13 +76,6 @@ class Counters(NamedTuple):
     done: int
     received: int
     timeouts: int
-
-
-class Reply(NamedTuple):
-    """What came of asking a server: "answers", "silent", or "unclear" (we could not ask); `why` for the last two."""
-
-    word: str
-    why: str = ""
 
 
 def read_mounts(proc: Path) -> Mounts:
@@ -169,8 +160,6 @@ def _operation(line: str) -> Counters | None:
     return Counters(numbers[0] - sum(numbers[8:]), numbers[4], numbers[2])
 
 
-# Answers of the network that mean: nobody serves there. Any other failure may be our own.
-SILENCE = {errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.EPIPE, errno.ETIMEDOUT}
 ACCEPTED = {0: "answers", 2: "answers", 1: "silent", 3: "silent", 4: "unclear", 5: "silent"}  # 2: another version only
 
 
@@ -182,26 +171,17 @@ def ask_server(server: Server, version: int, deadline: float) -> Reply:
         )
         reply = _ask(where[0], version, time.monotonic() + deadline)
     except (OSError, ValueError, UnicodeError) as error:
-        reply = _failure(error)
+        reply = failure(error)
     if reply.word == "silent" and not server.tcp:
         return Reply("unclear", "mounted over something else than TCP")
     return reply
-
-
-def _failure(error: Exception) -> Reply:
-    if isinstance(error, TimeoutError):
-        return Reply("silent", "no answer in time")
-    number = getattr(error, "errno", None)
-    if number in SILENCE and not isinstance(error, socket.gaierror):
-        return Reply("silent", os.strerror(number))
-    return Reply("unclear", f"{type(error).__name__}: {error}")
 
 
 def _ask(where: Any, version: int, until: float) -> Reply:
     family, kind, protocol, _, address = where
     call = os.urandom(4) + struct.pack(">9I", 0, 2, NFS, version, 0, 0, 0, 0, 0)
     with socket.socket(family, kind, protocol) as connection:
-        connection.settimeout(_left(until))
+        connection.settimeout(left(until))
         connection.connect(address)
         connection.sendall(struct.pack(">I", 1 << 31 | len(call)) + call)
         (mark,) = struct.unpack(">I", _receive(connection, 4, until))
@@ -224,19 +204,12 @@ def parse_reply(body: bytes, xid: bytes) -> Reply:
 def _receive(connection: socket.socket, size: int, until: float) -> bytes:
     found = b""
     while len(found) < size:
-        connection.settimeout(_left(until))
+        connection.settimeout(left(until))
         more = connection.recv(size - len(found))
         if not more:
             raise ConnectionResetError(errno.ECONNRESET, "closed")
         found += more
     return found
-
-
-def _left(until: float) -> float:
-    left = until - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
 
 
 def ask_servers(mounts: Iterable[Mount], proc: Path, deadline: float) -> dict[Server, Reply]:
@@ -245,36 +218,3 @@ def ask_servers(mounts: Iterable[Mount], proc: Path, deadline: float) -> dict[Se
     servers = sorted(versions)
     replies = together(lambda server: ask_server(server, versions[server], deadline), servers)
     return dict(zip(servers, (in_the_nodes_network(reply, proc) for reply in replies), strict=True))
-
-
-def in_the_nodes_network(reply: Reply, proc: Path) -> Reply:
-    """Take silence for what it is only in the network of the node: a Pod's own network may lead elsewhere."""
-    try:
-        ours, nodes = (proc / who / "ns/net" for who in ("self", "1"))
-        same = ours.readlink() == nodes.readlink()
-    except OSError:
-        same = True  # nothing to compare
-    if reply.word == "silent" and not same:
-        return Reply("unclear", "asked from another network than the node's (hostNetwork)")
-    return reply
-
-
-def together(ask: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return `ask` of every item, in order, each asked in a thread of its own. Raises what the first of them raised."""
-    found: dict[int, Result] = {}
-    failed: dict[int, Exception] = {}
-
-    def one(index: int, item: Item) -> None:
-        try:
-            found[index] = ask(item)
-        except Exception as error:
-            failed[index] = error
-
-    threads = [threading.Thread(target=one, args=pair, daemon=True) for pair in enumerate(items)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for index in sorted(failed):
-        raise failed[index]
-    return [found[index] for index in range(len(threads))]

@@ -130,12 +130,23 @@ def has(folders: Iterable[Path], path: str) -> Number | str | None:
             return Number(int(link[1]), int(link[2]))
         try:
             found = (folder / path).stat()
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, PermissionError):  # is_closed tells of the last
             continue
         if stat.S_ISCHR(found.st_mode):
             return Number(os.major(found.st_rdev), os.minor(found.st_rdev))
         return "a folder" if stat.S_ISDIR(found.st_mode) else "a file"
     return None
+
+
+def is_closed(folder: Path) -> bool:
+    """Tell whether it is not to be known what a folder holds: one of process 1 is closed to who is not privileged."""
+    try:
+        folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except PermissionError:
+        return True
+    return not os.access(folder, os.X_OK)
 
 
 def _folders(path: Path) -> list[Path]:

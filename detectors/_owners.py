@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _answers import Gpu
-from _tasks import VANISHED, parse_cgroup, parse_stat, word
+from _tasks import VANISHED, living_thread, parse_cgroup, read_cgroup, read_stat, word
 
 HOST_PIDS = "pid:[4026531836]"  # of the kernel's first pid namespace, a number that is part of its ABI
 COMM_CHARS = 15  # the kernel keeps no more of a process' name
 
 
 class Owner(NamedTuple):
-    """Who a pid is. `pod`: 32 hex digits, "" for none; `start`: in clock ticks since boot, -1 for no such process."""
+    """Who a pid is. `pod`: 32 hex digits, "" for none; `start`: in clock ticks since boot, -1 once it has ended."""
 
     pid: int
     start: int = -1
@@ -26,7 +26,7 @@ class Owner(NamedTuple):
 
     @property
     def ended(self) -> bool:
-        """Whether there is no such process."""
+        """Whether there is no such process, or only what is left of it until its parent asks."""
         return self.start < 0
 
     @property
@@ -48,8 +48,10 @@ def read_owners(proc: Path, wanted: Iterable[int]) -> dict[int, Owner | None]:
 def _read(proc: Path, pid: int) -> Owner | None:
     folder = proc / str(pid)
     try:
-        stat = parse_stat((folder / "stat").read_bytes().decode(errors="replace"))
-        text = (folder / "cgroup").read_bytes().decode(errors="replace")
+        stat, thread = read_stat(folder), living_thread(folder)
+        if thread is None:
+            return Owner(pid)
+        text = read_cgroup(thread)
         pod, container = parse_cgroup(text)
     except VANISHED:
         return Owner(pid) if (proc / "1/stat").exists() else None  # else other users' processes are hidden from us

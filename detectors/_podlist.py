@@ -73,7 +73,7 @@ def uids(pods: list[Any], now: datetime) -> set[str]:
             ends = about.get("deletionTimestamp")
             if ends is None or datetime.strptime(ends, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC) > now:
                 notes = about.get("annotations") or {}
-                found |= {bare(uid) for uid in (about["uid"], *(notes.get(name) for name in HASHES)) if uid}
+                found |= {bare(uid) for uid in (about["uid"] or None, *filter(None, map(notes.get, HASHES)))}
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"a Pod in the list makes no sense ({type(error).__name__})") from error
     return found

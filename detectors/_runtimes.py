@@ -6,7 +6,7 @@ from pathlib import Path
 
 from _cri import Runtime, ask_runtime
 from _hostroot import within
-from _nfs import together
+from _replies import together
 
 SOCKETS = (
     "/run/containerd/containerd.sock",

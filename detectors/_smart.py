@@ -65,7 +65,12 @@ def ask_controller(device: Path) -> dict[str, int]:
 def judge_page(said: Any) -> list[str]:
     """Return what is wrong with a controller that said this; [] for nothing, or where it does not tell."""
     warning = said.get("warning") if isinstance(said, dict) else None
-    return [words for bit, words in WARNINGS.items() if warning & bit] if isinstance(warning, int) else []
+    return [words for bit, words in WARNINGS.items() if warning & bit] if type(warning) is int else []
+
+
+def is_told(said: Any) -> bool:
+    """Tell whether a controller said anything: its health, or why not."""
+    return isinstance(said, dict) and any(type(said.get(key)) is int for key in ("warning", "errno", "status"))
 
 
 def main(devices: list[str], answer: Path) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 KILLED = 1 << 8  # SIGKILL in a mask of signals
 STATES = frozenset("RSDZTtXxKWPI")
+ENDED = "ZXx"
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 VANISHED = (FileNotFoundError, ProcessLookupError)  # a process may end while it is read
 
@@ -65,7 +66,7 @@ def scan(proc: Path) -> Scan:
     read = 0
     for folder in sorted(path for path in proc.iterdir() if path.name.isascii() and path.name.isdigit()):
         try:
-            leader = parse_stat(_text(folder / "stat"))
+            leader = read_stat(folder)
             read += 1
             if leader.state in "DZ" and not leader.flags & KERNEL_THREAD:
                 found, odd = _stuck(folder, leader)
@@ -94,15 +95,43 @@ def _stuck(folder: Path, leader: Stat) -> tuple[list[Thread], list[str]]:
 
 def _thread(task: Path, pid: int, leader: Stat) -> Thread | None:
     """Return the thread, or None when it is not stuck. Raises ValueError when a file makes no sense."""
-    stat = parse_stat(_text(task / "stat"))
+    stat = read_stat(task)
     if stat.state != "D":
         return None
     killed, switches = parse_status(_text(task / "status"))
     if not killed:
         return None
-    pod, container = parse_cgroup(_text(task / "cgroup"))
+    pod, container = parse_cgroup(read_cgroup(task))
     wchan = word(_maybe(task / "wchan"))
     return Thread(pid, int(task.name), stat.start, word(leader.comm), wchan, switches, pod, container)
+
+
+def living_thread(process: Path) -> Path | None:
+    """Return the folder of a thread that has not ended, the process' own if its leader lives; None when all have ended.
+
+    A leader may have ended while another thread lives on, and a cgroup hierarchy of version 1 then shows "/" for it.
+    Raises OSError and ValueError where that cannot be read.
+    """
+    if read_stat(process).state not in ENDED:
+        return process
+    return next((task for task in sorted((process / "task").iterdir()) if _lives(task)), None)
+
+
+def _lives(task: Path) -> bool:
+    try:
+        return read_stat(task).state not in ENDED
+    except VANISHED:
+        return False
+
+
+def read_stat(task: Path) -> Stat:
+    """Read a thread's stat file, or a process'. Raises OSError and ValueError."""
+    return parse_stat(_text(task / "stat"))
+
+
+def read_cgroup(task: Path) -> str:
+    """Return a thread's cgroup file: of one that has not ended (see living_thread). Raises OSError."""
+    return _text(task / "cgroup")
 
 
 def parse_stat(text: str) -> Stat:

@@ -18,7 +18,7 @@ def take() -> None:
     """Wait for a turn, and keep it until this process ends. Where the state folder cannot be written nobody waits."""
     if {"-h", "--help", "--explain"} & set(sys.argv):  # by hand
         return
-    folder = next((word[8:] for word in sys.argv if word.startswith("--state=")), STATE) + "/turns"
+    folder = _state(sys.argv[1:]) + "/turns"
     until = time.monotonic() + PATIENCE
     try:
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - pathlib is a third of what is to be saved
@@ -26,6 +26,15 @@ def take() -> None:
             time.sleep(PAUSE)
     except OSError:
         return
+
+
+def _state(words: list[str]) -> str:
+    """Return the value of --state: argparse itself comes later."""
+    found = STATE
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        name, _, value = word.partition("=")
+        found = (value or following or STATE) if name == "--state" else found
+    return found
 
 
 def _taken(folder: str) -> bool:

@@ -15,7 +15,8 @@ right and says so all the same. Just after boot, and while a service starts, it 
 Remedy: restart the time service (`systemctl restart chronyd`, or ntpd, systemd-timesyncd); "no time service runs":
 start one. Then see whether it reaches its servers (`chronyc sources`, `ntpq -p`, `timedatectl timesync-status`). A
 clock that is off by seconds is set at once by `chronyc makestep`. On many nodes at once: look at the time servers. A
-service that asks less often than once an hour needs a larger --most.
+service that asks less often than once an hour needs a larger --most. An account of the kernel's that makes no sense, or
+that we may not ask for, is "cannot tell": run node-problem-detector on the node's own kernel, not in a sandbox.
 
 Exit codes: 0 the clock is kept, 1 it is not, 2 cannot tell.
 """

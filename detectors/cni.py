@@ -18,7 +18,9 @@ cannot be read or asked is "cannot tell".
 Remedies: restart the network plugin's Pod on this node (restart-cni): it writes its configuration and its programs
 anew. For a missing program that is of no plugin's (loopback, portmap, ...) install the package of CNI plugins. For an
 agent that does not answer look at its log first: where the agents of all nodes are silent, no repair of this node
-helps. For a lock: end the process that holds it (see <state>/evidence/cni.json), or reboot where that cannot be ended.
+helps. For "cannot be asked" or read: name the socket, folder or address (--socket, --cni, --bin, --agent), and run
+node-problem-detector privileged. For a lock: end the process that holds it (see <state>/evidence/cni.json), or reboot
+where that cannot be ended.
 
 Exit codes: 0 fine, 1 fault, 2 cannot tell.
 """
@@ -40,7 +42,7 @@ from _cni import Config, held_locks, missing_plugins, read_config
 from _detector import clock, conclude, explain, keep_evidence, main, parser
 from _hostroot import node_root
 from _loopback import get, loopback_url
-from _nfs import Reply, in_the_nodes_network
+from _replies import Reply, in_the_nodes_network
 from _runtimes import add_socket_option, ask_runtimes, network, node_path
 from _standing import Standing, lasts, memory, stand, standings
 from _verdict import Verdict, boot_id, write_json

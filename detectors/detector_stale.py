@@ -5,7 +5,8 @@ node-problem-detector goes on sending the last value of a Condition, with fresh 
 is stuck. So every detector leaves a mark when it finishes a run, whatever it found, and this one says when a mark is
 older than three intervals of its detector. It reads nothing but small files in the state folder and cannot hang.
 
-A mark that is missing is "cannot tell" until the detector has had three intervals to write one.
+A mark that is missing is "cannot tell" until the detector has had three intervals to write one. "no detector declared":
+name each with its interval, --detector NAME=SECONDS.
 
 Remedy: look at the detector's output in the log of the node-problem-detector Pod, and for its process on the node
 (state D means that the kernel does not let it go). Nothing is repaired because of this Condition; while it is True or

@@ -13,6 +13,15 @@ nvidia-modeset and nvidia-uvm-tools may be missing. A node that --dev lacks may 
   PATH is a file, is a folder (REMEDY)     a container was started before the node was there: remove it, then as above
   no program can reach DEVICE (modprobe ib_uverbs)   load that module; name it in /etc/modules-load.d
 
+Told as "cannot tell":
+  --dev is not the /dev of the node        mount it into node-problem-detector: hostPath /dev
+  PATH is missing in --dev, and the driver's own folder is closed   run node-problem-detector privileged
+  PATH is there, yet neither PCI nor the driver shows a GPU         mount the node's own /proc and /sys (a sandbox such
+                                           as gVisor hides them: let node-problem-detector run outside of it); on a node
+                                           without GPU it is a leftover: remove it
+  the driver does not list ADDRESS, PCI cannot be read              see GpuLost
+  the driver does not tell the minor of a GPU, FILE makes no sense  --explain shows what was read; reload-driver
+
 Only /proc, /sys and /dev are read: no GPU is touched. A node without such devices is fine; one whose GPUs have
 no driver is "cannot tell" (see GpuLost).
 
@@ -35,18 +44,20 @@ from typing import Any, NamedTuple
 
 from _detector import conclude, explain, keep_evidence, main, parser
 from _driver import CONTAINER
-from _gpus import Card, Driven, ours, read_driver, read_pci, unreadable
-from _nodes import Number, Wanted, has, majors, of_gpus, of_infiniband, of_mig, of_switches, without_verbs
+from _gpus import Card, Driven, known, ours, read_driver, read_nodes, read_pci, unreadable
+from _nodes import Number, Wanted, has, is_closed, majors, of_gpus, of_infiniband, of_mig, of_switches, without_verbs
 from _verdict import Verdict
 
 NAME = "device_nodes"
 LISTED = 6  # names in one text
+MISSING = "is missing"
 
 
 class Seen(NamedTuple):
     """All that was read in one run. `found`: by path, numbers, None for nothing, or what is there instead.
 
-    `cards`, `driven`: None where a view cannot be had; `odd`: files that make no sense; `is_dev`: --dev is a /dev.
+    `cards`, `driven`: None where a view cannot be had; `odd`: files that make no sense; `is_dev`: --dev is a /dev;
+    `closed`: the driver's own folder may not be looked at; `minors`: of each /dev/nvidiaN.
     """
 
     cards: tuple[Card, ...] | None
@@ -56,6 +67,8 @@ class Seen(NamedTuple):
     unreachable: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
     is_dev: bool = True
+    closed: bool = False
+    minors: frozenset[int] = frozenset()
 
 
 def judge(seen: Seen) -> tuple[Verdict, str]:
@@ -68,7 +81,12 @@ def judge(seen: Seen) -> tuple[Verdict, str]:
             wrong.setdefault(text, []).append(f"/dev/{wanted.path}")
     if wrong and not seen.is_dev:
         return Verdict.UNKNOWN, "--dev is not the /dev of the node: mount it (hostPath /dev)"
-    found |= {f"{_some(paths)} {text}": Verdict.FAULT for text, paths in wrong.items()}
+    for text, paths in wrong.items():
+        if seen.closed and text.startswith(MISSING):
+            hidden = "in --dev, and the driver's own folder is closed (run privileged)"
+            found[f"{_some(paths)} {MISSING} {hidden}"] = Verdict.UNKNOWN
+        else:
+            found[f"{_some(paths)} {text}"] = Verdict.FAULT
     if seen.unreachable:
         found[f"no program can reach {_some(seen.unreachable)} (modprobe ib_uverbs)"] = Verdict.FAULT
     return conclude(found, "every device has its node" if seen.wanted else "there is no device to have a node")
@@ -81,7 +99,7 @@ def _some(names: list[str] | tuple[str, ...]) -> str:
 def _wrong(wanted: Wanted, found: Number | str | None) -> str:
     """Return what is wrong with a node, with the remedy, "" for nothing."""
     if found is None:
-        return "" if wanted.optional else f"is missing ({wanted.remedy})"
+        return "" if wanted.optional else f"{MISSING} ({wanted.remedy})"
     if isinstance(found, str):
         return f"is {found} ({wanted.remedy})"
     right = all(want in (None, have) for want, have in zip(wanted.number, found, strict=True))
@@ -95,28 +113,36 @@ def _doubts(seen: Seen) -> list[str]:
         *(f"{name} makes no sense" for name in seen.odd),
         *(["the driver does not tell the minor of a GPU"] if None in minors else []),
         *([f"the driver does not list {_some(lost)} (see GpuLost)"] if lost else []),
+        *_strays(seen),
         *(["PCI cannot be read"] if seen.cards is None or unreadable(seen.cards) else []),
     ]
 
 
+def _strays(seen: Seen) -> list[str]:
+    """GPUs that only their nodes show: a sandbox hides PCI and the driver's files."""
+    if seen.driven is not None or seen.cards is None or known(seen.cards) or not seen.minors:
+        return []
+    return [f"/dev/nvidia{min(seen.minors)} is there, yet neither PCI nor the driver shows a GPU (see --help)"]
+
+
 def look(options: argparse.Namespace) -> Seen:
     """Read what there should be and what there is."""
-    driven, known = read_driver(options.proc), majors(options.proc)
+    driven, numbers = read_driver(options.proc), majors(options.proc)
     sources: dict[str, Callable[[], list[Wanted]]] = {
-        "gpus": lambda: of_gpus(driven or {}, known or {}),
-        "mig": lambda: of_mig(options.proc, known or {}),
-        "switches": lambda: of_switches(options.sys, known or {}),
+        "gpus": lambda: of_gpus(driven or {}, numbers or {}),
+        "mig": lambda: of_mig(options.proc, numbers or {}),
+        "switches": lambda: of_switches(options.sys, numbers or {}),
         "infiniband": lambda: of_infiniband(options.sys),
     }
     wanted: list[Wanted] = []
-    odd = ["/proc/devices"] if known is None and driven else []
+    odd = ["/proc/devices"] if numbers is None and driven else []
     for source in sources.values():
         try:
             wanted += source()
         except (OSError, ValueError) as error:
             odd.append(str(error))
-    folders = [options.dev, (options.driver_root or options.proc / "1/root" / CONTAINER) / "dev"]
-    found = {one.path: has(folders, one.path) for one in wanted}
+    own = (options.driver_root or options.proc / "1/root" / CONTAINER) / "dev"
+    found = {one.path: has([options.dev, own], one.path) for one in wanted}
     return Seen(
         cards=read_pci(options.sys),
         driven=driven,
@@ -125,6 +151,8 @@ def look(options: argparse.Namespace) -> Seen:
         unreachable=tuple(without_verbs(options.sys)),
         odd=tuple(odd),
         is_dev=(options.dev / "char").is_dir() or any(found.values()),  # udev fills it; a container's own has none
+        closed=is_closed(own),
+        minors=read_nodes(options.dev) or frozenset(),
     )
 
 

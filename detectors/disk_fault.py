@@ -11,6 +11,7 @@ Looked at are NVMe controllers on PCI and SCSI, SATA, SAS and virtual disks, and
   N disks expected, M present   of disks that belong to the node (--expected-disks)
   SMART of X: ...               its own critical warning, but for temperature (NVMe; asked every 10 minutes)
   array X is degraded           md lacks a member and does not rebuild; while it rebuilds that is "cannot tell"
+  array X is broken             it lacks so many that it has stopped
 
 No fault: errors of loop devices, device mapper, RAM and network disks, which only stand for others; an order that a
 disk does not know (discard); an array that is checked. Errors count until the next boot, until another disk (by its
@@ -18,8 +19,12 @@ serial number) has the name, or until the kernel finds the disk anew.
 
 Remedy: DiskFault: a reboot cures few disks. Move the work off the node and have the disk replaced: model and serial
 number are in <state>/evidence/disk_fault.json. Where a person has taken a disk out on purpose without a reboot: rm
-<state>/disk_fault.json. "is degraded": mdadm --detail /dev/X, then mdadm --add a new member.
-"SMART ... cannot be asked" and "kernel log cannot be": run node-problem-detector privileged, with the node's /dev.
+<state>/disk_fault.json. "is degraded": mdadm --detail /dev/X, then mdadm --add a new member. "is broken": the data is
+lost unless a member comes back: mdadm --assemble --force, else make it anew from a backup.
+"Cannot tell": "SMART ... cannot be asked", "kernel log cannot be", "disks cannot be read": run node-problem-detector
+privileged, with the node's /dev and /sys. "have not told their SMART since": a controller hangs: `nvme smart-log` on
+the node, reboot where that hangs, too. "does not tell its state", "is degraded and rebuilds", "(seen once)": wait, and
+look again with --explain. Lines of the log overwritten unread: make its buffer larger (log_buf_len=).
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
@@ -42,9 +47,9 @@ from typing import Any, NamedTuple
 from _attributes import text
 from _detector import clock, conclude, explain, keep_evidence, main, parser
 from _disk_log import STORY, Blamed, blame, stands
-from _disks import Array, Disk, present, read_arrays, read_disks, read_guests
+from _disks import ARRAY_STATES, Array, Disk, present, read_arrays, read_disks, read_guests
 from _kmsg import Line, Log, read_new, since
-from _smart import judge_page
+from _smart import is_told, judge_page
 from _verdict import Verdict, boot_id, read_json, write_json
 
 NAME = "disk_fault"
@@ -122,6 +127,8 @@ def judge_array(array: Array) -> tuple[Verdict, str]:
     """Return what the state of an array means."""
     if array.state == "broken":
         return Verdict.FAULT, "is broken"
+    if array.state not in ARRAY_STATES:
+        return Verdict.UNKNOWN, "does not tell its state"
     if not array.degraded:
         return Verdict.OK, "is whole"
     return (Verdict.UNKNOWN, "is degraded and rebuilds") if array.action in REBUILDS else (Verdict.FAULT, "is degraded")
@@ -133,7 +140,9 @@ def judge_smart(seen: Seen) -> dict[str, Verdict]:
         f"SMART of {name}: {words}": Verdict.FAULT for name, said in seen.smart.items() for words in judge_page(said)
     }
     for name, said in seen.smart.items():
-        if isinstance(said, dict) and said.get("errno") in (errno.EACCES, errno.EPERM):
+        if not is_told(said):
+            found[f"SMART of {name} cannot be asked (no answer)"] = Verdict.UNKNOWN
+        elif said.get("errno") in (errno.EACCES, errno.EPERM):
             found[f"SMART of {name} cannot be asked ({errno.errorcode[said['errno']]})"] = Verdict.UNKNOWN
     if seen.hung:
         found[f"NVMe controllers have not told their SMART since {seen.hung}"] = Verdict.UNKNOWN
@@ -153,7 +162,8 @@ def ask_smart(
     child = Path(__file__).resolve().with_name("_smart.py")
     answer = ask([sys.executable, "-I", "-S", "-B", str(child), *asked], options.state, NAME, options.deadline)
     said = {name: one for name, one in answer.said.items() if isinstance(one, dict)}
-    return {**memory.smart, **said}, answer.hung, not answer.hung
+    unsaid = {} if answer.hung else {Path(path).name: {} for path in asked}
+    return {**unsaid, **memory.smart, **said}, answer.hung, not (answer.hung or answer.why)
 
 
 def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> tuple[Seen, bool]:

@@ -37,7 +37,7 @@ from typing import NamedTuple
 from _detector import clock, conclude, explain, keep_evidence, main, parser
 from _dns import PORT, ROOT, Question, ask_nameserver, encode, parse_resolv
 from _hostroot import node_root, within
-from _nfs import Reply, in_the_nodes_network, together
+from _replies import Reply, in_the_nodes_network, together
 from _runtimes import node_path
 from _standing import Standing, memory, stand, standings
 from _verdict import Verdict, boot_id, write_json

@@ -13,7 +13,13 @@ the driver's root points to; NVML, asked to start, says the same by its code 18.
   NVML of this program is of another version ...        cannot tell: the node's library and module agree, so it is this
                                                         container that holds an old one: restart node-problem-detector
 
-A node without the NVIDIA driver is fine; one that has GPUs and no driver loaded is "cannot tell" (see GpuLost).
+  no libnvidia-ml.so.1 was found ...                    cannot tell: name the driver's root (--driver-root)
+  ... that /proc does not show, ... neither PCI nor /proc shows   cannot tell: this container has not the node's own
+                                                        /proc and /sys (a sandbox hides them): mount them
+  the loaded driver's version cannot be read            cannot tell: look at /proc/driver/nvidia/version of the node
+
+A node without the NVIDIA driver is fine; one that has GPUs and no driver loaded, or whose PCI cannot be read, is
+"cannot tell" (see GpuLost).
 
 Exit codes: 0 versions agree, 1 they differ, 2 cannot tell.
 """
@@ -83,6 +89,8 @@ def _without_version(seen: Seen) -> tuple[Verdict, str]:
         return Verdict.UNKNOWN, "no NVIDIA driver is loaded, and whether there is a GPU cannot be read"
     if ours(seen.cards, None):
         return Verdict.UNKNOWN, "the NVIDIA driver is not loaded (see GpuLost)"
+    if not known(seen.cards) and seen.nvml.said.get("count"):
+        return Verdict.UNKNOWN, "NVML lists a GPU that neither PCI nor /proc shows: mount the node's /proc and /sys"
     return Verdict.OK, "no GPU of this node belongs to the NVIDIA driver" if known(
         seen.cards
     ) else "there is no NVIDIA GPU"

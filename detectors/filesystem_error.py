@@ -18,7 +18,9 @@ clean. "DiskFault" beside it: the disk is the cause, replace it. Where it comes 
 xfs_repair or btrfs check. A volume of a Pod: delete the Pod and check the volume; no reboot is needed. "has become
 read-only" by a person's own wish: mount -o remount,rw. What the kernel said is in
 <state>/evidence/filesystem_error.json.
-"cannot be read": run node-problem-detector privileged, with the node's /sys, process ids and /dev/kmsg.
+"Cannot tell": "cannot be read", "cannot be asked", "does not tell", "make no sense": run node-problem-detector
+privileged, with the node's /sys, process ids and /dev/kmsg. "has not answered since": an XFS hangs with its disk: see
+DiskFault and UnkillableProcess, reboot where it lasts.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """

@@ -20,6 +20,10 @@ own. A GPU in MIG mode keeps more, and one whose memory is part of the node's (G
 these only processes are looked at. Pids are of use only in the node's own namespace: run node-problem-detector with
 hostPID. Who holds what is in <state>/evidence/gpu_busy.json.
 
+A GPU that is lost and an NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured
+by running as root. Another code with "does not tell its ...", or NVML that cannot be asked or makes no sense: --explain
+shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
+
 Exit codes: 0 no GPU is held, 1 fault, 2 cannot tell.
 """
 
@@ -33,14 +37,13 @@ if __name__ == "__main__":
     _turn.take()  # before all that costs memory
 
 import argparse
-import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from _answers import Gpu, Seen, absent, doubts, look, views
 from _asking import parser
-from _detector import clock, explain, keep_evidence, main
+from _detector import add_token_dir, clock, explain, keep_evidence, main
 from _owners import Owner, is_allowed, pids, read_owners, sees_host, shares_memory
 from _tasks import dashed
 from _verdict import Verdict, boot_id, read_json, write_json
@@ -237,12 +240,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         metavar="NAME",
         help="a program of no Pod that may use GPUs (repeatable)",
     )
-    options.add_argument(
-        "--token-dir",
-        type=Path,
-        default=os.environ.get("TOKEN_DIR", "/var/run/secrets/kubernetes.io/serviceaccount"),
-        help="folder with the token and ca.crt to ask the API server; TOKEN_DIR sets it too (%(default)s)",
-    )
+    add_token_dir(options)
     return options.parse_args(arguments)
 
 

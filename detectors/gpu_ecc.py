@@ -23,6 +23,8 @@ No faults, and only told by --explain and a run by hand:
 
 A GPU that has no such counters (GeForce, MIG, ECC off) has no fault that could be seen here. A GPU that is lost and an
 NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured by running as root.
+Another code with "does not tell its ...", or NVML that cannot be asked or makes no sense: --explain shows what it says;
+driver and pynvml (nvidia-ml-py) must fit each other.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """

@@ -29,6 +29,8 @@ Faults, and what cures them:
 If the same GPU is lost again, have it and its riser looked at: serial number and UUID are in
 <state>/evidence/gpu_lost.json.
 
+PCI or NVML that "cannot be read" or asked for another cause: run node-problem-detector privileged, with the node's own
+/sys and /proc; "is not loaded (yet)", "no full answer": the next runs decide.
 "cannot tell" with code 12 is our own setup: the library libnvidia-ml.so.1 is not found (LD_LIBRARY_PATH); code 4: run
 as root; "no GPU seen and none declared": say --expected 0 where there is none.
 

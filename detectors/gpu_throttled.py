@@ -20,6 +20,10 @@ none: a power cap, idle clocks, clocks that somebody has set, slowing down at a 
 that is slow while less than 6 minutes are known of it (after a boot) is "cannot tell". A GPU that does not tell its
 clocks (MIG, virtual ones) has no fault that could be seen here.
 
+A GPU that is lost and an NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured
+by running as root. Another code with "does not tell its ...", or NVML that cannot be asked or makes no sense: --explain
+shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
+
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 

@@ -155,10 +155,11 @@ def doubts(options: argparse.Namespace, boot: str, log: Log, memory: Memory) -> 
 
 
 def has_gpus(options: argparse.Namespace) -> bool:
-    """Tell whether the node may have an NVIDIA GPU."""
-    from _gpus import read_driver, read_pci  # few runs need it
+    """Tell whether the node may have an NVIDIA GPU. Where a sandbox hides PCI and the driver, /dev still shows it."""
+    from _gpus import read_driver, read_nodes, read_pci  # few runs need it
 
-    return read_driver(options.proc) is not None or read_pci(options.sys) != ()
+    views = (read_driver(options.proc), read_nodes(options.dev))
+    return any(view is not None for view in views) or read_pci(options.sys) != ()
 
 
 def evidence(options: argparse.Namespace, devices: Devices) -> list[dict[str, Any]]:

@@ -12,7 +12,9 @@ memory errors": have it looked at before it fails. Nor is an event from before t
 Remedy: MemoryEcc: take the work off the node and reboot it: the firmware tests the memory and maps bad rows out. Where
 it comes back, replace the DIMM that the line names, or run the maker's memory test where it names none (dmidecode -t
 memory and ras-mc-ctl --layout tell the slot). Labels, counts and lines of the log are in
-<state>/evidence/memory_ecc.json. "kernel log cannot be": run node-problem-detector privileged, with the node's /dev.
+<state>/evidence/memory_ecc.json.
+"Cannot tell": "kernel log cannot be", "EDAC cannot be read": run node-problem-detector privileged, with the node's /dev
+and /sys. Lines of the log overwritten unread: make its buffer larger (log_buf_len= in the kernel's command line).
 
 Exit codes: 0 no uncorrected error, 1 fault, 2 cannot tell.
 """

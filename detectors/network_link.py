@@ -49,7 +49,7 @@ from _expected import Fact, Seen, facts, judge_facts, lacking, learn
 from _flaps import Past, follow, pasts, recent, times_of, too_many
 from _infiniband import read_gids, read_ports
 from _links import Port, read_interfaces, read_slaves, uppers, whereabouts
-from _nfs import Reply, in_the_nodes_network
+from _replies import Reply, in_the_nodes_network
 from _standing import Standing, memory, names, stand, standings
 from _verdict import Verdict, boot_id, write_json
 

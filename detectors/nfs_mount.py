@@ -9,7 +9,10 @@ dead. While its server is silent, or fails the request, the mount is "cannot tel
 
 Remedy: NfsMountStuck: take the Pods that use the mount off the node and mount it anew (umount -f -l, then mount); the
 node need not reboot unless a process cannot be killed. After a restart a server may hold its clients back for 90 s
-(grace period): let a policy wait three minutes. Mounts and counters are in <state>/evidence/nfs_mount.json.
+(grace period): let a policy wait three minutes. "its server ... does not answer", "cannot be asked", "requests time
+out", "look at its server": as for NfsUnavailable. "could not be asked", "cannot be read", "make no sense": run
+node-problem-detector privileged, with the node's process ids (hostPID). Mounts and counters are in
+<state>/evidence/nfs_mount.json.
 
 Exit codes: 0 every mount answers or is only slow, 1 a mount is stale or stuck, 2 cannot tell.
 """
@@ -32,8 +35,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from _detector import clock, conclude, keep_evidence, main, parser
-from _nfs import GARBLED, Counters, Mount, ask_servers, read_counters, read_mounts, together
+from _nfs import GARBLED, Counters, Mount, ask_servers, read_counters, read_mounts
 from _probe import Answer, ask, is_alive
+from _replies import together
 from _verdict import Verdict, boot_id, read_json, write_json
 
 NAME = "nfs_mount"

@@ -10,7 +10,9 @@ volumes of Pods have one name together.
 
 Remedy: NfsServerUnavailable: no repair of this node helps. Look at the server and the network to it (on the node:
 `nc -z SERVER 2049`); mounts recover by themselves when it answers. Where only one node says so, its network is at
-fault. "hostNetwork" in the line: run node-problem-detector in the network of the node.
+fault. "hostNetwork" in the line: run node-problem-detector in the network of the node. "cannot be asked": its cause
+follows; over UDP or RDMA only silence over TCP proves nothing. "name no server", "make no sense": look at
+/proc/1/mountinfo of the node; run node-problem-detector with its process ids (hostPID).
 
 Exit codes: 0 every server answers, 1 a server does not, 2 cannot tell.
 """
@@ -30,7 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from _detector import clock, conclude, keep_evidence, main, parser
-from _nfs import GARBLED, Mounts, Reply, Server, ask_servers, read_mounts
+from _nfs import GARBLED, Mounts, Server, ask_servers, read_mounts
+from _replies import Reply
 from _verdict import Verdict, boot_id, read_json, write_json
 
 NAME = "nfs_server"

@@ -18,6 +18,8 @@ switch).
 Remedy: PcieLinkDegraded: move the work off the node and switch it off and on again; a mere reboot often trains the link
 as it was. Where it comes back, have the card reseated and the riser, cable or retimer replaced: addresses and slots are
 in <state>/evidence/pcie_link.json. "met fatal errors" beside GpuLost or DiskFault: they name the device that is lost.
+"Cannot tell": "(seen once)": the next run decides. "does not tell its lanes", "makes no sense", "cannot be read":
+lspci -vv on the node; where that shows nothing either, the device is gone or wedged: switch the node off and on again.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """

@@ -40,7 +40,7 @@ from _cri import Runtime
 from _detector import clock, conclude, explain, keep_evidence, main, parser
 from _hostroot import node_root
 from _loopback import get, loopback_url
-from _nfs import Reply, in_the_nodes_network
+from _replies import Reply, in_the_nodes_network
 from _runtimes import add_socket_option, ask_runtimes
 from _standing import Standing, lasts, memory, names, stand, standings
 from _verdict import Verdict, boot_id, write_json

@@ -13,6 +13,8 @@ Remedy: UnkillableProcess: nothing but a reboot ends such a process. Cordon the 
 reboot without waiting for the one that cannot end. Where the process waits tells the cause: nfs_ and rpc_ a file
 server, nv and uvm_ the GPU driver, ib_ and mlx5_ the network card, jbd2_, xfs_ and io_schedule a disk. The stack is in
 <state>/evidence/unkillable_process.json.
+"Cannot tell": "nobody knows if the pod is gone": its cause follows: give NODE_NAME and a token that may list Pods, or
+look at the way to the API server. "can be read", "make no sense": run it with the node's process ids (hostPID).
 
 Exit codes: 0 no such process, 1 fault, 2 cannot tell.
 """
@@ -27,12 +29,11 @@ if __name__ == "__main__":
     _turn.take()  # before all that costs memory
 
 import argparse
-import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _detector import clock, conclude, keep_evidence, main, parser
+from _detector import add_token_dir, clock, conclude, keep_evidence, main, parser
 from _tasks import Scan, Thread, dashed, scan, stack
 from _verdict import Verdict, boot_id, read_json, write_json
 
@@ -146,12 +147,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     """Return the options."""
     options = parser(__doc__, 10.0, "each answer of the API server")
     options.add_argument("--apart", type=float, default=60.0, help="seconds a thread must stand still (%(default)s)")
-    options.add_argument(
-        "--token-dir",
-        type=Path,
-        default=os.environ.get("TOKEN_DIR", "/var/run/secrets/kubernetes.io/serviceaccount"),
-        help="folder with the token and ca.crt to ask the API server; TOKEN_DIR sets it too (%(default)s)",
-    )
+    add_token_dir(options)
     return options.parse_args(arguments)
 
 

@@ -49,6 +49,7 @@ def spare(gpu):
 
 def everything():
     yield "init", n.nvmlInit
+    yield "driver", n.nvmlSystemGetDriverVersion
     yield "count", n.nvmlDeviceGetCount
     for index in range(3):
         yield f"handle {index}", lambda: [n.nvmlDeviceGetHandleByIndex(index)] and None
@@ -186,6 +187,8 @@ SCENARIOS = {
     "lost after its handle was given": ["count 2", "gpu 1 uuid error:15"],
     "no driver": ["init 9", "count 2"],
     "version mismatch": ["init 18", "count 2"],
+    "another driver": ["count 2", "driver 580.95.05"],
+    "the driver's version refused": ["count 2", "driver error:999"],
     "no serial number": ["count 2", "gpu 0 serial error:3"],
     "lost outranks refused": ["count 2", "gpu 0 error 15", "gpu 0 handle error:3"],
     "names": ["count 2", "gpu 0 uuid GPU-abc", "gpu 0 serial 42", "gpu 1 pci 00000001:3B:00.0"],
@@ -269,6 +272,7 @@ numbers = st.lists(st.integers(0, 40), min_size=1, max_size=6).map(lambda found:
 orders = st.one_of(
     st.builds("count {}".format, gpus),
     st.builds("init {}".format, codes),
+    st.builds("driver {}".format, st.sampled_from(["1.2", "580.95.05", *map("error:{}".format, codes.elements)])),
     st.builds("gpu {} error {}".format, gpus, codes),
     st.builds("gpu {} {} {}".format, gpus, st.sampled_from(QUESTIONS), numbers),
     st.builds("gpu {} {} error:{}".format, gpus, st.sampled_from(QUESTIONS), codes),
@@ -285,6 +289,7 @@ def test_whatever_is_ordered_both_answer_the_same(both, script, drawn):
 
 HANGS = {
     "hang init": "init -1",
+    "hang driver": "driver -1",
     "hang count": "count -1",
     "hang handle 1": "handle 1",
     "hang remapped 1": "remapped 1",

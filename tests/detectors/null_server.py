@@ -4,10 +4,12 @@ import socket
 import struct
 import threading
 
+from tests.detectors.listening import Listening
+
 PROGRAM = 100003
 
 
-class NullServer:
+class NullServer(Listening):
     """`mood`: answers, denies, other-version, other-call, no-program, silent, drip, hangs-up or garbage.
 
     `calls` is what it was asked. It reads calls by the rules of RFC 5531, on its own, and answers no other.
@@ -16,26 +18,13 @@ class NullServer:
     def __init__(self, mood: str = "answers"):
         self.mood = mood
         self.calls: list[tuple[int, ...]] = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        super().__init__(socket.create_server(("127.0.0.1", 0)))
         self.port = self.listener.getsockname()[1]
-        self.held: list[socket.socket] = []
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def close(self) -> None:
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        for connection in self.held:
-            connection.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
+        threading.Thread(target=self._reply, args=(connection,), daemon=True).start()
+
+    def _reply(self, connection: socket.socket) -> None:
         (mark,) = struct.unpack(">I", connection.recv(4, socket.MSG_WAITALL))
         words = struct.unpack(">10I", connection.recv(mark & 0x7FFFFFFF, socket.MSG_WAITALL))
         assert words[1:4] == (0, 2, PROGRAM)
@@ -50,12 +39,9 @@ class NullServer:
             "other-call": struct.pack(">6I", words[0] ^ 1, 1, 0, 0, 0, 0),
             "garbage": b"HTTP/1.1 400 Bad Request\r\n",
         }.get(self.mood, b"")
-        if self.mood == "silent":
-            self.held.append(connection)
-        elif self.mood == "drip":
+        if self.mood == "drip":
             connection.sendall(struct.pack(">I", 1 << 31 | 24))
-            self.held.append(connection)
-        else:
+        elif self.mood != "silent":
             if self.mood != "hangs-up":
                 connection.sendall(body if self.mood == "garbage" else struct.pack(">I", 1 << 31 | len(body)) + body)
             connection.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from _cni import Config, held_locks, missing_plugins, parse_config, parse_locks, read_config
-from _nfs import Reply
+from _replies import Reply
 from _standing import Standing
 from _verdict import Verdict
 from cni import Seen, judge, keys
@@ -148,6 +148,27 @@ def test_a_program_may_be_in_any_folder_and_must_be_one(tmp_path):
     (tmp_path / "usr/d").mkdir()
     assert missing_plugins(tmp_path, ["/none", "/opt", "/usr"], ["a", "b", "c", "d", "e"]) == ["c", "d", "e"]
     assert missing_plugins(tmp_path, ["/none"], ["a"]) is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["plugins", "type", "ipam", "name"]), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+CONTENT = st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode())
+
+
+@given(CONTENT, st.sampled_from(["a.conflist", "a.conf"]))
+def test_garbage_is_no_configuration_and_what_is_one_names_its_programs(content, name):
+    found = parse_config(name, content)
+    assert found.word in ("valid", "broken")
+    assert (found.word == "valid") == bool(found.plugins)
+    assert all(plugin and "/" not in plugin for plugin in found.plugins)
 
 
 LOCKS = """1: FLOCK  ADVISORY  WRITE 4242 fe:00:131 0 EOF

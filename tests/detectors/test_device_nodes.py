@@ -87,6 +87,23 @@ JUDGED = {
         "there is no device",
     ),
     "no PCI": (see(cards=None), UNKNOWN, "PCI cannot be read"),
+    "missing, and perhaps in a folder that is closed": (see("nvidia0")._replace(closed=True), UNKNOWN, "privileged"),
+    "all there, and a folder that is closed": (see("nvidia-modeset")._replace(closed=True), OK, "every device"),
+    "another device, and a folder that is closed": (
+        see("nvidia0", nvidia1=Number(195, 2))._replace(closed=True),
+        FAULT,
+        "/dev/nvidia1 has the wrong number (nvidia-modprobe)",
+    ),
+    "GPUs that only their nodes show": (
+        see(driven={}, cards=())._replace(driven=None, minors=frozenset({1, 0})),
+        UNKNOWN,
+        "/dev/nvidia0 is there, yet neither PCI nor the driver shows a GPU",
+    ),
+    "nodes of GPUs of virtual machines": (
+        see(driven={}, cards=(Card(address(0), "present", "vfio-pci"),))._replace(driven=None, minors=frozenset({0})),
+        OK,
+        "there is no device",
+    ),
     "no device": (see(driven={}, cards=()), OK, "there is no device to have a node"),
 }
 
@@ -120,6 +137,24 @@ def test_what_stands_in_place_of_a_node_is_told(tmp_path):
         None,
         None,
     ]
+
+
+CLOSED = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from _nodes import has, is_closed
+if os.geteuid() == 0:
+    os.setuid(65534)
+own = Path("/proc/1/root/run/nvidia/driver/dev")
+print(*map(is_closed, [own, Path("/none"), Path("/dev")]), has([own], "null"), has([own, Path("/dev")], "null"))
+"""
+
+
+def test_a_folder_of_process_1_is_closed_to_who_is_not_privileged_and_hides_no_other(tmp_path):
+    done = subprocess.run([sys.executable, "-I", "-c", CLOSED, DETECTORS], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.strip() == f"True False False None {Number(1, 3)}"
 
 
 def run(root, *options):

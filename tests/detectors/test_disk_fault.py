@@ -9,7 +9,7 @@ from pathlib import Path
 import _smart
 import pytest
 from _disk_log import Blamed, many, read_log, stands, unit
-from _disks import Array, Disk, read_arrays
+from _disks import ARRAY_STATES, Array, Disk, read_arrays
 from _kmsg import Line, read_new
 from _smart import ADMIN, COMMAND, WARNINGS, ask_controller, judge_page, page_command, parse_page
 from _verdict import Verdict
@@ -291,6 +291,30 @@ def test_no_line_and_no_memory_raises(texts, memory):
     told = dict.fromkeys(("disks", "guests", "blamed", "ill", "smart", "asked_at"), memory)
     known = recall({"boot_id": "one", **told}, "one")
     judge(Seen(ONE, (), known.smart, "", ()), known, None)
+
+
+@given(ANYTHING | st.dictionaries(st.sampled_from(["warning", "errno", "status", "used"]), ANYTHING, max_size=3))
+def test_what_a_controller_never_said_is_not_its_health(said):
+    sound = isinstance(said, dict) and any(type(said.get(key)) is int for key in ("warning", "errno", "status"))
+    verdict, line = judge(Seen(ONE, (), {"nvme0": said}, "", ()), NOTHING, None)
+    assert sound or (verdict, line) == (Verdict.UNKNOWN, "SMART of nvme0 cannot be asked (no answer)")
+
+
+def test_a_child_that_ends_without_a_word_is_cannot_tell_and_another_is_asked_in_the_next_run(tree):
+    tree.nvme("nvme0")
+    (tree.root / "dev/nvme0").touch()
+    (tree.state / "disk_fault.answer.json.draft").mkdir(parents=True)  # where the child cannot put its answer
+    for now in (940, 1000):
+        ran = tree.run("disk_fault", now)
+        assert (ran.code, ran.line) == (UNKNOWN, "SMART of nvme0 cannot be asked (no answer)")
+    (tree.state / "disk_fault.answer.json.draft").rmdir()
+    assert tree.run("disk_fault", 1060).code == OK
+
+
+@given(st.text(max_size=12))
+def test_a_state_of_an_array_that_nobody_knows_is_not_whole(state):
+    verdict, _ = judge_array(Array("md0", state, 0, "idle"))
+    assert (verdict is Verdict.OK) == (state in ARRAY_STATES)
 
 
 @pytest.mark.parametrize("name", ["array_state", "degraded"])

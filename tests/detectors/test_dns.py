@@ -6,7 +6,7 @@ import time
 
 import pytest
 from _dns import ROOT, Question, Resolver, ask_nameserver, encode, parse_answer, parse_resolv
-from _nfs import Reply
+from _replies import Reply
 from _standing import Standing
 from _verdict import Verdict
 from dns import Group, judge

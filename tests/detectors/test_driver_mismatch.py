@@ -93,6 +93,11 @@ JUDGED = {
     "no driver": (found(loaded="", init=9), UNKNOWN),
     "no driver that /proc shows": (found(loaded="", init=18), UNKNOWN),
     "no driver and no GPU": (found(loaded="", init=12, cards=0), OK),
+    "a GPU that only NVML shows": (
+        found(loaded="", cards=0)._replace(nvml=Answer({"init": 0, "count": 1})),
+        UNKNOWN,
+    ),
+    "no GPU that NVML shows": (found(loaded="", cards=0)._replace(nvml=Answer({"init": 0, "count": 0})), OK),
     "no driver and no PCI": (found(loaded="", init=9)._replace(cards=None), UNKNOWN),
     "GPUs of virtual machines": (found(loaded="")._replace(cards=(Card("0000:10:00.0", "present", "vfio-pci"),)), OK),
 }

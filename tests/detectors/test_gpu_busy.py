@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.detectors.fixtures.gpu_busy import HELD, SHELL, USED, process
 from tests.detectors.node import DETECTORS
-from tests.detectors.proc_tree import CONTAINER, UID, pod_cgroup
+from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen
 from tests.native import Script
 from tests.operations.fake_api import FakeApi, pod
@@ -133,6 +133,18 @@ def test_owners_are_read_from_both_kinds_of_cgroups(tmp_path):
     assert [(owners[pid].pod, owners[pid].container) for pid in (4242, 4243)] == [(POD, CONTAINER)] * 2
     assert owners[9999].ended
     assert sees_host(tmp_path / "proc")
+
+
+def test_the_owner_of_a_process_is_read_from_a_thread_that_has_not_ended(tmp_path):
+    tree = ProcTree(tmp_path)
+    tree.process(4242, "python3", "Z", "0::/\n")
+    tree.thread(4242, 4243, "python3", "Z", "0::/\n")
+    assert read_owners(tree.proc, [4242])[4242].ended, "all its threads have"
+    tree.thread(4242, 4244, "python3", "D", pod_cgroup())
+    owner = read_owners(tree.proc, [4242])[4242]
+    assert (owner.pod, owner.comm, owner.ended) == (POD, "python3", False)
+    (tree.proc / "4242/task/4243/stat").unlink()
+    assert read_owners(tree.proc, [4242])[4242] == owner
 
 
 def test_where_other_users_processes_are_hidden_none_has_ended(tmp_path):

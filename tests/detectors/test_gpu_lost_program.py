@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from _gpus import read_pci
+from _gpus import read_driver, read_pci
 from _presence import Seen, judge
 from _probe import Answer, start_time
 from _verdict import Verdict
@@ -175,3 +175,15 @@ def test_garbage_in_sysfs_is_never_a_traceback_and_never_health(tmp_path_factory
     no_gpu = verdict is Verdict.OK and read_pci(node.sys) == ()  # a sound description of some other device
     assert line.isascii()
     assert verdict is not Verdict.OK or no_gpu or (is_gpu and config[:2] == ALIVE[:2])
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=80), st.sampled_from([b"", b"Device Minor: ", b"GPU Excluded: ", b"GPU UUID: "]))
+def test_garbage_of_the_driver_hides_no_gpu(tmp_path_factory, content, field):
+    folder = tmp_path_factory.mktemp("proc") / "driver/nvidia/gpus"
+    (folder / address(0)).mkdir(parents=True)
+    (folder / address(0) / "information").write_bytes(field + content)
+    [(name, gpu)] = read_driver(folder.parents[2]).items()
+    assert name == address(0)
+    assert gpu.minor is None or 0 <= gpu.minor <= 9999
+    assert not gpu.excluded or b"yes" in content.lower()

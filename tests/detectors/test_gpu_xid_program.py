@@ -85,6 +85,13 @@ def test_a_fault_outranks_lines_that_were_overwritten_unread(tmp_path, log):
     assert run(tmp_path) == (FAULT, LINE)
 
 
+def test_a_gpu_that_only_its_node_shows_leaves_doubts(tmp_path):
+    KernelLog(tmp_path).path.unlink()
+    assert run(tmp_path)[0] == OK
+    (tmp_path / "dev/nvidia0").touch()
+    assert run(tmp_path)[0] == UNKNOWN
+
+
 def test_a_node_without_gpus_has_no_doubts(tmp_path):
     log = KernelLog(tmp_path)
     assert run(tmp_path) == (OK, FINE)

@@ -5,7 +5,8 @@ import struct
 import time
 
 import pytest
-from _nfs import GARBLED, Mount, Mounts, Reply, Server, ask_server, in_the_nodes_network, parse_reply
+from _nfs import GARBLED, Mount, Mounts, Server, ask_server, parse_reply
+from _replies import Reply, in_the_nodes_network
 from _verdict import Verdict
 from hypothesis import given
 from hypothesis import strategies as st

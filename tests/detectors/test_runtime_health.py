@@ -11,7 +11,7 @@ import pytest
 from _cri import Ready, Runtime, ask_runtime, parse_status, request
 from _hostroot import within
 from _loopback import get, loopback_url
-from _nfs import Reply
+from _replies import Reply
 from _standing import Standing, stand, standings
 from _verdict import Verdict
 from hypothesis import given

@@ -1,6 +1,6 @@
 """What unkillable_process makes of threads, Pods and time; and what it reads in the files of /proc."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 from _podlist import uids
@@ -253,3 +253,25 @@ def test_a_pod_lives_until_its_grace_is_over(pods, living, noon):
 def test_a_pod_that_makes_no_sense_is_refused(pod, noon):
     with pytest.raises(ValueError):
         uids([api_pod(), pod], noon)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["metadata", "uid", "deletionTimestamp", "annotations"]), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+
+
+@given(st.lists(JSON, max_size=3))
+def test_garbage_in_place_of_a_pod_is_refused_and_never_no_pod(pods):
+    """A list that is shorter than the truth would make a living Pod a gone one."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    try:
+        found = uids(pods, now)
+    except ValueError:
+        return
+    assert all(isinstance(uid, str) and uid for uid in found)
+    assert bool(found) == bool(pods)

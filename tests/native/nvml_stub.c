@@ -2,11 +2,12 @@
  *
  * $NVML_STUB names the file. One order a line; later lines win; '#' starts a comment:
  *   init CODE                   nvmlInit answers CODE (0 fine, 9 no driver, 18 version mismatch, 999)
+ *   driver VALUE                its version, or error:CODE
  *   count N                     how many GPUs there are
  *   gpu I error CODE            every question about GPU I answers CODE (15 lost, 16 reset required, 999)
  *   gpu I QUESTION VALUE        what GPU I answers to QUESTION
  *   gpu I QUESTION error:CODE   GPU I refuses QUESTION (3 not supported, 4 no permission, 13 no such function)
- *   hang init | hang count | hang QUESTION [I]   the call does not return, for GPU I or for every one
+ *   hang init | hang driver | hang count | hang QUESTION [I]   the call does not return, for GPU I or for every one
  *   log PATH                    append the name of every call to PATH
  *
  * Questions and their values; several numbers are divided by commas, those left out are 0. What no order names is
@@ -122,6 +123,7 @@ static answer ask(const char *what, int index, const char *otherwise) {
     while (fgets(line, sizeof line, script)) {
         if (sscanf(line, " count %d", &number) == 1) found.count = number;
         else if (sscanf(line, " log %127s", text) == 1) log_call(text, what, index);
+        else if (sscanf(line, " driver %127s", text) == 1) { if (!strcmp(what, "driver")) strcpy(found.value, text); }
         else if (sscanf(line, " init %d", &number) == 1) { if (!strcmp(what, "init")) found.code = number; }
         else if ((matched = sscanf(line, " hang %31s %d", name, &number)) >= 1) {
             if (!strcmp(what, name) && (matched == 1 || number == index)) found.hang = 1;
@@ -153,6 +155,12 @@ static int text_of(const char *what, void *handle, char *out, unsigned int size,
 int nvmlInitWithFlags(unsigned int flags) { (void)flags; return ask("init", -1, "").code; }
 int nvmlInit_v2(void) { return ask("init", -1, "").code; }
 int nvmlShutdown(void) { return 0; }
+
+int nvmlSystemGetDriverVersion(char *out, unsigned int size) {
+    answer found = ask("driver", -1, "570.86.15");
+    if (!found.code) snprintf(out, size, "%s", found.value);
+    return found.code;
+}
 
 int nvmlDeviceGetCount_v2(unsigned int *count) {
     answer found = ask("count", -1, "");

@@ -180,6 +180,8 @@ class _Answer:
             case ["log", path, *_]:
                 with open(path, "a") as log:  # noqa: PTH123
                     log.write(f"{what} {index}\n")
+            case ["driver", text, *_] if what == "driver":
+                self.text = text
             case ["init", code, *_] if what == "init":
                 self.code = int(code)
             case ["hang", name, *rest] if name == what:
@@ -228,6 +230,11 @@ def nvmlShutdown() -> None:
 def nvmlErrorString(code: int) -> str:
     """Return what the scripted library says of a code that pynvml does not know."""
     return "Unknown Error"
+
+
+def nvmlSystemGetDriverVersion() -> str:
+    """Return the driver's version."""
+    return _ask("driver", otherwise="570.86.15").check().text
 
 
 def nvmlDeviceGetCount() -> int:
