@@ -46,6 +46,7 @@ def _keep(bundle: bytes, folder: Path, name: str, target: str) -> str:
     """Write it in one step, and drop the oldest beyond those that are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f".{name}.part"
+    draft.touch(0o600)  # the kernel log is in it, which not everybody may read
     draft.write_bytes(bundle)
     draft.replace(folder / f"{name}.tar.gz")
     written = sorted(folder.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)

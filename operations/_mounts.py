@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from _processes import bare, living
+
 TYPES = ("nfs", "nfs4")
 NFS_PORT, NFS_PROGRAM = 2049, 100003
 # What the kernel found out when it mounted; given back it would pin the mount to a server's former address.
@@ -57,11 +59,6 @@ class Mount(NamedTuple):
         return found.get(name, "")
 
 
-def bare(uid: str) -> str:
-    """A Pod's uid in one spelling: static Pods have none with dashes, cgroups may have underscores."""
-    return uid.replace("-", "").replace("_", "").lower()
-
-
 def read_mounts(mountinfo: Path) -> list[Mount]:
     """Return the NFS mounts of one mountinfo file in its order. Raises OSError."""
     return [mount for line in mountinfo.read_text(errors="replace").splitlines() if (mount := _read_line(line))]
@@ -83,13 +80,14 @@ def _plain(text: str) -> str:
 
 
 def pods_of(proc: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (uid of its Pod, folder) for each process of a Pod. Reads only files that no stuck process can block."""
+    """Yield (uid of its Pod, folder of a thread) for each process of a Pod. Reads only files that nothing can block."""
     for folder in proc.iterdir():
         if folder.name.isdecimal():
             with contextlib.suppress(OSError):
-                found = POD_GROUP.search((folder / "cgroup").read_text(errors="replace"))
-                if found:
-                    yield bare(found[1]), folder
+                thread = living(folder)
+                found = POD_GROUP.search((thread / "cgroup").read_text(errors="replace")) if thread else None
+                if thread and found:
+                    yield bare(found[1]), thread
 
 
 def users_of(proc: Path, mounts: list[Mount]) -> list[str]:

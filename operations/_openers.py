@@ -19,7 +19,7 @@ sys.path.insert(0, __file__.rpartition("/")[0] or ".")
 
 from _node import ends_by
 from _operation import Refused
-from _processes import pod_of
+from _processes import living, pod_of
 
 LOOK_SECONDS = 60.0
 DEVICE = re.compile(r"/dev/nvidia[^/]*(?:/.*)?")
@@ -73,7 +73,7 @@ def _look(proc: Path) -> Iterator[dict[str, object]]:
         yield {"at": int(folder.name)}
         try:
             for device in _devices(folder):
-                group = (folder / "cgroup").read_text(errors="replace")
+                group = ((living(folder) or folder) / "cgroup").read_text(errors="replace")
                 service = SERVICE.search(group)
                 yield {
                     "pid": int(folder.name),

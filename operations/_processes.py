@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from _mounts import bare
 from _operation import Refused
 
 SIGKILL = 1 << 8  # in a mask of signals
@@ -26,6 +25,11 @@ class Process(NamedTuple):
     start: int
     name: str
     pod: str
+
+
+def bare(uid: str) -> str:
+    """A Pod's uid in one spelling: static Pods have none with dashes, cgroups may have underscores."""
+    return uid.replace("-", "").replace("_", "").lower()
 
 
 def pod_of(cgroup: str) -> str:
@@ -54,12 +58,29 @@ def read(proc: Path, pid: int) -> Process | None:
     """Return a process that has not ended, of whatever Pod; None when there is none any more."""
     folder = proc / str(pid)
     try:
-        name, state, start = _stat(folder)
-        if state in ENDED and not any(_stat(task)[1] not in ENDED for task in (folder / "task").iterdir()):
-            return None  # a leader may have ended while another thread lives on
-        return Process(pid, start, name, pod_of((folder / "cgroup").read_text(errors="replace")))
+        name, _, start = _stat(folder)
+        thread = living(folder)
+        return Process(pid, start, name, pod_of((thread / "cgroup").read_text(errors="replace"))) if thread else None
     except (OSError, ValueError, IndexError):
         return None
+
+
+def living(folder: Path) -> Path | None:
+    """Return the folder of a thread of a process that has not ended, its leader if it lives; None when all have.
+
+    A leader may have ended while another thread lives on. Of the ended one no cgroup of version 1 is shown any more.
+    """
+    if _lives(folder):
+        return folder
+    with contextlib.suppress(OSError):
+        return next(filter(_lives, sorted((folder / "task").iterdir())), None)
+    return None
+
+
+def _lives(task: Path) -> bool:
+    with contextlib.suppress(OSError, ValueError, IndexError):  # one that vanishes hides no other
+        return _stat(task)[1] not in ENDED
+    return False
 
 
 def of_pods(proc: Path) -> Iterator[Process]:

@@ -4,10 +4,9 @@ import json
 import re
 from typing import Any
 
-from _mounts import bare
 from _node import Told, run
 from _operation import Refused
-from _processes import UID
+from _processes import UID, bare
 
 ASK_SECONDS = 60.0
 KUBELET = "/var/lib/kubelet"

@@ -27,11 +27,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from _leftovers import Leftover, find, remove
-from _mounts import bare
 from _node import run, shown
 from _operation import Environment, Failed, Refused, main
 from _parameters import number, words
-from _processes import UID
+from _processes import UID, bare
 from _runtime import crictl, known_pods, kubelet_root
 
 ASK_SECONDS = 30.0

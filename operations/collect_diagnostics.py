@@ -11,6 +11,8 @@ With the variable BUNDLE everything is kept whole, too: the kernel's log, the fi
 is a folder of the node, in which the newest five are kept, or a URL to PUT to, in which {node} and {name} are replaced;
 "bundle" in the answer says where it is.
 
+PARAMETERS: none. It ends with exit 0 whatever could not be read; exit 1 is an error of its own.
+
 Nothing here can hang it for long: NVML, the node's programs and the bundle's target are asked by children with a
 deadline, the kernel log is read without blocking.
 """

@@ -22,15 +22,18 @@ import time
 from typing import Any, NamedTuple
 
 from _api import MERGE_PATCH, Api, Reply, ServerError, Unreachable
+from _case import ENDED
 from _claim import require_claim
 from _operation import Environment, Failed, Refused, main
+from _parameters import number
 from _pods import Pod, budgets_over, list_budgets, list_pods
 
 LOOK_AGAIN = 5.0  # seconds that an answer about our claim is good for
 RETRY_FIRST, RETRY_MOST = 1.0, 30.0
 ROUND_FIRST, ROUND_MOST = 0.5, 5.0
 SHOWN = 20  # blockers written to the status; `left` counts them all
-ENDED = ("Succeeded", "Failed", "Refused", "Cancelled")
+LONGEST = 366 * 86400.0  # seconds: work may have weeks to end by itself
+STRATEGIES = ("Evict", "Delete", "None")
 
 
 class Orders(NamedTuple):
@@ -50,18 +53,15 @@ def read_orders(parameters: dict[str, Any]) -> Orders:
     if missing:
         raise Refused(f"PARAMETERS lacks {', '.join(missing)}")
     strategy = parameters.get("strategy", "Evict")
-    timeout, rate = parameters.get("timeoutSeconds", 1800), parameters.get("perSecond", 5)
-    if strategy not in ("Evict", "Delete", "None"):
-        raise Refused(f"unknown strategy {strategy!r}")
-    if not all(isinstance(value, int | float) and value > 0 for value in (timeout, rate)):
-        raise Refused("timeoutSeconds and perSecond must be numbers above 0")
+    if strategy not in STRATEGIES:
+        raise Refused(f"PARAMETERS.strategy is {strategy!r}: write {' or '.join(STRATEGIES)}")
     return Orders(
         parameters["operation"],
         parameters["operationUID"],
         parameters["caseUID"],
         strategy,
-        float(timeout),
-        float(rate),
+        number(parameters, "timeoutSeconds", 1800, least=0.01, most=LONGEST),
+        number(parameters, "perSecond", 5, least=0.01),
     )
 
 

@@ -24,10 +24,9 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from _attempt import create_marker, require_fresh
-from _mounts import bare
 from _operation import Environment, Failed, Refused, main
 from _parameters import number, words
-from _processes import Process, is_stuck, of_pods, read, require_own
+from _processes import Process, bare, is_stuck, of_pods, read, require_own
 from _runtime import known_pods, kubelet_root
 
 LOOK_SECONDS = 5.0  # between two looks for what a dying process may have started

@@ -1,18 +1,19 @@
 """The first process of a node: `init.py FOLDER NAME SERVICE ADDRESS`, run in new namespaces. Standard library only.
 
-It gives the node a /proc, a /run, a /var and addresses of its own, and the programs in FOLDER/bin before all others,
-writes its process id to FOLDER/up, and from then on buries the processes that others leave behind. When it ends, the
-kernel ends all of the node and takes its mounts away.
+It gives the node a /proc, a /run, a /var, a boot id and addresses of its own, and the programs in FOLDER/bin before all
+others, writes its process id to FOLDER/up, and from then on buries the processes that others leave behind. When it
+ends, the kernel ends all of the node and takes its mounts away; of what it kept, /var alone is there in the next boot.
 """
 
 import signal
 import socket
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 SYSRQ = Path("/proc/sysrq-trigger")  # the kernel's own, with which a node would take the whole machine along
-
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 BIN = "/usr/local/bin"  # found before /usr/bin
 
 
@@ -22,11 +23,13 @@ def main(folder: Path, name: str, addresses: list[str]) -> None:
     socket.sethostname(name)
     layers = {part: folder / part for part in ("var", "work")}
     for path in layers.values():
-        path.mkdir()
+        path.mkdir(exist_ok=True)
     over = f"lowerdir=/var,upperdir={layers['var']},workdir={layers['work']}"
     run("mount", "-t", "proc", "proc", "/proc")
     if SYSRQ.exists():
         run("mount", "--bind", "/dev/null", str(SYSRQ))
+    (folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
+    run("mount", "--bind", str(folder / "boot_id"), str(BOOT_ID))
     run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     run("mount", "-t", "overlay", "-o", over, "overlay", "/var")
     run("mount", "-t", "overlay", "-o", f"lowerdir={folder / 'bin'}:{BIN}", "overlay", BIN)

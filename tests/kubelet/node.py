@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class Node:
     tars that the node is given. Its first process is the leader of a PID namespace: whoever ends it ends all of the
     node, and its mounts and its network go with it. The node sees the files of this machine and has a /proc, a /run and
     a /var of its own; its systemctl and its nvidia-smi are played. Nothing that runs in its Pods reaches another
-    process of this machine; a reboot in there ends the node at most, and sysrq does nothing.
+    process of this machine; a reboot in there is only noted, until `reboot` plays it, and sysrq does nothing.
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class Node:
         self.cgroup = f"remediator-{name}-{os.getpid()}"
         self.address = f"192.0.2.{number}"  # of a range that is for examples; nobody else can reach it
         self._number, self._plane, self._path, self._images = number, plane, path, images
-        self._ends = ExitStack()
+        self._cgroup = Cgroup(self.cgroup)
+        self._ends, self._boot_ends = ExitStack(), ExitStack()
 
     def __enter__(self) -> "Node":
         try:
@@ -96,6 +97,17 @@ class Node:
 
     def __exit__(self, *_: object) -> None:
         self._ends.close()
+
+    def reboot(self) -> str:
+        """End all that runs on the node, and start it anew as it was kept on its disk; its new boot id.
+
+        Not from a thread that ends: the kernel ends children of a thread with the thread.
+        """
+        self._boot_ends.close()
+        self._cgroup.remove()
+        self._cgroup.make()
+        self._up()
+        return (self.folder / "boot_id").read_text().strip()
 
     def asked(self) -> list[str]:
         """What its systemctl was told, oldest first."""
@@ -116,6 +128,10 @@ class Node:
             raise RuntimeError(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout
 
+    def write(self, path: str, text: str) -> None:
+        """Write a file as the node sees it, in a folder that is made where it is missing."""
+        self.run("sh", "-c", 'mkdir -p "$(dirname "$1")" && printf %s "$2" >"$1"', "sh", path, text)
+
     def import_images(self, tar: Path) -> None:
         """Give the node all images of one tar."""
         self.run(*CTR, "images", "import", str(tar))
@@ -123,18 +139,25 @@ class Node:
     def _start(self) -> None:
         self.folder.mkdir(parents=True)
         self._ends.callback(self._forget)
-        cgroup = Cgroup(self.cgroup)
-        self._ends.callback(cgroup.remove)
-        cgroup.make()
+        self._ends.callback(self._cgroup.remove)
+        self._cgroup.make()
+        self._ends.push(self._boot_ends)
+        self._containerd = self._write_containerd()
+        self._kubelet = self._write_kubelet()
+        self._kubeconfig = self._plane.kubelet_kubeconfig(self.name)
+        self._up(self._images)
+
+    def _up(self, images: Sequence[Path] = ()) -> None:
+        """Boot, and start what a node runs."""
         self.boot()
-        self._ends.enter_context(Relay(self.pid, (SERVICE, PORT), self._plane.target))
-        self._spawn("containerd", f"--config={self._containerd()}").wait_until(self._containerd_answers, SECONDS)
-        for tar in self._images:
+        self._boot_ends.enter_context(Relay(self.pid, (SERVICE, PORT), self._plane.target))
+        self._spawn("containerd", f"--config={self._containerd}").wait_until(self._containerd_answers, SECONDS)
+        for tar in images:
             self.import_images(tar)
         self._spawn(
             str(binary("kubelet")),
-            f"--config={self._kubelet()}",
-            f"--kubeconfig={self._plane.kubelet_kubeconfig(self.name)}",
+            f"--config={self._kubelet}",
+            f"--kubeconfig={self._kubeconfig}",
             f"--hostname-override={self.name}",
             f"--node-ip={self.address}",
             f"--cert-dir={self.folder}/kubelet",
@@ -142,28 +165,32 @@ class Node:
 
     def boot(self) -> int:
         """Start the first process of the node, in namespaces that are new; its id."""
-        (self.folder / "bin").mkdir()
+        (self.folder / "bin").mkdir(exist_ok=True)
         for name in PLAYED:
-            shutil.copy(HERE / f"{name}.sh", self.folder / "bin" / name)
+            program = self.folder / "bin" / name
+            program.write_text((HERE / f"{name}.sh").read_text().replace("FOLDER", str(self.folder)))
+            program.chmod(0o755)
         words = [sys.executable, "-I", "-S", HERE / "init.py", self.folder, self.name, SERVICE, self.address]
-        shell = Child([*UNSHARE, *words], self.folder / "init.log")
-        self._ends.callback(shell.stop)
         up = self.folder / "up"
+        up.unlink(missing_ok=True)
+        shell = Child([*UNSHARE, *words], self.folder / "init.log")
+        self._boot_ends.callback(shell.stop)
         shell.wait_until(up.exists, SECONDS)
         self.pid = int(up.read_text())
-        self._ends.callback(os.kill, self.pid, signal.SIGKILL)
+        require_first(self.pid)
+        self._boot_ends.callback(end, self.pid)
         return self.pid
 
     def _spawn(self, *command: str) -> Child:
         child = Child(self._inside(command), self.folder / f"{Path(command[0]).name}.log")
-        self._ends.callback(child.stop)
+        self._boot_ends.callback(child.stop)
         return child
 
     def _inside(self, command: Sequence[str]) -> list[str]:
         enter = ["nsenter", f"--target={self.pid}", *(f"--{kind}" for kind in NAMESPACES)]
         return [*enter, "--", "env", f"PATH={self._path}", *command]
 
-    def _containerd(self) -> Path:
+    def _write_containerd(self) -> Path:
         """Write what containerd reads."""
         plugins, networks = self.folder / "cni" / "bin", self.folder / "cni" / "conf"
         for path in (plugins, networks):
@@ -185,7 +212,7 @@ class Node:
             return False
         return True
 
-    def _kubelet(self) -> Path:
+    def _write_kubelet(self) -> Path:
         """Write what the kubelet reads."""
         config = self.folder / "kubelet.json"
         config.write_text(json.dumps({**KUBELET, "cgroupRoot": f"/{self.cgroup}"}))
@@ -195,3 +222,18 @@ class Node:
         """Leave the logs, and nothing large."""
         for part in ("containerd", "work", "kubelet"):
             shutil.rmtree(self.folder / part, ignore_errors=True)
+
+
+def end(pid: int) -> None:
+    """Kill a process, if it has not ended by itself."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def require_first(pid: int) -> None:
+    """Raise RuntimeError unless this is the first process of a PID namespace that is another one than ours."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    inner = next(line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:"))
+    ours, its = (Path(f"/proc/{one}/ns/pid").readlink() for one in ("self", pid))
+    if pid == 1 or len(inner) < 2 or inner[-1] != "1" or ours == its:
+        raise RuntimeError(f"process {pid} is not the first of a node: nothing that ends it will be run")

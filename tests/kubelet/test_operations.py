@@ -5,6 +5,9 @@ the sentence are read from the Pod's status. What would reboot is only rehearsed
 """
 
 import json
+import re
+import stat
+import tarfile
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -183,6 +186,7 @@ async def test_an_operation_pod_runs_where_it_should_and_its_code_and_sentence_c
     if template in PREPARED:
         await PREPARED[template](admin)
     expected = EXPECTED.get(template, UNKNOWN)
+    before = len(cluster.nodes[TARGET].asked())
     ended = await operate(cluster, controller, held, template, expected)
     written = yaml.safe_load(cluster.kubectl("get", "nopt", template, "-o", "json"))
     assert ended.node == {"Target": TARGET, "Elsewhere": OTHER}[written["spec"].get("runOn", "Target")]
@@ -190,5 +194,27 @@ async def test_an_operation_pod_runs_where_it_should_and_its_code_and_sentence_c
     assert said
     assert expected.says in said
     assert "Traceback" not in ended.printed
-    assert [words for words in cluster.nodes[TARGET].asked() if "reboot" in words] == []
+    assert "reboot" not in cluster.nodes[TARGET].asked()[before:]
     assert ended.code in ([expected.code] if expected.code >= 0 else [0, 1, 2])
+
+
+async def test_the_bundle_of_the_diagnostics_is_on_the_nodes_own_disk(
+    cluster: Cluster, controller: Client, held: dict[str, Any]
+) -> None:
+    node, kept = cluster.nodes[TARGET], {"gpus": ["GPU-1"], "first_seen": "2026-01-02T03:04:05Z"}
+    node.write("/run/remediator/detectors/evidence/test.json", json.dumps(kept))
+    ended = await operate(cluster, controller, held, "collect-diagnostics", EXPECTED["collect-diagnostics"])
+    node.run("rm", "/run/remediator/detectors/evidence/test.json")
+    said = json.loads(ended.message)
+    assert kept in said["detectors"]
+    assert said["unreadable"].keys() <= {"nvml", "driver"}, "a node without a driver; all else is there"
+    (name,) = re.findall(r"^/var/lib/remediator/bundles/([^/]+)[.]tar[.]gz$", said["bundle"])
+    assert name == f"{TARGET}-collect-diagnostics"
+    bundle = node.folder / "var/lib/remediator/bundles" / f"{name}.tar.gz"  # the upper layer of its /var, from outside
+    assert stat.S_IMODE(bundle.stat().st_mode) == 0o600
+    with tarfile.open(bundle) as tar:
+        parts = {part: tar.extractfile(part).read() for part in tar.getnames()}  # type: ignore[union-attr]
+    assert json.loads(parts["run/remediator/detectors/evidence/test.json"]) == kept
+    assert parts.keys() >= {"kernel.log", "found.json", "nvml.json", "nvidia-smi.txt", "proc/1/mountinfo"}
+    assert parts["kernel.log"].strip()
+    assert str(node.folder).encode() in parts["proc/1/mountinfo"], "of the node, not of this machine's first process"

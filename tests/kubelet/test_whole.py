@@ -16,26 +16,30 @@ from remediator.kube.transport import STRATEGIC_PATCH
 from remediator.sim.plain import NODES, PODS, plain
 from tests.kubelet.cluster import NAMES, OTHER, TARGET, Cluster
 from tests.kubelet.pods import sleeper
-from tests.remediator.sim.waiting import until
+from tests.remediator.sim.waiting import gone, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 CASES, OPERATIONS = plain(api.CASE), plain(api.OPERATION)
-FAULT = "TestFault"
-POLICY = {
-    "apiVersion": api.API_VERSION,
-    "kind": "RemediationPolicy",
-    "metadata": {"name": "test-fault"},
-    "spec": {
-        "mode": "Enforce",
-        "nodeSelector": {"matchLabels": {"kubernetes.io/hostname": TARGET}},
-        "when": [{"condition": FAULT, "for": "0s"}],
-        "severity": "Critical",
-        "ladder": [{"operation": "remount-nfs", "attempts": 1}],
-        "verify": {"settle": "1s", "fresh": "1s", "timeout": "180s"},
-        "cooldown": "0s",
-        "ticket": {"when": "Never"},
-    },
-}
+
+
+def policy(fault: str, operation: str, **parameters: str) -> dict[str, Any]:
+    """One operation against a fault of the target, once."""
+    rung = {"operation": operation, "attempts": 1, "parameters": parameters}
+    return {
+        "apiVersion": api.API_VERSION,
+        "kind": "RemediationPolicy",
+        "metadata": {"name": fault.lower()},
+        "spec": {
+            "mode": "Enforce",
+            "nodeSelector": {"matchLabels": {"kubernetes.io/hostname": TARGET}},
+            "when": [{"condition": fault, "for": "0s"}],
+            "severity": "Critical",
+            "ladder": [rung],
+            "verify": {"settle": "1s", "fresh": "1s", "timeout": "180s"},
+            "cooldown": "0s",
+            "ticket": {"when": "Never"},
+        },
+    }
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +66,8 @@ async def leader(client: Client) -> str:
 class Fault:
     """What a detector of the fault says of the target, once a second while entered."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, kind: str) -> None:
+        self._client, self.kind = client, kind
 
     async def __aenter__(self) -> "Fault":
         self.turn("True")
@@ -77,7 +81,7 @@ class Fault:
 
     def turn(self, status: str) -> None:
         """From now on it says this."""
-        told = {"type": FAULT, "status": status, "reason": "Tested", "message": "a test says so"}
+        told = {"type": self.kind, "status": status, "reason": "Tested", "message": "a test says so"}
         self._condition = {**told, "lastTransitionTime": stamp(datetime.now(UTC))}
 
     async def _speak(self) -> None:
@@ -100,9 +104,9 @@ async def test_a_case_runs_from_diagnosis_to_recovery_with_every_pod_on_a_real_k
     deployed: Cluster, admin: Client
 ) -> None:
     await admin.create(PODS, sleeper("in-the-way", TARGET), namespace="default")
-    deployed.apply([POLICY])
-    async with Fault(admin) as fault:
-        done = await until(lambda: case(admin, "Verifying", "Escalated"), 120)
+    deployed.apply([policy("FaultOfMounts", "remount-nfs")])
+    async with Fault(admin, "FaultOfMounts") as fault:
+        done = await until(lambda: case(admin, fault, "Verifying", "Escalated"), 120)
         (attempt,) = done["status"]["attempts"]
         assert attempt["outcome"] == "Succeeded", attempt
         assert attempt["message"].startswith("nothing to remount: 0 NFS mounts")
@@ -111,15 +115,59 @@ async def test_a_case_runs_from_diagnosis_to_recovery_with_every_pod_on_a_real_k
         assert names.CASE_TAINT in {taint["key"] for taint in node["spec"]["taints"]}
         assert await admin.list_all(PODS, namespace="default") == [], "drained"
         assert set((await controllers(admin)).values()) == {OTHER}, "drained"
-        fault.turn("False")
-        ended = await until(lambda: case(admin, "Recovered", "Escalated"), 150)
+        await recovered(admin, fault)
+
+
+async def test_a_rung_passes_its_parameters_to_the_program(deployed: Cluster, admin: Client) -> None:
+    deployed.apply([policy("FaultOfClocks", "restart-service", service="chronyd", settleSeconds="1")])
+    before = len(deployed.nodes[TARGET].asked())
+    async with Fault(admin, "FaultOfClocks") as fault:
+        done = await until(lambda: case(admin, fault, "Verifying", "Escalated"), 120)
+        (attempt,) = done["status"]["attempts"]
+        assert (attempt["outcome"], attempt["message"]) == (
+            "Succeeded",
+            "restarted chronyd, which was active; it is active",
+        )
+        restarts = [words for words in deployed.nodes[TARGET].asked()[before:] if words.startswith("restart")]
+        assert restarts == ["restart chronyd.service"]
+        await recovered(admin, fault)
+
+
+async def test_a_node_reboots_once_and_is_released_in_its_next_boot(deployed: Cluster, admin: Client) -> None:
+    target, other = (deployed.nodes[name] for name in (TARGET, OTHER))
+    before, first = (await admin.get(NODES, TARGET))["status"]["nodeInfo"]["bootID"], target.pid
+    untouched = other.pid
+    deployed.apply([policy("FaultOfKernels", "reboot")])
+    async with Fault(admin, "FaultOfKernels") as fault:
+        await until(lambda: "reboot" in target.asked(), 120)
+        marks = target.run("ls", "/run/remediator")
+        boot = target.reboot()  # right here: the kernel ends children of a thread with the thread
+        done = await until(lambda: case(admin, fault, "Verifying", "Escalated"), 120)
+        (attempt,) = done["status"]["attempts"]
+        assert (attempt["outcome"], attempt["intent"]["bootID"]) == ("Succeeded", before), attempt
+        assert boot in attempt["message"]
+        node = await admin.get(NODES, TARGET)
+        assert node["status"]["nodeInfo"]["bootID"] == boot != before
+        assert done["status"]["evidence"]["bootID"] == before
+        assert attempt["operation"] in marks
+        assert attempt["operation"] not in target.run("sh", "-c", "ls /run/remediator || true"), "it went with its boot"
+        await recovered(admin, fault)
+    assert target.asked().count("reboot") == 1
+    assert gone(first)
+    assert not gone(untouched)
+
+
+async def recovered(client: Client, fault: Fault) -> None:
+    """The fault is over, and with it the case; nothing of it is left."""
+    fault.turn("False")
+    ended = await until(lambda: case(client, fault, "Recovered", "Escalated"), 150)
     assert ended["status"]["phase"] == "Recovered", ended["status"]
-    await until(lambda: nothing_left(admin), 60)
+    await until(lambda: nothing_left(client), 60)
 
 
-async def case(client: Client, *phases: str) -> dict[str, Any] | None:
-    """The case of the test's policy, once it is in one of these phases."""
-    found = [one for one in await client.list_all(CASES) if one["spec"]["policyName"] == "test-fault"]
+async def case(client: Client, fault: Fault, *phases: str) -> dict[str, Any] | None:
+    """The case of this fault, once it is in one of these phases."""
+    found = [one for one in await client.list_all(CASES) if one["spec"]["policyName"] == fault.kind.lower()]
     return found[0] if found and found[0].get("status", {}).get("phase") in phases else None
 
 

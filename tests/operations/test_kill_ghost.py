@@ -205,7 +205,8 @@ def test_one_that_sleeps_in_the_kernel_with_sigkill_pending_needs_a_reboot(tmp_p
     for path, state in (("7", "Z"), ("7/task/7", "Z"), ("7/task/9", "D")):
         (tmp_path / path).mkdir(parents=True)
         (tmp_path / path / "stat").write_text(line.format(state))
-    (tmp_path / "7/cgroup").write_text(group(GONE))
+    (tmp_path / "7/cgroup").write_text("4:pids:/\n0::/\n")  # all that version 1 shows of one that has ended
+    (tmp_path / "7/task/9/cgroup").write_text(group(GONE))
     (tmp_path / "7/task/9/status").write_text("State:\tD\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n")
     stuck = read(tmp_path, 7)
     assert stuck == Process(7, 42, "python3", HERE[0]), "its leader has ended, another thread has not"

@@ -137,11 +137,15 @@ def test_a_holder_that_stays_after_its_service_was_stopped_ends_it_and_the_servi
 
 
 def test_a_thread_that_outlives_its_leader_holds_what_it_has_open(node):
-    node.process(88, "python3", "0::/user.slice")
-    fds = node.root / "proc/88/task/89/fd"
-    fds.mkdir(parents=True)
-    (fds / "5").symlink_to("/dev/nvidia3")
-    assert [(one.pid, one.device) for one in users(node.root / "proc")] == [(88, "/dev/nvidia3")]
+    node.process(88, "python3", "4:pids:/")  # all that version 1 shows of the cgroup of one that has ended
+    thread = node.root / "proc/88/task/89"
+    (thread / "fd").mkdir(parents=True)
+    (thread / "fd/5").symlink_to("/dev/nvidia3")
+    for folder, state in ((node.root / "proc/88", "Z"), (thread, "D")):
+        (folder / "stat").write_text(f"88 (python3) {state} {'0 ' * 18}42 0\n")
+    (thread / "cgroup").write_text(f"4:pids:/kubepods/pod{POD}/5e\n")
+    found = users(node.root / "proc")
+    assert [(one.pid, one.device, one.pod) for one in found] == [(88, "/dev/nvidia3", POD.replace("-", ""))]
 
 
 def test_a_look_that_may_not_see_all_is_refused(node):

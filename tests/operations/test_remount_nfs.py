@@ -29,9 +29,10 @@ class NfsNode(Node):
         self.port = port
         self.process(1, "0::/init.scope\n", row("/mnt/data", port))
 
-    def process(self, pid, group, mountinfo):
+    def process(self, pid, group, mountinfo, state="S"):
         folder = self.root / "proc" / str(pid)
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True, parents=True)
+        (folder / "stat").write_text(f"{pid} (python3) {state} {'0 ' * 18}42 0\n")
         (folder / "cgroup").write_text(group)
         (folder / "mountinfo").write_text(f"25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n{mountinfo}")
 
@@ -129,6 +130,15 @@ async def test_with_a_silent_server_nothing_is_taken_down(node, server):
 async def test_a_volume_of_a_pod_that_runs_is_refused(node):
     node.process(1, "0::/init.scope\n", row(VOLUME, node.port))
     node.process(77, GROUP, "")
+    ran = await node.run()
+    assert (ran.code, node.changes()) == (2, [])
+    assert f"owns {VOLUME}" in ran.message
+
+
+async def test_a_process_whose_first_thread_has_ended_is_of_its_pod_by_another(node):
+    node.process(1, "0::/init.scope\n", row(VOLUME, node.port))
+    node.process(77, "4:pids:/\n", "", "Z")
+    node.process("77/task/78", GROUP, "", "D")
     ran = await node.run()
     assert (ran.code, node.changes()) == (2, [])
     assert f"owns {VOLUME}" in ran.message
