@@ -14,11 +14,6 @@ settings.register_profile("remediator", deadline=None, derandomize=bool(os.envir
 settings.load_profile("remediator")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The demo first: its tests take longest, and nobody should wait for one at the end."""
-    items.sort(key=lambda item: "/sim/demo/" not in item.path.as_posix())
-
-
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """A real control plane, shared by the session: tests take names and namespaces of their own."""
