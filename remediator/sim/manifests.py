@@ -46,16 +46,16 @@ async def create(client: Client, *documents: Document) -> None:
             continue
 
 
-Change = Callable[[Document], Document]
+Change = Callable[[Document], Document | None]
 
 
 async def deploy(client: Client, change: Change) -> None:
     """Everything but the two programs that the caller runs itself: the controller and node-problem-detector.
 
-    `change` is what becomes of each policy and budget on the way.
+    `change` is what becomes of each policy and budget on the way; None leaves it out.
     """
     await create(client, *documents(BEFORE))
-    wanted = [change(one) for one in documents(AFTER)]
+    wanted = [changed for one in documents(AFTER) if (changed := change(one)) is not None]
     for kind in dict.fromkeys(map(kind_of, wanted)):
         await _until_served(client, kind)
     await create(client, *wanted)
