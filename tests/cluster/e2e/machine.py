@@ -25,6 +25,8 @@ POINTED: dict[str, tuple[str, ...]] = {
     "nfs_server": ("proc",),
     "unkillable_process": ("proc",),
 }
+# They run every second, so that an answer of NVML to the other, good for 20 seconds, would be all that they see.
+ASKING = ("gpu_ecc", "gpu_lost")
 # Its only process, and its only mount.
 INIT = {"stat": "1 (systemd) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0\n"}
 INIT["mountinfo"] = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
@@ -129,4 +131,5 @@ class Machine(SimulatedHost):
     def _arguments(self, detector: str) -> list[str]:
         if detector == "detector_stale":
             return [f"--proc={self.root / 'proc'}", *(f"--detector={name}=10" for name in self.pointed)]
-        return [*(f"--{part}={self.root / part}" for part in self.pointed[detector]), "--deadline=15"]
+        anew = ["--fresh=0"] if detector in ASKING else []
+        return [*(f"--{part}={self.root / part}" for part in self.pointed[detector]), "--deadline=15", *anew]
