@@ -7,6 +7,7 @@ CASE_TAINT = f"{GROUP}/case"
 DEGRADED_TAINT = f"{GROUP}/degraded"
 LAST_CASE = f"{GROUP}/last-case"
 CORDONED_BY = f"{GROUP}/cordoned-by"
+EASED = f"{GROUP}/eased"  # when a node that was refused to Pods last became less so
 EXCLUDE = f"{GROUP}/exclude"
 PAUSED = f"{GROUP}/paused"
 CASE_FINALIZER = f"{GROUP}/release"

@@ -1,7 +1,8 @@
 """The scheduler extender: answers kube-scheduler from memory, on every replica, whoever leads.
 
-`filter` and `prioritize` never wait, never raise and write nothing. Per shape of Pod the answers stand ready and follow
-each event, so that a request costs its decoding, one look-up per name and its encoding.
+`filter` and `prioritize` never wait and never raise; a node that they refused is marked as soon as that is over. Per
+shape of Pod the answers stand ready and follow each event, so that a request costs its decoding, one look-up per name
+and its encoding.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from remediator.scheduler.answers import Answers, said
 from remediator.scheduler.fleet import Fleet, gpu_node
 from remediator.scheduler.protocol import Malformed, Request
 from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, Reason, Row, Shape
+from remediator.scheduler.waker import Waker
 
 SHAPES = 16  # kept ready; the one that was asked for longest ago goes first
 COLD = "Remediator has not read the cluster yet; nothing to do, it answers as soon as /readyz does"
@@ -41,11 +43,14 @@ class Extender:
 
     def __init__(self, client: Client, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._fleet = Fleet(client, self._on_row, clock)
+        self._waker = Waker(client, clock)
         self._shapes: OrderedDict[Shape, Answers] = OrderedDict()
 
     async def run(self) -> None:
         """Follow nodes, Pods, cases and policies until cancelled."""
-        await self._fleet.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._fleet.run())
+            group.create_task(self._waker.run())
 
     def ready(self) -> bool:
         """Whether the caches are complete and fresh. Once complete, requests are answered also from stale ones."""
@@ -77,11 +82,18 @@ class Extender:
 
     def _filtered(self, request: Request) -> bytes:
         left, answers = dict.fromkeys(request.names), self._answers(request)
-        failed = _taken(left, answers.failed)
-        unresolvable = _taken(left, answers.unresolvable)
-        telemetry.REFUSED.labels("failed").inc(len(failed))
-        telemetry.REFUSED.labels("unresolvable").inc(len(unresolvable))
+        failed = self._refused("failed", left, answers.failed)
+        unresolvable = self._refused("unresolvable", left, answers.unresolvable)
         return protocol.filtered(request, left, failed, unresolvable)
+
+    def _refused(self, list_: str, left: dict[str, None], refused: Mapping[str, bytes]) -> list[bytes]:
+        """Take the refused nodes out of what is left; their entries."""
+        hit = refused.keys() & left.keys()
+        for name in hit:
+            del left[name]
+        telemetry.REFUSED.labels(list_).inc(len(hit))
+        self._waker.refused(hit & self._fleet.rows.keys())
+        return [refused[name] for name in hit]
 
     def _prioritized(self, request: Request) -> bytes:
         hosts = self._answers(request).hosts
@@ -121,19 +133,12 @@ class Extender:
             ) from error
 
     def _on_row(self, name: str, old: Row | None, new: Row | None) -> None:
+        self._waker.moved(name, old, new)
         for answers in self._shapes.values():
             answers.put(name, new)
         for row, sign in ((old, -1), (new, 1)):
             if row is not None:
                 telemetry.NODES.labels(row.health.value).inc(sign)
-
-
-def _taken(left: dict[str, None], refused: Mapping[str, bytes]) -> list[bytes]:
-    """Take the refused nodes out of what is left; their entries."""
-    hit = refused.keys() & left.keys()
-    for name in hit:
-        del left[name]
-    return [refused[name] for name in hit]
 
 
 def shape_of(pod: gpu_pods.Pod) -> Shape:

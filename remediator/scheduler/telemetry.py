@@ -20,4 +20,9 @@ REFUSED = Counter(
     ["list"],
     registry=REGISTRY,
 )
+WOKEN = Counter(
+    "remediator_extender_wakings_total",
+    "Nodes marked because they had been refused and may be let through now, which makes kube-scheduler try again.",
+    registry=REGISTRY,
+)
 NODES = Gauge("remediator_extender_nodes", "Nodes by what is so of their health.", ["reason"], registry=REGISTRY)

@@ -132,6 +132,18 @@ class Row(NamedTuple):
         total, used = dict(self.total), dict(self.used)
         return [(total[name], used.get(name, 0), count) for name, count in gpus if name in total]
 
+    def free(self) -> dict[str, int]:
+        """The GPUs that nobody holds, by resource."""
+        used = dict(self.used)
+        return {name: total - used.get(name, 0) for name, total in self.total}
+
+
+def eased(old: Row, new: Row) -> bool:
+    """Whether some Pod that the old row refused may be let through by the new one."""
+    if new.health in UNRESOLVABLE:
+        return False
+    return old.health in UNRESOLVABLE or any(free > old.free().get(name, 0) for name, free in new.free().items())
+
 
 class Shape(NamedTuple):
     """All that a verdict depends on in a Pod."""

@@ -16,9 +16,10 @@ from remediator.core import names
 from remediator.kube import api, crd, errors
 from remediator.kube.client import Client, Kind
 from remediator.kube.http import HttpTransport
-from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.kube.transport import STRATEGIC_PATCH, Query, Stream
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.verdict import UNRESOLVABLE, Reason
+from remediator.telemetry import REGISTRY
 from remediator.web import extender as page
 from remediator.web import health
 from tests.cluster.build import binary
@@ -36,12 +37,34 @@ CONDITION = "GpuLost"
 SECONDS = 60.0
 
 
+class LateNews(HttpTransport):
+    """Holds what a watch of nodes says while `arrives` is not set."""
+
+    arrives: asyncio.Event
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, query: Query = (), idle_timeout: float = 75.0) -> AsyncIterator[Stream]:
+        async with super().stream(path, query=query, idle_timeout=idle_timeout) as found:
+            yield _Held(found, self.arrives) if path == NODES.path() else found
+
+
+class _Held:
+    def __init__(self, stream: Stream, arrives: asyncio.Event) -> None:
+        self.status, self.headers, self._stream, self._arrives = stream.status, stream.headers, stream, arrives
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            await self._arrives.wait()
+            yield chunk
+
+
 class Setting(NamedTuple):
     """A control plane with nodes of this test's own, and an extender that answers on `port`."""
 
     plane: ControlPlane
     client: Client
     extender: Extender
+    news: asyncio.Event
     port: int
     mark: str
     space: str
@@ -54,13 +77,15 @@ class Setting(NamedTuple):
 async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
     """Two GPU nodes, `sick` and `well`, both ready and free; a policy that only watches."""
     mark = f"s{uuid.uuid4().hex[:6]}"
-    transport = await HttpTransport.from_kubeconfig(control_plane.kubeconfig)
+    transport = await LateNews.from_kubeconfig(control_plane.kubeconfig)
+    news = transport.arrives = asyncio.Event()
+    news.set()
     client, (port,) = Client(transport), free_ports(1)
     await _define(client, api.POLICY, api.CASE)
     await client.create(POLICIES, _policy(mark))
     await client.create(SPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mark}})
     extender = Extender(client)
-    found = Setting(control_plane, client, extender, port, mark, mark)
+    found = Setting(control_plane, client, extender, news, port, mark, mark)
     app = web.Application()
     app.add_routes(page.routes(extender))
     try:
@@ -248,6 +273,28 @@ async def test_a_pod_that_waits_for_a_sick_node_gets_it_when_the_node_is_well(se
         await told(setting, "patient", UNRESOLVABLE[Reason.SICK])
         await _say(setting, "sick", "False")
         assert await lands(setting, "patient") == "sick"
+
+
+async def test_a_pod_that_was_tried_again_before_we_had_heard_that_the_node_is_well_is_woken(
+    setting: Setting, tmp_path: Path
+) -> None:
+    await _say(setting, "sick", "True")
+    await until(lambda: setting.extender.explain(setting.node("sick")).reason is Reason.SICK, SECONDS)
+    async with scheduler(setting, tmp_path, extended=True) as name:
+        await start(setting, name, "early", ["sick"])
+        await told(setting, "early", UNRESOLVABLE[Reason.SICK])
+        refused, woken = _counted("refused_nodes", list="unresolvable"), _counted("wakings")
+        setting.news.clear()
+        await _say(setting, "sick", "False")
+        await until(lambda: _counted("refused_nodes", list="unresolvable") > refused, SECONDS)
+        setting.news.set()
+        assert await lands(setting, "early") == "sick", "not after the five minutes of the scheduler's own patience"
+        assert _counted("wakings") == woken + 1
+        assert names.EASED in (await setting.client.get(NODES, setting.node("sick")))["metadata"]["annotations"]
+
+
+def _counted(what: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(f"remediator_extender_{what}_total", labels) or 0.0
 
 
 async def test_gpus_are_packed_with_the_extender_and_spread_without(setting: Setting, tmp_path: Path) -> None:

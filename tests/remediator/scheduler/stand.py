@@ -85,6 +85,10 @@ class Stand:
         }
         await self._make(POLICIES, name, spec)
 
+    async def drop_policy(self, name: str) -> None:
+        """It is gone."""
+        await self.client.delete(POLICIES, name)
+
     async def case(self, of: str, **status: Any) -> None:
         """A case of this node with this status; "phase" at least."""
         uid = (await self.client.get(NODES, of))["metadata"]["uid"]
