@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from remediator.core import names
@@ -11,6 +11,9 @@ from remediator.core.policy import Severity
 
 ALERTS = 64  # alerts that one Ticket holds
 CAUSES = 96  # causes that it remembers
+# How long after an end a delivery made before it may still arrive: Alertmanager repeats one, as it was made, for up to
+# its group_interval (5 minutes unless set), and its peers wait for each other.
+LATE = timedelta(minutes=10)
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -82,18 +85,34 @@ class Alert:
         return self.starts, self.ended or EARLIEST, words
 
 
-def merged(known: Iterable[Alert], heard: Iterable[Alert]) -> tuple[Alert, ...]:
-    """The newest state of each fingerprint, by fingerprint: the same for every order and repetition of deliveries.
+def merged(known: Iterable[Alert], heard: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
+    """The newest state of each fingerprint, by fingerprint, whatever the order and repetition of deliveries.
 
-    Beyond `ALERTS` those that fire stay before those that ended, younger before older.
+    What is heard firing at `now`, more than `LATE` after its end, fires again, whatever its start: Prometheus names the
+    same start when it has only been away from Alertmanager for a while, and another Prometheus names its own. Beyond
+    `ALERTS` those that fire stay before those that ended, younger before older.
     """
-    newest: dict[str, Alert] = {}
-    for alert in (*known, *heard):
+    newest = {alert.fingerprint: alert for alert in known}
+    for alert in heard:
         other = newest.get(alert.fingerprint)
-        if other is None or alert.age > other.age:
+        if other is None or alert.age > other.age or _again(alert, other, now):
             newest[alert.fingerprint] = alert
     kept = sorted(newest.values(), key=lambda alert: (alert.firing, alert.age, alert.fingerprint), reverse=True)
     return tuple(sorted(kept[:ALERTS], key=lambda alert: alert.fingerprint))
+
+
+def _again(alert: Alert, other: Alert, now: datetime) -> bool:
+    return alert.firing and other.ended is not None and now - other.ended > LATE
+
+
+def doubtful(known: Iterable[Alert], heard: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
+    """Those of `known` that ended at most `LATE` ago and are heard firing at `now`: a late word, or they fire again.
+
+    Only who sent it can tell, by sending what is so when it is too late for late words.
+    """
+    over = {alert.fingerprint: alert for alert in known if not alert.firing}
+    pairs = ((over[alert.fingerprint], alert) for alert in heard if alert.firing and alert.fingerprint in over)
+    return tuple(end for end, alert in pairs if alert.age < end.age and not _again(alert, end, now))
 
 
 class Standing(StrEnum):

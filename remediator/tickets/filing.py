@@ -25,7 +25,8 @@ async def create(visit: Visit) -> None:
     asked = visit.situation.route
     route, known = visit.rules.routes.find(asked)
     if not again:
-        visit.notes = tuple(note for note in visit.notes if note.type != "RouteInvalid")
+        visit.drop("RouteInvalid")
+        visit.drop("BodyFull")
     if not known:
         visit.note(
             "RouteInvalid", "True", "UnknownRoute", f"no route {asked} in the routes file; filed under the default"
@@ -38,6 +39,9 @@ async def create(visit: Visit) -> None:
         undone = {name: getattr(before, name) for name in INTENT}
         await visit.save(**undone | {"phase": before.phase or TicketPhase.PENDING})
         raise
+    if issue.repository.lower() != route.repository.lower():
+        moved = f"{route.repository} is {issue.repository} now; correct the routes file"
+        visit.note("RouteInvalid", "True", "RepositoryMoved", moved)
     written = {"written_hash": render.digest(text), "severity": situation.severity}
     await _opened(visit, issue, doubt=again, told=remembered((), situation.causes), **written)
 

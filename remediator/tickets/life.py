@@ -16,6 +16,7 @@ class State(Enum):
     OPEN = auto()
     CLOSED = auto()  # by us
     LEFT = auto()  # closed by a person
+    LOST = auto()  # deleted by a person: there is nothing left to look at
 
 
 class Cause(Enum):
@@ -42,6 +43,7 @@ class Sight(Enum):
     OPEN = auto()
     CLOSED = auto()  # by us
     PERSON = auto()  # closed by a person
+    GONE = auto()  # deleted, as only a person can
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Action(Enum):
     REOPEN = auto()
     RESUME = auto()  # a person opened it again
     LEAVE = auto()  # record that a person closed it
+    LOSE = auto()  # record that a person deleted it
     REMEMBER = auto()  # drop what does not stand any more
 
 
@@ -102,6 +105,7 @@ _CREATING: tuple[Row, ...] = (
 )
 _OPEN: tuple[Row, ...] = (
     ({"doubt": True}, Action.SETTLE),
+    ({"sight": Sight.GONE}, Action.LOSE),
     ({"sight": Sight.PERSON}, Action.LEAVE),
     ({"sight": Sight.CLOSED}, Action.CLOSED),
     ({"sight": Sight.UNREAD, "cause": Cause.NONE}, Action.READ),
@@ -121,15 +125,22 @@ _CLOSED: tuple[Row, ...] = (
     ({"cause": Cause.NONE}, Action.REST),
     ({"cause": Cause.KEPT}, Action.REST),
     ({"sight": Sight.UNREAD}, Action.READ),
+    ({"sight": Sight.GONE}, Action.LOSE),
     ({"sight": Sight.OPEN}, Action.RESUME),
     ({"sight": Sight.PERSON}, Action.LEAVE),
     ({"sight": Sight.CLOSED, "recent": True}, Action.REOPEN),
     ({}, Action.CREATE),
 )
 _LEFT: tuple[Row, ...] = (
+    ({"sight": Sight.GONE}, Action.LOSE),
     ({"sight": Sight.OPEN}, Action.RESUME),
     ({"sight": Sight.UNREAD, "fresh": True}, Action.READ),
     ({"sight": Sight.UNREAD, "look": True}, Action.READ),
+    ({"fresh": True}, Action.CREATE),
+    ({"lapsed": True}, Action.REMEMBER),
+    ({}, Action.REST),
+)
+_LOST: tuple[Row, ...] = (
     ({"fresh": True}, Action.CREATE),
     ({"lapsed": True}, Action.REMEMBER),
     ({}, Action.REST),
@@ -140,6 +151,7 @@ ROWS: Mapping[State, tuple[Row, ...]] = {
     State.OPEN: _OPEN,
     State.CLOSED: _CLOSED,
     State.LEFT: _LEFT,
+    State.LOST: _LOST,
 }
 
 

@@ -4,11 +4,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 import structlog
 
-from remediator.core.ticket import Alert, Subject, Ticket, merged
+from remediator.core.ticket import Alert, Subject, Ticket, doubtful, merged
 from remediator.kube import api, errors, tickets
 from remediator.kube.client import Client
 from remediator.kube.objects import NODE
@@ -40,24 +41,25 @@ class Received:
 
 
 class Receiver:
-    """Takes deliveries on every replica. `ready` says whether the caches are fresh."""
+    """Takes deliveries on every replica. `ready` says whether the caches are fresh, `now` is an aware time."""
 
-    def __init__(self, client: Client, world: World, ready: Callable[[], bool]) -> None:
-        self._client, self._world, self._ready = client, world, ready
+    def __init__(self, client: Client, world: World, ready: Callable[[], bool], now: Callable[[], datetime]) -> None:
+        self._client, self._world, self._ready, self._now = client, world, ready, now
         self._turns = asyncio.Semaphore(WRITERS)
 
     async def receive(self, body: bytes) -> Received:
         """Store one delivery. The same one twice, at once or in another order ends in the same Tickets."""
+        now = self._now()  # when it was heard, before any waiting here
         try:
             found = heard(body)
         except BadPayload as error:
             return self._answer(Received(Result.BAD, str(error)))
         if not self._ready():
             return self._answer(Received(Result.LATER, "the caches are not fresh yet"))
-        failed = await self._stored(found)
+        failed = await self._stored(found, now)
         if failed is not None:
-            log.warning("alerts not stored", failed=str(failed), alerts=len(found))
-            return self._answer(Received(Result.LATER, f"not stored: {failed}"))
+            log.warning("alerts are to be sent again", failed=str(failed), alerts=len(found))
+            return self._answer(Received(Result.LATER, f"later: {failed}"))
         for one in found:
             metrics.ALERTS.labels("firing" if one.alert.firing else "resolved").inc()
         return self._answer(Received(Result.STORED, f"{len(found)} alerts"))
@@ -85,39 +87,39 @@ class Receiver:
             return False
         return True
 
-    async def _stored(self, found: Iterable[Heard]) -> errors.ApiError | None:
+    async def _stored(self, found: Iterable[Heard], now: datetime) -> errors.ApiError | None:
         """Write every Ticket, whatever happens to one; the first failure, None where all is durable."""
         try:
             groups = await self._grouped(found)
         except errors.ApiError as failed:
             return failed
-        writes = (self._write(subject, alerts) for subject, alerts in groups.items())
+        writes = (self._write(subject, alerts, now) for subject, alerts in groups.items())
         return next((failed for failed in await asyncio.gather(*writes) if failed is not None), None)
 
-    async def _write(self, subject: Subject, alerts: list[Alert]) -> errors.ApiError | None:
+    async def _write(self, subject: Subject, alerts: list[Alert], now: datetime) -> errors.ApiError | None:
         """Merge alerts into the Ticket of a subject; why that could not be done, or None."""
         async with self._turns:
             try:
-                return await self._try(subject, alerts)
+                return await self._try(subject, alerts, now)
             except errors.ApiError as failed:
                 return failed
 
-    async def _try(self, subject: Subject, alerts: list[Alert]) -> errors.ApiError | None:
+    async def _try(self, subject: Subject, alerts: list[Alert], now: datetime) -> errors.ApiError | None:
         ticket = self._world.ticket(subject.name)
         for _ in range(CONFLICTS):
             try:
-                await self._merge(subject, ticket, alerts)
-                return None
+                await self._merge(subject, ticket, alerts, now)
+                return _doubt(ticket, alerts, now)
             except (errors.Conflict, errors.AlreadyExists, errors.NotFound):
                 ticket = await self._live(subject)
         return errors.Unavailable(0, "Busy", f"Ticket {subject.name} moves faster than we can write")
 
-    async def _merge(self, subject: Subject, ticket: Ticket | None, alerts: list[Alert]) -> None:
+    async def _merge(self, subject: Subject, ticket: Ticket | None, alerts: list[Alert], now: datetime) -> None:
         """One write, or none where the Ticket says it all already: alerts in it only ever grow newer."""
         if ticket is None:
-            wire = await self._client.create(api.TICKET, tickets.new_ticket(subject, merged((), alerts)))
+            wire = await self._client.create(api.TICKET, tickets.new_ticket(subject, merged((), alerts, now)))
         else:
-            wanted = merged(ticket.alerts, alerts)
+            wanted = merged(ticket.alerts, alerts, now)
             if wanted == ticket.alerts:
                 return
             wire = await self._client.patch(api.TICKET, ticket.name, tickets.with_alerts(ticket, wanted))
@@ -128,3 +130,13 @@ class Receiver:
             return tickets.ticket(await self._client.get(api.TICKET, subject.name))
         except errors.NotFound:
             return None
+
+
+def _doubt(ticket: Ticket | None, alerts: list[Alert], now: datetime) -> errors.ApiError | None:
+    """Why a delivery is to be sent again, or None. After a 200 Alertmanager says no word for a whole repeat_interval.
+
+    It repeats what is refused, and in the end as things are then: what fires again is still firing when it is believed.
+    """
+    found = doubtful(ticket.alerts if ticket else (), alerts, now)
+    said = (f"alert {alert.name} ended at {alert.ended:%Y-%m-%d %H:%M:%S} UTC" for alert in found)
+    return errors.Unavailable(0, "Doubtful", f"{', '.join(said)}; send again whether it fires") if found else None

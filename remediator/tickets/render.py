@@ -16,7 +16,8 @@ from remediator.tickets.text import BEGIN, END, code, document, moment
 
 LABEL = "remediator"
 SEVERITY_LABELS: Mapping[Severity, str] = {severity: f"severity: {severity.value.lower()}" for severity in Severity}
-ROOM = 64_000  # GitHub takes 65,536 characters
+MOST = 65_536  # characters that GitHub takes
+ROOM = 64_000
 EVIDENCE = 12_000
 FAULTS, DOCUMENTS = 40, 2
 NOTICE = "_Remediator keeps everything above this line up to date. Write below it, or in comments: that stays._"

@@ -68,7 +68,7 @@ class Tickets:
             renew=lease_renew,
             retry=lease_retry,
         )
-        self.receiver = Receiver(client, self.world, self.ready)
+        self.receiver = Receiver(client, self.world, self.ready, now)
         desk = Desk(client, tracker, self.world, lambda: self.elector.is_leader)
         self._keeper = Keeper(desk, routes, times or Times())
         self._now = now
@@ -123,6 +123,10 @@ class Tickets:
             for subject in subjects:
                 self._queue.add(subject)
 
+    async def _sweep(self) -> None:
+        """A coroutine, though it waits for nothing: APScheduler runs plain functions in threads, beside the loop."""
+        self._all()
+
     def _all(self) -> None:
         self._wake(*self.world.every())
 
@@ -133,7 +137,7 @@ class Tickets:
         self._queue = WorkQueue()
         self._all()
         scheduler = AsyncIOScheduler(timezone=UTC, job_defaults={"coalesce": True, "misfire_grace_time": 60})
-        scheduler.add_job(self._all, "interval", minutes=RESYNC_MINUTES)
+        scheduler.add_job(self._sweep, "interval", minutes=RESYNC_MINUTES)
         scheduler.start()
         try:
             await self._queue.run(self._pass, WORKERS)

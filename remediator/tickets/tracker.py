@@ -53,7 +53,10 @@ class Unsure(TrackerError):
 
 
 class Refused(TrackerError):
-    """Repeating is useless until a person corrects `field`: repository, assignees, labels, token ("" if not known)."""
+    """Repeating is useless until a person corrects `field`: repository, assignees, labels, token ("" if not known).
+
+    Of an issue that was deleted the field is "issue".
+    """
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -71,7 +74,7 @@ class Tracker(Protocol):
         ...
 
     async def get(self, repository: str, number: int) -> Issue:
-        """One issue as it is now."""
+        """One issue as it is now, and where: what was renamed or moved has another repository, maybe another number."""
         ...
 
     async def find(self, repository: str, marker: str, label: str, since: datetime) -> list[Issue]:

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from remediator.core.ticket import ClosedBy, IssueRef, TicketPhase
 from remediator.tickets import filing, render
-from remediator.tickets.life import Action, State
+from remediator.tickets.life import Action, Sight, State
 from remediator.tickets.news import comment, farewell, news
 from remediator.tickets.render import SEVERITY_LABELS
 from remediator.tickets.situation import lasting, remembered
 from remediator.tickets.text import outside, spliced
 from remediator.tickets.tracker import Later, Refused, Unsure
 from remediator.tickets.view import state
-from remediator.tickets.visit import Deed, Visit
+from remediator.tickets.visit import CROWDED, Deed, Visit
 
 
 def _ref(visit: Visit) -> IssueRef:
@@ -21,19 +21,32 @@ def _ref(visit: Visit) -> IssueRef:
 
 
 async def read(visit: Visit) -> None:
-    """See the issue as it is now."""
+    """See the issue as it is now, and where: its repository may have another name, or it may have been moved."""
     ref = _ref(visit)
-    visit.shown(await visit.ask("get", visit.desk.tracker.get(ref.repository, ref.number)))
+    try:
+        issue = await visit.ask("get", visit.desk.tracker.get(ref.repository, ref.number))
+    except Refused as error:
+        if error.field != "issue":
+            raise
+        visit.sight = Sight.GONE
+        return
+    visit.shown(issue)
+    if (issue.repository, issue.number) != (ref.repository, ref.number):
+        await visit.save(issue=IssueRef(issue.repository, issue.number, issue.url))
 
 
 async def edit(visit: Visit) -> None:
-    """Write our part of the body anew, and nothing else."""
+    """Write our part of the body anew, and nothing else; where no room is left for it, not even that."""
     ref, situation = _ref(visit), visit.situation
     before = visit.issue.body if visit.issue else ""
     digest = render.digest(visit.section(situation))
-    body = spliced(before, visit.section(situation, room=max(2000, render.ROOM - outside(before))))
-    if body != before:
-        visit.shown(await visit.ask("edit", visit.desk.tracker.edit(ref.repository, ref.number, body=body)))
+    body = spliced(before, visit.section(situation, room=min(render.ROOM, render.MOST - outside(before))))
+    if len(body) > render.MOST:
+        visit.note("BodyFull", "True", "NoRoom", CROWDED)
+    else:
+        visit.drop("BodyFull")
+        if body != before:
+            visit.shown(await visit.ask("edit", visit.desk.tracker.edit(ref.repository, ref.number, body=body)))
     told = visit.ticket.told
     await visit.save(
         written_hash=digest,
@@ -85,6 +98,13 @@ async def leave(visit: Visit) -> None:
     await visit.save(phase=TicketPhase.CLOSED, closed=visit.now, closed_by=ClosedBy.PERSON, told=told)
 
 
+async def lose(visit: Visit) -> None:
+    """Record that a person deleted it: as if closed, only that there is nothing to look at any more."""
+    told = lasting(visit.ticket.told, visit.situation.causes)
+    left = {"phase": TicketPhase.CLOSED, "closed": visit.now, "closed_by": ClosedBy.PERSON, "told": told}
+    await visit.save(issue=None, **left)
+
+
 async def remember(visit: Visit) -> None:
     """Drop what does not stand any more: should it come back, it is new."""
     await visit.save(told=lasting(visit.ticket.told, visit.situation.causes))
@@ -116,6 +136,7 @@ DEEDS: Mapping[Action, Deed] = {
     Action.CLOSE: close,
     Action.CLOSED: closed,
     Action.LEAVE: leave,
+    Action.LOSE: lose,
     Action.REMEMBER: remember,
     Action.REOPEN: reopen,
     Action.RESUME: resume,

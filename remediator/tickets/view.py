@@ -30,6 +30,8 @@ class Times:
 def state(ticket: Ticket) -> State:
     """What the Ticket remembers."""
     if ticket.phase is TicketPhase.CLOSED:
+        if ticket.issue is None:
+            return State.LOST
         return State.LEFT if ticket.closed_by is ClosedBy.PERSON else State.CLOSED
     if ticket.issue is not None:
         return State.OPEN

@@ -18,6 +18,8 @@ from remediator.tickets.view import Times, seen, sight, state
 T = TypeVar("T")
 STEPS = 16  # more than any pass takes: a tracker that answers nonsense must not keep us busy for ever
 MOVED_SECONDS = 0.2
+CROWDED = "what people wrote into the issue leaves no room for our part, which stays as it was; shorten it"
+CHANGING = frozenset({"TrackerAway", "Unsure"})  # these messages hold seconds and addresses: never twice the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +103,20 @@ class Visit:
         self.ticket = await self.desk.save(self.ticket, replace(self.ticket, notes=self.notes, **changes))
 
     def note(self, type: str, status: str, reason: str, message: str) -> None:
-        """Set a condition; one that says the same already stays, whatever its words."""
-        old = next((note for note in self.notes if note.type == type), None)
-        if old and (old.status, old.reason) == (status, reason):
+        """Set a condition; one that says the same already stays. Of words that change each time the first stay."""
+        old, message = self._noted(type), message[:1024]
+        if old and (old.status, old.reason) == (status, reason) and (reason in CHANGING or old.message == message):
             return
         since = old.since if old and old.status == status else self.now
-        others = tuple(note for note in self.notes if note.type != type)
-        self.notes = (*others, Note(type, status, reason, message[:1024], since))
+        self.drop(type)
+        self.notes = (*self.notes, Note(type, status, reason, message, since))
+
+    def drop(self, type: str) -> None:
+        """Take a condition back."""
+        self.notes = tuple(note for note in self.notes if note.type != type)
+
+    def _noted(self, type: str) -> Note | None:
+        return next((note for note in self.notes if note.type == type), None)
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 
@@ -120,7 +129,9 @@ class Visit:
     async def _rest(self, does: Action) -> float | None:
         times = self.rules.times
         if state(self.ticket) is State.OPEN or (does is Action.REST and self.ticket.note("Synced")):
-            self.note("Synced", "True", "Synced", "the issue says what is so")
+            full = state(self.ticket) is State.OPEN and self._noted("BodyFull")
+            said = ("False", "BodyFull", CROWDED) if full else ("True", "Synced", "the issue says what is so")
+            self.note("Synced", *said)
         await self.save()
         if does is Action.REST:
             return None

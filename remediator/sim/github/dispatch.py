@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from remediator.sim.github import routes
 from remediator.sim.github.faults import Fault, Faults
@@ -64,6 +65,9 @@ class Dispatcher:
         return Reply(fault.status, refusal.headers, json.dumps(refusal.body()).encode())
 
     def _carry_out(self, request: Request) -> Reply:
+        request = replace(request, path=self.world.store.spelled(request.path))
+        if there := self.world.store.leads(request.path):
+            return self._elsewhere(request, there)
         found = routes.find(request)
         route = found[0] if found else None
         resource = route.resource if route else "core"
@@ -79,6 +83,13 @@ class Dispatcher:
             self.broken += [f"{request.method} {request.path}: {one}" for one in all_errors(model, body)]
         limits = self.world.limits.headers(resource, request.at) if resource else {}
         return self._conditional(request, resource, Reply(answer.status, limits | dict(answer.headers), body))
+
+    def _elsewhere(self, request: Request, there: str) -> Reply:
+        """Another address instead of an answer: GitHub redirects reads with 301, and 307 asks to repeat a write."""
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        moved = Refusal(301 if request.method == "GET" else 307, "Moved Permanently")
+        body = moved.body() | {"url": f"{self.world.api}{there}{query}"}
+        return Reply(moved.status, {"location": body["url"]}, json.dumps(body).encode())
 
     def _admit(self, request: Request, route: routes.Route | None) -> None:
         """Let a request in, or raise the Refusal that GitHub would give."""

@@ -115,6 +115,10 @@ class FakeGitHub:
         """Somebody at the web pages."""
         return Person(login, self._store, self.now)
 
+    def add(self, name: str) -> None:
+        """One more repository, empty."""
+        self._store.add(name, self.now())
+
     def repository(self, name: str) -> Repository:
         """A repository, whose `access`, `has_issues` and `archived` may be changed."""
         return self._store.repositories[name]

@@ -58,6 +58,14 @@ class Person:
         """Delete it: from now on it is gone (410)."""
         self._store.delete(self._issue(repository, number), self._now())
 
+    def transfer(self, repository: str, number: int, to: str) -> Issue:
+        """Move it into another repository."""
+        return self._store.transfer(self._issue(repository, number), to, self._now())
+
+    def rename(self, repository: str, to: str) -> None:
+        """Give a repository another name."""
+        self._store.rename(repository, to)
+
     def _issue(self, repository: str, number: int) -> Issue:
         found = self._store.issue(repository, number)
         if found is None or found.deleted:

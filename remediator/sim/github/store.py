@@ -94,6 +94,7 @@ class Store:
     bot: str
     people: list[str]
     repositories: dict[str, Repository] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)  # paths that are no more → where they lead, by ids
     _ids: count = field(default_factory=lambda: count(1001))  # type: ignore[type-arg]
 
     def add(self, name: str, now: datetime) -> Repository:
@@ -101,6 +102,35 @@ class Store:
         made = Repository(name, next(self._ids), now)
         self.repositories[name] = made
         return made
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a repository another name; the one before leads to it."""
+        home = self.repositories.pop(name)
+        home.name = to
+        home.issues = {key: [replace(one, repository=to) for one in kept] for key, kept in home.issues.items()}
+        self.repositories[to] = home
+        self.moved[f"/repos/{name}"] = f"/repositories/{home.id}"
+
+    def transfer(self, issue: Issue, to: str, now: datetime) -> Issue:
+        """Move an issue into another repository, where it has another number; its old address leads there."""
+        home = self.repositories[to]
+        made = replace(issue, repository=to, number=len(home.issues) + 1, labels=(), updated=now)
+        home.issues[made.number] = [made]
+        self.delete(issue, now)
+        path = f"/repositories/{home.id}/issues/{made.number}"
+        self.moved[f"/repos/{issue.repository}/issues/{issue.number}"] = path
+        return self.relabel(made, issue.labels, issue.author, now)
+
+    def leads(self, path: str) -> str:
+        """Where a path that is no more leads to; "" for one that is."""
+        return next((to + path[len(old) :] for old, to in self.moved.items() if f"{path}/".startswith(f"{old}/")), "")
+
+    def spelled(self, path: str) -> str:
+        """A path with the id of a repository, with its name."""
+        ids = {str(home.id): home.name for home in self.repositories.values()}
+        kind, _, rest = path.removeprefix("/").partition("/")
+        number, slash, more = rest.partition("/")
+        return f"/repos/{ids[number]}{slash}{more}" if kind == "repositories" and number in ids else path
 
     def user_id(self, login: str) -> int:
         """A number that stays the same for a person; the bot's is 1."""

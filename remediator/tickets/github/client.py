@@ -6,10 +6,10 @@ Nothing but a read is sent twice by itself, and nothing sleeps out a rate limit:
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import github
 from github.Issue import Issue as Theirs
@@ -19,7 +19,7 @@ from urllib3.util import Retry
 from remediator.tickets.github import text
 from remediator.tickets.github.budget import CREATIONS, Budget, Quiet
 from remediator.tickets.github.credentials import App, TokenFile
-from remediator.tickets.github.errors import Call, When, field_of, limited, translate
+from remediator.tickets.github.errors import Call, Moved, When, field_of, limited, translate
 from remediator.tickets.github.issues import is_pull_request, ours
 from remediator.tickets.tracker import Draft, Issue, Later
 
@@ -62,7 +62,7 @@ class GitHub:
         Labels and assignees are dropped by GitHub without a word where we may not push: compare what comes back.
         """
         call = Call(f"create an issue in {repository}", once=True)
-        return await self._ask(call, lambda: ours(repository, self._create(repository, draft)))
+        return await self._ask(call, lambda: ours(self._create(repository, draft)))
 
     async def get(self, repository: str, number: int) -> Issue:
         """One issue as it is now."""
@@ -128,7 +128,7 @@ class GitHub:
             if (resource := limited(error)) and isinstance(said, Later):
                 self._limits += 1
                 self._quiet.keep(resource, said.after, time.monotonic())
-            raise said from error
+            raise said from None  # what it was made of may quote the token, and would be logged with it
         self._limits = 0
         return answer
 
@@ -165,11 +165,20 @@ class GitHub:
     def _get(self, repository: str, number: int) -> Issue:
         theirs = self._issue(repository, number)
         theirs.update()
-        if "state" not in theirs.raw_data:  # a proxy's page leaves PyGithub with what it knew before
-            raise ValueError("the answer is no issue of GitHub's")
-        return ours(repository, theirs)
+        _checked(theirs.raw_data, "state")  # a proxy's page leaves PyGithub with what it knew before
+        return ours(theirs)
 
     def _create(self, repository: str, draft: Draft) -> Theirs:
+        try:
+            return self._create_in(repository, draft)
+        except Moved:  # not carried out, so this one is not a repetition either
+            return self._create_in(self._present(repository), draft)
+
+    def _present(self, repository: str) -> str:
+        """The name that a repository has now: on the way to it, a write goes nowhere and a list loses its filters."""
+        return self._repo(repository).complete().full_name
+
+    def _create_in(self, repository: str, draft: Draft) -> Theirs:
         asked, more = draft.assignees[: text.ASSIGNEES], draft.assignees[text.ASSIGNEES :]
         note = text.unassigned(more, f"GitHub takes {text.ASSIGNEES} people")
         try:
@@ -182,18 +191,21 @@ class GitHub:
 
     def _post(self, repository: str, draft: Draft, assignees: tuple[str, ...], note: str) -> Theirs:
         self._budget.take(time.monotonic())
-        return self._repo(repository).create_issue(
-            text.title(draft.title),
-            body=text.body(draft.body, note),
-            labels=list(draft.labels),
-            assignees=list(assignees),
-        )
+        wanted = {
+            "title": text.title(draft.title),
+            "body": text.body(draft.body, note),
+            "labels": list(draft.labels),
+            "assignees": list(assignees),
+        }
+        return self._send("POST", f"/repos/{repository}/issues", wanted)
 
-    def _edit(self, repository: str, number: int, wanted: dict[str, str | int]) -> Issue:
-        """PyGithub's own edit does not know duplicate_issue_id."""
-        requester, url = self._api.requester, f"/repos/{repository}/issues/{number}"
-        headers, data = requester.requestJsonAndCheck("PATCH", url, input=wanted)
-        return ours(repository, Theirs(requester, headers, data, completed=True))
+    def _edit(self, repository: str, number: int, wanted: Mapping[str, Any]) -> Issue:
+        return ours(self._send("PATCH", f"/repos/{repository}/issues/{number}", wanted))
+
+    def _send(self, method: str, path: str, wanted: Mapping[str, Any]) -> Theirs:
+        """PyGithub's own edit does not know duplicate_issue_id, and it takes a redirect for an issue."""
+        headers, data = self._api.requester.requestJsonAndCheck(method, path, input=wanted)
+        return Theirs(self._api.requester, headers, _checked(data, "number"), completed=True)
 
     def _close(self, repository: str, number: int, reason: str, duplicate_of: int | None) -> Issue:
         wanted: dict[str, str | int] = {"state": "closed", "state_reason": reason}
@@ -203,10 +215,8 @@ class GitHub:
 
     def _comment(self, repository: str, number: int, words: str) -> str:
         self._budget.take(time.monotonic())
-        url = self._issue(repository, number).create_comment(text.body(words)).html_url
-        if not url:
-            raise ValueError("the answer is no comment of GitHub's")
-        return url
+        made = self._issue(repository, number).create_comment(text.body(words))
+        return str(_checked(made.raw_data, "html_url")["html_url"])
 
     def _label(self, repository: str, number: int, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
         theirs = self._issue(repository, number)
@@ -220,11 +230,12 @@ class GitHub:
                     raise
 
     def _find(self, repository: str, marker: str, label: str, since: datetime) -> list[Issue]:
-        listed = self._repo(repository).get_issues(
+        present = self._present(repository)
+        listed = self._repo(present).get_issues(
             state="all", labels=[label], since=since.astimezone(UTC), sort="created", direction="asc"
         )
-        found = [one for one in listed if _bears(one, marker)] or self._search(repository, marker)
-        return sorted((ours(repository, one) for one in found), key=lambda one: (one.created, one.number))
+        found = [one for one in listed if _bears(one, marker)] or self._search(present, marker)
+        return sorted((ours(one) for one in found), key=lambda one: (one.created, one.number))
 
     def _search(self, repository: str, marker: str) -> list[Theirs]:
         """Issues by their text. Search lags behind by minutes, and does not count into the ordinary quota."""
@@ -236,6 +247,13 @@ class GitHub:
         if hits.incomplete_results and not found:
             raise Later(f"could not {call.what}: GitHub gave up searching half way", 60.0)
         return found
+
+
+def _checked(answer: Any, field: str) -> Any:
+    """An answer that must hold a field. PyGithub takes a redirect of GitHub's for an answer, and any page."""
+    if not isinstance(answer, dict) or field not in answer:
+        raise Moved if isinstance(answer, dict) and "message" in answer else ValueError("no answer of GitHub's")
+    return answer
 
 
 def _bears(theirs: Theirs, marker: str) -> bool:

@@ -1,5 +1,6 @@
 """Who we are to GitHub. Secrets are files, read again when they change, so that a rotation needs no restart."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class TokenFile(Auth.Auth):
         """What the file holds now. A file that is away for a moment leaves the token as it was.
 
         Raises:
-            OSError: there has never been a token in it.
+            OSError: there has never been a token in it, or there is more in it than one.
         """
         self.renew(force=False)
         if not self._token:
@@ -37,11 +38,14 @@ class TokenFile(Auth.Auth):
         try:
             stat = self._path.stat()
             stamp = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
-            found = self._path.read_text().strip() if force or stamp != self._stamp else self._token
+            again = force or stamp != self._stamp
+            found = self._path.read_text(errors="replace").strip() if again else self._token
         except OSError:
             if self._token:
                 return False
             raise
+        if not re.fullmatch("[!-~]*", found):  # no header holds it, and who refuses it would quote it
+            raise OSError(f"the file {self._path} holds more than one word of ASCII; write the token alone into it")
         before, self._token, self._stamp = self._token, found or self._token, stamp
         return before != self._token
 

@@ -19,6 +19,10 @@ LONGEST = 3600.0
 SOON = 10.0  # after a failure that names no limit
 
 
+class Moved(Exception):
+    """GitHub sends us to another address instead of answering: nothing was carried out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """What was asked of GitHub."""
@@ -105,7 +109,7 @@ def _refusal(error: GithubException, call: Call) -> tuple[str, str]:
         field = field_of(error)
         return field, f"Correct {field} in the route." if field else "Correct the route."
     if error.status == 410 and call.issue and "deleted" in words:
-        return "issue", "The issue was deleted; a new one can be made."
+        return "issue", "The issue was deleted; what is new gets a new one."
     if error.status == 403 and "archived" in words:
         return "repository", "Choose another repository, or have this one unarchived."
     return _REFUSALS.get(error.status, ("", "Repeating this is useless until a person changes something."))
@@ -124,7 +128,8 @@ def _never_sent(error: requests.ConnectionError) -> bool:
 
 
 def _broken(error: Exception, call: Call, when: When) -> TrackerError:
-    return _lost(f"could not {call.what}: {type(error).__name__}: {error}", call, SOON)
+    """Only the kind of error is told: the words of some quote a header of the request, and so the token."""
+    return _lost(f"could not {call.what}: no answer that we understand ({type(error).__name__})", call, SOON)
 
 
 def _foreign(error: Exception, call: Call, when: When) -> TrackerError:
@@ -134,6 +139,10 @@ def _foreign(error: Exception, call: Call, when: When) -> TrackerError:
 
 
 def _moved(error: Exception, call: Call, when: When) -> TrackerError:
+    return Refused(f"could not {call.what}: it was renamed or moved. Correct the routes", "repository")
+
+
+def _redirected(error: Exception, call: Call, when: When) -> TrackerError:
     return Refused(f"could not {call.what}: {error}", "url")
 
 
@@ -193,7 +202,8 @@ _KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Callable[[Any
     (requests.ConnectionError, _connection),
     (requests.RequestException, _broken),
     (AssertionError, _foreign),
-    (RuntimeError, _moved),
+    (Moved, _moved),
+    (RuntimeError, _redirected),
     ((ConnectionError, TimeoutError), _broken),
     (OSError, _secret),
     (Exception, _broken),  # an answer that is not GitHub's: a proxy's page, half a JSON

@@ -7,11 +7,14 @@ from github.Issue import Issue as Theirs
 from remediator.tickets.tracker import Issue
 
 
-def ours(repository: str, theirs: Theirs) -> Issue:
-    """All of it, aware UTC. May ask GitHub once more for who closed it, which lists leave out."""
+def ours(theirs: Theirs) -> Issue:
+    """All of it, aware UTC, under its present name: it may have been asked for under another.
+
+    May ask GitHub once more for who closed it, which lists leave out.
+    """
     is_open = theirs.state == "open"
     return Issue(
-        repository=repository,
+        repository="/".join(theirs.url.split("/")[-4:-2]),  # …/repos/OWNER/NAME/issues/12
         number=theirs.number,
         url=theirs.html_url,
         title=theirs.title,

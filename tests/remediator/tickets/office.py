@@ -16,7 +16,7 @@ from remediator.tickets.desk import Desk
 from remediator.tickets.keeper import Keeper
 from remediator.tickets.receiver import Received, Receiver
 from remediator.tickets.route import Route, Routes
-from remediator.tickets.tracker import Draft, Issue, Unsure
+from remediator.tickets.tracker import Draft, Issue, Refused, Unsure
 from remediator.tickets.view import Times
 from remediator.tickets.world import World, slim
 
@@ -71,6 +71,7 @@ class Tracker:
         self.calls: list[str] = []
         self.reads = 0
         self.hidden: set[int] = set()
+        self.deleted: set[int] = set()
         self.clock: Callable[[], datetime] = lambda: START
         self._touched: dict[int, datetime] = {}
         self._faults: defaultdict[str, deque[Any]] = defaultdict(deque)
@@ -107,6 +108,8 @@ class Tracker:
     async def get(self, repository: str, number: int) -> Issue:
         self._fault("get")
         self.reads += 1
+        if number in self.deleted:
+            raise Refused("the issue was deleted", "issue")
         return self.issue(number)
 
     async def find(self, repository: str, marker: str, label: str, since: datetime) -> list[Issue]:
@@ -161,6 +164,17 @@ class Tracker:
         """A person closes it."""
         self.change(number, open=False, reason="completed", closed_by_person=True)
 
+    def delete(self, number: int) -> None:
+        """A person deletes it."""
+        self.shut(number)
+        self.hidden.add(number)
+        self.deleted.add(number)
+
+    @property
+    def there(self) -> list[Issue]:
+        """The issues that nobody deleted."""
+        return [issue for issue in self.issues if issue.number not in self.deleted]
+
     @property
     def open(self) -> list[int]:
         """The numbers of open issues."""
@@ -183,7 +197,7 @@ class Office:
         )
         self.leads = True
         self.world = World(lambda: 0.0)
-        self.receiver = Receiver(self.client, self.world, lambda: True)
+        self.receiver = Receiver(self.client, self.world, lambda: True, lambda: self.now)
         self.times = Times(**times)
         self.restart()
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.policy import Severity
-from remediator.core.ticket import ALERTS, About, Alert, Subject, merged
+from remediator.core.ticket import ALERTS, About, Alert, Subject, doubtful, merged
 from remediator.tickets.alert import BadPayload, heard
 from remediator.tickets.subject import of_alert, to_look_up
 from tests.remediator.tickets.office import PAYLOADS, START, delivery, ends, fires, payload
@@ -138,6 +138,7 @@ def _at(minute: int) -> datetime:
     return START + timedelta(minutes=minute)
 
 
+NOW = _at(8)  # no end is older than what is late
 STATES = st.builds(
     lambda print_, start, length, summary: Alert(
         print_, f"alert-{print_}", _at(start), None if length is None else _at(start + length), summary=summary
@@ -153,13 +154,13 @@ STATES = st.builds(
 def test_deliveries_in_any_order_and_number_end_in_the_same_state(states: list[Alert], chance: random.Random) -> None:
     straight: tuple[Alert, ...] = ()
     for state in states:
-        straight = merged(straight, [state])
+        straight = merged(straight, [state], NOW)
     shuffled = [*states, *chance.choices(states, k=len(states))] if states else []
     chance.shuffle(shuffled)
     crooked: tuple[Alert, ...] = ()
     while shuffled:
         some = [shuffled.pop() for _ in range(min(len(shuffled), chance.randint(1, 4)))]
-        crooked = merged(crooked, some)
+        crooked = merged(crooked, some, NOW)
     assert crooked == straight
     for alert in straight:
         mine = [state for state in states if state.fingerprint == alert.fingerprint]
@@ -171,19 +172,35 @@ def test_a_late_firing_does_not_undo_what_a_resolved_said(first: int) -> None:
     firing, resolved = Alert("a", "A", _at(0)), Alert("a", "A", _at(0), _at(5))
     found: tuple[Alert, ...] = ()
     for state in ((firing, resolved), (resolved, firing))[first]:
-        found = merged(found, [state])
+        found = merged(found, [state], _at(15))
     assert found == (resolved,)
 
 
+@pytest.mark.parametrize("starts", [0, -1])
+def test_a_firing_heard_more_than_10_minutes_after_the_end_fires_again(starts: int) -> None:
+    firing, resolved = Alert("a", "A", _at(starts)), Alert("a", "A", _at(0), _at(5))
+    assert merged([resolved], [firing], _at(15)) == (resolved,)
+    assert doubtful([resolved], [firing], _at(15)) == (resolved,)
+    late = _at(15) + timedelta(seconds=1)
+    assert merged([resolved], [firing], late) == (firing,)
+    assert doubtful([resolved], [firing], late) == ()
+
+
+def test_a_firing_that_began_after_the_end_is_in_no_doubt() -> None:
+    resolved, again = Alert("a", "A", _at(0), _at(5)), Alert("a", "A", _at(6))
+    assert doubtful([resolved], [again], _at(6)) == ()
+    assert doubtful([again], [again], _at(6)) == doubtful([resolved], [resolved], _at(6)) == ()
+
+
 def test_a_member_missing_from_a_payload_is_not_resolved() -> None:
-    found = merged([Alert("a", "A", _at(0)), Alert("b", "B", _at(0))], [Alert("a", "A", _at(0), _at(1))])
+    found = merged([Alert("a", "A", _at(0)), Alert("b", "B", _at(0))], [Alert("a", "A", _at(0), _at(1))], _at(1))
     assert [alert.firing for alert in found] == [False, True]
 
 
 def test_beyond_the_most_that_a_ticket_holds_those_that_fire_stay() -> None:
     old = [Alert(f"old-{number:03}", "A", _at(number), _at(number + 1)) for number in range(ALERTS)]
     fire = [Alert(f"new-{number:03}", "A", _at(number)) for number in range(10)]
-    found = merged(old, fire)
+    found = merged(old, fire, _at(ALERTS))
     assert len(found) == ALERTS
     assert set(fire) <= set(found)
     assert old[0] not in found

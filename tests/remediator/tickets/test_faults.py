@@ -96,6 +96,33 @@ async def test_what_is_refused_is_shown_with_its_remedy_and_tried_again_slowly(o
     assert office.tracker.open == [1]
 
 
+async def test_what_is_refused_for_another_reason_is_shown_with_that_one(office: Office) -> None:
+    office.tracker.script(
+        "create", Refused("no such repository", "repository"), Refused("issues are off", "repository")
+    )
+    await office.hear(delivery(fires()))
+    await office.work()
+    first = (await office.ticket()).note("Synced")
+    await office.later(minutes=5)
+    then = (await office.ticket()).note("Synced")
+    assert first
+    assert then
+    assert then.message.startswith("issues are off; ")
+    assert then.since == first.since
+
+
+async def test_a_tracker_that_is_away_in_other_words_each_time_costs_no_write_each_time(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    await office.work()
+    office.tracker.script("get", *(Later(f"the limit is spent for {left} s more", 60.0) for left in range(5)))
+    await office.hear(delivery(fires("GpuHot")))
+    await office.later(minutes=2)
+    version = (await office.ticket()).version
+    for _ in range(4):
+        await office.later(minutes=2)
+    assert (office.tracker.left("get"), (await office.ticket()).version) == (0, version)
+
+
 async def test_an_assignee_whom_the_tracker_does_not_know_costs_only_the_assignee(office: Office) -> None:
     office.tracker.script("create", Refused("ann cannot be assigned", "assignees"))
     await office.hear(delivery(fires()))
@@ -181,6 +208,7 @@ STEP = st.one_of(
     st.tuples(st.just("wait"), st.sampled_from([1, 3, 12, 70, 1500])),
     st.tuples(st.just("crash"), st.none()),
     st.tuples(st.just("person"), st.booleans()),
+    st.tuples(st.just("delete"), st.none()),
 )
 
 
@@ -214,8 +242,11 @@ async def _story(
             case "crash":
                 office.restart()
             case "person":
-                for issue in [issue for issue in office.tracker.issues[-1:] if issue.open is how]:
+                for issue in [issue for issue in office.tracker.there[-1:] if issue.open is how]:
                     office.tracker.change(issue.number, open=not how, closed_by_person=how)
+            case "delete":
+                for issue in office.tracker.there[-1:]:
+                    office.tracker.delete(issue.number)
             case "wait":
                 minute += how
                 office.now += timedelta(minutes=how)

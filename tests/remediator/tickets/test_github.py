@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 import time
+import traceback
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -395,6 +396,42 @@ async def test_no_token_is_refused_without_a_request(fake, tmp_path, content):
     await hub.aclose()
 
 
+@pytest.mark.parametrize("content", [b"ghp_secret\nghp_more", b"ghp_s\xc3\xa9cret", b"ghp_\xffsecret", b"a ghp_secret"])
+async def test_more_than_a_token_is_refused_without_a_request_or_a_word_of_it(fake, hub, tmp_path, content):
+    await hub.create(REPO, DRAFT)
+    (tmp_path / "token").write_bytes(content)
+    os.utime(tmp_path / "token", (1, 1))
+
+    error = await refusal(hub.create(REPO, DRAFT))
+
+    assert isinstance(error, Refused)
+    assert error.field == "token"
+    assert f"{tmp_path / 'token'} holds more than one word of ASCII" in error.message
+    assert "cret" not in told(error)
+    assert len(fake.requests) == 1
+
+
+def told(error):
+    """All that a log could show of an error."""
+    return "".join(traceback.format_exception(error)) + error.message
+
+
+class Unchecked(TokenFile):
+    """A token that no header can hold."""
+
+    token = "ghp_secret\nghp_more"
+
+
+async def test_an_error_that_quotes_the_token_is_not_quoted(fake, tmp_path):
+    hub = GitHub(fake.url, Unchecked(tmp_path / "none"), spacing=0)
+
+    error = await refusal(hub.get(REPO, 1))
+
+    assert "InvalidHeader" in error.message
+    assert "secret" not in told(error)
+    await hub.aclose()
+
+
 async def test_an_app_asks_for_one_token_and_acts_with_it(fake, tmp_path):
     app_id, installation, key = fake.app
     (tmp_path / "key.pem").write_text(key)
@@ -480,7 +517,7 @@ async def test_since_means_the_same_in_every_time_zone(fake, hub):
     tokyo = (fake.now() - timedelta(minutes=1)).astimezone(timezone(timedelta(hours=9)))
 
     assert len(await hub.find(REPO, "mark4711", "gpu", tokyo)) == 1
-    assert asked(fake, "GET")[0].query["since"].endswith("Z")
+    assert asked(fake, "GET")[1].query["since"].endswith("Z")
     assert "/search/issues" not in {one.path for one in fake.requests}
 
 
@@ -539,6 +576,65 @@ async def test_an_unchanged_issue_is_read_without_cost(fake, hub):
     assert fake.limits.core.used == used
     fake.person("alice").edit(REPO, 1, body="news")
     assert (await hub.get(REPO, 1)).body == "news"
+
+
+async def test_a_repository_that_was_renamed_is_found_under_its_new_name(fake, hub):
+    await hub.create(REPO, DRAFT)
+    fake.person("bob").open(REPO, "of another label")
+    fake.person("bob").close(REPO, 1)
+    fake.person("bob").rename(REPO, "org/new")
+
+    issue = await hub.get(REPO, 1)
+    made = await hub.create(REPO, DRAFT)
+    found = await hub.find(REPO, "mark4711", "gpu", LONG_AGO)
+
+    assert (issue.repository, issue.number, issue.url) == ("org/new", 1, f"{fake.web_url}/org/new/issues/1")
+    assert (made.repository, made.number) == ("org/new", 3)
+    assert [(one.repository, one.number) for one in found] == [("org/new", 1), ("org/new", 3)]
+    assert (await hub.edit(issue.repository, 1, body="new")).body == "new"
+
+
+async def test_a_list_on_the_way_to_a_renamed_repository_would_lose_its_filters(fake, hub):
+    for number in range(101):
+        fake.person("bob").open(REPO, f"{number}", "mark4711" if number == 0 else "")
+    fake.person("bob").rename(REPO, "org/new")
+
+    assert [one.number for one in await hub.find(REPO, "mark4711", "gpu", LONG_AGO)] == [1]
+    searched = next(one for one in fake.requests if one.path == "/search/issues")
+    assert searched.query["q"].startswith("repo:org/new ")
+
+
+WRITES = {
+    "edit": lambda hub: hub.edit(REPO, 1, body="new"),
+    "close": lambda hub: hub.close(REPO, 1, "completed"),
+    "comment": lambda hub: hub.comment(REPO, 1, "still broken"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+async def test_a_write_to_the_former_name_of_a_repository_is_refused_not_unsure(fake, hub, write):
+    await hub.create(REPO, DRAFT)
+    fake.person("bob").rename(REPO, "org/new")
+
+    error = await refusal(WRITES[write](hub))
+
+    assert isinstance(error, Refused)
+    assert error.field == "repository"
+    assert error.message.endswith("org/repo#1: it was renamed or moved. Correct the routes")
+    assert fake.issues("org/new")[0].comments == ()
+
+
+async def test_an_issue_that_was_transferred_is_read_where_it_is_now(fake, hub):
+    await hub.create(REPO, DRAFT)
+    fake.add("org/other")
+    fake.person("bob").open("org/other", "was there before")
+    await hub.get(REPO, 1)
+    fake.person("bob").transfer(REPO, 1, "org/other")
+
+    issue = await hub.get(REPO, 1)
+
+    assert (issue.repository, issue.number, issue.body) == ("org/other", 2, DRAFT.body)
+    assert (await hub.close(issue.repository, issue.number, "completed")).open is False
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from remediator.tickets.life import ROWS, Action, Cause, Seen, Sight, State, Tex
 from remediator.tickets.upkeep import DEEDS
 
 ASKED = tuple(field.name for field in fields(Seen))
+PEOPLES = (State.LEFT, State.LOST)  # what a person ended
+NOTHING = (State.ABSENT, State.LOST)  # no issue that could be open
 WRITES = {Action.EDIT, Action.LABEL, Action.TELL, Action.CLOSE, Action.REOPEN}
 
 
@@ -25,7 +27,7 @@ ALL = [(seen, action(seen)) for seen in _everything()]
 
 
 def test_the_table_answers_everything_that_can_be_observed() -> None:
-    assert len(ALL) == 5 * 3 * 5 * 3 * 2**9
+    assert len(ALL) == 6 * 3 * 6 * 3 * 2**9
     assert {type(answer) for _, answer in ALL} == {Action}
 
 
@@ -63,24 +65,31 @@ def _where(*answers: Action) -> list[Seen]:
 
 
 def test_nothing_is_created_without_a_cause() -> None:
-    assert all(seen.cause is Cause.STANDS for seen in _where(Action.CREATE) if seen.state is not State.LEFT)
-    assert all(seen.fresh for seen in _where(Action.CREATE) if seen.state is State.LEFT)  # only causes are fresh
+    assert all(seen.cause is Cause.STANDS for seen in _where(Action.CREATE) if seen.state not in PEOPLES)
+    assert all(seen.fresh for seen in _where(Action.CREATE) if seen.state in PEOPLES)  # only causes are fresh
 
 
 def test_what_was_begun_is_not_begun_again_unless_it_was_looked_for_long_enough() -> None:
     begun = [seen for seen in _where(Action.CREATE) if seen.state is State.CREATING]
     assert begun
-    assert all(seen.waited and seen.sight is Sight.NONE for seen in begun)
+    assert all(seen.waited and seen.sight in (Sight.NONE, Sight.GONE) for seen in begun)
 
 
 def test_what_is_open_is_never_created_beside() -> None:
     assert all(seen.state is not State.OPEN for seen in _where(Action.CREATE))
-    assert all(seen.sight is not Sight.OPEN for seen in _where(Action.CREATE) if seen.state is not State.ABSENT)
+    assert all(seen.sight is not Sight.OPEN for seen in _where(Action.CREATE) if seen.state not in NOTHING)
 
 
 def test_nothing_is_written_to_an_issue_that_was_not_read_in_the_same_pass() -> None:
     assert all(seen.sight in (Sight.OPEN, Sight.CLOSED) for seen in _where(*WRITES))
     assert all(seen.sight is Sight.OPEN for seen in _where(*(WRITES - {Action.REOPEN})))
+
+
+def test_what_a_person_deleted_is_recorded_at_once_and_never_looked_at_again() -> None:
+    gone = {answer for seen, answer in ALL if seen.sight is Sight.GONE and seen.state in (State.OPEN, State.LEFT)}
+    assert gone == {Action.LOSE, Action.SETTLE}
+    after = {answer for seen, answer in ALL if seen.state is State.LOST}
+    assert after == {Action.CREATE, Action.REMEMBER, Action.REST}
 
 
 def test_what_a_person_closed_is_never_reopened() -> None:

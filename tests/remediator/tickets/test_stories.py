@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.core.ticket import ClosedBy, TicketPhase
+from remediator.tickets.tracker import Draft, Issue
 from tests.remediator.tickets.office import CASES, GPU, POLICIES, Office, delivery, ends, fires
 
 
@@ -187,6 +188,98 @@ async def test_a_person_who_opens_it_again_has_it_kept_up_again(office: Office) 
     await office.later(hours=1)
     assert office.tracker.open == []
     assert office.tracker.issue(1).closed_by_person is False
+
+
+async def test_what_a_person_deleted_is_not_filed_again_for_the_same_causes_nor_asked_for_again(office: Office) -> None:
+    await office.policy()
+    await office.case()
+    await office.work()
+    office.tracker.delete(1)
+    await office.becomes("case-1", "Operating")
+    await office.later(minutes=2)
+    ticket = await office.ticket()
+    assert (ticket.phase, ticket.closed_by, ticket.issue) == (TicketPhase.CLOSED, ClosedBy.PERSON, None)
+    reads = office.tracker.reads
+    for _ in range(3):
+        await office.later(hours=2)
+    assert (len(office.tracker.issues), office.tracker.reads) == (1, reads)
+    note = (await office.ticket()).note("Synced")
+    assert note is None or note.status == "True"
+
+
+@pytest.mark.parametrize("before", ["open", "closed by a person", "closed by us"])
+async def test_a_cause_that_began_after_a_person_deleted_the_issue_opens_a_new_one(office: Office, before: str) -> None:
+    await office.hear(delivery(fires(minute=0)))
+    await office.work()
+    if before == "closed by a person":
+        office.tracker.shut(1)
+        await office.later(hours=2)
+    elif before == "closed by us":
+        await office.hear(delivery(ends(end=1)))
+        await office.later(hours=2)
+    office.tracker.delete(1)
+    await office.hear(delivery(fires("GpuHot", minute=130)))
+    await office.later(minutes=20)
+    assert office.tracker.open == [2]
+    assert "GpuHot" in office.tracker.issue(2).body
+    assert "Before this" not in office.tracker.issue(2).body
+
+
+async def test_an_issue_that_a_person_moved_is_kept_up_in_its_new_place(office: Office) -> None:
+    await office.hear(delivery(fires()))
+    await office.work()
+    office.tracker.change(1, repository="org/other")
+    await office.hear(delivery(fires("GpuHot")))
+    await office.later(minutes=2)
+    ticket = await office.ticket()
+    assert (ticket.issue and ticket.issue.repository, office.tracker.open) == ("org/other", [1])
+    assert "GpuHot" in office.tracker.issue(1).body
+
+
+async def test_a_repository_that_was_renamed_is_named_to_whom_keeps_the_routes(office: Office) -> None:
+    create = office.tracker.create
+
+    async def elsewhere(repository: str, draft: Draft) -> Issue:
+        return await create("org/new", draft)
+
+    office.tracker.create = elsewhere  # type: ignore[method-assign]
+    await office.hear(delivery(fires()))
+    await office.work()
+    ticket = await office.ticket()
+    note = ticket.note("RouteInvalid")
+    assert note
+    assert (note.reason, note.message) == ("RepositoryMoved", "org/default is org/new now; correct the routes file")
+    assert ticket.issue
+    assert ticket.issue.repository == "org/new"
+
+
+@pytest.mark.parametrize(("own", "written"), [(64_900, True), (65_300, False)])
+async def test_a_text_of_people_that_leaves_no_room_for_ours_is_left_as_it_is(
+    office: Office, own: int, written: bool
+) -> None:
+    await office.hear(delivery(fires()))
+    await office.work()
+    theirs = "x" * own
+    body = office.tracker.change(1, body=f"{office.tracker.issue(1).body}\n\n{theirs}").body
+    await office.hear(delivery(fires("GpuHot")))
+    for _ in range(3):
+        await office.later(minutes=2)
+    assert (office.tracker.issue(1).body != body) is written
+    assert office.tracker.issue(1).body.endswith(theirs)
+    assert len(office.tracker.comments[1]) == 1
+    ticket = await office.ticket()
+    synced = ticket.note("Synced")
+    assert (ticket.note("BodyFull") is None) is written
+    assert synced
+    assert synced.reason == ("Synced" if written else "BodyFull")
+    office.tracker.change(1, body=office.tracker.issue(1).body[:-own])
+    await office.hear(delivery(fires("FanStuck")))
+    await office.later(minutes=2)
+    assert "FanStuck" in office.tracker.issue(1).body
+    assert (await office.ticket()).note("BodyFull") is None
+    await office.hear(delivery(ends(), ends("GpuHot"), ends("FanStuck")))
+    await office.later(minutes=2)
+    assert office.tracker.open == []
 
 
 async def test_what_people_write_label_and_assign_survives(office: Office) -> None:
