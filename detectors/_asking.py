@@ -23,6 +23,13 @@ def parser(description: str | None) -> argparse.ArgumentParser:
         help="folder that holds the module pynvml, put first on the module path (default: where it is installed)",
     )
     options.add_argument(
+        "--driver-root",
+        type=Path,
+        metavar="FOLDER",
+        help="folder in which the driver's usr/lib lies, the same in all that ask NVML "
+        "(default: the node's /run/nvidia/driver, then its /)",
+    )
+    options.add_argument(
         "--fresh",
         type=float,
         default=FRESH,
@@ -38,8 +45,9 @@ def nvml(options: argparse.Namespace) -> Answer:
     What makes no sense is not passed on: `why` tells of it. Of a child that hangs, "at" says what it was asked.
     """
     boot = boot_id(options.proc)
-    folder = [f"--pynvml={options.pynvml.absolute()}"] if options.pynvml else []
-    own = [str(CHILD), *folder, f"--boot={boot}", f"--limit={options.deadline + GRACE:g}"]
+    places = {"proc": options.proc, "pynvml": options.pynvml, "driver-root": options.driver_root}
+    folders = [f"--{name}={place.absolute()}" for name, place in places.items() if place]
+    own = [str(CHILD), *folders, f"--boot={boot}", f"--limit={options.deadline + GRACE:g}"]
     command = [sys.executable, "-E", "-s", "-S", "-B", *own]
     answer = checked(share(command, options.state, "nvml", options.deadline, boot=boot, fresh=options.fresh))
     return answer._replace(said={**answer.said, "at": _place(options.state)}) if answer.hung else answer

@@ -37,10 +37,14 @@ ROOT = Question(".", "NS")
 
 
 class Resolver(NamedTuple):
-    """What a resolv.conf says. `servers`: those that the C library asks; `over_tcp`: only ever over TCP."""
+    """What a resolv.conf says. `servers`: those that the C library asks; `over_tcp`: only ever over TCP.
+
+    `domain`: the first one that it searches, "" for none.
+    """
 
     servers: tuple[str, ...]
     over_tcp: bool = False
+    domain: str = ""
 
 
 def parse_resolv(text: str) -> Resolver:
@@ -48,9 +52,11 @@ def parse_resolv(text: str) -> Resolver:
     lines = [line.split() for line in text.splitlines() if not line.startswith(("#", ";"))]
     servers = [words[1] for words in lines if words[:1] == ["nameserver"] and len(words) > 1]
     options = {word for words in lines if words[:1] == ["options"] for word in words[1:]}
+    searched = [words[1].rstrip(".") for words in lines if words[:1] in (["search"], ["domain"]) and len(words) > 1]
     for server in servers:
         ipaddress.ip_address(server)
-    return Resolver(tuple(dict.fromkeys(servers[:3])), "use-vc" in options)  # the C library knows three
+    asked = tuple(dict.fromkeys(servers[:3]))  # the C library knows three
+    return Resolver(asked, "use-vc" in options, searched[-1] if searched else "")  # of such lines the last one holds
 
 
 def encode(question: Question, number: int) -> bytes:

@@ -1,15 +1,22 @@
-"""Versions of the NVIDIA driver: of the kernel module that is loaded, and of the libraries on disk. Judges nothing."""
+"""The NVIDIA driver: versions of the module that is loaded and of the libraries on disk, and the way to its NVML.
 
+Judges nothing.
+"""
+
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from _hostroot import within
 
 CONTAINER = "run/nvidia/driver"  # where a driver in a container shows its own root to the node
 FOLDERS = (
     *("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "lib64", "usr/lib/nvidia"),
     *("usr/local/nvidia/lib64", "home/kubernetes/bin/nvidia/lib64", "opt/nvidia/lib64", "usr/lib/wsl/lib"),
 )
+NVML = "libnvidia-ml.so.1"
 VERSION = r"[0-9]{3,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?"
 MODULE = re.compile(rf"^NVRM version:.*?\s({VERSION})(?:\s|$)")
 LIBRARY = re.compile(rf"^libnvidia-ml\.so\.({VERSION})$")
@@ -36,6 +43,17 @@ def module(proc: Path) -> Module:
     return Module(found[1], text[:200]) if found else Module(text=text[:200], why="it names none")
 
 
+def roots(proc: Path, named: Path | None) -> list[Path]:
+    """Return where the driver's files may lie: in `named`, else as a container shows them, else in the node's root."""
+    node = proc / "1/root"
+    return [named] if named else [node / CONTAINER, node]
+
+
+def is_loaded(proc: Path) -> bool:
+    """Tell whether a kernel module of the driver is loaded."""
+    return (proc / "driver/nvidia/version").exists()
+
+
 def libraries(roots: Iterable[Path]) -> dict[str, str]:
     """Return the version of each library that libnvidia-ml.so.1 may be, by path, of the first root that has any."""
     for root in roots:
@@ -48,7 +66,7 @@ def libraries(roots: Iterable[Path]) -> dict[str, str]:
 
 def _versions(folder: Path) -> dict[str, str]:
     """Return what libnvidia-ml.so.1 is; where it is a file and no link (in a container), what lies beside it."""
-    link = folder / "libnvidia-ml.so.1"
+    link = folder / NVML
     try:
         if link.is_symlink():
             names = [link.readlink().name]
@@ -57,3 +75,26 @@ def _versions(folder: Path) -> dict[str, str]:
     except OSError:
         return {}
     return {name: found[1] for name in names if (found := LIBRARY.match(name))}
+
+
+def enter(roots: Sequence[Path], node: Path) -> None:
+    """Let NVML and its devices be those of the node: a container that was started before the driver has none.
+
+    The library is loaded from the first of `roots` that has it, so that whoever asks for it by its name is given this
+    one. Then paths begin in that root, or in `node` where that root has no devices. Nothing happens on the node itself,
+    where a library or devices are not to be found, and where we may not.
+    """
+    try:
+        root, library = next(found for root in roots if root.exists() and (found := (root, _library(root)))[1])
+        place = next(one for one in (root, node) if (one / "dev/nvidiactl").exists() and not one.samefile("/"))
+        import ctypes  # few programs need it
+
+        ctypes.CDLL(str(library))  # before the step, so that what it needs besides comes from where Python's comes from
+        os.chroot(place)
+    except (OSError, StopIteration):
+        return
+
+
+def _library(root: Path) -> Path | None:
+    paths = (within(root, f"{folder}/{NVML}") for folder in FOLDERS)
+    return next((path for path in paths if path.is_file()), None)

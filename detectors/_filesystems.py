@@ -13,7 +13,8 @@ from _attributes import folders, number, text
 from _kmsg import Line
 
 KINDS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs")
-KUBELETS = "/kubelet/"  # volumes of Pods are mounted below the kubelet's folder
+# Where volumes of Pods are mounted, whatever the kubelet's folder is called; a disk that is pods/ itself is the node's.
+VOLUME = re.compile(r"/pods/[0-9a-f-]{32,36}/volume|/plugins/kubernetes\.io/|/kubelet/(?:pods|plugins)/.")
 MOUNT = re.compile(r"[0-9]+ [0-9]+ [0-9]+:[0-9]+ [^ ]+ /[^ ]* r[ow]")  # how each line of mountinfo begins
 STORY = re.compile(  # what a person wants to read of the log
     r"EXT4-fs (error|\([^)]*\): .*(read-only|I/O error))|Aborting journal|XFS \(|BTRFS.*(error|forced|aborted)"
@@ -52,12 +53,12 @@ class Filesystem(NamedTuple):
     @property
     def volume(self) -> bool:
         """Whether only Pods have it: it came with one and may bring old errors, and read-only may be its wish."""
-        return all(KUBELETS in point for point in self.points)
+        return all(VOLUME.search(point) for point in self.points)
 
     @property
     def name(self) -> str:
         """What it is called in a line."""
-        own = [point for point in self.points if KUBELETS not in point]
+        own = [point for point in self.points if not VOLUME.search(point)]
         return f"{self.kind} on {self.device} ({min(own, key=len) if own else 'a volume of a Pod'})"
 
 
@@ -73,6 +74,10 @@ class Mounts(NamedTuple):
 
     found: tuple[Filesystem, ...]
     garbled: int
+
+    def of(self, volumes: bool) -> "Mounts":
+        """Those that are volumes of Pods, or those that are not."""
+        return self._replace(found=tuple(one for one in self.found if one.volume is volumes))
 
 
 def read_mounts(proc: Path, sys_root: Path) -> Mounts:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 NVIDIA = "0x10de"
 DISPLAY_CLASSES = ("0x0300", "0x0302")  # VGA and 3D controllers; NVIDIA's audio, USB and NVSwitch functions are others
 ALL_ONES = b"\xff\xff\xff\xff"  # what a read of a device answers that is no longer on the bus
+OPEN_DRIVERS = ("nouveau", "nova_core", "nova-core", "NovaCore")  # of the kernel, which take what nobody else has
 ADDRESS = re.compile(r"^([0-9a-f]+):([0-9a-f]{2}):([0-9a-f]{2}\.[0-7])$")
 
 
@@ -61,10 +62,12 @@ def unreadable(cards: tuple[Card, ...] | None) -> list[str]:
 def ours(cards: tuple[Card, ...] | None, driven: Mapping[str, Driven] | None) -> set[str]:
     """Return the addresses of the GPUs on PCI that the NVIDIA driver and NVML should show.
 
-    One that is bound to another driver (vfio-pci) or that the driver was told to exclude is not among them.
+    One that is bound to another driver (vfio-pci) or that the driver was told to exclude is not among them. What the
+    kernel's own driver has is, unless NVIDIA's is loaded beside it: that one would have had them if it could.
     """
     excluded = {address for address, gpu in (driven or {}).items() if gpu.excluded}
-    return {card.address for card in known(cards).values() if card.driver in ("", "nvidia")} - excluded
+    drivers = {"", "nvidia", *(OPEN_DRIVERS if driven is None else ())}
+    return {card.address for card in known(cards).values() if card.driver in drivers} - excluded
 
 
 def read_pci(sys_root: Path) -> tuple[Card, ...] | None:
@@ -126,13 +129,17 @@ def _read_information(path: Path) -> Driven:
     )
 
 
-def read_nodes(dev: Path) -> frozenset[int] | None:
-    """Return the N of every /dev/nvidiaN; None when there is none at all (they may be kept elsewhere)."""
-    try:
-        names = [path.name for path in dev.iterdir()]
-    except OSError:
-        return None
+def read_nodes(*devs: Path) -> frozenset[int] | None:
+    """Return the N of every nvidiaN in these folders; None when there is none at all (they may be kept elsewhere)."""
+    names = [name for dev in devs for name in _names(dev)]
     return frozenset(int(name[6:]) for name in names if re.fullmatch(r"nvidia[0-9]{1,4}", name)) or None
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:
+        return []
 
 
 def read_offered(kubelet: Path) -> Offered | None:

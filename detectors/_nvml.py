@@ -44,15 +44,30 @@ def place_path(answer: Path) -> Path:
     return answer.with_suffix(".at")
 
 
-def ask_nvml(teller: Teller, folder: Path | None, questions: Mapping[str, Question]) -> None:
-    """Ask NVML who every GPU is, then each of them each question. May hang: run it in a child.
+def load_pynvml(folder: Path | None) -> Any:
+    """Import pynvml. Python was started without the folders of its packages, which are looked up only when needed."""
+    if folder:
+        if not any((folder / name).exists() for name in ("pynvml.py", "pynvml")):
+            raise FileNotFoundError(f"--pynvml {folder}: there is no module pynvml")
+        sys.path.insert(0, str(folder))
+    else:
+        import site
+
+        site.main()
+    import pynvml
+
+    return pynvml
+
+
+def ask_nvml(teller: Teller, load: Callable[[], Any], questions: Mapping[str, Question]) -> None:
+    """Ask NVML, the module that `load` returns, who every GPU is, then each of them each question. May hang: a child's.
 
     Tells {"init": code, "count": N, "gpus": [{"index", "error", "address", "uuid", "serial"}], "done": true at the
     end}. A GPU that answers has two more: "facts" by question, and "refused", the code by question. What went wrong
     outside NVML is {"failed": cause}; in one question only, {"odd": {question: cause}}, and it counts as refused.
     """
     try:
-        pynvml = _load(folder)
+        pynvml = load()
 
         def start() -> None:
             teller.at("init")
@@ -115,21 +130,6 @@ def _is_gpu(gpu: Any) -> bool:
         and isinstance(facts, dict)
         and all(isinstance(one, dict) and all(map(is_sound, one.values())) for one in facts.values())
     )
-
-
-def _load(folder: Path | None) -> Any:
-    """Import pynvml. Python was started without the folders of its packages, which are looked up only when needed."""
-    if folder:
-        if not any((folder / name).exists() for name in ("pynvml.py", "pynvml")):
-            raise FileNotFoundError(f"--pynvml {folder}: there is no module pynvml")
-        sys.path.insert(0, str(folder))
-    else:
-        import site
-
-        site.main()
-    import pynvml
-
-    return pynvml
 
 
 def _ask_gpu(pynvml: Any, index: int, gpus: list[dict[str, Any]], teller: Teller) -> Any:

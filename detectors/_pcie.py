@@ -15,6 +15,7 @@ from _attributes import folders, text
 ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 NVIDIA = "0x10de"
 GPU_CLASSES, SWITCH_CLASS, NVME_CLASS, RDMA_CLASS = ("0x0300", "0x0302"), "0x0680", "0x0108", "0x0207"
+EMULATED = ("0x1b36", "0x15ad")  # makers of ports that exist only in virtual machines: Red Hat (QEMU), VMware
 FALLEN = 63  # all ones in the field for the width: nobody answers
 STORY = re.compile(r"AER|PCIe Bus Error|pciehp|DPC: |available PCIe bandwidth|fallen off the bus")
 
@@ -29,7 +30,9 @@ class End(NamedTuple):
 
 
 class Link(NamedTuple):
-    """One link by its lower end. `kind`: gpu, nvswitch, rdma, nvme, or switch; `upper`: None where no port is shown.
+    """One link by its lower end. `kind`: gpu, nvswitch, rdma, nvme, or switch.
+
+    `upper`: None where no port is shown, or one that a virtual machine has in the place of the real one.
 
     `errors`: non-fatal and fatal errors that the kernel has counted at both ends ({} where it does not count), -1 for
     what makes no sense.
@@ -88,7 +91,8 @@ def _link(where: Path, kind: str) -> Link:
     port = where.parent if ADDRESS.fullmatch(where.parent.name) else None
     ends = [where, *([port] if port else [])]
     errors = _errors(ends, "nonfatal") | _errors(ends, "fatal")
-    return Link(where.name, kind, _end(where), _end(port) if port else None, errors)
+    real = port if port and text(port / "vendor") not in EMULATED else None
+    return Link(where.name, kind, _end(where), _end(real) if real else None, errors)
 
 
 def _end(folder: Path) -> End:

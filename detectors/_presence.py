@@ -14,7 +14,7 @@ from _verdict import Verdict
 DRIVER_PATIENCE = 900.0  # seconds that a node may be without driver: one is being installed or upgraded
 
 # NVML codes that blame a GPU or the driver; any other code says only that we could not ask.
-INIT_FAULTS = {9: "the driver is not loaded", 18: "driver and library version mismatch", 999: "unknown error"}
+INIT_FAULTS = {9: "the driver is not loaded", 999: "unknown error"}
 GPU_FAULTS = {
     6: "not found",
     15: "GPU is lost",
@@ -22,6 +22,10 @@ GPU_FAULTS = {
     28: "GPU not found",
     999: "unknown error",
 }
+
+
+MISMATCH = 18  # an upgrade, or a library of our own that is older than the driver: no GPU is lost
+WITHOUT_DRIVER = (9, 12)  # what NVML says where there is none: it is not loaded, or has not even left a library
 
 
 class Seen(NamedTuple):
@@ -50,6 +54,12 @@ class Seen(NamedTuple):
     def wanted(self) -> bool:
         """Whether NVML should show anything."""
         return bool(ours(self.cards, self.driven)) or (not known(self.cards) and self.expected != 0)
+
+    @property
+    def awaits_driver(self) -> bool:
+        """Whether NVML cannot be asked because the driver is missing, which has a patience of its own."""
+        missing = self.driven is None and self.nvml.said.get("init") in WITHOUT_DRIVER
+        return missing and bool(ours(self.cards, self.driven))
 
 
 def judge(seen: Seen) -> tuple[Verdict, str]:
@@ -149,8 +159,10 @@ def _cannot_read(seen: Seen) -> list[str]:
 def _no_nvml(seen: Seen) -> list[str]:
     said, why = seen.nvml.said, seen.nvml.why
     code = said.get("init")
-    if not seen.wanted or (code == 9 and seen.driven is None and ours(seen.cards, seen.driven)):
+    if not seen.wanted or seen.awaits_driver:
         return []
+    if code == MISMATCH:
+        return [f"NVML cannot be asked: driver and library version mismatch (code {code}; see DriverMismatch)"]
     if code:
         return [f"NVML cannot be asked (code {code})"]
     if seen.nvml.hung or (said.get("done") is True and "failed" not in said and not why):
@@ -164,11 +176,7 @@ def _odd_gpus(seen: Seen) -> list[str]:
 
 
 def _driver_awaited(seen: Seen) -> list[str]:
-    return (
-        ["the driver is not loaded (yet)"]
-        if seen.driven is None and seen.nvml.said.get("init") == 9 and ours(seen.cards, seen.driven)
-        else []
-    )
+    return ["the driver is not loaded (yet)"] if seen.awaits_driver else []
 
 
 def _nothing_seen(seen: Seen) -> list[str]:

@@ -4,19 +4,30 @@ Run by `_asking`, never by hand: it may hang in the driver, and must then be lef
 """
 
 import argparse
+import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import _ecc
 import _holders
 import _nvlink
 import _recovery
 import _throttle
-from _nvml import Question, Teller, ask_nvml
+from _driver import enter, is_loaded, roots
+from _nvml import Question, Teller, ask_nvml, load_pynvml
 from _verdict import since_boot
 
 TABLES = (_ecc.QUESTIONS, _recovery.QUESTIONS, _throttle.QUESTIONS, _nvlink.QUESTIONS, _holders.QUESTIONS)
 QUESTIONS: dict[str, Question] = {name: question for table in TABLES for name, question in table.items()}
+
+
+def load(options: argparse.Namespace) -> Any:
+    """Return pynvml, which will find the node's own library; not where no driver is loaded: it might load one."""
+    pynvml = load_pynvml(options.pynvml)
+    if is_loaded(options.proc):
+        enter(roots(options.proc, options.driver_root), options.proc / "1/root")
+    return pynvml
 
 
 def main() -> None:
@@ -24,12 +35,16 @@ def main() -> None:
     asked_at = since_boot()
     parser = argparse.ArgumentParser()
     parser.add_argument("--pynvml", type=Path)
+    parser.add_argument("--proc", type=Path, default="/proc")
+    parser.add_argument("--driver-root", type=Path)
     parser.add_argument("--boot", default="")
     parser.add_argument("--limit", type=float, required=True)
     parser.add_argument("answer", type=Path)
     options = parser.parse_args()
     signal.setitimer(signal.ITIMER_REAL, options.limit)
-    ask_nvml(Teller(options.answer, boot=options.boot, asked_at=asked_at), options.pynvml, QUESTIONS)
+    os.chdir(options.answer.parent)  # from there the answer is found whatever root folder this process has
+    teller = Teller(Path(options.answer.name), boot=options.boot, asked_at=asked_at)
+    ask_nvml(teller, lambda: load(options), QUESTIONS)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,16 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Replace `path` by `value` in one step, so that no reader sees half of it."""
+    """Replace `path` by `value` in one step, so that no reader sees half of it.
+
+    Raises OSError, which names `path`: the draft's name is another in each run. A full disk keeps no draft.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(value, sort_keys=True))
-    draft.replace(path)
+    try:
+        draft.write_text(json.dumps(value, sort_keys=True))
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -15,6 +15,7 @@ AFTERMATH = 10.0  # seconds after a fault in which the errors of jobs follow fro
 TEXT_CHARS = 240
 RELOAD_CURES = SEVERITY[SEVERITY.index("bus reset") :]  # what a driver that is loaded anew has done, too
 SWITCH = "NVSwitch "
+REPAIRS = ("reset", "loaded")  # kinds of events
 
 
 class Fault(NamedTuple):
@@ -71,6 +72,22 @@ def follow(devices: Devices, events: Iterable[Event]) -> dict[str, Device]:
             name = f"{SWITCH}{event.address}" if event.kind == "sxid" else event.address
             after[name] = _STEPS[event.kind](after.get(name, Device()), event)
     return after
+
+
+def shelve(devices: Devices) -> tuple[dict[str, Device], dict[str, Device]]:
+    """Divide what `devices` are into what is known for good, and the devices that call for a repair."""
+    known = {name: device._replace(faults=_harmless(device), advice=0, advised="") for name, device in devices.items()}
+    return known, {name: device for name, device in devices.items() if device.cause}
+
+
+def _harmless(device: Device) -> tuple[Fault, ...]:
+    return tuple(fault for fault in device.faults if fault.action not in SEVERITY)
+
+
+def follow_repairs(devices: Devices, events: Iterable[Event]) -> dict[str, Device]:
+    """Return which of `devices` still call for a repair after `events`, whose new errors are not of them."""
+    ends = [one for one in events if one.kind in REPAIRS or (one.code == ADVICE and wanted(one) == 0)]
+    return {name: device for name, device in follow(devices, ends).items() if device.cause}
 
 
 def _xid(device: Device, event: Event) -> Device:

@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from _detector import conclude, explain, keep_evidence, main, parser
-from _driver import CONTAINER
+from _driver import roots
 from _gpus import Card, Driven, known, ours, read_driver, read_nodes, read_pci, unreadable
 from _nodes import Number, Wanted, has, is_closed, majors, of_gpus, of_infiniband, of_mig, of_switches, without_verbs
 from _verdict import Verdict
@@ -108,7 +108,7 @@ def _wrong(wanted: Wanted, found: Number | str | None) -> str:
 
 def _doubts(seen: Seen) -> list[str]:
     driven, minors = seen.driven or {}, [gpu.minor for gpu in (seen.driven or {}).values() if not gpu.excluded]
-    lost = sorted(ours(seen.cards, driven) - set(driven))
+    lost = sorted(ours(seen.cards, seen.driven) - set(driven))
     return [
         *(f"{name} makes no sense" for name in seen.odd),
         *(["the driver does not tell the minor of a GPU"] if None in minors else []),
@@ -141,7 +141,7 @@ def look(options: argparse.Namespace) -> Seen:
             wanted += source()
         except (OSError, ValueError) as error:
             odd.append(str(error))
-    own = (options.driver_root or options.proc / "1/root" / CONTAINER) / "dev"
+    own = roots(options.proc, options.driver_root)[0] / "dev"
     found = {one.path: has([options.dev, own], one.path) for one in wanted}
     return Seen(
         cards=read_pci(options.sys),

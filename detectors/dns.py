@@ -3,7 +3,8 @@
 
 The name servers of the node's /etc/resolv.conf, and of each file given with --resolv, are asked over UDP for the name
 servers of the root (or for --name); a cluster's DNS given with --server is asked for a name of the cluster. Any answer
-will do, also that there is no such name.
+will do, also that there is no such name. A server without a way to the internet does not know the root: before it
+counts as silent it is asked for the first domain that the file searches, or else for this node's own name.
 
 A fault is a file, or a --server, of which no server answered in two runs in a row: silent, refused or out of reach,
 SERVFAIL (it cannot find out), or "only over TCP" (programs ask over UDP, which a firewall drops). As long as one server
@@ -34,6 +35,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from _attributes import text
 from _detector import clock, conclude, explain, keep_evidence, main, parser
 from _dns import PORT, ROOT, Question, ask_nameserver, encode, parse_resolv
 from _hostroot import node_root, within
@@ -50,11 +52,15 @@ NEVER = Standing(0.0, 0)
 
 
 class Group(NamedTuple):
-    """Servers of which one must answer. `title`: who they are; `why`: why nobody knows them."""
+    """Servers of which one must answer. `title`: who they are; `why`: why nobody knows them.
+
+    `local`: a name that a server may know that cannot tell `question`; "" for none.
+    """
 
     title: str
     servers: tuple[str, ...] = ()
     question: Question = ROOT
+    local: str = ""
     over_tcp: bool = False
     why: str = ""
 
@@ -84,7 +90,7 @@ def is_silent(replies: Mapping[str, Reply]) -> bool:
     return bool(replies) and all(reply.word == "silent" for reply in replies.values())
 
 
-def read_group(root: Path, path: str, question: Question) -> Group:
+def read_group(root: Path, path: str, question: Question, own_name: str) -> Group:
     """Return the servers of one resolv.conf of the node."""
     title = f"the DNS of {path}"
     try:
@@ -93,26 +99,36 @@ def read_group(root: Path, path: str, question: Question) -> Group:
         return Group(title, why=f"{path} cannot be read: {error.strerror}")
     except ValueError as error:
         return Group(title, why=f"{path} makes no sense: {error}")
-    return Group(title, found.servers, question, found.over_tcp, "" if found.servers else f"{path} names no server")
+    local = (found.domain or own_name) if question == ROOT else ""  # who declared a name wants that one
+    why = "" if found.servers else f"{path} names no server"
+    return Group(title, found.servers, question, local, found.over_tcp, why)
 
 
 def ask(groups: Sequence[Group], options: argparse.Namespace) -> dict[str, dict[str, Reply]]:
     """Ask all servers at the same time, each with the group's question."""
     calls = [(group, server) for group in groups for server in group.servers]
     found: dict[str, dict[str, Reply]] = {}
-    replies = together(
-        lambda call: ask_nameserver(call[1], call[0].question, options.deadline, call[0].over_tcp, options.port), calls
-    )
+    replies = together(lambda call: ask_server(call[0], call[1], options), calls)
     for (group, server), reply in zip(calls, replies, strict=True):
         found.setdefault(group.title, {})[server] = in_the_nodes_network(reply, options.proc)
     return found
+
+
+def ask_server(group: Group, server: str, options: argparse.Namespace) -> Reply:
+    """Ask for the group's question, and for its local name where that has no answer; each takes up to --deadline."""
+    first = ask_nameserver(server, group.question, options.deadline, group.over_tcp, options.port)
+    if first.word == "answers" or not group.local:
+        return first
+    second = ask_nameserver(server, Question(group.local), options.deadline, group.over_tcp, options.port)
+    return second if second.word == "answers" else first
 
 
 def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     """One run: read who is to be asked, ask, remember who was silent, judge."""
     boot, root = boot_id(options.proc), node_root(options.proc)
     path = options.state / f"{NAME}.json"
-    groups = [read_group(root, one, options.name) for one in dict.fromkeys([RESOLV, *options.resolv])]
+    own_name = text(options.proc / "sys/kernel/hostname") or ""
+    groups = [read_group(root, one, options.name, own_name) for one in dict.fromkeys([RESOLV, *options.resolv])]
     groups += [Group(f"the cluster's DNS {server}", (server,), question) for server, question in options.server]
     replies = ask(groups, options)
     silent = [title for title, said in replies.items() if is_silent(said)]
@@ -127,19 +143,19 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     return verdict, line
 
 
-def question(text: str) -> Question:
+def question(name: str) -> Question:
     """Read --name."""
-    asked = ROOT if text == "." else Question(text)
+    asked = ROOT if name == "." else Question(name)
     try:
         encode(asked, 0)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no name that can be looked up") from None
+        raise argparse.ArgumentTypeError(f"{name!r} is no name that can be looked up") from None
     return asked
 
 
-def server(text: str) -> tuple[str, Question]:
+def server(value: str) -> tuple[str, Question]:
     """Read --server ADDRESS[=NAME]."""
-    address, _, name = text.partition("=")
+    address, _, name = value.partition("=")
     try:
         ipaddress.ip_address(address)
     except ValueError:

@@ -34,12 +34,11 @@ if __name__ == "__main__":
     _turn.take()  # before all that costs memory
 
 import argparse
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from _asking import nvml, parser
 from _detector import explain, keep_evidence, main
-from _driver import CONTAINER, Module, libraries, module
+from _driver import Module, libraries, module, roots
 from _gpus import Card, known, ours, read_pci, unreadable
 from _probe import Answer
 from _verdict import Verdict
@@ -98,9 +97,8 @@ def _without_version(seen: Seen) -> tuple[Verdict, str]:
 
 def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     """One run: look, judge, keep the evidence."""
-    node = options.proc / "1/root"  # the node's own: the libraries of this container are others
-    roots = [options.driver_root] if options.driver_root else [node / CONTAINER, node]
-    seen = Seen(read_pci(options.sys), module(options.proc), libraries(roots), nvml(options))
+    found_in = roots(options.proc, options.driver_root)  # the node's own: the libraries of this container are others
+    seen = Seen(read_pci(options.sys), module(options.proc), libraries(found_in), nvml(options))
     verdict, line = judge(seen)
     found: dict[str, Any] = {"module": seen.module.text, "libraries": seen.versions, "nvml": seen.nvml.said.get("init")}
     keep_evidence(options.state, NAME, verdict, {"condition": "DriverMismatch", "line": line, **found})
@@ -109,14 +107,5 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     return verdict, line
 
 
-def parse(arguments: list[str]) -> argparse.Namespace:
-    """Return the options."""
-    options = parser(__doc__)
-    options.add_argument(
-        "--driver-root", type=Path, help="folder in which the driver's usr/lib lies (default: as above)"
-    )
-    return options.parse_args(arguments)
-
-
 if __name__ == "__main__":
-    main(parse(sys.argv[1:]), NAME, check)
+    main(parser(__doc__).parse_args(sys.argv[1:]), NAME, check)

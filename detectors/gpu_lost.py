@@ -18,8 +18,8 @@ Faults, and what cures them:
   GPU is lost, not found, unknown error    drain, reboot
   requires reset                           drain, reset the GPU (reset-gpu); reboot where it is refused
   has no driver: its probe failed          drain, reboot; the kernel's log says why ("RmInitAdapter failed")
-  the driver is not loaded                 install or load the driver; look at its pod, or at dkms after an upgrade
-  NVML does not start: ... mismatch        the driver was upgraded under running processes: drain, reload it or reboot
+  the driver is not loaded                 install or load the driver; look at its pod, or at dkms after an upgrade;
+                                           where nouveau or nova_core has the GPUs (lspci -k), blacklist it
   NVML does not start: unknown error       drain, reboot
   is missing in NVML, fewer GPUs than PCI  drain, reboot
   /dev/nvidiaN is missing                  nvidia-modprobe -c=N, or start nvidia-persistenced; else reload the driver
@@ -31,8 +31,9 @@ If the same GPU is lost again, have it and its riser looked at: serial number an
 
 PCI or NVML that "cannot be read" or asked for another cause: run node-problem-detector privileged, with the node's own
 /sys and /proc; "is not loaded (yet)", "no full answer": the next runs decide.
-"cannot tell" with code 12 is our own setup: the library libnvidia-ml.so.1 is not found (LD_LIBRARY_PATH); code 4: run
-as root; "no GPU seen and none declared": say --expected 0 where there is none.
+"cannot tell" with code 12: neither the node's libnvidia-ml.so.1 beside a /dev/nvidiactl (--driver-root) nor one of our
+own (LD_LIBRARY_PATH) is found; code 18, mismatch: no GPU is lost, see DriverMismatch; code 4: run as root; "no GPU seen
+and none declared": say --expected 0 where there is none.
 
 What the kubelet offers (--kubelet) is a fifth view that never decides: the NVIDIA device plugin takes a device that it
 found unhealthy out of the offer and does not put it back until it is started again, so that a whole GPU may be missing
@@ -59,7 +60,9 @@ from typing import Any
 
 from _asking import nvml, parser
 from _detector import clock, explain, keep_evidence, main
+from _driver import roots
 from _gpus import read_driver, read_nodes, read_offered, read_pci
+from _nodes import is_closed
 from _nvml import answering
 from _presence import DOUBTS, FAULTS, NOTES, Seen, judge
 from _verdict import Verdict, read_json, write_json
@@ -71,11 +74,12 @@ KUBELET = "1/root/var/lib/kubelet"  # below /proc: the node's own, which this co
 def look(options: Namespace, memory: dict[str, Any], now: float) -> Seen:
     """Read every view; when this returns the child that asks NVML has ended or is left behind."""
     driven = read_driver(options.proc)
+    own = roots(options.proc, options.driver_root)[0] / "dev"  # where a driver in a container keeps its nodes
     missing_since = memory.get("without_driver_since")
     return Seen(
         cards=read_pci(options.sys),
         driven=driven,
-        nodes=read_nodes(options.dev),
+        nodes=None if is_closed(own) else read_nodes(options.dev, own),
         offered=read_offered(options.kubelet or options.proc / KUBELET),
         nvml=nvml(options),
         expected=memory.get("learned") if options.expected is None else options.expected,

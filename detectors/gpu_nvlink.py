@@ -19,9 +19,10 @@ once is "cannot tell". Signs, and what cures them:
   fabric access time-out being recovered, wrong fabric configuration (fabric)
                                        the fabric's own word on this GPU: drain, reset it, then look at the switches
 
-Cards without NVLink have no such fault, nor have GPUs in MIG mode, which use no link. A bridge that never had a link up
-in this boot cannot be told from none: say --links where all GPUs of a node have as many. Links, errors and who the GPUs
-are, at first sight: <state>/evidence/gpu_nvlink.json.
+Cards without NVLink have no such fault, nor have GPUs in MIG mode, which use no link and no fabric. Where GPUs are
+linked without a switch, the links to a GPU that is put into MIG mode are not missed; --links would count them. A bridge
+that never had a link up in this boot cannot be told from none: say --links where all GPUs of a node have as many.
+Links, errors and who the GPUs are, at first sight: <state>/evidence/gpu_nvlink.json.
 
 A GPU that is lost and an NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured
 by running as root. Another code with "does not tell its ...", or NVML that cannot be asked or makes no sense: --explain
@@ -95,10 +96,11 @@ class Past(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What is known from run to run: each GPU's past, by uuid, and the signs that the last run saw."""
+    """What is known from run to run: each GPU's past, by uuid, the signs that the last run saw, GPUs in MIG mode."""
 
     pasts: Mapping[str, Past] = {}
     signs: Signs = frozenset()
+    mig: frozenset[str] = frozenset()
 
 
 def up(gpu: Gpu) -> frozenset[int]:
@@ -112,15 +114,39 @@ def down(gpu: Gpu) -> frozenset[int]:
     return frozenset(gpu.facts.get("NVLink", {"link": []})["link"]) - up(gpu)
 
 
+def mig(seen: Seen) -> frozenset[str]:
+    """Return the GPUs in MIG mode."""
+    return frozenset(gpu.uuid for gpu in seen.answering if gpu.facts.get("MIG", {}).get("current"))
+
+
+def judged(seen: Seen) -> list[Gpu]:
+    """Return the GPUs that may use links and the fabric."""
+    return [gpu for gpu in seen.answering if gpu.uuid not in mig(seen)]
+
+
 def linked(seen: Seen) -> list[Gpu]:
     """Return the GPUs whose links matter."""
-    return [gpu for gpu in seen.answering if "NVLink" in gpu.facts and not gpu.facts.get("MIG", {}).get("current")]
+    return [gpu for gpu in judged(seen) if "NVLink" in gpu.facts]
+
+
+def switched(gpu: Gpu) -> bool:
+    """Tell whether a GPU's links lead to a switch, and not to other GPUs."""
+    return SWITCH in gpu.facts.get("NVLink", {"remote": []})["remote"]
+
+
+def renewed(before: Memory, seen: Seen) -> Memory:
+    """Return what is known once MIG was switched on somewhere: the links to that GPU go down, and are no loss."""
+    if not mig(seen) - before.mig:
+        return before
+    anew = {gpu.uuid: up(gpu) for gpu in linked(seen) if not switched(gpu)}
+    pasts = {uuid: past._replace(ups=anew.get(uuid, past.ups)) for uuid, past in before.pasts.items()}
+    return before._replace(pasts=pasts)
 
 
 def find(seen: Seen, pasts: Mapping[str, Past], declared: int, now: float) -> Signs:
     """Return the signs that this run sees."""
     found = {("down", gpu.uuid) for gpu in linked(seen) if _is_down(gpu, seen, pasts.get(gpu.uuid, Past()), declared)}
-    for gpu in seen.answering:
+    for gpu in judged(seen):
         past = pasts.get(gpu.uuid, Past())
         found |= {(name, gpu.uuid) for name in (*_erring(gpu, past, now), *_of_fabric(gpu, now))}
     return found
@@ -133,8 +159,8 @@ def _is_down(gpu: Gpu, seen: Seen, past: Past, declared: int) -> bool:
 def _alone(gpu: Gpu, seen: Seen) -> bool:
     """Whether all links of every other GPU are up, and this one is no card that stands for itself without a bridge."""
     others = [other for other in linked(seen) if other.uuid != gpu.uuid]
-    switched = others and all(SWITCH in other.facts["NVLink"]["remote"] for other in others)
-    return bool(others) and all(up(other) and not down(other) for other in others) and bool(up(gpu) or switched)
+    whole = bool(others) and all(up(other) and not down(other) for other in others)
+    return whole and (bool(up(gpu)) or all(map(switched, others)))
 
 
 def _erring(gpu: Gpu, past: Past, now: float) -> list[str]:
@@ -167,7 +193,7 @@ def judge(seen: Seen, signs: Signs, before: Signs, now: float) -> tuple[Verdict,
 
 
 def _early(seen: Seen, now: float) -> list[str]:
-    waiting = [gpu.name for gpu in seen.answering if gpu.facts.get("fabric", {}).get("state") in UNREGISTERED]
+    waiting = [gpu.name for gpu in judged(seen) if gpu.facts.get("fabric", {}).get("state") in UNREGISTERED]
     return [f"not yet registered with the fabric: {', '.join(waiting)}"] if waiting and now < PATIENCE else []
 
 
@@ -184,7 +210,8 @@ def remember(before: Memory, seen: Seen, signs: Signs, now: float) -> Memory:
         ups = pasts.get(gpu.uuid, Past()).ups | (up(gpu) if gpu in linked(seen) else set())
         pasts[gpu.uuid] = Past(ups, now, gpu.facts.get("NVLink errors", {}))
     asked = {gpu.uuid for gpu in seen.answering}
-    return Memory(pasts, signs | {sign for sign in before.signs if sign[1] not in asked})
+    silent = {sign for sign in before.signs if sign[1] not in asked}
+    return Memory(pasts, signs | silent, mig(seen) | before.mig - asked)
 
 
 def recall(path: Path, boot: str) -> Memory:
@@ -195,7 +222,9 @@ def recall(path: Path, boot: str) -> Memory:
     gpus, signs = saved.get("gpus"), saved.get("signs")
     pasts = {uuid: _past(one) for uuid, one in gpus.items()} if isinstance(gpus, dict) else {}
     pairs = frozenset((one[0], one[1]) for one in signs if _is_pair(one)) if isinstance(signs, list) else frozenset()
-    return Memory({uuid: past for uuid, past in pasts.items() if past}, pairs)
+    uuids = saved.get("mig")
+    found = frozenset(one for one in uuids if isinstance(one, str)) if isinstance(uuids, list) else frozenset()
+    return Memory({uuid: past for uuid, past in pasts.items() if past}, pairs, found)
 
 
 def _past(one: Any) -> Past | None:
@@ -216,7 +245,7 @@ def _is_pair(one: Any) -> bool:
 def save(path: Path, boot: str, memory: Memory) -> None:
     """Write down what the next run must know."""
     gpus = {uuid: [sorted(past.ups), past.at, dict(past.errors)] for uuid, past in memory.pasts.items()}
-    write_json(path, {"boot_id": boot, "gpus": gpus, "signs": sorted(memory.signs)})
+    write_json(path, {"boot_id": boot, "gpus": gpus, "signs": sorted(memory.signs), "mig": sorted(memory.mig)})
 
 
 def evidence(seen: Seen, signs: Signs) -> list[dict[str, Any]]:
@@ -232,7 +261,8 @@ def evidence(seen: Seen, signs: Signs) -> list[dict[str, Any]]:
 def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     """One run: look, judge, remember, keep the evidence. A run by hand (--explain) is not the first of two."""
     now, boot, path = clock(options), boot_id(options.proc), options.state / f"{NAME}.json"
-    seen, before = look(options, SHAPES), recall(path, boot)
+    seen = look(options, SHAPES)
+    before = renewed(recall(path, boot), seen)
     signs = find(seen, before.pasts, options.links, now)
     verdict, line = judge(seen, signs, before.signs, now)
     if options.explain:

@@ -18,6 +18,11 @@ Told as "cannot tell", because nobody should reboot a node for it unseen: an une
 catalogue, and at the kernel's log), lines that were overwritten unread (log_buf_len= in the kernel's command line makes
 the buffer larger), a line that cannot be read, a log that cannot be opened (mount /dev/kmsg; it needs CAP_SYSLOG).
 
+Errors that were logged more than an hour before this detector first read this boot's log are told as "from before this
+detector ran", and cannot tell either: the GPU may have been reset since, which leaves no line. A new error of the GPU
+is a fault again. To end it look at the GPU (nvidia-smi -q: ECC errors, GPU Recovery Action), reset it if in doubt, and
+say so, as below; or reboot the node.
+
 A fault is over with another boot, when Xid 154 says None, or when the log has "remediator: GPU 0000:1c:00 was reset".
 Who has reset a GPU by hand says so: echo "remediator: GPU 0000:1c:00 was reset" > /dev/kmsg; for an NVSwitch, and for
 all GPUs that need no reboot, loading the driver anew is enough. UUID, serial number and the kernel's lines are in
@@ -40,51 +45,65 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from _detector import keep_evidence, main, parser
+from _detector import clock, keep_evidence, main, parser
 from _kmsg import Log, read_new, since
 from _verdict import Verdict, boot_id, read_json, write_json
 from _xid import FALLEN, SEVERITY, read_events, unfinished, words
-from _xid_faults import GONE, SWITCH, Device, Devices, Fault, follow
+from _xid_faults import GONE, SWITCH, Device, Devices, Fault, follow, follow_repairs, shelve
 from _xids import SXID_LINK_DIED
 
 NAME = "gpu_xid"
 ECHO = 60.0  # seconds within which the links of a GPU that falls off the bus go down
+RECENT = 3600.0  # seconds before the first run from which on nobody is thought to have reset a GPU unseen
 ACTIONS = {*SEVERITY, "watch", "unexpected"}
 
 
 class Memory(NamedTuple):
-    """What is known of this boot. `cursor`: last record read; `garbled`: the first line that could not be read."""
+    """What is known of this boot. `cursor`: last record read; `garbled`: the first line that could not be read.
+
+    `shelved`: what was wrong long before the first run, and may have been repaired since.
+    """
 
     cursor: int | None = None
     devices: Devices = MappingProxyType({})
     garbled: str = ""
+    shelved: Devices = MappingProxyType({})
 
 
-def learn(memory: Memory, log: Log) -> Memory:
+def learn(memory: Memory, log: Log, now: float) -> Memory:
     """Return what is known after `log`. A message whose end may come yet is left for the next run."""
     begun = unfinished(log.lines)
     events = list(read_events([line for line in log.lines if begun is None or line.sequence < begun]))
     garbled = next((event.line.text for event in events if event.kind == "garbled"), "")
     cursor = log.cursor if begun is None else begun - 1
-    return Memory(cursor, follow(memory.devices, events), memory.garbled or garbled[:200])
+    devices, shelved = memory.devices, memory.shelved
+    if memory.cursor is None:
+        devices, shelved = shelve(follow({}, [event for event in events if event.line.at < now - RECENT]))
+        events = [event for event in events if event.line.at >= now - RECENT]
+    return Memory(cursor, follow(devices, events), memory.garbled or garbled[:200], follow_repairs(shelved, events))
 
 
 def judge(devices: Devices, doubts: Sequence[str]) -> tuple[Verdict, str]:
     """Turn what is known into a verdict and its line; `doubts`: why there may be more than is known."""
-    causes = {name: cause for name, device in sorted(devices.items()) if (cause := device.cause)}
-    causes = {name: cause for name, cause in causes.items() if not _echo(name, cause, causes)}
-    needs = [
-        f"{action} needed: {', '.join(told)}"
-        for action in SEVERITY
-        if (told := [_told(name, cause) for name, cause in causes.items() if cause.action == action])
-    ]
-    if needs:
-        return Verdict.FAULT, "; ".join(needs)
+    needed = needs(devices)
+    if needed:
+        return Verdict.FAULT, "; ".join(needed)
     unclear = [*_having(devices, "unexpected"), *doubts]
     if unclear:
         return Verdict.UNKNOWN, "; ".join(unclear)
     watched = _having(devices, "watch")
     return Verdict.OK, "; ".join(["no Xid calls for a repair", *watched])
+
+
+def needs(devices: Devices) -> list[str]:
+    """Return a text for each repair that some device needs, the most severe first."""
+    causes = {name: cause for name, device in sorted(devices.items()) if (cause := device.cause)}
+    causes = {name: cause for name, cause in causes.items() if not _echo(name, cause, causes)}
+    return [
+        f"{action} needed: {', '.join(told)}"
+        for action in SEVERITY
+        if (told := [_told(name, cause) for name, cause in causes.items() if cause.action == action])
+    ]
 
 
 def _echo(name: str, cause: Fault, causes: dict[str, Fault]) -> bool:
@@ -121,11 +140,14 @@ def recall(said: dict[str, Any], boot: str) -> Memory:
     """Return what the last runs of this boot knew; nothing, so that the whole log is read, where it makes no sense."""
     cursor = since(said, boot)
     try:
-        devices = {str(name): _device(value) for name, value in said["devices"].items()}
+        devices, shelved = (
+            {str(name): _device(value) for name, value in said[key].items()} for key in ("devices", "shelved")
+        )
     except (KeyError, TypeError, ValueError, AttributeError):
         return Memory()
     garbled = said.get("garbled")
-    return Memory(cursor, devices, garbled) if cursor is not None and isinstance(garbled, str) else Memory()
+    sound = cursor is not None and isinstance(garbled, str)
+    return Memory(cursor, devices, garbled, shelved) if sound else Memory()
 
 
 def _device(value: Any) -> Device:
@@ -151,7 +173,8 @@ def doubts(options: argparse.Namespace, boot: str, log: Log, memory: Memory) -> 
     found += ["lines of the kernel log were overwritten before they were read"] if log.lost else []
     found += ["a line about an Xid cannot be read (--explain shows it)"] if memory.garbled else []
     found += [] if boot else ["the boot id cannot be read"]
-    return found if found and has_gpus(options) else []
+    before = [f"from before this detector ran (see --help): {need}" for need in needs(memory.shelved)]
+    return before + (found if found and has_gpus(options) else [])
 
 
 def has_gpus(options: argparse.Namespace) -> bool:
@@ -189,9 +212,9 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     path, boot = options.state / f"{NAME}.json", boot_id(options.proc)
     before = recall(read_json(path), boot)
     log = read_new(options.dev, before.cursor)
-    memory = learn(before, log)
-    known = {name: device._asdict() for name, device in memory.devices.items()}
-    write_json(path, {"boot_id": boot, "cursor": memory.cursor, "garbled": memory.garbled, "devices": known})
+    memory = learn(before, log, clock(options))
+    known = {key: _plain(devices) for key, devices in (("devices", memory.devices), ("shelved", memory.shelved))}
+    write_json(path, {"boot_id": boot, "cursor": memory.cursor, "garbled": memory.garbled, **known})
     verdict, line = judge(memory.devices, doubts(options, boot, log, memory))
     gpus = evidence(options, memory.devices) if verdict is Verdict.FAULT else []
     keep_evidence(options.state, NAME, verdict, {"condition": "GpuXid", "line": line, "gpus": gpus})
@@ -200,14 +223,19 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     return verdict, line
 
 
+def _plain(devices: Devices) -> dict[str, dict[str, Any]]:
+    return {name: device._asdict() for name, device in devices.items()}
+
+
 def explain(log: Log, memory: Memory) -> None:
     """Print what was read and what stands."""
     print(f"{len(log.lines)} new lines, up to record {log.cursor}; {log.why or 'all could be read'}; lost: {log.lost}")
     print(f"line that cannot be read: {memory.garbled or 'none'}")
-    for name, device in sorted(memory.devices.items()):
-        print(f"{name}: {device.uuid or 'no UUID told'}, the driver wants: {device.advised or 'nothing'}")
-        for fault in device.faults:
-            print(f"{name}: {fault.action}: [{fault.at:.3f}] {fault.text}")
+    for kind, devices in (("", memory.devices), (", from before this detector ran", memory.shelved)):
+        for name, device in sorted(devices.items()):
+            print(f"{name}{kind}: {device.uuid or 'no UUID told'}, the driver wants: {device.advised or 'nothing'}")
+            for fault in device.faults:
+                print(f"{name}: {fault.action}: [{fault.at:.3f}] {fault.text}")
 
 
 if __name__ == "__main__":

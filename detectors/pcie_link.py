@@ -5,11 +5,14 @@ The links of PCIe switches above them are looked at, too. Faults:
 
   has N of M lanes          in two runs in a row fewer than both ends can have, or than it had in this boot
   is slower than declared   in two runs in a row below --speed
-  met fatal errors, met non-fatal errors    AER has counted some since the first look in this boot
+  met fatal errors, met non-fatal errors    AER has counted new ones in two runs in a row, until an hour has passed
+                               without any; fatal ones at once, and for as long as the link lacks something
 
 No fault: a low speed that nobody declared, for idle GPUs slow their links down (--explain tells speeds); a device that
-does not tell its link, as in many virtual machines; corrected errors; virtual functions. A device that has told its
-lanes and tells nonsense now (all ones) is "cannot tell": GpuLost and DiskFault tell of devices that are gone.
+does not tell its link, or of which the port above it does not (virtual machines show none, or one of their own: what
+the card could have is not what its slot has); errors of a moment, as a reset makes them, once the link is whole again;
+corrected errors; virtual functions. A device that has told its lanes and tells nonsense now (all ones) is "cannot
+tell": GpuLost and DiskFault tell of devices that are gone.
 
 Where a slot has fewer lanes than both ends, declare it: --width gpu=8, --width 0000:3b:00.0=8. Where a device must
 keep its speed, too: --speed rdma=32 (GT/s; idle GPUs do not). An address outranks a kind (gpu, nvswitch, rdma, nvme,
@@ -40,20 +43,33 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from _attributes import text
-from _detector import conclude, explain, keep_evidence, main, parser
-from _pcie import ADDRESS, FALLEN, STORY, Link, read_links, slot
+from _detector import clock, conclude, explain, keep_evidence, main, parser
+from _pcie import ADDRESS, FALLEN, STORY, End, Link, read_links, slot
+from _standing import names
 from _verdict import Verdict, boot_id, read_json, write_json
 
 NAME = "pcie_link"
 KINDS = ("gpu", "nvswitch", "rdma", "nvme", "switch")
+RUNS, QUIET = 2, 3600.0  # how often in a row errors grow until they are believed; seconds until they are forgotten
 FINE, NO_BUS, NO_LINK = "every PCIe link has its lanes", "this node has no PCI bus", "no PCIe link is told of"
 
 
+class Tally(NamedTuple):
+    """A counter of errors. `grew`: when last, in seconds since boot; `runs`: in how many runs in a row, RUNS at most.
+
+    With RUNS it stands for QUIET seconds; a fatal one, however many, for as long as the link is not whole.
+    """
+
+    total: int
+    grew: float = 0.0
+    runs: int = 0
+
+
 class Known(NamedTuple):
-    """What outlasts a run. `widest`: lanes by address; `errors`: counters at first sight; `slow`: below what is due."""
+    """What outlasts a run. `widest`: lanes by address; `errors`: by end and grade; `slow`: below what is due."""
 
     widest: dict[str, int]
-    errors: dict[str, int]
+    errors: dict[str, Tally]
     slow: frozenset[str]
 
 
@@ -68,8 +84,13 @@ def due(link: Link, widest: int, declared: Mapping[str, float]) -> int:
     """Return how many lanes a link should have, 0 when nobody knows."""
     if (told := declared.get(link.address, declared.get(link.kind))) is not None:
         return int(told)
-    most = [end.most_width for end in (link.lower, link.upper) if end and (end.most_width or 0) > 0]
-    return max(min((lanes for lanes in most if lanes), default=0), widest)
+    port = upper_port(link)
+    return max(min(link.lower.most_width or 0, port.most_width or 0) if port else 0, widest)
+
+
+def upper_port(link: Link) -> End | None:
+    """Return the upper end where it is to be seen: what a card could have is not what its slot has."""
+    return link.upper if link.upper and (link.upper.width or 0) > 0 else None
 
 
 def shortfall(link: Link, known: Known, declared: Declared) -> str:
@@ -83,7 +104,10 @@ def shortfall(link: Link, known: Known, declared: Declared) -> str:
 
 
 def judge(links: Collection[Link], known: Known, declared: Declared) -> tuple[Verdict, str]:
-    """Turn links and what is remembered of them into a verdict and its line; `known.slow` is that of the last run."""
+    """Turn links and what is remembered of them into a verdict and its line.
+
+    `known.slow` is that of the last run, `known.errors` is that of this one.
+    """
     found = {}
     for link in links:
         who = f"PCIe link of {link.kind} {link.address}"
@@ -92,12 +116,17 @@ def judge(links: Collection[Link], known: Known, declared: Declared) -> tuple[Ve
             found[f"{who} {lacks}{'' if twice else ' (seen once)'}"] = Verdict.FAULT if twice else Verdict.UNKNOWN
         if unclear(link, known):
             found[f"{who} does not tell its lanes"] = Verdict.UNKNOWN
+        whole = is_whole(link, known, declared)
         for name, count in link.errors.items():
             end, grade = name.split()
+            runs = known.errors[name].runs if name in known.errors else 0
+            met = f"{who} met {grade.replace('nonfatal', 'non-fatal')} errors (at {end})"
             if count < 0:
                 found[f"aer_dev_{grade} of {end} makes no sense"] = Verdict.UNKNOWN
-            elif count > known.errors.get(name, count):
-                found[f"{who} met {grade.replace('nonfatal', 'non-fatal')} errors (at {end})"] = Verdict.FAULT
+            elif runs >= RUNS or (runs and grade == "fatal" and not whole):
+                found[met] = Verdict.FAULT
+            elif runs:
+                found[f"{met} (seen once)"] = Verdict.UNKNOWN
     return conclude(found, FINE if any(link.lower.width for link in links) else NO_LINK)
 
 
@@ -107,32 +136,55 @@ def unclear(link: Link, known: Known) -> bool:
     return lanes in (-1, FALLEN) or (lanes is None and link.address in known.widest)
 
 
+def is_whole(link: Link, known: Known, declared: Declared) -> bool:
+    """Whether a link lacks nothing, as far as it tells."""
+    return not shortfall(link, known, declared) and not unclear(link, known)
+
+
+def tally(total: int, before: Tally | None, now: float, waits: bool) -> Tally:
+    """Return a counter as this run sees it; one that was reset (a device that is new in its place) begins anew.
+
+    `waits`: whether its errors stand, for the link is not whole.
+    """
+    if before is None or total < before.total:
+        return Tally(total)
+    if total > before.total:
+        return Tally(total, now, min(before.runs + 1, RUNS))
+    stands = waits or (before.runs >= RUNS and now - before.grew < QUIET)
+    return before if stands else Tally(total)
+
+
+def count_errors(links: Collection[Link], known: Known, declared: Declared, now: float) -> dict[str, Tally]:
+    """Return the counters as this run sees them, with those that nobody tells just now as they were."""
+    found = {
+        name: tally(count, known.errors.get(name), now, name.endswith(" fatal") and not is_whole(link, known, declared))
+        for link in links
+        for name, count in link.errors.items()
+        if count >= 0
+    }
+    return {**known.errors, **found}
+
+
 def remember(links: Collection[Link], known: Known, declared: Declared) -> Known:
-    """Return what the next run must know; counters that were reset (a device that is new in its place) begin anew."""
+    """Return what the next run must know; the counters of errors in `known` are those of this run already."""
     told = {link.address: link.lower.width or 0 for link in links if 0 < (link.lower.width or 0) < FALLEN}
     widest = {address: max(lanes, known.widest.get(address, 0)) for address, lanes in told.items()}
-    counts = {name: count for link in links for name, count in link.errors.items() if count >= 0}
-    errors = {name: min(count, known.errors.get(name, count)) for name, count in counts.items()}
     slow = frozenset(link.address for link in links if shortfall(link, known, declared))
-    return Known({**known.widest, **widest}, {**known.errors, **errors}, slow)
+    return Known({**known.widest, **widest}, known.errors, slow)
 
 
 def recall(path: Path, boot: str) -> Known:
     """Return what the last run of this boot knew; what makes no sense is left out."""
     memory = read_json(path)
     same = memory if memory.get("boot_id") == boot else {}
-    widest, errors = (_numbers(same.get(name)) for name in ("widest", "errors"))
-    slow = same.get("slow")
-    return Known(
-        widest,
-        errors,
-        frozenset(one for one in slow if isinstance(one, str)) if isinstance(slow, list) else frozenset(),
-    )
-
-
-def _numbers(value: Any) -> dict[str, int]:
-    pairs = value.items() if isinstance(value, dict) else ()
-    return {name: count for name, count in pairs if type(count) is int and count >= 0}
+    widest, errors = (value if isinstance(value := same.get(name), dict) else {} for name in ("widest", "errors"))
+    tallies = {}
+    for name, value in errors.items():
+        match value:
+            case [int(total), int(grew) | float(grew), int(runs)] if total >= 0 and 0 <= runs <= RUNS:
+                tallies[name] = Tally(total, float(grew), runs)
+    lanes = {address: count for address, count in widest.items() if type(count) is int and count >= 0}
+    return Known(lanes, tallies, frozenset(names(same.get("slow"))))
 
 
 def evidence(options: argparse.Namespace, links: Collection[Link], line: str) -> dict[str, Any]:
@@ -167,9 +219,11 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     links = read_links(options.sys)
     if links is None:
         return Verdict.OK, NO_BUS
+    known = known._replace(errors=count_errors(links, known, declared, clock(options)))
     verdict, line = judge(links, known, declared)
     after = remember(links, known, declared)
-    write_json(path, {"boot_id": boot, "widest": after.widest, "errors": after.errors, "slow": sorted(after.slow)})
+    if not options.explain:  # a run by hand is none of the two
+        write_json(path, {"boot_id": boot, "widest": after.widest, "errors": after.errors, "slow": sorted(after.slow)})
     first = verdict is Verdict.FAULT and not (options.state / "evidence" / f"{NAME}.json").exists()
     found = evidence(options, links, line) if first else {}  # reading the whole log is not for every run
     keep_evidence(options.state, NAME, verdict, {"condition": "PcieLinkDegraded", "line": line[:300], **found})
@@ -184,7 +238,9 @@ def explain_link(link: Link, known: Known, declared: Declared) -> str:
     want = due(link, known.widest.get(link.address, 0), declared.width)
     most = link.lower.most_speed
     slow = f" (idle, or degraded: up to {most:g})" if most and link.lower.speed and link.lower.speed < most else ""
-    return f"{link.lower.width} of {want or 'unknown'} lanes at {link.lower.speed} GT/s{slow}, errors {link.errors}"
+    alone = "" if upper_port(link) else ", the port above it is not to be seen"
+    lanes = f"{link.lower.width} of {want or 'unknown'} lanes at {link.lower.speed} GT/s{slow}"
+    return f"{lanes}{alone}, errors {link.errors}"
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

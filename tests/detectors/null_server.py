@@ -1,5 +1,6 @@
 """A file server that knows one procedure, NULL, on 127.0.0.1; its mood says how it answers."""
 
+import contextlib
 import socket
 import struct
 import threading
@@ -47,7 +48,19 @@ class NullServer(Listening):
             connection.close()
 
 
-def free_port() -> int:
-    """Return a port of 127.0.0.1 on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+_held: list[socket.socket] = []
+
+
+def dead_port(host: str = "127.0.0.1") -> int:
+    """Return a port of `host` at which everybody is refused, over TCP and UDP, as long as this process lives.
+
+    It is held by sockets of ours, or somebody else would get it: one does not listen, one hears nobody but itself.
+    """
+    while True:
+        stream, datagrams = socket.socket(), socket.socket(type=socket.SOCK_DGRAM)
+        _held.extend((stream, datagrams))
+        stream.bind((host, 0))
+        with contextlib.suppress(OSError):  # somebody has it over UDP
+            datagrams.bind(stream.getsockname())
+            datagrams.connect(stream.getsockname())
+            return int(stream.getsockname()[1])

@@ -78,6 +78,11 @@ JUDGED = {
         "does not tell the minor",
     ),
     "a GPU without driver": (see(driven={}), UNKNOWN, "the driver does not list"),
+    "GPUs that nouveau has": (
+        see(driven={}, cards=(Card(address(0), "present", "nouveau"),))._replace(driven=None),
+        UNKNOWN,
+        "the driver does not list",
+    ),
     "a fault outranks it": (see("nvidia0", odd=("/proc/devices",)), FAULT, "/dev/nvidia0 is missing"),
     "a file that makes no sense": (see(odd=("/proc/devices",)), UNKNOWN, "/proc/devices makes no sense"),
     "not the node's /dev": (see("nvidia0", "nvidia1", is_dev=False), UNKNOWN, "mount it"),

@@ -99,6 +99,7 @@ JUDGED = {
     ),
     "no GPU that NVML shows": (found(loaded="", cards=0)._replace(nvml=Answer({"init": 0, "count": 0})), OK),
     "no driver and no PCI": (found(loaded="", init=9)._replace(cards=None), UNKNOWN),
+    "GPUs that nouveau has": (found(loaded="")._replace(cards=(Card("0000:10:00.0", "present", "nouveau"),)), UNKNOWN),
     "GPUs of virtual machines": (found(loaded="")._replace(cards=(Card("0000:10:00.0", "present", "vfio-pci"),)), OK),
 }
 

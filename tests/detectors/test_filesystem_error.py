@@ -1,4 +1,4 @@
-"""filesystem_error: damage since boot is told of, old damage and what Pods bring along are not."""
+"""filesystem_error: damage since boot is told of; old damage, and volumes of Pods, are not."""
 
 import errno
 import json
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from _attributes import number
+from _damage import Known, Seen, judge_one, read_codes, recall
 from _filesystems import Errors, Filesystem, broken, parse_mounts, read_btrfs
 from _kmsg import Line
 from _verdict import Verdict
-from filesystem_error import Known, Seen, judge_one, read_codes, recall
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -120,6 +120,21 @@ def test_a_bind_mount_in_a_pod_makes_no_volume_of_the_nodes_own_disk(tree):
     tree.mount(POD, "8:1", "sda1")
     tree.ext4("sda1", 1, BTIME + 5)
     assert tree.run("filesystem_error")[:2] == (FAULT, "ext4 on sda1 (/) has met errors since boot")
+
+
+@pytest.mark.parametrize("point", ["/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/lib/kubelet/plugins", "/pods/a"])
+def test_a_disk_that_holds_the_kubelets_own_folders_is_the_nodes_own(tree, point):
+    tree.mount(point, "8:33", "sdc1")
+    tree.ext4("sdc1", 1, BTIME + 5)
+    assert tree.run("filesystem_error")[:2] == (FAULT, f"ext4 on sdc1 ({point}) has met errors since boot")
+    assert tree.run("volume_error").code == OK
+
+
+def test_a_name_that_another_kind_of_file_system_had_when_it_was_shut_is_held_against_nobody(tree):
+    tree.log(XFS_SHUT)
+    tree.mount("/data", "8:17", "sdb1")
+    tree.ext4("sdb1")
+    assert tree.run("filesystem_error")[:2] == (OK, FINE)
 
 
 def test_the_kernels_name_of_a_mapped_disk_is_found(tree):

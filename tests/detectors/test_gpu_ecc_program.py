@@ -123,8 +123,8 @@ def test_a_fallen_device_is_not_healthy_though_nvml_is_content(node):
 def test_it_answers_by_its_deadline_while_nvml_hangs_and_says_where(node):
     node.orders("gpu 0 remapped 0,1,1,0", "hang remapped 3")
     started = time.monotonic()
-    ran = node.run("--deadline=1")
-    assert time.monotonic() - started < 9
+    ran = node.run("--deadline=3")
+    assert time.monotonic() - started < 11
     assert ran.code == UNKNOWN
     assert ran.line.startswith("NVML has not answered since ")
     assert ran.line.endswith(" at GPU index 3, row remap (see GpuLost)")

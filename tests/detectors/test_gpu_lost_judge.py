@@ -49,6 +49,12 @@ def seen(**changes):
     return Seen(**{**two, **changes})
 
 
+def taken(driver, seconds):
+    """Two GPUs that another driver has had for so long."""
+    cards = (card(0, driver=driver), card(1, driver=driver))
+    return seen(cards=cards, driven=None, nodes=None, nvml=no_nvml(9), without_driver=seconds)
+
+
 CASES = {
     "every view agrees": (seen(), OK, "every GPU answers"),
     "NVML says GPU is lost": (seen(nvml=nvml(0, 15)), FAULT, "NVML at GPU index 1: GPU is lost (code 15)"),
@@ -91,7 +97,11 @@ CASES = {
     ),
     "a device node is missing": (seen(nodes=frozenset({0})), FAULT, "/dev/nvidia1 is missing"),
     "no device node at all says nothing": (seen(nodes=None), OK, ""),
-    "version mismatch": (seen(nvml=no_nvml(18)), FAULT, "driver and library version mismatch (code 18)"),
+    "a mismatch is of an upgrade, or of a library of our own that is old": (
+        seen(nvml=no_nvml(18)),
+        UNKNOWN,
+        "driver and library version mismatch (code 18; see DriverMismatch)",
+    ),
     "NVML does not start with unknown error": (seen(nvml=no_nvml(999)), FAULT, "(code 999)"),
     "NVML says no driver though it is loaded": (seen(nvml=no_nvml(9)), FAULT, "(code 9)"),
     "no driver yet": (
@@ -103,6 +113,19 @@ CASES = {
         seen(driven=None, nodes=None, nvml=no_nvml(9), without_driver=DRIVER_PATIENCE),
         FAULT,
         "the driver is not loaded",
+    ),
+    "no driver yet, nor a library of it": (
+        seen(driven=None, nodes=None, nvml=no_nvml(12), without_driver=DRIVER_PATIENCE - 1),
+        UNKNOWN,
+        "the driver is not loaded (yet)",
+    ),
+    "GPUs that nouveau has taken, at first": (taken("nouveau", DRIVER_PATIENCE - 1), UNKNOWN, "not loaded (yet)"),
+    "GPUs that nouveau has taken": (taken("nouveau", DRIVER_PATIENCE), FAULT, "the driver is not loaded"),
+    "GPUs that nova_core has taken": (taken("nova_core", DRIVER_PATIENCE), FAULT, "the driver is not loaded"),
+    "a card left to nouveau beside the driver is not lost": (
+        seen(cards=(card(0), card(1, driver="nouveau")), driven=driven(0), nodes=frozenset({0}), nvml=nvml(0)),
+        OK,
+        "",
     ),
     "no NVML library is our own setup": (seen(nvml=no_nvml(12)), UNKNOWN, "NVML cannot be asked (code 12)"),
     "the probe died": (seen(nvml=Answer({}, why="the probe ended early (-11)")), UNKNOWN, "ended early"),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from gpu_nvlink import SHAPES, WORDS, Memory, Past, find, judge, recall, remember
+from gpu_nvlink import SHAPES, WORDS, Memory, Past, find, judge, recall, remember, renewed
 from gpu_nvlink import __doc__ as HELP
 from hypothesis import given, settings
 
@@ -36,6 +36,7 @@ def runs(*views, declared=0, start=1000.0, apart=MINUTE):
     memory, verdicts = Memory(), []
     for number, one in enumerate(views):
         now = start + apart * number
+        memory = renewed(memory, one)
         signs = find(one, memory.pasts, declared, now)
         verdict, line = judge(one, signs, memory.signs, now)
         memory = remember(memory, one, signs, now)
@@ -102,6 +103,8 @@ NONE = {
     "a mask that is not told": second(*[facts(fabric=(3, 0, 0))] * 3),
     "a word of the fabric that has no meaning": second(*[facts(fabric=(3, 0, HEALTHY | 1))] * 3),
     "MIG uses no link": second(facts(), *[facts("0000", mig=1)] * 3),
+    "MIG is no part of a fabric": second(*[facts(fabric=(1, 0, HEALTHY - 1), mig=1)] * 3),
+    "MIG sends nothing": second(*(facts(mig=1, replays=9 * run) for run in range(3))),
     "less than a replay a minute": second(*errors("replays", 0, 1, 0, 1, 0)),
     "CRC errors below the limit": second(*errors("CRC_errors", 0, 5999, 5999, 5999)),
     "errors before the first run": second(*[facts(replays=900)] * 3),
@@ -121,6 +124,8 @@ def test_one_look_between_two_bad_ones_starts_anew():
 def test_the_fabric_manager_has_five_minutes_after_the_boot():
     registering = second(*[facts(fabric=(2, 0, 0))] * 7)
     assert runs(*registering, start=0.0)[2] == [UNKNOWN] * 6 + [FAULT], "300 s are the first sight, 360 s the second"
+    partitioned = second(*[facts(fabric=(2, 0, 0), mig=1)] * 2)
+    assert runs(*partitioned, start=0.0)[2] == [OK, OK], "a GPU in MIG mode need not be registered"
     assert runs(*registering[:5], start=0.0)[1] == f"not yet registered with the fabric: {SECOND}"
 
 
@@ -128,6 +133,54 @@ def test_links_may_be_declared():
     bare = [view(*[facts("0000", "0")] * 2)] * 2
     assert runs(*bare, declared=4)[0] == FAULT
     assert runs(*[view(facts(), facts())] * 2, declared=4)[0] == OK
+
+
+FOUR = [facts("111", "0")] * 4  # each is linked to each other one, without a switch
+ONE_MIG = [facts("000", "0", mig=1), *[facts("011", "0")] * 3]
+TWO_MIG = [*[facts("000", "0", mig=1)] * 2, *[facts("001", "0")] * 2]
+
+
+def test_links_to_a_neighbour_that_is_put_into_mig_mode_are_not_missed():
+    assert runs(*[view(*FOUR)] * 2, *[view(*ONE_MIG)] * 3, *[view(*TWO_MIG)] * 3)[2] == [OK] * 8
+    pair = [view(*PAIR[:2]), *[view(facts("00", "0", mig=1), facts("00", "0"))] * 3]
+    assert runs(*pair)[:2] == (OK, "no NVLink has a fault")
+
+
+def test_a_neighbour_that_is_seen_in_mig_mode_a_run_late_makes_no_fault():
+    early = view(facts("000", "0"), *[facts("011", "0")] * 3)
+    assert runs(view(*FOUR), early, *[view(*ONE_MIG)] * 3)[2] == [OK, UNKNOWN, OK, OK, OK]
+
+
+def test_a_link_that_goes_down_after_mig_was_switched_on_is_missed():
+    worse = view(ONE_MIG[0], facts("001", "0"), *ONE_MIG[2:])
+    assert runs(view(*FOUR), *[view(*ONE_MIG)] * 2, worse, worse)[2] == [OK, OK, OK, UNKNOWN, FAULT]
+
+
+def test_a_gpu_in_mig_mode_that_was_lost_meanwhile_hides_no_link():
+    worse = [facts("001", "0"), *ONE_MIG[2:]]
+    silently = view(silent(0, 15), *worse)
+    assert runs(view(*FOUR), view(*ONE_MIG), silently, view(ONE_MIG[0], *worse))[2] == [OK, OK, UNKNOWN, FAULT]
+
+
+def test_mig_that_is_switched_off_and_on_again_is_seen_each_time():
+    lost = view(silent(0, 15), *ONE_MIG[1:])
+    assert runs(*[view(*ONE_MIG), view(*FOUR)] * 2, view(*ONE_MIG), lost, view(*ONE_MIG))[2] == [OK] * 5 + [UNKNOWN, OK]
+
+
+def test_links_to_switches_are_missed_whoever_is_in_mig_mode():
+    views = second(facts(), *[facts("0000", mig=1)] * 2)
+    worse = [view(facts("1101"), facts("0000", mig=1), facts("1101"), facts("1101"))] * 2
+    assert runs(views[0], *worse)[2] == [OK, UNKNOWN, FAULT]
+
+
+def test_who_is_in_mig_mode_is_read_back(tmp_path, nvml_library):
+    node = Node(tmp_path, nvml_library, gpus=2, detector="gpu_nvlink")
+    bridge = [f"gpu {index} nvlink-remote 00" for index in range(2)]
+    node.orders(*bridge, *(f"gpu {index} nvlink 11" for index in range(2)), gpus=2)
+    assert node.run("--now=1000").code == OK
+    node.orders(*bridge, *(f"gpu {index} nvlink 00" for index in range(2)), "gpu 0 mig 1,1", gpus=2)
+    assert [node.run(f"--now={now}")[:2] for now in (1060, 1120, 1180)] == [(OK, "no NVLink has a fault")] * 3
+    assert recall(node.state / "gpu_nvlink.json", "").mig == {"GPU-00000000-0000-0000-0000-000000000000"}
 
 
 def test_a_lost_gpu_is_cannot_tell_and_forgets_nothing():
@@ -155,7 +208,7 @@ def test_garbage_of_nvml_is_never_health(told):
 
 
 @settings(max_examples=100)
-@given(memories("gpus", "signs"))
+@given(memories("gpus", "signs", "mig"))
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_nvlink.json"
     path.write_bytes(content)

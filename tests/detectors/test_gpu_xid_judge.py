@@ -1,11 +1,11 @@
 """What lines of one boot add up to: causes and consequences, repeats, repairs, and the driver's own word."""
 
 import pytest
-from _kmsg import Line
+from _kmsg import Line, Log
 from _verdict import Verdict
 from _xid import read_events
 from _xid_faults import follow
-from gpu_xid import judge
+from gpu_xid import RECENT, Memory, judge, learn, needs
 
 from tests.detectors.fixtures.gpu_xid import advice
 
@@ -181,6 +181,47 @@ def test_a_fault_stands_until_the_log_shows_a_repair_of_that_gpu(said, verdict):
 def test_a_link_that_died_with_the_gpu_at_its_end_is_no_fault_of_the_nvswitch(said, switch):
     verdict, line = told(*said)
     assert (verdict, "NVSwitch" in line) == (Verdict.FAULT, switch)
+
+
+def first_run(*said: tuple[float, str]) -> Memory:
+    """What a first run makes of texts that were logged so many seconds before it, at an uptime of 200 days."""
+    now = 200 * 86_400.0
+    lines = [Line(number, now - ago, text) for number, (ago, text) in enumerate(said)]
+    return learn(Memory(), Log(tuple(lines), cursor=len(lines)), now)
+
+
+DAYS, OLD, NEW = 199 * 86_400.0, RECENT + 1, RECENT - 1
+
+
+@pytest.mark.parametrize(
+    ("said", "shelved", "standing"),
+    [
+        ([(DAYS, xid(95))], [f"reset needed: {GPU} Xid 95 (uncontained error)"], []),
+        ([(OLD, xid(79))], [f"reboot needed: {GPU} Xid 79 (GPU has fallen off the bus)"], []),
+        ([(NEW, xid(79))], [], [FALLEN]),
+        ([(DAYS, xid(63)), (DAYS, advice(1))], [f"reset needed: {GPU} Xid 63 (inforom DRAM retirement event)"], []),
+        ([(DAYS, xid(95)), (NEW, xid(95))], [f"reset needed: {GPU} Xid 95 (uncontained error)"],
+         [f"reset needed: {GPU} Xid 95 (uncontained error)"]),
+        ([(DAYS, xid(95)), (OLD, WAS_RESET)], [], []),
+        ([(DAYS, xid(95)), (NEW, WAS_RESET)], [], []),
+        ([(DAYS, xid(95)), (NEW, WAS_RESET.replace(GPU, OTHER))],
+         [f"reset needed: {GPU} Xid 95 (uncontained error)"], []),
+        ([(DAYS, xid(95)), (NEW, advice(0, 1))], [], []),
+        ([(DAYS, xid(95)), (NEW, LOADED)], [], []),
+        ([(DAYS, xid(79)), (NEW, LOADED)], [FALLEN], []),
+        ([(DAYS, xid(119)), (OLD, WAS_RESET), (NEW, xid(119))], [],
+         [f"reboot needed: {GPU} Xid 119 (GSP RPC timeout)"]),
+    ],
+)  # fmt: skip
+def test_what_was_wrong_more_than_an_hour_before_the_first_run_is_no_fault(said, shelved, standing):
+    memory = first_run(*said)
+    assert (needs(memory.shelved), needs(memory.devices)) == (shelved, standing)
+
+
+def test_what_is_only_watched_is_known_however_old_it_is():
+    memory = first_run((DAYS, xid(109)), (NEW, xid(109)))
+    assert needs(memory.devices) == [f"reset needed: {GPU} Xid 109 (ctxsw timeout error)"]
+    assert needs(memory.shelved) == []
 
 
 def test_doubts_outrank_health_and_are_outranked_by_faults():

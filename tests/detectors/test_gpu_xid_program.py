@@ -65,6 +65,37 @@ def test_an_old_fault_that_was_repaired_in_this_boot_is_none_for_a_detector_that
     assert run(tmp_path) == (OK, FINE)
 
 
+OLD = f"from before this detector ran (see --help): {LINE}"
+
+
+def test_an_old_fault_is_cannot_tell_for_a_detector_that_is_new_until_a_person_says_that_it_is_over(tmp_path, log):
+    log.say(FALLEN)
+    for _ in range(2):
+        assert run(tmp_path, "--now=17280000") == (UNKNOWN, OLD)
+    assert "from before this detector ran: no UUID told" in run(tmp_path, "--explain")[1]
+    log.say("remediator: GPU 0000:1c:00 was reset", facility=1)
+    assert run(tmp_path, "--now=17280030") == (OK, FINE)
+
+
+def test_a_new_line_of_an_old_fault_is_a_fault(tmp_path, log):
+    log.say(FALLEN)
+    assert run(tmp_path, "--now=17280000") == (UNKNOWN, OLD)
+    log.say(FALLEN, after=17_280_010)
+    assert run(tmp_path, "--now=17280030") == (FAULT, LINE)
+    assert run(tmp_path, "--now=17290000") == (FAULT, LINE)
+
+
+def test_a_state_folder_that_is_lost_within_a_boot_makes_no_standing_fault_healthy(tmp_path, log):
+    log.say(FALLEN)
+    assert run(tmp_path) == (FAULT, LINE)
+    (tmp_path / "state/gpu_xid.json").unlink()
+    assert run(tmp_path, "--now=3600") == (FAULT, LINE), "it is 3599 seconds old"
+    (tmp_path / "state/gpu_xid.json").unlink()
+    assert run(tmp_path, "--now=3602") == (UNKNOWN, OLD)
+    log.path.unlink()
+    assert run(tmp_path, "--now=3700")[1].startswith(OLD)
+
+
 def test_a_repair_is_seen_in_a_later_run(tmp_path, log):
     log.say(DOUBLE)
     assert run(tmp_path)[0] == FAULT
@@ -229,9 +260,10 @@ JSON = st.recursive(
 @settings(max_examples=300)
 @given(st.dictionaries(st.sampled_from(["faults", "advice", "repaired", "processes", "uuid", "x"]), JSON), JSON)
 def test_a_memory_that_makes_no_sense_is_as_none_so_that_the_whole_log_is_read_again(device, garbled):
-    memory = recall({"boot_id": "b", "cursor": 5, "devices": {"0000:1c:00": device}, "garbled": garbled}, "b")
+    known = {"devices": {"0000:1c:00": device}, "shelved": {"0000:1c:00": device}}
+    memory = recall({"boot_id": "b", "cursor": 5, **known, "garbled": garbled}, "b")
     assert memory.cursor in (None, 5)
-    for known in memory.devices.values():
+    for known in (*memory.devices.values(), *memory.shelved.values()):
         assert known.cause is None or known.cause.action
 
 

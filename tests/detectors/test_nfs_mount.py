@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nfs_mount import NULL_DEADLINE, TABLE, Sight, compare, decide, judge, key, remember, statfs
 
 from tests.detectors.node import DETECTORS
-from tests.detectors.null_server import NullServer, free_port
+from tests.detectors.null_server import NullServer, dead_port
 from tests.detectors.proc_tree import ProcTree
 
 OK, FAULT, UNKNOWN = 0, 1, 2
@@ -214,7 +214,7 @@ def test_a_mount_on_which_operations_end_is_slow_and_not_dead(node):
 
 
 def test_a_hang_with_a_dead_server_is_cannot_tell_for_ever_and_names_the_server(tmp_path):
-    node = Node(tmp_path, port := free_port())
+    node = Node(tmp_path, port := dead_port())
     node.probe(HANGS)
     line = f"NFS mount /data of files:/data hangs: its server 127.0.0.1:{port} does not answer"
     for _ in range(3):
@@ -243,8 +243,8 @@ def test_one_stuck_mount_hides_no_other_and_all_take_one_deadline(node):
         node.mount(f"/more{index}", f"files:/more{index}", node.options, device=f"0:{60 + index}")
     node.probe(f"[ $1 = /home ] && exit 116; {HANGS}")
     started = time.monotonic()
-    ran = node.look("--deadline=1")
-    assert time.monotonic() - started < 8
+    ran = node.look("--deadline=3")
+    assert time.monotonic() - started < 12
     assert ran[:2] == (FAULT, "NFS mount /home of files:/home is stale (ESTALE)")
     assert len(node.probes()) == 8
 
@@ -252,7 +252,7 @@ def test_one_stuck_mount_hides_no_other_and_all_take_one_deadline(node):
 def test_a_probe_that_ignores_sigterm_is_killed_and_leaves_no_pipe_of_ours_open(node):
     node.probe("trap '' TERM; sleep 60 & wait; sleep 60")
     started = time.monotonic()
-    assert node.look("--deadline=0.2").code == UNKNOWN  # subprocess.run returns when both of its pipes are closed
+    assert node.look("--deadline=2").code == UNKNOWN  # subprocess.run returns when both of its pipes are closed
     assert time.monotonic() - started < 15
     [[pid, _]] = node.probes()
     until = time.monotonic() + 10

@@ -106,10 +106,9 @@ class Nvml(SimpleNamespace):
         )
 
 
-def asked(tmp_path, monkeypatch, **questions):
-    monkeypatch.setattr("_nvml._load", lambda folder: Nvml())
+def asked(tmp_path, **questions):
     teller = Teller(tmp_path / "answer.json", boot="b")
-    ask_nvml(teller, None, questions)
+    ask_nvml(teller, Nvml, questions)
     return read_json(tmp_path / "answer.json")
 
 
@@ -130,8 +129,8 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("question", "code"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_mistake_in_one_question_hides_no_other_answer(tmp_path, monkeypatch, question, code):
-    found = asked(tmp_path, monkeypatch, before=refuse, odd=question, after=lambda nvml, gpu: {"n": [1, "two"]})
+def test_a_mistake_in_one_question_hides_no_other_answer(tmp_path, question, code):
+    found = asked(tmp_path, before=refuse, odd=question, after=lambda nvml, gpu: {"n": [1, "two"]})
     assert found["done"] is True
     assert list(found["odd"]) == ["odd"]
     for one in found["gpus"]:
@@ -139,21 +138,21 @@ def test_a_mistake_in_one_question_hides_no_other_answer(tmp_path, monkeypatch, 
         assert one["facts"] == {"after": {"n": [1, "two"]}}
 
 
-def test_every_gpu_is_known_before_any_question_is_asked(tmp_path, monkeypatch):
+def test_every_gpu_is_known_before_any_question_is_asked(tmp_path):
     known = []
 
     def look(nvml, handle):
         known.append((handle, len(read_json(tmp_path / "answer.json")["gpus"])))
         return {}
 
-    asked(tmp_path, monkeypatch, one=look, two=look)
+    asked(tmp_path, one=look, two=look)
     assert known == [("handle 0", 2), ("handle 1", 2)] * 2
 
 
-def test_where_the_child_is_at_is_written_before_each_step(tmp_path, monkeypatch):
+def test_where_the_child_is_at_is_written_before_each_step(tmp_path):
     places = []
     path = place_path(tmp_path / "answer.json")
-    asked(tmp_path, monkeypatch, SRAM=lambda nvml, handle: places.append(path.read_text().strip()) or {})
+    asked(tmp_path, SRAM=lambda nvml, handle: places.append(path.read_text().strip()) or {})
     assert places == ["GPU index 0, SRAM", "GPU index 1, SRAM"]
     assert path.stat().st_size == 80
 

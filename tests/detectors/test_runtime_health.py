@@ -27,7 +27,7 @@ from tests.detectors.fixtures.runtime_health import (
     sick_page,
     status_response,
 )
-from tests.detectors.null_server import free_port
+from tests.detectors.null_server import dead_port
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
 WELL, ILL = Health("well"), Health("ill", "it does not answer")
@@ -111,10 +111,10 @@ MOODS = {
 def test_a_runtime_is_judged_by_what_it_says(tmp_path, mood, word, why):
     server = CriServer(tmp_path / "cri.sock", mood=mood)
     started = time.monotonic()
-    reply = ask_runtime(tmp_path / "cri.sock", 0.4).reply
+    reply = ask_runtime(tmp_path / "cri.sock", 0.4 if mood == "silent" else 5).reply
     server.close()
     assert (reply.word, reply.why) == (word, why)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 4
 
 
 def test_conditions_and_their_reasons_are_read(tmp_path):
@@ -183,7 +183,7 @@ PAGES = {
 @pytest.mark.parametrize(("page", "reply"), PAGES.items())
 def test_a_health_page_is_judged_by_its_status(page, reply):
     server = HealthServer(reply=page)
-    assert get(f"http://127.0.0.1:{server.port}/healthz", 0.4)[0] == reply
+    assert get(f"http://127.0.0.1:{server.port}/healthz", 0.4 if page is None else 5)[0] == reply
     server.close()
     assert server.requests[0].startswith(b"GET /healthz HTTP/1.0\r\n")
 
@@ -262,7 +262,7 @@ def test_a_kubelet_that_once_answered_need_not_be_declared_and_a_new_boot_forget
     state = tmp_path / "state/runtime_health.json"
     state.parent.mkdir()
     state.write_text('{"boot_id": "one", "known": ["kubelet"], "ill": {"kubelet": [10.0, 9]}}')
-    url = f"--kubelet=http://127.0.0.1:{free_port()}/healthz"
+    url = f"--kubelet=http://127.0.0.1:{dead_port()}/healthz"
     assert run(tmp_path, 100, url)[0] == FAULT
     (tmp_path / "proc/sys/kernel/random/boot_id").write_text("two\n")
     assert run(tmp_path, 100, url)[0] == UNKNOWN
@@ -270,7 +270,7 @@ def test_a_kubelet_that_once_answered_need_not_be_declared_and_a_new_boot_forget
 
 def test_runs_by_hand_count_for_nothing(tmp_path):
     arrange(tmp_path)
-    url = f"--kubelet=http://127.0.0.1:{free_port()}/healthz"
+    url = f"--kubelet=http://127.0.0.1:{dead_port()}/healthz"
     for now in (100, 200, 300, 400):
         code, text, _ = run(tmp_path, now, url, "--explain")
         assert code == UNKNOWN

@@ -12,7 +12,7 @@ import pytest
 from _tasks import parse_stat, parse_status, scan
 
 from tests.detectors.node import DETECTORS
-from tests.detectors.null_server import free_port
+from tests.detectors.null_server import dead_port
 from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup, stat_line
 from tests.operations.fake_api import FakeApi, pod
 
@@ -166,7 +166,7 @@ def environments(node):
     yield {name: value for name, value in whole.items() if name != "NODE_NAME"}, "NODE_NAME is not set"
     yield {"NODE_NAME": "gpu-1"}, "KUBERNETES_SERVICE_HOST is not set"
     yield {**whole, "TOKEN_DIR": str(node.root / "none")}, "FileNotFoundError"
-    yield {**whole, "KUBERNETES_SERVICE_PORT": str(free_port())}, "ConnectionRefusedError"
+    yield {**whole, "KUBERNETES_SERVICE_PORT": str(dead_port())}, "ConnectionRefusedError"
     yield {**whole, "KUBERNETES_SERVICE_PORT": "soon"}, "ValueError"
 
 

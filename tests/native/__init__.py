@@ -22,7 +22,8 @@ def build_stub(folder: Path) -> Path:
     if compiler is None:
         pytest.skip("no C compiler (cc, gcc, clang) on PATH to build the NVML stub")
     library = folder / "libnvidia-ml.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE)], check=True)
+    named = f"-Wl,-soname,{library.name}"  # as the driver's own: whoever asks for that name is given what is loaded
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", named, "-o", str(library), str(SOURCE)], check=True)
     return library
 
 

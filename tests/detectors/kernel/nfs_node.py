@@ -9,7 +9,7 @@ from tests.detectors.kernel.held import FuseMount
 from tests.detectors.kernel.stuck import children_of
 from tests.detectors.proc_tree import ProcTree
 
-DEADLINE = 0.5
+DEADLINE = 2.0
 
 
 class NfsNode(ProcTree):

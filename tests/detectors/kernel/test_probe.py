@@ -14,7 +14,7 @@ from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.stuck import Victim, children_of, is_unkillable, wait_for
 
 pytestmark = needs("disk")
-DEADLINE, SLACK = 0.3, 1.5
+DEADLINE, SLACK = 1.5, 1.5
 # argv: the file to write to, the answer. Says what `share` wants to know, too.
 CHILD = """
 import json, os, sys, time
@@ -84,7 +84,8 @@ def test_callers_at_the_same_time_share_the_one_child_that_cannot_be_killed(disk
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path; from _probe import share\n"
-        "print(share(sys.argv[4:], Path(sys.argv[2]), 'disk', float(sys.argv[3]), boot='one', fresh=0.0).hung)"
+        "answer = share(sys.argv[4:], Path(sys.argv[2]), 'disk', float(sys.argv[3]), boot='one', fresh=0.0)\n"
+        "print(answer.hung or answer.why)"
     )
     folder = Path(sys.modules[share.__module__].__file__).parent
     command = [sys.executable, "-c", code, str(folder), str(asking.state), str(DEADLINE), *asking.command]
@@ -94,8 +95,10 @@ def test_callers_at_the_same_time_share_the_one_child_that_cannot_be_killed(disk
     assert time.monotonic() - begun < DEADLINE + GRACE + 4 * SLACK
     [child] = asking.children()
     assert is_unkillable(child)
-    assert len(set(told)) == 1, told
-    assert told[0]
+    since = asking.record()["since"]
+    assert since in told
+    # Who began to wait just before the child was started has waited long enough a moment before it counts as hung.
+    assert set(told) <= {since, "the probe of another detector is still under way"}
     with (asking.state / "disk.lock").open("a") as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
