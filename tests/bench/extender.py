@@ -101,16 +101,19 @@ async def _processes(nodes: int) -> AsyncIterator[tuple[str, str, int]]:
     """The feed and the extender, synced; gives their URLs, and the process of the latter."""
     feed, served = free_ports(2)
     api, extender = f"http://{HOST}:{feed}", f"http://{HOST}:{served}"
-    commands = [
-        [sys.executable, "-m", "tests.bench.fleet", str(feed), str(nodes)],
-        [sys.executable, "-m", "tests.bench.extender", "--serve", str(served), "--api", api],
-    ]
-    running = [await asyncio.create_subprocess_exec(*command) for command in commands]
+    # One after the other: an extender that finds no feed warns of it.
+    parts = {
+        f"{api}/sent": ["tests.bench.fleet", str(feed), str(nodes)],
+        f"{extender}/ready": ["tests.bench.extender", "--serve", str(served), "--api", api],
+    }
+    running: list[asyncio.subprocess.Process] = []
     try:
         async with aiohttp.ClientSession() as session, asyncio.timeout(READY_SECONDS):
-            while not await _ready(session, f"{extender}/ready"):
-                assert all(process.returncode is None for process in running), "a process of the benchmark has ended"
-                await asyncio.sleep(0.1)
+            for url, words in parts.items():
+                running.append(await asyncio.create_subprocess_exec(sys.executable, "-m", *words))
+                while not await _ready(session, url):
+                    assert all(one.returncode is None for one in running), "a process of the benchmark has ended"
+                    await asyncio.sleep(0.1)
         yield api, extender, running[1].pid
     finally:
         for process in reversed(running):

@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from tests.contract.npd.playing import CONDITION, together
+from tests.contract.npd.playing import CONDITION, SECONDS, together
+from tests.remediator.sim.waiting import until
 
 SECOND = timedelta(seconds=1)
 OTHER = {"type": "Other", "reason": "OtherWell", "message": "nothing else is broken"}
@@ -87,11 +88,11 @@ async def test_health_that_goes_on_changes_nothing(play):
 
 
 def two_rules_of_one_condition(play, first, second):
-    """A file whose second rule ends a second and a half after the first, and as long before both run again."""
+    """A file whose second rule ends three seconds after the first, and as long before both run again."""
     play.says(first, "one", "one")
-    play.program(f"time.sleep(1.5)\nprint('two')\nsys.exit({second})", "two")
+    play.program(f"time.sleep(3)\nprint('two')\nsys.exit({second})", "two")
     rules = [{"reason": name, "path": str(play.directory / f"{name}.py")} for name in ("one", "two")]
-    return play.file(*rules, invoke_interval="3s")
+    return play.file(*rules, invoke_interval="6s")
 
 
 @together
@@ -153,7 +154,7 @@ async def test_all_is_well_until_the_first_run_has_ended(play):
     await play.start(play.file(timeout="60s"))
     first = await play.shows("False")
     assert first.said == ("False", "AllWell", "nothing is broken")
-    assert play.begun() == 1
+    await until(lambda: play.begun() == 1, SECONDS)
 
 
 @together
