@@ -13,7 +13,8 @@ from remediator.kube import errors
 from remediator.kube.client import Client, Kind
 
 ROOT = Path(__file__).resolve().parents[2]
-BEFORE = ("deploy/crds", "deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission.yaml", "operations")
+DEFINITIONS = ("deploy/crds",)
+BEFORE = ("deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission.yaml", "operations")
 AFTER = ("deploy/policies", "deploy/budgets")
 CLUSTER_WIDE = re.compile(r"Cluster|Namespace$|Node|Custom|Validating|RemediationPolicy")
 LOOKS = 300
@@ -36,6 +37,13 @@ def kind_of(document: Document) -> Kind[Document]:
     return Kind(group, version, plural, name, dict, namespaced=not CLUSTER_WIDE.match(name))
 
 
+def defined_by(definition: Document) -> Kind[Document]:
+    """Where objects of the kind live that a CustomResourceDefinition defines."""
+    spec = definition["spec"]
+    called, version = spec["names"], spec["versions"][0]["name"]
+    return Kind(spec["group"], version, called["plural"], called["kind"], dict, spec["scope"] == "Namespaced")
+
+
 async def create(client: Client, *documents: Document) -> None:
     """Create objects; those that are there already stay."""
     for one in documents:
@@ -54,11 +62,12 @@ async def deploy(client: Client, change: Change) -> None:
 
     `change` is what becomes of each policy and budget on the way; None leaves it out.
     """
-    await create(client, *documents(BEFORE))
-    wanted = [changed for one in documents(AFTER) if (changed := change(one)) is not None]
-    for kind in dict.fromkeys(map(kind_of, wanted)):
-        await _until_served(client, kind)
-    await create(client, *wanted)
+    definitions = documents(DEFINITIONS)
+    await create(client, *definitions)
+    for one in definitions:
+        await _until_served(client, defined_by(one))
+    changed = [change(one) for one in documents(AFTER)]
+    await create(client, *documents(BEFORE), *(one for one in changed if one is not None))
 
 
 async def _until_served(client: Client, kind: Kind[Document]) -> None:

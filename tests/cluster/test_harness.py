@@ -190,17 +190,27 @@ def built(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(own.parent))
 
 
+@pytest.fixture
+def kubectl(tmp_path):
+    """Run kubectl with a kubeconfig; what came of it. Its cache goes with the test."""
+    env = {**os.environ, "HOME": str(tmp_path)}
+
+    def run(kubeconfig: str | Path, *arguments: str) -> subprocess.CompletedProcess:
+        command = [build.binary("kubectl"), "--kubeconfig", kubeconfig, *arguments]
+        return subprocess.run(command, env=env, capture_output=True, text=True)
+
+    return run
+
+
 @pytest.mark.cluster
-def test_up_starts_a_control_plane_with_nodes_and_down_ends_it(built):
+def test_up_starts_a_control_plane_with_nodes_and_down_ends_it(built, kubectl):
     first = _module("up", "--nodes", "3")
     try:
         assert first.returncode == 0, first.stderr
         kubeconfig = first.stdout.strip().removeprefix("export KUBECONFIG=")
-        kubectl = [build.binary("kubectl"), "--kubeconfig", kubeconfig]
-        wait = [*kubectl, "wait", "node", "--all", "--for=condition=Ready", "--timeout=60s"]
-        assert subprocess.run(wait, capture_output=True, text=True).stdout.count("condition met") == 3
-        kinds = subprocess.run([*kubectl, "get", "crd", "-o", "name"], capture_output=True, text=True).stdout
-        assert "noderemediations.remediator.dev" in kinds
+        ready = kubectl(kubeconfig, "wait", "node", "--all", "--for=condition=Ready", "--timeout=60s")
+        assert ready.stdout.count("condition met") == 3
+        assert "noderemediations.remediator.dev" in kubectl(kubeconfig, "get", "crd", "-o", "name").stdout
         second = _module("up")
         assert "already up" in second.stderr
         assert second.stdout == first.stdout
@@ -239,12 +249,9 @@ def _mentioning(text: str) -> list[int]:
 
 
 @pytest.mark.cluster
-def test_a_client_certificate_names_a_user_and_groups_without_rights(control_plane):
+def test_a_client_certificate_names_a_user_and_groups_without_rights(control_plane, kubectl):
     kubeconfig = control_plane.kubeconfig_for("jane", ["operators", "night-shift"])
-    kubectl = [build.binary("kubectl"), "--kubeconfig", kubeconfig]
-    who = subprocess.run([*kubectl, "auth", "whoami", "-o", "json"], capture_output=True, text=True).stdout
-    info = json.loads(who)["status"]["userInfo"]
+    info = json.loads(kubectl(kubeconfig, "auth", "whoami", "-o", "json").stdout)["status"]["userInfo"]
     assert info["username"] == "jane"
     assert set(info["groups"]) == {"operators", "night-shift", "system:authenticated"}
-    refused = subprocess.run([*kubectl, "get", "nodes"], capture_output=True, text=True).stderr
-    assert 'User "jane" cannot list resource "nodes"' in refused
+    assert 'User "jane" cannot list resource "nodes"' in kubectl(kubeconfig, "get", "nodes").stderr

@@ -79,7 +79,7 @@ def _start(nodes: int, stop: Stop) -> Path:
 def _fill(kubeconfig: Path, nodes: int) -> None:
     """Our kinds, and the nodes."""
     if (CRDS / "kustomization.yaml").is_file():
-        kubectl = [binary("kubectl"), "--kubeconfig", kubeconfig]
+        kubectl = [binary("kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", kubeconfig.parent / "kubectl"]
         done = subprocess.run([*kubectl, "apply", "-k", CRDS], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"the CRDs were refused: {done.stderr.strip()}")

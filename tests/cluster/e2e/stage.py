@@ -1,5 +1,6 @@
 """Everything a case needs, around one API server: machines, kubelets, detectors, workload, and the controller."""
 
+import asyncio
 import signal
 from collections.abc import Collection
 from contextlib import suppress
@@ -57,7 +58,7 @@ class Stage(View):
         nodes: list[str],
         *,
         detectors: Collection[str] = ("gpu_lost",),
-        lease: float = 1.0,
+        lease: float = 2.0,
     ) -> None:
         super().__init__(server)
         self.directory, self.lease = directory, lease
@@ -66,7 +67,6 @@ class Stage(View):
         self.workloads = {name: Workload(self.client, name, controllers=real) for name in nodes}
         self.tape = Tape()
         self.replicas: list[Replica] = []
-        self._keys = Keys(directory)
         self._ends = Backstage()
 
     async def __aenter__(self) -> "Stage":
@@ -81,6 +81,7 @@ class Stage(View):
         await self._ends.aclose()
 
     async def _set(self) -> None:
+        self._keys = await asyncio.to_thread(Keys, self.directory)  # an RSA key takes longer than a lease may wait
         await deploy(self.client, hurried)
         self._ends.push_async_callback(self._clear)
         system = SimulatedHost(self.directory / SYSTEM, SYSTEM, down_time=0.5)
@@ -141,6 +142,14 @@ class Stage(View):
         replica.proxy.severed = True
         await replica.program.kill()
         await self.start_controller()
+
+    async def over(self, node: str) -> dict[str, Any] | None:
+        """As `View.over`; where no controller is left that could end the case, AssertionError with its last words."""
+        if self.replicas and all(one.program.code is not None for one in self.replicas):
+            last = self.replicas[-1]
+            killed = last.program.code == -signal.SIGKILL  # by `crash`: another one is about to start
+            assert killed, f"{last.name} ended by itself with {last.program.code}: {last.program.said()[-1500:]}"
+        return await super().over(node)
 
     async def token(self, account: str, bound: dict[str, str] | None = None) -> str:
         """A token of one of the shipped service accounts."""

@@ -11,7 +11,7 @@ from tests.cluster.e2e.stage import Replica, Stage
 from tests.cluster.e2e.story import made, told
 from tests.remediator.sim.waiting import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 NODES = ["gpu-17", "gpu-18"]
 
 
@@ -42,10 +42,11 @@ class Sleeper:
     async def fall_asleep(self, request: Mutation) -> None:
         """Stop the leader, and hold its request until it is woken."""
         leader = await self.stage.leader()
-        replica = next(one for one in self.stage.replicas if one.name == leader)
-        replica.program.signal(signal.SIGSTOP)
-        self.replica, self.held = replica, request
-        await self.wakes.wait()
+        self.replica = next((one for one in self.stage.replicas if one.name == leader), None)
+        self.held = request
+        if self.replica is not None:
+            self.replica.program.signal(signal.SIGSTOP)
+            await self.wakes.wait()
 
     async def wake(self) -> None:
         """Its request arrives, and it goes on where it was."""
@@ -57,6 +58,7 @@ class Sleeper:
 
     async def is_replaced(self) -> bool:
         """Whether another one leads."""
+        assert self.replica or not self.held, f"nobody led any more when this was sent: {self.held}"
         return self.replica is not None and await self.stage.leader() not in ("", self.replica.name)
 
     def knows(self) -> bool:

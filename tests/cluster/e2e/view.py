@@ -69,6 +69,7 @@ class View:
         return await output(REMEDIATOR, "explain", node, "--kubeconfig", self.server.kubeconfig)
 
     async def kubectl(self, *arguments: str) -> str:
-        """What kubectl prints for an administrator."""
+        """What kubectl prints for an administrator; its cache goes with the server's files."""
         assert self.server.kubeconfig
-        return await output(binary("kubectl"), "--kubeconfig", self.server.kubeconfig, *arguments)
+        home = f"HOME={self.server.kubeconfig.parent}"
+        return await output("env", home, binary("kubectl"), "--kubeconfig", self.server.kubeconfig, *arguments)

@@ -137,12 +137,12 @@ def node(name: str, **metadata: Any) -> dict[str, Any]:
 
 
 def pod(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    """A Pod bound to a node that nobody plays, so that only the API server touches it."""
+    """A Pod; `spec` may name its node."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "labels": labels or {}},
-        "spec": {"nodeName": "nobodys", "containers": [{"name": "main", "image": "none:1"}], **spec},
+        "spec": {"containers": [{"name": "main", "image": "none:1"}], **spec},
     }
 
 

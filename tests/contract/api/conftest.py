@@ -1,8 +1,11 @@
 """One server, one namespace and one API of its own for each case."""
 
+from functools import partial
+
 import pytest
 
 from tests.cluster.servers import REAL, serving
+from tests.contract.api import calls
 from tests.contract.api.calls import Api, fresh, node, until
 from tests.contract.api.widgets import Widgets
 
@@ -48,6 +51,16 @@ async def node_path(api):
     name = fresh("node")
     (await api.post("/api/v1/nodes", node(name))).ok(201)
     return f"/api/v1/nodes/{name}"
+
+
+@pytest.fixture
+def pod(node_path):
+    """Makes Pods that are bound to a new node which nobody plays, so that only the API server touches them.
+
+    A cluster deletes every Pod of a node that does not exist for 40 seconds, and tells every Pod of one that has been
+    silent for 60 seconds that it is not Ready: so the node exists, and no other test has it.
+    """
+    return partial(calls.pod, nodeName=node_path.rpartition("/")[2])
 
 
 @pytest.fixture

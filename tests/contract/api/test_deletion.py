@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from tests.contract.api.calls import config_map, fresh, node, pod
+from tests.contract.api.calls import config_map, fresh, node
 
 FINALIZER = "remediator.dev/test"
 
@@ -122,7 +122,7 @@ async def test_a_name_is_taken_while_its_deleted_object_is_held(api, configmaps)
     (await api.post(configmaps, config_map("a"))).refused(409, "AlreadyExists")
 
 
-async def test_a_pod_on_a_node_is_marked_with_its_grace_and_stays(api, pods):
+async def test_a_pod_on_a_node_is_marked_with_its_grace_and_stays(api, pods, pod):
     (await api.post(pods, pod("p"))).ok(201)
     marked = (await api.delete(f"{pods}/p")).ok()
     assert marked["kind"] == "Pod"
@@ -130,7 +130,7 @@ async def test_a_pod_on_a_node_is_marked_with_its_grace_and_stays(api, pods):
     assert (await api.get(f"{pods}/p")).ok()["metadata"]["deletionTimestamp"]
 
 
-async def test_a_pod_takes_the_grace_of_its_spec_or_of_the_request(api, pods):
+async def test_a_pod_takes_the_grace_of_its_spec_or_of_the_request(api, pods, pod):
     (await api.post(pods, pod("own", terminationGracePeriodSeconds=7))).ok(201)
     assert (await api.delete(f"{pods}/own")).ok()["metadata"]["deletionGracePeriodSeconds"] == 7
     (await api.post(pods, pod("asked"))).ok(201)
@@ -138,35 +138,33 @@ async def test_a_pod_takes_the_grace_of_its_spec_or_of_the_request(api, pods):
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 3
 
 
-async def test_a_second_deletion_may_shorten_the_grace_of_a_pod(api, pods):
+async def test_a_second_deletion_may_shorten_the_grace_of_a_pod(api, pods, pod):
     (await api.post(pods, pod("p"))).ok(201)
     (await api.delete(f"{pods}/p")).ok()
     assert (await api.delete(f"{pods}/p", gracePeriodSeconds=5)).ok()["metadata"]["deletionGracePeriodSeconds"] == 5
     assert (await api.delete(f"{pods}/p", gracePeriodSeconds=9)).ok()["metadata"]["deletionGracePeriodSeconds"] == 5
 
 
-async def test_a_pod_deleted_with_grace_zero_is_gone_at_once(api, pods):
+async def test_a_pod_deleted_with_grace_zero_is_gone_at_once(api, pods, pod):
     (await api.post(pods, pod("p"))).ok(201)
     (await api.delete(f"{pods}/p", gracePeriodSeconds=0)).ok()
     (await api.get(f"{pods}/p")).refused(404, "NotFound")
 
 
-async def test_a_pod_that_has_finished_is_gone_at_once(api, pods):
+async def test_a_pod_that_has_finished_is_gone_at_once(api, pods, pod):
     (await api.post(pods, pod("p"))).ok(201)
     (await api.patch(f"{pods}/p/status", {"status": {"phase": "Succeeded"}})).ok()
     (await api.delete(f"{pods}/p")).ok()
     (await api.get(f"{pods}/p")).refused(404, "NotFound")
 
 
-async def test_a_pod_without_a_node_is_gone_at_once(api, pods):
-    body = pod("p", schedulingGates=[{"name": "remediator.dev/never"}])
-    del body["spec"]["nodeName"]
-    (await api.post(pods, body)).ok(201)
+async def test_a_pod_without_a_node_is_gone_at_once(api, pods, pod):
+    (await api.post(pods, pod("p", nodeName="", schedulingGates=[{"name": "remediator.dev/never"}]))).ok(201)
     (await api.delete(f"{pods}/p")).ok()
     (await api.get(f"{pods}/p")).refused(404, "NotFound")
 
 
-async def test_a_pod_with_a_finalizer_outlives_grace_zero(api, pods):
+async def test_a_pod_with_a_finalizer_outlives_grace_zero(api, pods, pod):
     body = pod("p")
     body["metadata"]["finalizers"] = [FINALIZER]
     (await api.post(pods, body)).ok(201)
@@ -177,7 +175,7 @@ async def test_a_pod_with_a_finalizer_outlives_grace_zero(api, pods):
     (await api.get(f"{pods}/p")).refused(404, "NotFound")
 
 
-async def test_a_pod_marked_with_grace_outlives_the_removal_of_its_finalizer(api, pods):
+async def test_a_pod_marked_with_grace_outlives_the_removal_of_its_finalizer(api, pods, pod):
     body = pod("p")
     body["metadata"]["finalizers"] = [FINALIZER]
     (await api.post(pods, body)).ok(201)

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from tests.contract.api.calls import fresh, pod, until
+from tests.contract.api.calls import fresh, until
 
 
 def eviction(name: str, **options) -> dict:
@@ -17,11 +17,16 @@ def budgets(space):
     return f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
 
 
-async def ready_pod(api, pods: str, name: str, **labels: str) -> dict:
-    """A Pod that counts as healthy for budgets."""
-    (await api.post(pods, pod(name, labels=labels))).ok(201)
-    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    return (await api.patch(f"{pods}/{name}/status", {"status": status})).ok()
+@pytest.fixture
+def ready_pod(api, pods, pod):
+    """Creates Pods that count as healthy for budgets."""
+
+    async def create(name: str, **labels: str) -> dict:
+        (await api.post(pods, pod(name, labels=labels))).ok(201)
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        return (await api.patch(f"{pods}/{name}/status", {"status": status})).ok()
+
+    return create
 
 
 async def budget(api, budgets: str, allowed: int, **spec) -> str:
@@ -39,9 +44,15 @@ async def budget(api, budgets: str, allowed: int, **spec) -> str:
 
 
 async def allows(api, path: str, count: int) -> bool:
+    """Whether a budget allows that many, as so many more are healthy than must be.
+
+    None allowed is also what is said before the first Pod is known to be Ready; then too few are.
+    """
     found = (await api.get(path)).ok()
     status = found.get("status", {})
-    return status.get("observedGeneration") == found["metadata"]["generation"] and status["disruptionsAllowed"] == count
+    if status.get("observedGeneration") != found["metadata"]["generation"]:
+        return False
+    return status["disruptionsAllowed"] == count == status["currentHealthy"] - status["desiredHealthy"]
 
 
 async def is_marked(api, path: str) -> bool:
@@ -49,21 +60,21 @@ async def is_marked(api, path: str) -> bool:
     return answer.status == 404 or "deletionTimestamp" in answer.body["metadata"]
 
 
-async def test_an_eviction_marks_the_pod(api, pods):
-    await ready_pod(api, pods, "p")
+async def test_an_eviction_marks_the_pod(api, pods, ready_pod):
+    await ready_pod("p")
     answer = (await api.post(f"{pods}/p/eviction", eviction("p"))).ok(201)
     assert (answer["kind"], answer["status"]) == ("Status", "Success")
     assert (await api.get(f"{pods}/p")).ok()["metadata"]["deletionTimestamp"]
 
 
-async def test_an_eviction_takes_the_grace_of_its_options(api, pods):
-    await ready_pod(api, pods, "p")
+async def test_an_eviction_takes_the_grace_of_its_options(api, pods, ready_pod):
+    await ready_pod("p")
     (await api.post(f"{pods}/p/eviction", eviction("p", gracePeriodSeconds=4))).ok(201)
     assert (await api.get(f"{pods}/p")).ok()["metadata"]["deletionGracePeriodSeconds"] == 4
 
 
-async def test_an_evicted_pod_can_be_evicted_again(api, pods):
-    await ready_pod(api, pods, "p")
+async def test_an_evicted_pod_can_be_evicted_again(api, pods, ready_pod):
+    await ready_pod("p")
     (await api.post(f"{pods}/p/eviction", eviction("p"))).ok(201)
     (await api.post(f"{pods}/p/eviction", eviction("p"))).ok(201)
 
@@ -73,32 +84,32 @@ async def test_evicting_what_is_not_there_is_not_found(api, pods):
     assert body["details"]["name"] == "absent"
 
 
-async def test_an_eviction_under_another_name_is_refused(api, pods):
-    await ready_pod(api, pods, "p")
+async def test_an_eviction_under_another_name_is_refused(api, pods, ready_pod):
+    await ready_pod("p")
     (await api.post(f"{pods}/p/eviction", eviction("q"))).refused(400, "BadRequest")
 
 
-async def test_an_eviction_under_another_uid_is_a_conflict(api, pods):
-    await ready_pod(api, pods, "p")
+async def test_an_eviction_under_another_uid_is_a_conflict(api, pods, ready_pod):
+    await ready_pod("p")
     body = eviction("p", preconditions={"uid": str(uuid.uuid4())})
     (await api.post(f"{pods}/p/eviction", body)).refused(409, "Conflict")
     assert not await is_marked(api, f"{pods}/p")
 
 
-async def test_an_eviction_under_its_own_uid_is_done(api, pods):
-    uid = (await ready_pod(api, pods, "p"))["metadata"]["uid"]
+async def test_an_eviction_under_its_own_uid_is_done(api, pods, ready_pod):
+    uid = (await ready_pod("p"))["metadata"]["uid"]
     (await api.post(f"{pods}/p/eviction", eviction("p", preconditions={"uid": uid}))).ok(201)
     assert await is_marked(api, f"{pods}/p")
 
 
-async def test_a_dry_run_of_an_eviction_marks_nothing(api, pods):
-    await ready_pod(api, pods, "p")
+async def test_a_dry_run_of_an_eviction_marks_nothing(api, pods, ready_pod):
+    await ready_pod("p")
     (await api.post(f"{pods}/p/eviction", eviction("p", dryRun=["All"]))).ok(201)
     assert not await is_marked(api, f"{pods}/p")
 
 
-async def test_a_budget_that_is_spent_refuses_and_says_why(api, pods, budgets):
-    await ready_pod(api, pods, "p", app="x")
+async def test_a_budget_that_is_spent_refuses_and_says_why(api, pods, ready_pod, budgets):
+    await ready_pod("p", app="x")
     name = await budget(api, budgets, 0, minAvailable=1)
     answer = await api.post(f"{pods}/p/eviction", eviction("p"))
     body = answer.refused(429, "TooManyRequests")
@@ -109,32 +120,32 @@ async def test_a_budget_that_is_spent_refuses_and_says_why(api, pods, budgets):
     assert not await is_marked(api, f"{pods}/p")
 
 
-async def test_a_dry_run_meets_the_budget_too(api, pods, budgets):
-    await ready_pod(api, pods, "p", app="x")
+async def test_a_dry_run_meets_the_budget_too(api, pods, ready_pod, budgets):
+    await ready_pod("p", app="x")
     await budget(api, budgets, 0, minAvailable=1)
     answer = await api.post(f"{pods}/p/eviction", eviction("p", dryRun=["All"]))
     answer.refused(429, "TooManyRequests")
 
 
-async def test_a_budget_lets_through_what_it_allows(api, pods, budgets):
+async def test_a_budget_lets_through_what_it_allows(api, pods, ready_pod, budgets):
     for name in ("p", "q"):
-        await ready_pod(api, pods, name, app="x")
+        await ready_pod(name, app="x")
     name = await budget(api, budgets, 1, minAvailable=1)
     (await api.post(f"{pods}/p/eviction", eviction("p"))).ok(201)
     (await api.post(f"{pods}/q/eviction", eviction("q"))).refused(429, "TooManyRequests")
     await until(lambda: allows(api, f"{budgets}/{name}", 0))
 
 
-async def test_a_budget_allows_again_when_a_pod_becomes_healthy(api, pods, budgets):
-    await ready_pod(api, pods, "p", app="x")
+async def test_a_budget_allows_again_when_a_pod_becomes_healthy(api, pods, ready_pod, budgets):
+    await ready_pod("p", app="x")
     name = await budget(api, budgets, 0, minAvailable=1)
-    await ready_pod(api, pods, "q", app="x")
+    await ready_pod("q", app="x")
     await until(lambda: allows(api, f"{budgets}/{name}", 1))
     (await api.post(f"{pods}/p/eviction", eviction("p"))).ok(201)
 
 
-async def test_a_budget_shows_what_it_counts(api, pods, budgets):
-    await ready_pod(api, pods, "p", app="x")
+async def test_a_budget_shows_what_it_counts(api, pods, ready_pod, pod, budgets):
+    await ready_pod("p", app="x")
     (await api.post(pods, pod("sick", labels={"app": "x"}))).ok(201)
     name = await budget(api, budgets, 0, minAvailable=1)
 
@@ -146,23 +157,23 @@ async def test_a_budget_shows_what_it_counts(api, pods, budgets):
     assert (status["currentHealthy"], status["desiredHealthy"]) == (1, 1)
 
 
-async def test_a_sick_pod_is_evicted_when_the_budget_has_enough_healthy_ones(api, pods, budgets):
-    await ready_pod(api, pods, "p", app="x")
+async def test_a_sick_pod_is_evicted_when_the_budget_has_enough_healthy_ones(api, pods, ready_pod, pod, budgets):
+    await ready_pod("p", app="x")
     (await api.post(pods, pod("sick", labels={"app": "x"}))).ok(201)
     (await api.patch(f"{pods}/sick/status", {"status": {"phase": "Running"}})).ok()
     await budget(api, budgets, 0, minAvailable=1)
     (await api.post(f"{pods}/sick/eviction", eviction("sick"))).ok(201)
 
 
-async def test_a_pending_pod_is_evicted_whatever_the_budget(api, pods, budgets):
-    await ready_pod(api, pods, "p", app="x")
+async def test_a_pending_pod_is_evicted_whatever_the_budget(api, pods, ready_pod, pod, budgets):
+    await ready_pod("p", app="x")
     await budget(api, budgets, 0, minAvailable=1)
     (await api.post(pods, pod("waiting", labels={"app": "x"}))).ok(201)
     (await api.post(f"{pods}/waiting/eviction", eviction("waiting"))).ok(201)
 
 
-async def test_a_finished_pod_is_evicted_whatever_the_budget(api, pods, budgets):
-    await ready_pod(api, pods, "p", app="x")
+async def test_a_finished_pod_is_evicted_whatever_the_budget(api, pods, ready_pod, pod, budgets):
+    await ready_pod("p", app="x")
     await budget(api, budgets, 0, minAvailable=1)
     (await api.post(pods, pod("done", labels={"app": "x"}))).ok(201)
     (await api.patch(f"{pods}/done/status", {"status": {"phase": "Succeeded"}})).ok()
@@ -170,15 +181,15 @@ async def test_a_finished_pod_is_evicted_whatever_the_budget(api, pods, budgets)
     (await api.get(f"{pods}/done")).refused(404, "NotFound")
 
 
-async def test_a_budget_over_other_pods_is_not_asked(api, pods, budgets):
-    await ready_pod(api, pods, "p", app="x")
-    await ready_pod(api, pods, "free", app="y")
+async def test_a_budget_over_other_pods_is_not_asked(api, pods, ready_pod, budgets):
+    await ready_pod("p", app="x")
+    await ready_pod("free", app="y")
     await budget(api, budgets, 0, minAvailable=1)
     (await api.post(f"{pods}/free/eviction", eviction("free"))).ok(201)
 
 
-async def test_two_budgets_over_one_pod_refuse_as_an_error_of_the_server(api, pods, budgets):
-    await ready_pod(api, pods, "p", app="x")
+async def test_two_budgets_over_one_pod_refuse_as_an_error_of_the_server(api, pods, ready_pod, budgets):
+    await ready_pod("p", app="x")
     for _ in range(2):
         await budget(api, budgets, 0, minAvailable=1)
     answer = await api.post(f"{pods}/p/eviction", eviction("p"))

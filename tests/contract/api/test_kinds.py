@@ -3,7 +3,7 @@
 import base64
 import json
 
-from tests.contract.api.calls import config_map, core_event, fresh, lease, node, pod, until
+from tests.contract.api.calls import config_map, core_event, fresh, lease, node, until
 
 
 async def test_a_lease_changes_hands_under_its_version_only(api, space):
@@ -124,7 +124,7 @@ async def test_a_token_names_its_service_account_and_ends(api, space):
     assert said["exp"] - said["iat"] == 600
 
 
-async def test_a_token_may_be_bound_to_a_pod(api, space, pods):
+async def test_a_token_may_be_bound_to_a_pod(api, space, pods, pod):
     made = (await api.post(pods, pod("p"))).ok(201)
     bound = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": made["metadata"]["uid"]}
     path = f"/api/v1/namespaces/{space}/serviceaccounts/default/token"
@@ -144,7 +144,7 @@ async def test_a_short_token_is_refused(api, space):
     assert ("spec.expirationSeconds", "FieldValueInvalid") in answer.causes()
 
 
-async def test_a_pod_gets_what_its_spec_leaves_out(api, pods):
+async def test_a_pod_gets_what_its_spec_leaves_out(api, pods, pod):
     made = (await api.post(pods, pod("p"))).ok(201)
     spec = made["spec"]
     assert (spec["restartPolicy"], spec["serviceAccountName"], spec["dnsPolicy"]) == (
@@ -162,23 +162,23 @@ async def test_a_pod_gets_what_its_spec_leaves_out(api, pods):
     assert made["status"]["qosClass"] == "BestEffort"
 
 
-async def test_a_pod_of_a_priority_class_gets_its_priority(api, space):
+async def test_a_pod_of_a_priority_class_gets_its_priority(api, space, pod):
     body = pod("p", priorityClassName="system-node-critical")
     made = (await api.post("/api/v1/namespaces/kube-system/pods", {**body, "metadata": {"name": fresh("p")}})).ok(201)
     assert made["spec"]["priority"] == 2000001000
     (await api.delete(f"/api/v1/namespaces/kube-system/pods/{made['metadata']['name']}", gracePeriodSeconds=0)).ok()
 
 
-async def test_a_pod_of_a_priority_class_that_is_not_there_is_refused(api, pods):
+async def test_a_pod_of_a_priority_class_that_is_not_there_is_refused(api, pods, pod):
     (await api.post(pods, pod("p", priorityClassName="absent"))).refused(403, "Forbidden")
 
 
-async def test_a_pod_of_an_account_that_is_not_there_is_refused(api, pods):
+async def test_a_pod_of_an_account_that_is_not_there_is_refused(api, pods, pod):
     answer = await api.post(pods, pod("p", serviceAccountName="absent"))
     assert 'serviceaccount "absent" not found' in answer.refused(403, "Forbidden")["message"]
 
 
-async def test_a_pod_without_containers_is_refused_by_field(api, pods):
+async def test_a_pod_without_containers_is_refused_by_field(api, pods, pod):
     answer = await api.post(pods, pod("p", containers=[]))
     answer.refused(422, "Invalid")
     assert ("spec.containers", "FieldValueRequired") in answer.causes()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.build import binary
 from tests.cluster.servers import serving
-from tests.contract.api.calls import config_map, core_event, fresh, node, pod, until
+from tests.contract.api.calls import config_map, core_event, fresh, node, until
 
 pytestmark = pytest.mark.cluster
 
@@ -70,8 +70,8 @@ async def test_get_finds_nothing_kindly(kubectl, widgets):
     assert "doesn't have a resource type" in await kubectl("get", "nonsense", fails=True)
 
 
-async def test_get_prints_nodes_and_pods_wide(kubectl, api, node_name, pods, space):
-    (await api.post(pods, pod("p", nodeName=node_name))).ok(201)
+async def test_get_prints_nodes_and_pods_wide(kubectl, api, node_name, pods, pod, space):
+    (await api.post(pods, pod("p"))).ok(201)
     nodes = (await kubectl("get", "node", node_name, "-o", "wide")).splitlines()
     assert nodes[0].split()[:5] == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
     assert nodes[1].split()[:2] == [node_name, "Unknown"]
@@ -147,16 +147,16 @@ async def test_cordon_and_uncordon(kubectl, api, node_path, node_name):
     assert "unschedulable" not in (await api.get(node_path)).ok()["spec"]
 
 
-async def test_drain_names_what_it_would_evict(kubectl, api, node_path, node_name, pods, space):
-    (await api.post(pods, pod("p", nodeName=node_name))).ok(201)
+async def test_drain_names_what_it_would_evict(kubectl, api, node_path, node_name, pods, pod, space):
+    (await api.post(pods, pod("p"))).ok(201)
     said = await kubectl("drain", node_name, "--force", "--dry-run=server", "--ignore-daemonsets")
     assert f"evicting pod {space}/p" in said
     assert "unschedulable" not in (await api.get(node_path)).ok()["spec"]
     assert "deletionTimestamp" not in (await api.get(f"{pods}/p")).ok()["metadata"]
 
 
-async def test_drain_evicts_and_waits_for_the_end_of_pods(kubectl, api, node_path, node_name, pods, space):
-    (await api.post(pods, pod("p", nodeName=node_name))).ok(201)
+async def test_drain_evicts_and_waits_for_the_end_of_pods(kubectl, api, node_path, node_name, pods, pod, space):
+    (await api.post(pods, pod("p"))).ok(201)
 
     async def marked():
         return "deletionTimestamp" in (await api.get(f"{pods}/p")).ok()["metadata"]

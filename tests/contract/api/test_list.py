@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.api.calls import config_map, fresh, node, pod, until
+from tests.contract.api.calls import config_map, fresh, node, until
 
 
 def names(answer) -> list[str]:
@@ -84,14 +84,16 @@ async def test_a_field_that_cannot_select_is_refused(api, three):
     assert "data.x" in body["message"]
 
 
-async def test_pods_are_selected_by_node_and_phase(api, pods):
-    (await api.post(pods, pod("here", nodeName="node-a"))).ok(201)
-    (await api.post(pods, pod("there", nodeName="node-b"))).ok(201)
+async def test_pods_are_selected_by_node_and_phase(api, pods, pod, node_path):
+    other = fresh("node")
+    (await api.post("/api/v1/nodes", node(other))).ok(201)
+    (await api.post(pods, pod("here"))).ok(201)
+    (await api.post(pods, pod("there", nodeName=other))).ok(201)
     (await api.patch(f"{pods}/there/status", {"status": {"phase": "Failed"}})).ok()
-    assert names(await api.get(pods, fieldSelector="spec.nodeName=node-a")) == ["here"]
+    assert names(await api.get(pods, fieldSelector=f"spec.nodeName={node_path.rpartition('/')[2]}")) == ["here"]
     assert names(await api.get(pods, fieldSelector="status.phase=Failed")) == ["there"]
     assert names(await api.get(pods, fieldSelector="status.phase!=Failed,status.phase!=Succeeded")) == ["here"]
-    assert names(await api.get(pods, fieldSelector="spec.nodeName=node-b,status.phase=Pending")) == []
+    assert names(await api.get(pods, fieldSelector=f"spec.nodeName={other},status.phase=Pending")) == []
 
 
 async def test_nodes_are_selected_by_being_unschedulable(api):

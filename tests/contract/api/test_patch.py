@@ -3,7 +3,7 @@
 import pytest
 
 from remediator.kube.transport import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.api.calls import config_map, pod
+from tests.contract.api.calls import config_map
 
 APPLY_PATCH = "application/apply-patch+yaml"
 
@@ -179,7 +179,7 @@ async def test_strategic_merge_takes_taints_as_one_value(api, node_path):
     assert patched["spec"]["taints"] == [second]
 
 
-async def test_strategic_merge_finds_containers_and_their_environment_by_name(api, pods):
+async def test_strategic_merge_finds_containers_and_their_environment_by_name(api, pods, pod):
     env = [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]
     body = pod("p")
     body["spec"]["containers"] = [{"name": "main", "image": "none:1", "env": env}, {"name": "side", "image": "none:1"}]
@@ -211,7 +211,7 @@ async def test_strategic_merge_removes_a_key_by_null_and_a_map_by_directive(api,
     assert (await api.patch(f"{configmaps}/a", instead, STRATEGIC_PATCH)).ok()["data"] == {"z": "1"}
 
 
-async def test_strategic_merge_keeps_only_the_named_keys(api, pods):
+async def test_strategic_merge_keeps_only_the_named_keys(api, pods, pod):
     body = pod("p", volumes=[{"name": "v", "emptyDir": {}}])
     (await api.post(pods, body)).ok(201)
     change = {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]}}

@@ -3,7 +3,6 @@
 import pytest
 
 from remediator.kube.transport import MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.api.calls import pod
 
 
 @pytest.mark.parametrize("kind", [MERGE_PATCH, STRATEGIC_PATCH])
@@ -16,14 +15,14 @@ async def test_a_patch_of_status_leaves_the_spec_alone(api, node_path, kind):
 
 
 @pytest.mark.parametrize("kind", [MERGE_PATCH, STRATEGIC_PATCH])
-async def test_a_patch_of_a_pod_leaves_its_status_alone(api, pods, kind):
+async def test_a_patch_of_a_pod_leaves_its_status_alone(api, pods, pod, kind):
     (await api.post(pods, pod("p"))).ok(201)
     change = {"metadata": {"annotations": {"a": "b"}}, "status": {"phase": "Failed"}}
     assert (await api.patch(f"{pods}/p", change, kind)).ok()["metadata"]["annotations"] == {"a": "b"}
     assert (await api.get(f"{pods}/p")).ok()["status"]["phase"] == "Pending"
 
 
-async def test_a_replacement_of_status_leaves_the_spec_alone(api, pods):
+async def test_a_replacement_of_status_leaves_the_spec_alone(api, pods, pod):
     made = (await api.post(pods, pod("p"))).ok(201)
     made["spec"]["containers"][0]["image"] = "none:2"
     made["status"]["phase"] = "Running"
@@ -36,7 +35,7 @@ async def test_status_can_be_read_by_its_own_path(api, node_path):
     assert (await api.get(f"{node_path}/status")).ok()["kind"] == "Node"
 
 
-async def test_a_new_pod_is_pending_whatever_its_status_says(api, pods):
+async def test_a_new_pod_is_pending_whatever_its_status_says(api, pods, pod):
     made = (await api.post(pods, {**pod("p"), "status": {"phase": "Running"}})).ok(201)
     assert made["status"]["phase"] == "Pending"
 
@@ -57,7 +56,7 @@ async def test_a_subresource_that_a_kind_lacks_is_not_found(api, configmaps):
     assert (await api.patch(f"{configmaps}/a/status", {})).status == 404
 
 
-async def test_what_a_running_pod_is_made_of_cannot_change(api, pods):
+async def test_what_a_running_pod_is_made_of_cannot_change(api, pods, pod):
     (await api.post(pods, pod("p"))).ok(201)
     answer = await api.patch(f"{pods}/p", {"spec": {"nodeName": "another"}})
     answer.refused(422, "Invalid")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.cluster.servers import REAL, serving
-from tests.contract.api.calls import TABLE, pod
+from tests.contract.api.calls import TABLE
 
 
 @pytest.fixture(params=["http", REAL])
@@ -100,13 +100,13 @@ async def test_nodes_show_their_status(api, node_path, table):
     assert list(row)[:5] == ["Name", "Status", "Roles", "Age", "Version"]
 
 
-async def test_pods_show_their_readiness(api, pods, table):
-    (await api.post(pods, pod("p"))).ok(201)
+async def test_pods_show_their_readiness(api, pods, pod, table):
+    made = (await api.post(pods, pod("p"))).ok(201)
     status = {"phase": "Running", "containerStatuses": [running("main", restarts=2)]}
     (await api.patch(f"{pods}/p/status", {"status": status})).ok()
     (row,) = rows(await table(pods))
     assert (row["Name"], row["Ready"], row["Status"], row["Restarts"]) == ("p", "1/1", "Running", "2")
-    assert row["Node"] == "nobodys"
+    assert row["Node"] == made["spec"]["nodeName"]
 
 
 def running(name: str, restarts: int) -> dict:

@@ -71,9 +71,13 @@ class Widgets:
         await until(lambda: self.established(api))
 
     async def established(self, api: Api) -> bool:
+        """Whether it is served, and discovery says so: the two are not told by one controller."""
         conditions = (await api.get(self.crd_path)).ok().get("status", {}).get("conditions") or []
         said = {one["type"]: one["status"] for one in conditions}
-        return said.get("Established") == "True" and (await api.get(self.path)).status == 200
+        if said.get("Established") != "True" or (await api.get(self.path)).status != 200:
+            return False
+        found = (await api.get(f"/apis/{self.group}/v1")).body.get("resources", [])
+        return self.plural in {one["name"] for one in found}
 
     def crd(self) -> dict[str, Any]:
         version = {

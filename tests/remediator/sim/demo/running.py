@@ -11,10 +11,10 @@ ROOT = Path(__file__).parents[4]
 DEMO = (sys.executable, "-m", "remediator.sim.demo")
 
 
-async def start(*arguments: str) -> asyncio.subprocess.Process:
-    """Start it in a session of its own; what it says is kept apart from its last line."""
+async def start(folder: Path, *arguments: str) -> asyncio.subprocess.Process:
+    """Start it in a session of its own, its files in `folder`; what it says is kept apart from its last line."""
     pipe = asyncio.subprocess.PIPE
-    env = {**os.environ, "COLUMNS": "160"}
+    env = {**os.environ, "COLUMNS": "160", "TMPDIR": str(folder)}
     return await asyncio.create_subprocess_exec(
         *DEMO, *arguments, cwd=ROOT, env=env, stdout=pipe, stderr=pipe, start_new_session=True
     )

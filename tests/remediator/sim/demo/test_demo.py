@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -24,8 +23,10 @@ REBOOTS = 4
 
 
 @pytest.mark.timeout(300)
-async def test_every_fault_ends_as_the_story_tells_and_every_invariant_was_put_to_the_test_and_held() -> None:
-    process = await start("--summary", "json", "--patience", "200")
+async def test_every_fault_ends_as_the_story_tells_and_every_invariant_was_put_to_the_test_and_held(
+    tmp_path: Path,
+) -> None:
+    process = await start(tmp_path, "--summary", "json", "--patience", "200")
     output, said = await process.communicate()
     summary = told(output)
     assert summary["wrong"] == [], said.decode()[-4000:]
@@ -40,13 +41,13 @@ async def test_every_fault_ends_as_the_story_tells_and_every_invariant_was_put_t
 
 
 @pytest.mark.timeout(120)
-async def test_ctrl_c_ends_it_in_the_middle_with_nothing_left_running() -> None:
-    before = _folders()
-    process = await start("--summary", "json")
+async def test_ctrl_c_ends_it_in_the_middle_with_nothing_left_running(tmp_path: Path) -> None:
+    process = await start(tmp_path, "--summary", "json")
     assert process.stderr
     async for line in process.stderr:
         if b"Claimed" in line:
             break
+    assert list(tmp_path.iterdir()) != []
     process.send_signal(signal.SIGINT)
     output, said = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 130
@@ -54,15 +55,11 @@ async def test_ctrl_c_ends_it_in_the_middle_with_nothing_left_running() -> None:
     assert b"Traceback" not in said
     assert output == b"", "an interrupted demo has no summary"
     assert left_over(process.pid) == []
-    assert _folders() == before
+    assert list(tmp_path.iterdir()) == []
 
 
-def _folders() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("remediator-demo-*"))
-
-
-async def test_too_small_a_fleet_is_refused_with_the_reason() -> None:
-    process = await start("--nodes", "3")
+async def test_too_small_a_fleet_is_refused_with_the_reason(tmp_path: Path) -> None:
+    process = await start(tmp_path, "--nodes", "3")
     _, said = await process.communicate()
     assert process.returncode == 2
     assert b"--nodes: the story needs 24 GPU nodes or more, not 3" in said

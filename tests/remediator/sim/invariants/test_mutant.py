@@ -16,7 +16,7 @@ async def test_a_mutant_runs_as_the_controller_would_and_is_found_out(tmp_path: 
         lab.answer("reboot", Answer(exit=137, does=reboot_in_vain))
         await lab.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"}, ladder=[{"operation": "reboot"}])
         await lab.node("gpu-1")
-        options = ("--kubeconfig", served.kubeconfig, "--listen", "127.0.0.1:0", "--lease-seconds", "1")
+        options = ("--kubeconfig", served.kubeconfig, "--listen", "127.0.0.1:0", "--lease-seconds", "3")
         program = await Program.start([*MUTANT, "I10", "run", *options], tmp_path / "log")
         try:
             await fail(lab, "gpu-1")

@@ -1,5 +1,6 @@
 """The observer beside a whole controller: a sound product breaks nothing, a broken one what its mutation says."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from remediator.sim.invariants.contract import NAMESPACES, NODES
 from remediator.sim.invariants.feed import Feed
 from remediator.sim.server import EmbeddedServer
 from tests.remediator.sim.invariants.mutations import MUTATIONS
-from tests.remediator.sim.invariants.story import STORIES, everything, observed
+from tests.remediator.sim.invariants.story import STORIES, Place, everything, observed
 from tests.remediator.sim.server.asking import label, make_node
 
 
@@ -26,9 +27,18 @@ async def test_a_sound_product_keeps_every_promise_that_a_long_story_puts_to_the
 async def test_a_mutation_breaks_its_promise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for patch in MUTATIONS[name].patches():
         monkeypatch.setattr(patch.owner, patch.name, patch.value)
-    found = await observed(STORIES[name])
+    found = await observed(STORIES[name], broken=True)
     broken = {one.name for one in found.values() if one.broken}
     assert MUTATIONS[name].invariant in broken
+
+
+async def test_a_story_that_a_broken_product_cannot_finish_is_judged_and_with_a_sound_one_is_an_error() -> None:
+    async def endless(lab: Place, observer: Observer) -> None:
+        await asyncio.wait_for(asyncio.Event().wait(), 0.1)
+
+    assert set(await observed(endless, broken=True)) == {f"I{number}" for number in range(1, 11)}
+    with pytest.raises(TimeoutError):
+        await observed(endless)
 
 
 @pytest.mark.parametrize("name", ["I3", "I4", "I4-pause", "I8", "I9", "I10"])
