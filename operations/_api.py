@@ -7,6 +7,8 @@ import http.client
 import json
 import ssl
 from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -22,13 +24,22 @@ class Unreachable(Exception):
 
 
 class Reply:
-    """One answer: its status, its JSON body ({} for none) and how many seconds it asks to wait."""
+    """One answer: its status, its JSON body ({} for none), how many seconds it asks to wait, the server's time."""
 
     def __init__(self, status: int, body: bytes, headers: Mapping[str, str]):
         self.status = status
         self.body: dict[str, Any] = _object(body)
         after = headers.get("Retry-After") or (self.body.get("details") or {}).get("retryAfterSeconds") or 0
         self.retry_after = float(after) if str(after).isdigit() else 0.0
+        self._date = headers.get("Date")
+
+    @property
+    def at(self) -> datetime | None:
+        """When it was given, by the server's clock; None where it does not say."""
+        try:
+            return parsedate_to_datetime(self._date) if self._date else None
+        except ValueError:
+            return None
 
     @property
     def message(self) -> str:

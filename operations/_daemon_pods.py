@@ -7,15 +7,18 @@ the NodeOperation: both are the API server's clock.
 
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from _api import Api, Unreachable
 from _case import Seen, look, patiently
+from _claim import TAINT
+from _daemon_moves import Delete, Done, Later, Object, Wait, foresee, key, move, owner
 from _operation import Environment, Failed, Refused
 from _parameters import number, text
+from _taints import kept_off
 
 PAGE = 100
 PATIENCE = 60.0  # seconds that the API server may take to answer before anything was done
@@ -23,8 +26,6 @@ PAUSE_FIRST, PAUSE_MOST = 0.3, 3.0
 ON_DELETE = "the DaemonSet updates OnDelete and has another version by now"
 # What the DaemonSet controller itself compares to tell whether a Pod is of the current version.
 DAEMON_GENERATION, POD_GENERATION = "deprecated.daemonset.template.generation", "pod-template-generation"
-
-Object = dict[str, Any]
 
 
 class Wanted(NamedTuple):
@@ -34,7 +35,7 @@ class Wanted(NamedTuple):
     names: Sequence[str]
     namespace: str
     labels: dict[str, str]
-    optional: bool = False  # none may be there: nobody named one, and there are other ways to do its work
+    needed: bool  # it must be there, and its new Pod, too: the node is of no use without, or somebody named it
 
     def fits(self, daemon_set: Object) -> bool:
         """Tell whether a DaemonSet is the one."""
@@ -47,26 +48,8 @@ class Wanted(NamedTuple):
         )
 
 
-class Delete(NamedTuple):
-    """This Pod is older than the attempt and must go."""
-
-    pod: Object
-
-
-class Wait(NamedTuple):
-    """Nothing to do now; why it is not over."""
-
-    why: str
-
-
-class Done(NamedTuple):
-    """A Ready Pod is there that is younger than the attempt."""
-
-    pod: Object
-
-
-def read_wanted(parameters: dict[str, Any], what: str, names: Sequence[str], optional: bool) -> Wanted:
-    """Return which DaemonSet is meant; only one that nobody names may be optional. Raises Refused for nonsense."""
+def read_wanted(parameters: dict[str, Any], what: str, names: Sequence[str], needed: bool) -> Wanted:
+    """Return which DaemonSet is meant; one that somebody names must be there. Raises Refused for nonsense."""
     name, selector = text(parameters, "daemonSet"), text(parameters, "selector")
     pairs = [part.partition("=") for part in selector.split(",")] if selector else []
     if not all(key and sign for key, sign, _ in pairs):
@@ -74,58 +57,7 @@ def read_wanted(parameters: dict[str, Any], what: str, names: Sequence[str], opt
     labels = {key.strip(): value.lstrip("=").strip() for key, _, value in pairs}
     declared = [name] if name else ["*"] if labels else names
     namespace = text(parameters, "namespace")
-    return Wanted(what, declared, namespace, labels, optional and not (name or selector or namespace))
-
-
-def key(item: Object) -> str:
-    """namespace/name, as kubectl shows it."""
-    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-
-
-def owner(pod: Object) -> str:
-    """The uid of the DaemonSet that a Pod belongs to; "" for a Pod of nobody or of something else."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    return next((one["uid"] for one in owners if one.get("controller") and one.get("kind") == "DaemonSet"), "")
-
-
-def is_ending(pod: Object) -> bool:
-    """Tell whether somebody has deleted this Pod already."""
-    return pod["metadata"].get("deletionTimestamp") is not None
-
-
-def is_ready(pod: Object) -> bool:
-    """Tell whether its kubelet says that the Pod is Ready."""
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
-
-
-def trouble(pod: Object) -> str:
-    """Say in words why a Pod is not Ready, as far as its containers tell."""
-    status = pod.get("status") or {}
-    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-    waiting = [(one["name"], (one.get("state") or {}).get("waiting") or {}) for one in containers]
-    said = [f"{name} {state['reason']}" for name, state in waiting if state.get("reason")]
-    return ", ".join(said) or status.get("phase") or "nothing is said of it"
-
-
-def move(pods: Sequence[Object], since: str, deleted: Collection[str]) -> Delete | Wait | Done:
-    """Say what comes next for the Pods of one DaemonSet on one node.
-
-    `since` is when the attempt was made, to the second: a Pod of that very second is young, or a quick restart would be
-    done twice. `deleted` has the uids that this start has deleted: any other came after.
-    """
-    live = [pod for pod in pods if not is_ending(pod)]
-    old = [pod for pod in live if not deleted and pod["metadata"]["creationTimestamp"] < since]
-    if old:
-        return Delete(min(old, key=lambda pod: str(pod["metadata"]["creationTimestamp"])))
-    young = [pod for pod in live if pod["metadata"]["uid"] not in deleted]
-    if any(is_ready(pod) for pod in young):
-        return Done(next(pod for pod in young if is_ready(pod)))
-    if young:
-        return Wait(f"the new Pod {key(young[0])} is not Ready: {trouble(young[0])}")
-    if pods:
-        return Wait(f"Pod {key(pods[0])} is still ending")
-    return Wait("there is no new Pod")
+    return Wanted(what, declared, namespace, labels, needed or bool(name or selector or namespace))
 
 
 def require_same_version(daemon_set: Object, pod: Object) -> None:
@@ -158,7 +90,7 @@ def find_sets(api: Api, wanted: Wanted) -> dict[str, Object]:
     """Return the DaemonSets that are meant, by uid. Raises Refused for none, unless that is nobody's mistake."""
     spaced = f"/namespaces/{quote(wanted.namespace)}" if wanted.namespace else ""
     found = [one for one in listed(api, f"/apis/apps/v1{spaced}/daemonsets") if wanted.fits(one)]
-    if not found and not wanted.optional:
+    if not found and wanted.needed:
         asked = [*wanted.names, *(f"{label}={value}" for label, value in wanted.labels.items())]
         raise Refused(
             f"no DaemonSet of {wanted.namespace or 'any namespace'} is a {wanted.what} called {', '.join(asked)}: "
@@ -168,10 +100,10 @@ def find_sets(api: Api, wanted: Wanted) -> dict[str, Object]:
 
 
 class Restart:
-    """One restart on one node. `since` is when its attempt was made, by the API server's clock."""
+    """One restart on one node; `needed` as in `restart`."""
 
-    def __init__(self, api: Api, environment: Environment, sets: dict[str, Object], what: str):
-        self.api, self.environment, self.sets, self.what = api, environment, sets, what
+    def __init__(self, api: Api, environment: Environment, sets: dict[str, Object], what: str, needed: bool):
+        self.api, self.environment, self.sets, self.what, self.needed = api, environment, sets, what, needed
         self.deleted: dict[str, str] = {}  # uid and key of each Pod that we deleted
 
     def run(self, seconds: float) -> str:
@@ -180,8 +112,8 @@ class Restart:
         while True:
             try:
                 found = self.next_move()
-                if isinstance(found, Done):
-                    return self.sentence(found.pod)
+                if isinstance(found, Done | Later):
+                    return self.sentence(found)
                 why = self.delete(found.pod) if isinstance(found, Delete) else found.why
             except Unreachable as error:
                 why = f"the API server does not answer: {error}"
@@ -190,7 +122,7 @@ class Restart:
             time.sleep(pause)
             pause = min(pause * 1.5, PAUSE_MOST)
 
-    def next_move(self) -> Delete | Wait | Done:
+    def next_move(self) -> Delete | Wait | Later | Done:
         """Look afresh at operation, node and Pods, and say what comes next. Raises Refused, Unreachable."""
         seen = look(self.api, self.environment)
         require_kubelet(seen)
@@ -202,8 +134,17 @@ class Restart:
         if owners:
             self.sets = {owners[0]: self.sets[owners[0]]}  # from now on only this one
         elif not self.deleted:
-            return Wait(f"{' and '.join(key(one) for one in self.sets.values())} has no Pod there")
-        return move(pods, seen.operation["metadata"]["creationTimestamp"], self.deleted)
+            return self.foreseen(Wait(f"{self.named()} has no Pod there"), seen)
+        found = move(pods, seen.operation["metadata"]["creationTimestamp"], self.deleted)
+        return found if isinstance(found, Done) else self.foreseen(found, seen)
+
+    def foreseen(self, found: Delete | Wait, seen: Seen) -> Delete | Wait | Later:
+        """Heed the node's taints. Raises Refused."""
+        return foresee(found, kept_off(seen.node, self.sets.values()), self.needed, bool(self.deleted))
+
+    def named(self) -> str:
+        """The DaemonSets that are meant."""
+        return " and ".join(key(one) for one in self.sets.values())
 
     def pods(self) -> list[Object]:
         """Return the Pods of our DaemonSets on the node. Raises Unreachable."""
@@ -227,23 +168,32 @@ class Restart:
             raise Failed(f"Pod {key(pod)} could not be deleted: {reply.message}")
         return f"Pod {key(pod)} could not be deleted: {reply.message}"
 
-    def sentence(self, pod: Object) -> str:
+    def sentence(self, found: Done | Later) -> str:
         """Say what was done."""
-        if not self.deleted:
-            return f"nothing to restart: Pod {key(pod)} is Ready and younger than attempt {self.environment.attempt}"
         gone = ", ".join(self.deleted.values())
-        return f"restarted the {self.what} of {self.environment.node}: Pod {key(pod)} is Ready in place of {gone}"
+        if isinstance(found, Later):
+            done = f"Pod {gone} was deleted" if gone else f"nothing to delete, {found.why}"
+            return f"{done}; {self.later()}"
+        pod = key(found.pod)
+        if not gone:
+            return f"nothing to restart: Pod {pod} is Ready and younger than attempt {self.environment.attempt}"
+        return f"restarted the {self.what} of {self.environment.node}: Pod {pod} is Ready in place of {gone}"
+
+    def later(self) -> str:
+        """Say when the new Pod comes."""
+        return f"{self.named()} does not tolerate {TAINT}, so a new one comes when the node is given back"
 
     def preview(self) -> str:
         """Print what would be done now and return the sentence. Raises Refused, Unreachable."""
         found = self.next_move()
-        if isinstance(found, Done):
-            return self.sentence(found.pod)
+        if isinstance(found, Done | Later):
+            return self.sentence(found)
         if isinstance(found, Wait):
             return f"would wait: {found.why}"
         require_same_version(self.sets[owner(found.pod)], found.pod)
         print(f"would DELETE {path_of(found.pod)} with {options_of(found.pod)['preconditions']}")
-        return f"would delete Pod {key(found.pod)} and wait for another of {key(self.sets[owner(found.pod)])}"
+        after = f" and wait for another of {self.named()}" if found.awaited else f"; {self.later()}"
+        return f"would delete Pod {key(found.pod)}{after}"
 
 
 def require_kubelet(seen: Seen) -> None:
@@ -264,14 +214,17 @@ def options_of(pod: Object) -> Object:
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": only_this}
 
 
-def restart(environment: Environment, dry_run: bool, what: str, names: Sequence[str], optional: bool = False) -> str:
-    """Restart the Pod of one DaemonSet on the node of this environment and return the sentence."""
+def restart(environment: Environment, dry_run: bool, what: str, names: Sequence[str], needed: bool) -> str:
+    """Restart the Pod of one DaemonSet on the node of this environment and return the sentence.
+
+    `needed`: the node does not become well before its new Pod is there.
+    """
     seconds = number(environment.parameters, "waitSeconds", 300, least=1)
-    wanted = read_wanted(environment.parameters, what, names, optional)
+    wanted = read_wanted(environment.parameters, what, names, needed)
     api = Api(os.environ, environment.token_dir)
     patiently(lambda: look(api, environment), PATIENCE)
     sets = patiently(lambda: find_sets(api, wanted), PATIENCE)
     if not sets:
         return f"nothing to restart: no {what} runs here under a name that is known"
-    work = Restart(api, environment, sets, what)
+    work = Restart(api, environment, sets, what, needed)
     return patiently(work.preview, PATIENCE) if dry_run else work.run(seconds)

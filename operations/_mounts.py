@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _processes import bare, living
+from _runtime import KUBELET
 
 TYPES = ("nfs", "nfs4")
 NFS_PORT, NFS_PROGRAM = 2049, 100003
 # What the kernel found out when it mounted; given back it would pin the mount to a server's former address.
-FOUND_OUT = ("addr", "clientaddr", "mountaddr", "namlen")
-PODS = re.compile(r"^/var/lib/kubelet/pods/([0-9a-f-]{32,36})/")
+FOUND_OUT = ("addr", "clientaddr", "mountaddr", "mountport", "mountproto", "mountvers", "namlen")
 POD_GROUP = re.compile(r"(?:^|[/-])pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?=\.slice|[/:]|$)", re.I)
 
 
@@ -33,12 +33,7 @@ class Mount(NamedTuple):
     source: str
     options: str
     follows: bool  # this row came, and goes, with a mount of another namespace
-
-    @property
-    def pod(self) -> str:
-        """The uid of the Pod whose volume this is, without dashes; "" for a mount of the node's own."""
-        found = PODS.match(self.point)
-        return bare(found[1]) if found else ""
+    pod: str = ""  # the uid of the Pod whose volume this is, without dashes; "" for a mount of the node's own
 
     @property
     def origin(self) -> str:
@@ -59,19 +54,22 @@ class Mount(NamedTuple):
         return found.get(name, "")
 
 
-def read_mounts(mountinfo: Path) -> list[Mount]:
-    """Return the NFS mounts of one mountinfo file in its order. Raises OSError."""
-    return [mount for line in mountinfo.read_text(errors="replace").splitlines() if (mount := _read_line(line))]
+def read_mounts(mountinfo: Path, kubelet: str = KUBELET) -> list[Mount]:
+    """Return the NFS mounts of one mountinfo file in its order; `kubelet` is its --root-dir. Raises OSError."""
+    lines = mountinfo.read_text(errors="replace").splitlines()
+    return [mount for line in lines if (mount := _read_line(line, kubelet))]
 
 
-def _read_line(line: str) -> Mount | None:
+def _read_line(line: str, kubelet: str) -> Mount | None:
     before, dash, after = line.partition(" - ")
     mine, rest = before.split(" "), after.split(" ")
     if not dash or len(mine) < 6 or len(rest) < 3 or rest[0] not in TYPES:
         return None
     root, point, source = (_plain(text) for text in (mine[3], mine[4], rest[1]))
     follows = any(field.startswith("master:") for field in mine[6:])
-    return Mount(point, mine[2], root, rest[0], source, f"{mine[5]},{rest[2]}", follows)
+    volume = re.match(rf"{re.escape(kubelet)}/pods/([0-9a-f-]{{32,36}})/", point)
+    pod = bare(volume[1]) if volume else ""
+    return Mount(point, mine[2], root, rest[0], source, f"{mine[5]},{rest[2]}", follows, pod)
 
 
 def _plain(text: str) -> str:

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from _operation import Refused
 from _processes import living, pod_of
 
 LOOK_SECONDS = 60.0
+MINOR = re.compile(r"^Device Minor:\s*(\d+)\s*$", re.MULTILINE)
 DEVICE = re.compile(r"/dev/nvidia[^/]*(?:/.*)?")
 SERVICE = re.compile(r"/system\.slice/(?:[^/]+/)*([^/]+)\.service(?:/|$)")
 
@@ -60,12 +61,25 @@ def users(proc: Path) -> list[User]:
     return sorted(User(**line) for line in lines if "device" in line)
 
 
-def named(found: list[User]) -> str:
-    """Who they are, in words."""
-    said = dict.fromkeys(
-        f"{one.name} (pid {one.pid}{f' of Pod {one.pod}' if one.pod else ''}) holds {one.device}" for one in found
+def named(found: Sequence[User]) -> str:
+    """Who they are and what they hold, in words."""
+    who = dict.fromkeys((one.pid, one.name, one.pod) for one in found)
+    return "; ".join(
+        f"{name} (pid {pid}{f' of Pod {pod}' if pod else ''}) holds "
+        f"{', '.join(one.device for one in found if one.pid == pid)}"
+        for pid, name, pod in who
     )
-    return ", ".join(said)
+
+
+def files_of(proc: Path, addresses: Iterable[str]) -> re.Pattern[str]:
+    """Match the device files of the GPUs at these addresses (0000:1c:00.0); of any, where the driver does not tell."""
+    folder = proc / "driver/nvidia/gpus"
+    try:
+        found = [MINOR.search((folder / one / "information").read_text(errors="replace")) for one in addresses]
+    except OSError:
+        found = [None]
+    minors = "|".join(one[1] for one in found if one) if all(found) else r"\d+"
+    return re.compile(f"/dev/nvidia(?:{minors})")
 
 
 def _look(proc: Path) -> Iterator[dict[str, object]]:

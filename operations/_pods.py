@@ -1,6 +1,7 @@
 """The Pods of a node as a drain sees them, and the PodDisruptionBudgets over them. Pure, but for the two that list."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -12,13 +13,14 @@ MIRROR = "kubernetes.io/config.mirror"
 
 
 class Pod(NamedTuple):
-    """What a drain must know of one Pod."""
+    """What a drain must know of one Pod. `overdue`: seconds since it should have ended; 0 while nobody asked it to."""
 
     namespace: str
     name: str
     uid: str
     labels: dict[str, str]
     ending: bool
+    overdue: float = 0.0
 
     @property
     def key(self) -> str:
@@ -31,11 +33,12 @@ class Pod(NamedTuple):
         return f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(self.name)}"
 
 
-def pod_of(item: dict[str, Any]) -> Pod:
-    """Keep the few fields of a Pod object."""
+def pod_of(item: dict[str, Any], now: datetime | None) -> Pod:
+    """Keep the few fields of a Pod object, read at `now`. A deletionTimestamp has the Pod's grace in it."""
     meta = item["metadata"]
-    ending = meta.get("deletionTimestamp") is not None
-    return Pod(meta["namespace"], meta["name"], meta["uid"], meta.get("labels") or {}, ending)
+    end = meta.get("deletionTimestamp")
+    overdue = max(0.0, (now - datetime.fromisoformat(end)).total_seconds()) if end and now else 0.0
+    return Pod(meta["namespace"], meta["name"], meta["uid"], meta.get("labels") or {}, end is not None, overdue)
 
 
 def stays(item: dict[str, Any], own_namespace: str) -> bool:
@@ -52,18 +55,18 @@ def stays(item: dict[str, Any], own_namespace: str) -> bool:
 
 def list_pods(api: Api, node: str) -> list[Pod]:
     """Return the Pods that must leave `node`, by namespace and name. Raises Unreachable, or Failed when not allowed."""
-    pods = [pod_of(item) for item in _pages(api, node) if not stays(item, api.namespace)]
+    pods = [pod_of(item, now) for item, now in _pages(api, node) if not stays(item, api.namespace)]
     return sorted(pods, key=lambda pod: pod.key)
 
 
-def _pages(api: Api, node: str) -> Iterator[dict[str, Any]]:
-    """Yield Pod objects page by page, all of one resourceVersion: "none left" must be true of one moment."""
+def _pages(api: Api, node: str) -> Iterator[tuple[dict[str, Any], datetime | None]]:
+    """Yield Pod objects with the server's time, page by page, of one resourceVersion: "none left" is of one moment."""
     query = {"fieldSelector": f"spec.nodeName={node}", "limit": str(PAGE)}
     while True:
         reply = api.get("/api/v1/pods", **query)
         if reply.status != 200:
             raise Failed(f"pods of {node} cannot be listed: {reply.message}")
-        yield from reply.body.get("items") or []
+        yield from ((item, reply.at) for item in reply.body.get("items") or [])
         token = (reply.body.get("metadata") or {}).get("continue")
         if not token:
             return

@@ -43,7 +43,7 @@ def look_at(name: str) -> Unit:
 
 
 def change(verb: str, name: str) -> tuple[str, ...]:
-    """The command that starts, stops or restarts one service."""
+    """The command that starts, stops or restarts one service, or forgets how it failed."""
     return ("systemctl", verb, f"{name}.service")
 
 

@@ -6,7 +6,8 @@ PodDisruptionBudget refuses is tried again, each Pod at its own growing interval
 status.drain of the NodeOperation whenever that changes. Nothing is watched: each round lists the node's Pods again.
 
 PARAMETERS: operation and operationUID (the NodeOperation), caseUID (the case that holds the node), strategy (Evict;
-Delete asks no budget; None leaves all Pods), timeoutSeconds (1800), perSecond (5 evictions).
+Delete asks no budget; None leaves all Pods), timeoutSeconds (1800), perSecond (5 evictions), skipWaitForDeleteSeconds
+(a Pod whose end is overdue by more is not waited for: its process cannot end, and a reboot is what ends it).
 
 It stops by itself (exit 2) when its NodeOperation has ended or is gone, when the node is not the one that was meant, or
 when the case no longer holds the node. Exit 0: no Pod is left that should go. Exit 1: the time was over; who was in the
@@ -37,7 +38,7 @@ STRATEGIES = ("Evict", "Delete", "None")
 
 
 class Orders(NamedTuple):
-    """PARAMETERS, checked. `timeout` in seconds, `rate` in evictions a second."""
+    """PARAMETERS, checked. `timeout` and `skip` in seconds, `rate` in evictions a second."""
 
     operation: str
     operation_uid: str
@@ -45,6 +46,7 @@ class Orders(NamedTuple):
     strategy: str
     timeout: float
     rate: float
+    skip: float
 
 
 def read_orders(parameters: dict[str, Any]) -> Orders:
@@ -62,7 +64,13 @@ def read_orders(parameters: dict[str, Any]) -> Orders:
         strategy,
         number(parameters, "timeoutSeconds", 1800, least=0.01, most=LONGEST),
         number(parameters, "perSecond", 5, least=0.01),
+        number(parameters, "skipWaitForDeleteSeconds", LONGEST, least=0.01, most=LONGEST),
     )
+
+
+def sorted_out(pods: list[Pod], skip: float) -> tuple[list[Pod], list[Pod]]:
+    """Return the Pods that must go, and those whose end is overdue by more than `skip` seconds."""
+    return [pod for pod in pods if pod.overdue <= skip], [pod for pod in pods if pod.overdue > skip]
 
 
 class Bucket:
@@ -98,6 +106,7 @@ class Drain:
         self.evicted: set[str] = set()
         self.blocks: dict[str, Block] = {}
         self.left: list[Pod] = []
+        self.stuck: list[Pod] = []
         self.looked_at = float("-inf")
         self.written: dict[str, Any] | None = None
 
@@ -109,7 +118,7 @@ class Drain:
             try:
                 self.round()
                 if not self.left:
-                    return f"drained {self.node}: {len(self.evicted)} pods evicted"
+                    return f"drained {self.node}: {len(self.evicted)} pods evicted{self.not_waited_for()}"
             except Unreachable as error:
                 answered = False
                 print(f"the API server does not answer, trying again: {error}", flush=True)
@@ -126,7 +135,7 @@ class Drain:
     def round(self) -> None:
         """List, ask each Pod that is due to go, and write down how far we are."""
         self.look()
-        self.left = list_pods(self.api, self.node)
+        self.left, self.stuck = sorted_out(list_pods(self.api, self.node), self.orders.skip)
         staying = {pod.uid for pod in self.left}
         self.blocks = {uid: block for uid, block in self.blocks.items() if uid in staying}
         budgets: dict[str, list[dict[str, Any]]] = {}
@@ -206,8 +215,9 @@ class Drain:
             "left": len(self.left),
             "evicted": len(self.evicted),
             "blocked": [
-                {"pod": pod.key, "pdb": block.budgets, "message": block.message} for pod, block in blocked[:SHOWN]
-            ],
+                *({"pod": pod.key, "pdb": block.budgets, "message": block.message} for pod, block in blocked),
+                *({"pod": pod.key, "pdb": "", "message": "its end is overdue: not waited for"} for pod in self.stuck),
+            ][:SHOWN],
         }
 
     def write_progress(self) -> None:
@@ -221,6 +231,11 @@ class Drain:
             print(f"progress could not be written: {reply.message}", flush=True)
             return
         self.written = progress
+
+    def not_waited_for(self) -> str:
+        """Name the Pods that are left to what comes after the drain."""
+        names = ", ".join(pod.key for pod in self.stuck[:SHOWN])
+        return f"; not waited for, their end is overdue: {names}" if names else ""
 
     def farewell(self) -> str:
         """Return the sentence of a drain whose time is over: who was in the way, and why."""
@@ -246,12 +261,14 @@ def drain(environment: Environment, dry_run: bool) -> str:
         return work.run()
     try:
         work.look()
-        pods = list_pods(work.api, environment.node)
+        pods, stuck = sorted_out(list_pods(work.api, environment.node), orders.skip)
     except Unreachable as error:
         raise Failed(str(error)) from error
     verb = "delete" if orders.strategy == "Delete" else "evict"
     for pod in pods:
         print(f"would {verb} {pod.key}{' (already ending)' if pod.ending else ''}")
+    for pod in stuck:
+        print(f"would not wait for {pod.key}: its end is overdue")
     return f"would {verb} {len(pods)} pods on {environment.node}"
 
 

@@ -19,17 +19,15 @@ sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a pro
 
 import os
 import signal
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from _attempt import create_marker, require_fresh
+from _ending import end, named
 from _operation import Environment, Failed, Refused, main
 from _parameters import number, words
-from _processes import Process, bare, is_stuck, of_pods, read, require_own
+from _processes import Process, bare, is_stuck, of_pods, require_own
 from _runtime import known_pods, kubelet_root
-
-LOOK_SECONDS = 5.0  # between two looks for what a dying process may have started
 
 
 def kill_ghosts(environment: Environment, dry_run: bool) -> str:
@@ -66,40 +64,6 @@ def ghosts(seen: Sequence[Process], known: Collection[str], wanted: Collection[s
     return sorted(one for one in seen if one.pod and one.pod not in known and (not wanted or one.pod in wanted))
 
 
-def end(proc: Path, look: Callable[[], list[Process]], signum: signal.Signals, seconds: float) -> set[Process]:
-    """Signal every ghost once, those too that appear meanwhile, until none is left or the time is over."""
-    until, signalled = time.monotonic() + seconds, set[Process]()
-    while left := look():
-        for process in set(left) - signalled:
-            send(proc, process, signum)
-        signalled |= set(left)
-        if time.monotonic() >= until:
-            break
-        wait_for_end(proc, left, min(until, time.monotonic() + LOOK_SECONDS))
-    return signalled
-
-
-def send(proc: Path, process: Process, signum: signal.Signals) -> None:
-    """Signal this very process: once it is held its pid cannot become another's, so who it is is looked up then."""
-    try:
-        held = os.pidfd_open(process.pid)
-    except ProcessLookupError:
-        return
-    try:
-        if read(proc, process.pid) == process:
-            signal.pidfd_send_signal(held, signum)
-    except ProcessLookupError:
-        pass
-    finally:
-        os.close(held)
-
-
-def wait_for_end(proc: Path, processes: Sequence[Process], until: float) -> None:
-    """Wait until all have ended or the time is over."""
-    while time.monotonic() < until and any(read(proc, one.pid) == one for one in processes):
-        time.sleep(0.05)
-
-
 def confirm(proc: Path, left: Sequence[Process], met: Collection[Process]) -> str:
     """Return the sentence when none is left. Raises Failed with those that are."""
     stuck = [one for one in left if is_stuck(proc, one)]
@@ -108,15 +72,6 @@ def confirm(proc: Path, left: Sequence[Process], met: Collection[Process]) -> st
     if left:
         raise Failed(f"still there after SIGKILL: {named(left)}: try again, or reboot the node")
     return f"killed {named(sorted(met))}"
-
-
-def named(processes: Sequence[Process]) -> str:
-    """Who they are, by Pod."""
-    pods = dict.fromkeys(one.pod for one in processes)
-    return "; ".join(
-        f"{', '.join(f'{one.name} (pid {one.pid})' for one in processes if one.pod == pod)} of Pod {pod}"
-        for pod in pods
-    )
 
 
 if __name__ == "__main__":

@@ -6,13 +6,17 @@ reboot. Services are stopped, the modules unloaded, those that use others first,
 started again, and nvidia-smi must list as many GPUs as before. What goes wrong before the first module is unloaded
 leaves the node as it was; after that, the sentence says what is loaded, and the node needs a reboot.
 
-Refused (exit 2): a process holds a GPU (by name and Pod); the driver lives in a container (restart that Pod instead);
-a module that is not NVIDIA's uses it; no driver is loaded; another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that
-was started before in this boot.
+Where the template drains (DRAINED is true in its environment), processes of Pods that have a GPU open are ended: after
+the drain these are of DaemonSets and static Pods. The kubelet starts them again, so the modules go at once, and it is
+tried up to five times. A process of no Pod is never ended.
+
+Refused (exit 2): a process of no Pod holds a GPU for busySeconds; the driver lives in a container (restart that Pod
+instead); a module that is not NVIDIA's uses it; no driver is loaded; another boot than EXPECTED_BOOT_ID, or an
+ATTEMPT_ID that was started before in this boot.
 
 PARAMETERS: services (which of nvidia-persistenced, nvidia-fabricmanager, nvidia-imex, nvidia-dcgm and dcgm may be
 stopped; all of them), gpus (how many must be there afterwards; as many as before), moduleSeconds (120), serviceSeconds
-(120).
+(120), busySeconds (30).
 """
 
 import sys
@@ -24,8 +28,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from _attempt import create_marker, require_fresh
+from _clients import Clients, is_drained, still
 from _node import run, shown
-from _openers import User, users
+from _openers import User
 from _openers import named as named_users
 from _operation import Environment, Failed, Refused, main
 from _parameters import number, words
@@ -49,6 +54,7 @@ SERVICES = (
     "nvidia-fabricmanager",
     "nvidia-persistenced",
 )  # stopped in this order
+MAKE_FILES = ("nvidia-modprobe", "-u", "-c0")  # not on every node; nvidia-smi makes the device files, too
 CONTAINED = "/run/nvidia/driver"
 SMI_SECONDS = 120.0  # the first question after loading wakes every GPU
 
@@ -63,14 +69,14 @@ def reload_driver(environment: Environment, dry_run: bool) -> str:
     modules = unload_order(loaded(proc))
     wanted = int(number(given, "gpus", count_gpus(proc) or 1))
     running = [unit for unit in map(look_at, declared) if unit.runs]
-    require_idle(users(proc), running)
+    clients = Clients(proc, is_drained(), number(given, "busySeconds", 30))
+    require_idle(clients, running)
     if dry_run:
-        return rehearse(str(marker), modules, running, environment.node)
+        return rehearse(str(marker), clients, modules, running, environment.node)
     create_marker(require_fresh(environment))
     stop(running, service_patience)
     try:
-        require_idle(users(proc), [])  # again, just before the point of no return
-        unload(proc, modules, patience)
+        unload(clients, modules, patience)
     except Refused:
         start(running, service_patience)
         raise
@@ -119,21 +125,30 @@ def count_gpus(proc: Path) -> int:
     return len(list(folder.iterdir())) if folder.exists() else 0
 
 
-def require_idle(found: Sequence[User], ours: Sequence[Unit]) -> None:
-    """Raise Refused when a process holds a GPU that is none of a service that will be stopped."""
-    names = {unit.name for unit in ours}
-    strangers = [one for one in found if not one.service or one.service not in names]
+def is_stranger(one: User, stopped: Sequence[Unit]) -> bool:
+    """Whether a process that holds a GPU is none of a service that will be stopped."""
+    return not one.service or one.service not in {unit.name for unit in stopped}
+
+
+def require_idle(clients: Clients, stopped: Sequence[Unit]) -> None:
+    """Raise Refused when a GPU stays held by a process that may not be ended, and is not stopped with a service."""
+    strangers = still(lambda: clients.found(lambda one: is_stranger(one, stopped))[1], clients.seconds)
     if strangers:
         raise Refused(f"{named_users(strangers)}: end it, or reboot the node; the driver was left alone")
 
 
-def rehearse(marker: str, modules: Sequence[str], running: Sequence[Unit], node: str) -> str:
-    """Print what would be done."""
+def rehearse(marker: str, clients: Clients, modules: Sequence[str], running: Sequence[Unit], node: str) -> str:
+    """Print what would be done, in its order."""
     print(f"would create {marker}")
+    for unit in running:
+        print(f"would run {shown(change('stop', unit.name))}")
+    ours, _ = clients.found(lambda one: is_stranger(one, running))
+    if ours:
+        print(f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {named_users(ours)}")
     commands = [
-        *(change("stop", unit.name) for unit in running),
         *map(unload_command, modules),
         *map(load_command, reversed(modules)),
+        MAKE_FILES,
         *(change("start", unit.name) for unit in reversed(running)),
     ]
     for command in commands:
@@ -171,17 +186,31 @@ def start(units: Sequence[Unit], seconds: float) -> None:
         raise Failed(f"these services do not start again: {', '.join(troubles)}: reboot the node")
 
 
-def unload(proc: Path, modules: Sequence[str], seconds: float) -> None:
-    """Unload all. Raises Refused when nothing was changed, Failed when the node is left half-way."""
-    for module in modules:
+def unload(clients: Clients, modules: Sequence[str], seconds: float) -> None:
+    """Unload all as soon as nobody holds them. Raises Refused when nothing was changed, Failed when it is half-way."""
+    trouble = ""
+    for held in clients.turns(lambda one: True):
+        trouble = held or unload_once(clients.proc, modules, seconds)
+        if not trouble:
+            return
+    left = [name for name in modules if name in loaded(clients.proc)]
+    if len(left) == len(modules):
+        raise Refused(f"{trouble}: end what holds the driver, or reboot the node; it was left as it was")
+    raise Failed(f"{trouble}; {state(modules, left)}")
+
+
+def unload_once(proc: Path, modules: Sequence[str], seconds: float) -> str:
+    """Unload what is loaded; return what stood in the way, "" for nothing. Raises Failed for one that hangs."""
+    for module in (name for name in modules if name in loaded(proc)):
         told = run(unload_command(module), seconds)
         left = [name for name in modules if name in loaded(proc)]
         if told.code == 0 and module not in left:
             continue
         trouble = f"{module} could not be unloaded ({why(told, seconds) if told.code != 0 else 'it is loaded still'})"
-        if told.code is not None and len(left) == len(modules):
-            raise Refused(f"{trouble}: something holds the driver; it was left as it was, reboot the node")
-        raise Failed(f"{trouble}; {state(modules, left)}")
+        if told.code is None:
+            raise Failed(f"{trouble}; {state(modules, left)}")
+        return trouble
+    return ""
 
 
 def load(proc: Path, modules: Sequence[str], seconds: float) -> None:
@@ -191,7 +220,7 @@ def load(proc: Path, modules: Sequence[str], seconds: float) -> None:
         if told.code != 0:
             left = [name for name in modules if name in loaded(proc)]
             raise Failed(f"{module} could not be loaded again ({why(told, seconds)}); {state(modules, left)}")
-    run(("nvidia-modprobe", "-u", "-c0"), seconds)  # not on every node; nvidia-smi makes the device files, too
+    run(MAKE_FILES, seconds)
 
 
 def state(modules: Sequence[str], left: Sequence[str]) -> str:

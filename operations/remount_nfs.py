@@ -13,7 +13,7 @@ server does not answer an RPC NULL, so that mounting is in vain and nothing is w
 EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
 
 PARAMETERS: mountPoints (a list of paths: these and what shares their connection, stuck or not), probeSeconds (20),
-mountSeconds (60).
+mountSeconds (60), kubeletRoot (/var/lib/kubelet: whose volume a mount is, its place below tells).
 """
 
 import sys
@@ -33,6 +33,7 @@ from _mounts import shown as shown_server
 from _node import Command, Told, run, shown
 from _operation import Environment, Failed, Refused, main
 from _parameters import number, words
+from _runtime import kubelet_root
 
 RPC_SECONDS = 10.0
 UMOUNT_SECONDS = 30.0
@@ -46,7 +47,8 @@ def remount(environment: Environment, dry_run: bool) -> str:
     """Remount what needs it on the node of this environment and return the sentence."""
     marker = require_fresh(environment)
     root, given = Path(environment.host_root), environment.parameters
-    present = read_mounts(root / "proc/1/mountinfo")
+    kubelet = kubelet_root(given)
+    present = read_mounts(root / "proc/1/mountinfo", kubelet)
     down = [mount for mount in recall(root / DOWN) if mount.point not in {one.point for one in present}]
     patience = number(given, "probeSeconds", 20)
     sick = choose(present, down, words(given, "mountPoints")) if "mountPoints" in given else ailing(present, patience)
@@ -61,7 +63,7 @@ def remount(environment: Environment, dry_run: bool) -> str:
     remember(root / DOWN, back)
     take_down(sick)
     mount_again(root, back, number(given, "mountSeconds", 60))
-    return confirm(read_mounts(root / "proc/1/mountinfo"), sick, back, patience)
+    return confirm(read_mounts(root / "proc/1/mountinfo", kubelet), sick, back, patience)
 
 
 def choose(present: Sequence[Mount], down: Sequence[Mount], wanted: Sequence[str]) -> list[Mount]:

@@ -9,13 +9,17 @@ taken off for the reset and put back. NVLink's switches are reset where PARAMETE
 fabric manager stopped meanwhile. A reset destroys MIG instances, and the device plugin must be restarted to offer the
 GPU again.
 
-Refused (exit 2): a process computes on a GPU to be reset, or the driver says that it is in use; a GPU is lost, the
-driver asks for more than a reset, or it does not answer (a reset cannot help, reboot the node); another boot than
-EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
+Where the template drains (DRAINED is true in its environment), processes of Pods that have such a GPU open are ended:
+after the drain these are of DaemonSets and static Pods. The kubelet starts them again, so the reset comes at once, and
+up to five times. A process of no Pod is never ended.
 
-PARAMETERS: gpus (a list of PCI addresses or UUIDs: exactly these, needy or not), nvSwitches (true:
-all GPUs and the switches between them, after a fatal SXid), driverRoot (where a containerised driver lives, such as
-/run/nvidia/driver), resetSeconds (180).
+Refused (exit 2): a process of no Pod computes on a GPU to be reset, or the driver says that it is in use, and it stays
+so for busySeconds; a GPU is lost, the driver asks for more than a reset, or it does not answer (a reset cannot help,
+reboot the node); another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
+
+PARAMETERS: gpus (a list of PCI addresses or UUIDs, or all: exactly these, needy or not), nvSwitches (true: all GPUs and
+the switches between them, after a fatal SXid), driverRoot (where a containerised driver lives, such as
+/run/nvidia/driver), resetSeconds (180), busySeconds (30).
 """
 
 import sys
@@ -24,12 +28,18 @@ sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a pro
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import NamedTuple
 
 from _attempt import create_marker, require_fresh
+from _clients import DRIVERS, Clients, Counts, is_drained, still
 from _node import Told, run, shown
+from _openers import files_of
+from _openers import named as named_users
 from _operation import Environment, Failed, Refused, main
 from _parameters import flag, number, text, words
+from _processes import read
 from _smi import Gpu, Holder, Smi, holders, links, look, persistent, plain
 from _units import change, look_at, why
 
@@ -39,25 +49,43 @@ FABRIC, FABRIC_SECONDS = "nvidia-fabricmanager", 120.0
 IN_USE = re.compile(r"in use|being used|primary GPU", re.IGNORECASE)
 
 
+class Work(NamedTuple):
+    """How GPUs are reset here. `seconds` for the reset itself; `switches`: those of NVLink, too."""
+
+    smi: Smi
+    clients: Clients
+    seconds: float
+    switches: bool
+
+    def strangers(self) -> list[Holder]:
+        """Who computes on a GPU and may not be ended. Raises Refused when that cannot be told."""
+        proc, found = self.clients.proc, holders(self.smi)
+        return [one for one in found if not (one.pid.isdecimal() and self.clients.is_ours(read(proc, int(one.pid))))]
+
+    def counts(self, gpus: Sequence[Gpu]) -> Counts:
+        """Which holds keep `gpus` from being reset: not those of services, of which the driver knows best."""
+        files = files_of(self.clients.proc, [plain(gpu.address) for gpu in gpus])
+        return lambda one: bool(files.fullmatch(one.device)) and not one.service and one.name not in DRIVERS
+
+
 def reset_gpus(environment: Environment, dry_run: bool) -> str:
     """Reset what needs it on the node of this environment and return the sentence."""
-    marker = require_fresh(environment)
-    smi = Smi(text(environment.parameters, "driverRoot"))
-    gpus = look(smi)
-    switches = with_switches(environment.parameters)
-    sick = choose(gpus, [gpu.address for gpu in gpus] if switches else named_in(environment.parameters))
+    marker, given = require_fresh(environment), environment.parameters
+    clients = Clients(Path(environment.host_root) / "proc", is_drained(), number(given, "busySeconds", 30))
+    work = Work(Smi(text(given, "driverRoot")), clients, number(given, "resetSeconds", 180), with_switches(given))
+    gpus = look(work.smi)
+    sick = choose(gpus, [gpu.address for gpu in gpus] if work.switches or wants_all(given) else named_in(given))
     if not sick:
         return f"nothing to reset: none of the {len(gpus)} GPUs of {environment.node} needs it"
-    users, joined = holders(smi), links(smi.ask("topo", "-m").text)
-    group = together(gpus, sick, joined, users)
+    still(lambda: in_use(sick, work.strangers()), clients.seconds)
+    group = together(gpus, sick, links(work.smi.ask("topo", "-m").text), work.strangers())
     if dry_run:
-        print(f"would create {marker} and run {shown(reset_command(smi, group, switches))}")
+        rehearse(str(marker), work, group)
         return f"would reset {named(group)}"
     create_marker(require_fresh(environment))
-    seconds = number(environment.parameters, "resetSeconds", 180)
-    with fabric_manager_off() if switches else nullcontext():
-        done = reset(smi, gpus, group, seconds, switches)
-    sentence = confirm(done, look(smi))
+    with fabric_manager_off() if work.switches else nullcontext():
+        done = reset(work, gpus, group)
+    sentence = confirm(done, look(work.smi))
     note(done)
     return sentence
 
@@ -65,6 +93,11 @@ def reset_gpus(environment: Environment, dry_run: bool) -> str:
 def named_in(given: Mapping[str, object]) -> tuple[str, ...] | None:
     """The GPUs that PARAMETERS name; None where they name none."""
     return words(given, "gpus") if "gpus" in given else None
+
+
+def wants_all(given: Mapping[str, object]) -> bool:
+    """Whether PARAMETERS name all GPUs at once."""
+    return named_in(given) == ("all",)
 
 
 def with_switches(given: Mapping[str, object]) -> bool:
@@ -77,21 +110,49 @@ def with_switches(given: Mapping[str, object]) -> bool:
     return wanted
 
 
-def reset(smi: Smi, gpus: Sequence[Gpu], group: Sequence[Gpu], seconds: float, switches: bool = False) -> Sequence[Gpu]:
+def rehearse(marker: str, work: Work, group: Sequence[Gpu]) -> None:
+    """Print what would be done, in its order."""
+    print(f"would create {marker}")
+    held = sorted(persistent(work.smi) & {gpu.address for gpu in group})
+    around = [
+        *([(change("stop", FABRIC), change("start", FABRIC))] if work.switches and look_at(FABRIC).runs else []),
+        *([tuple((*work.smi.command, *persistence(mode, held)) for mode in "01")] if held else []),
+    ]
+    for before, _ in around:
+        print(f"would run {shown(before)}")
+    ours, others = work.clients.found(work.counts(group))
+    if ours:
+        print(f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {named_users(ours)}")
+    if others:
+        print(f"would wait up to {work.clients.seconds:g} s for what holds a GPU: {named_users(others)}")
+    after = [command for _, command in reversed(around)]
+    for command in (reset_command(work.smi, group, work.switches), *after, *map(note_command, group)):
+        print(f"would run {shown(command)}")
+
+
+def reset(work: Work, gpus: Sequence[Gpu], group: Sequence[Gpu]) -> Sequence[Gpu]:
     """Reset `group`, or all GPUs if the driver insists on more and all are idle; return what was reset."""
-    told = reset_once(smi, group, seconds, switches)
+    told = reset_once(work, group)
     if told.code and NVLINK.search(told.text) and len(group) < len(gpus):
-        require_idle(gpus, holders(smi), f"the driver resets {named(group)} only with its NVLink peers; ")
+        why = f"the driver resets {named(group)} only with its NVLink peers; "
+        require_idle(gpus, work.strangers(), why)
         group = gpus
-        told = reset_once(smi, group, seconds)
-    require_reset(told, group, seconds)
+        told = reset_once(work._replace(switches=False), group)
+    require_reset(told, group, work.seconds)
     return group
 
 
-def reset_once(smi: Smi, gpus: Sequence[Gpu], seconds: float, switches: bool = False) -> Told:
-    """One command to the driver, without persistence mode."""
-    with persistence_off(smi, gpus):
-        return run(reset_command(smi, gpus, switches), seconds)
+def reset_once(work: Work, gpus: Sequence[Gpu]) -> Told:
+    """One command to the driver, without persistence mode; again while a GPU is in use. Raises Refused."""
+    told, held = Told(1, ""), ""
+    with persistence_off(work.smi, gpus):
+        for held in work.clients.turns(work.counts(gpus)):
+            told = told if held else run(reset_command(work.smi, gpus, work.switches), work.seconds)
+            if not (held or (told.code and IN_USE.search(told.text))):
+                return told
+    if held:
+        raise Refused(f"in use: {held}: end it, or reboot the node")
+    return told
 
 
 def choose(gpus: Sequence[Gpu], wanted: Sequence[str] | None) -> list[Gpu]:
@@ -165,12 +226,18 @@ def persistence_off(smi: Smi, gpus: Sequence[Gpu]) -> Iterator[None]:
     """While open, none of `gpus` is in persistence mode, because the driver counts that as a user of the GPU."""
     held = sorted(persistent(smi) & {gpu.address for gpu in gpus})
     if held:
-        smi.ask("-pm", "0", "-i", ",".join(held))
+        smi.ask(*persistence("0", held))
     try:
         yield
     finally:
         if held:
-            smi.ask("-pm", "1", "-i", ",".join(held))
+            with suppress(Refused):  # what came of the reset is told, not this
+                smi.ask(*persistence("1", held))
+
+
+def persistence(mode: str, addresses: Sequence[str]) -> tuple[str, ...]:
+    """What nvidia-smi is asked to set persistence mode."""
+    return ("-pm", mode, "-i", ",".join(addresses))
 
 
 def require_reset(told: Told, gpus: Sequence[Gpu], seconds: float) -> None:
@@ -181,7 +248,7 @@ def require_reset(told: Told, gpus: Sequence[Gpu], seconds: float) -> None:
         raise Failed(f"the reset of {named(gpus)} did not end within {seconds:g} s: reboot the node")
     text = " ".join(told.text.split())
     if IN_USE.search(text):
-        raise Refused(f"the driver says that a GPU is in use (DCGM, a monitoring agent?), reboot the node: {text}")
+        raise Refused(f"a GPU stays in use (by DCGM, a monitoring agent?), end that or reboot the node: {text}")
     raise Failed(f"{named(gpus)} could not be reset (exit {told.code}): {text}")
 
 
@@ -207,9 +274,13 @@ def note(gpus: Sequence[Gpu]) -> None:
 
     Where that cannot be written an error goes on to count, and the node is rebooted for it: no harm beyond that.
     """
-    lines = [f"<6>remediator: GPU {plain(gpu.address)} was reset" for gpu in gpus]
-    for line in lines:
-        run(("sh", "-c", f"echo '{line}' > /dev/kmsg"), NOTE_SECONDS)
+    for gpu in gpus:
+        run(note_command(gpu), NOTE_SECONDS)
+
+
+def note_command(gpu: Gpu) -> tuple[str, ...]:
+    """One line of the kernel's log."""
+    return ("sh", "-c", f"echo '<6>remediator: GPU {plain(gpu.address)} was reset' > /dev/kmsg")
 
 
 def named(gpus: Sequence[Gpu]) -> str:

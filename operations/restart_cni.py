@@ -10,7 +10,8 @@ Canal, Cilium, Flannel, the AWS and Azure agents, Antrea, kube-router, Kube-OVN,
 it. Where two of them are chained, name the one to restart.
 
 Exit 2: no such DaemonSet, or several with a Pod on this node; one that updates OnDelete and would come back in another
-version; the kubelet is not heard of; the case or the operation has ended, or does not hold this node.
+version; one that does not tolerate a taint of the node, remediator.dev/case:NoSchedule among them, and so would get no
+new Pod; the kubelet is not heard of; the case or the operation has ended, or does not hold this node.
 Exit 1: no new Pod was Ready in time; why is named.
 """
 
@@ -42,7 +43,7 @@ NAMES = (
 
 def restart_cni(environment: Environment, dry_run: bool) -> str:
     """Restart the network agent on the node of this environment and return the sentence."""
-    return restart(environment, dry_run, "network agent", NAMES)
+    return restart(environment, dry_run, "network agent", NAMES, needed=True)
 
 
 if __name__ == "__main__":

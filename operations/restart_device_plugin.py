@@ -3,7 +3,8 @@
 
 A device plugin that has called a GPU unhealthy does not offer it again before its own restart, and after a reset of a
 GPU its list is old. Pods that run on the node keep their GPUs. Only a Pod that is older than this attempt is deleted,
-by uid and resourceVersion, so a second start deletes nothing more.
+by uid and resourceVersion, so a second start deletes nothing more. A DaemonSet that does not tolerate
+remediator.dev/case, as NVIDIA's does not, makes the new Pod when the node is given back: then it is not waited for.
 
 PARAMETERS: caseUID (the case that holds the node), daemonSet (a name, * allowed), namespace, selector (labels of the
 DaemonSet: app=x,tier=y), waitSeconds (300). Without the first three the DaemonSet is found by the names that the GPU
@@ -11,7 +12,8 @@ operator, the plugin's chart and manifests, GKE and HAMi give it; where there is
 for a DRA driver needs no restart.
 
 Exit 2: no such DaemonSet, or several with a Pod on this node; one that updates OnDelete and would come back in another
-version; the kubelet is not heard of; the case or the operation has ended, or does not hold this node.
+version; one that does not tolerate a taint of the node besides remediator.dev/case, and so would get no new Pod; the
+kubelet is not heard of; the case or the operation has ended, or does not hold this node.
 Exit 1: no new Pod was Ready in time; why is named.
 """
 
@@ -34,7 +36,7 @@ NAMES = (
 
 def restart_device_plugin(environment: Environment, dry_run: bool) -> str:
     """Restart the device plugin on the node of this environment and return the sentence."""
-    return restart(environment, dry_run, "device plugin", NAMES, optional=True)
+    return restart(environment, dry_run, "device plugin", NAMES, needed=False)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,9 @@ def restart_service(environment: Environment, dry_run: bool) -> str:
     port = int(number(given, "healthzPort", 10248, most=65535)) if ALLOWED[name].healthz else 0
     before = require_fit(look_at(name), Path(environment.host_root) / "proc")
     if dry_run:
-        print(f"would create {marker} and run {shown(change('restart', name))}")
+        print(f"would create {marker}")
+        for command in commands(name):
+            print(f"would run {shown(command)}")
         return f"would restart {name}, which is {before.active}"
     create_marker(require_fresh(environment))
     restart(name, patience)
@@ -101,10 +103,16 @@ def require_fit(unit: Unit, proc: Path) -> Unit:
     return unit
 
 
+def commands(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is run: too many starts before would count, so they are forgotten first."""
+    return change("reset-failed", name), change("restart", name)
+
+
 def restart(name: str, seconds: float) -> None:
     """Restart it. Raises Failed when systemd does not."""
-    run(("systemctl", "reset-failed", f"{name}.service"), ASK_SECONDS)  # or too many starts before would count
-    told = run(change("restart", name), seconds)
+    forget, again = commands(name)
+    run(forget, ASK_SECONDS)
+    told = run(again, seconds)
     if told.code != 0:
         raise Failed(f"{name} could not be restarted: {why(told, seconds)}")
 

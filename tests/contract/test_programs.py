@@ -212,6 +212,12 @@ def test_a_template_runs_the_program_beside_it_as_bare_as_possible(path):
     assert pod_spec(path)["restartPolicy"] == "Never"
 
 
+def declared_env(path):
+    """The variables that a template itself gives its container, those with a plain value."""
+    [container] = pod_spec(path)["containers"]
+    return {one["name"]: one["value"] for one in container.get("env", ()) if "value" in one}
+
+
 def is_privileged(spec):
     risky = any(spec.get(name) for name in ("hostPID", "hostNetwork", "hostIPC"))
     mounts = any("hostPath" in volume for volume in spec.get("volumes", ()))
@@ -257,9 +263,20 @@ def test_a_repair_that_looks_again_drains_first_and_its_exit_code_is_the_outcome
     assert pod_spec(OPERATIONS / f"{name}.yaml")["hostPID"] is True
 
 
-def test_whether_an_nfs_server_answers_is_asked_where_the_node_mounts_from():
-    asks = [path.stem for path in templates() if pod_spec(path).get("hostNetwork")]
-    assert asks == ["remount_nfs"]
+def test_what_enters_the_node_starts_though_the_nodes_network_is_what_is_broken():
+    """A kubelet without a network for Pods starts only those that want the node's own."""
+    enters = {path.stem for path in templates() if pod_spec(path).get("hostPID")}  # nsenter needs the pids
+    assert {"reboot", "collect_diagnostics", "restart_service", "remount_nfs"} <= enters
+    assert {path.stem for path in templates() if pod_spec(path).get("hostNetwork")} == enters
+    assert not any(one.get("ports") for path in templates() for one in pod_spec(path)["containers"])
+
+
+def test_processes_of_pods_are_ended_only_by_templates_that_drain():
+    declared = {path.stem: declared_env(path).get("DRAINED") for path in templates()}
+    assert {name for name, drained in declared.items() if drained} == {"reset_gpu", "reload_driver"}
+    for name in ("reset_gpu", "reload_driver"):
+        template = yaml.safe_load((OPERATIONS / f"{name}.yaml").read_text())["spec"]
+        assert (template["drain"]["strategy"], declared[name]) == ("Evict", "true")
 
 
 def test_looking_at_a_node_disturbs_nothing_on_it():

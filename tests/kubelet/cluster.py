@@ -59,7 +59,7 @@ class Cluster:
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """What kubectl prints. Raises RuntimeError with what it says where it fails."""
         command = [str(binary("kubectl")), "--kubeconfig", str(self.kubeconfig), *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             raise RuntimeError(f"kubectl {' '.join(arguments)} ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout

@@ -18,7 +18,7 @@ from tests.kubelet.cluster import NAMES, OTHER, TARGET, Cluster
 from tests.kubelet.pods import sleeper
 from tests.remediator.sim.waiting import gone, until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(540)]
 CASES, OPERATIONS = plain(api.CASE), plain(api.OPERATION)
 
 
@@ -44,11 +44,13 @@ def policy(fault: str, operation: str, **parameters: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def deployed(cluster: Cluster) -> Cluster:
-    """All of deploy/ applied, and both controllers ready."""
+    """All of deploy/ applied, both controllers ready, and the detectors of both nodes believed."""
     cluster.give("controller")
     cluster.apply(cluster.shipped())
     rollout = ("rollout", "status", "deployment/remediator", "--namespace", names.SYSTEM_NAMESPACE)
     cluster.kubectl(*rollout, "--timeout=120s")
+    # Until then no fault that a detector shows starts anything; it looks once a minute for what has run since boot.
+    cluster.kubectl("wait", "node", *NAMES, "--for=condition=DetectorStale=False", "--timeout=240s")
     return cluster
 
 

@@ -28,11 +28,12 @@ class Program:
         self.log = folder / "termination-log"
         self.log.touch()
         self.name = name
+        self.parameters: dict = {}  # given to every run, below those of its own
         self.variables = {"NODE_NAME": "gpu-1", "ATTEMPT_ID": "op-uid.1", "TERMINATION_LOG": str(self.log)}
 
     def start(self, *options: str, parameters: dict | None = None, **variables: str) -> subprocess.Popen:
         environment = {"PATH": os.environ["PATH"], **self.variables, **variables}
-        environment["PARAMETERS"] = json.dumps(parameters or {})
+        environment["PARAMETERS"] = json.dumps(self.parameters | (parameters or {}))
         return subprocess.Popen(
             [sys.executable, "-I", "-S", str(OPERATIONS / f"{self.name}.py"), *options],
             env=environment,

@@ -8,7 +8,12 @@ BOOT = "11111111-2222-3333-4444-555555555555"
 GENERATION = "deprecated.daemonset.template.generation"
 
 
-def daemon_set(name, namespace="kube-system", *, labels=None, strategy="RollingUpdate", generation="1"):
+EVERYTHING = [{"operator": "Exists"}]
+
+
+def daemon_set(
+    name, namespace="kube-system", *, labels=None, strategy="RollingUpdate", generation="1", tolerations=EVERYTHING
+):
     """Return a DaemonSet object."""
     return {
         "metadata": {
@@ -18,7 +23,7 @@ def daemon_set(name, namespace="kube-system", *, labels=None, strategy="RollingU
             "labels": labels or {},
             "annotations": {GENERATION: generation} if generation else {},
         },
-        "spec": {"updateStrategy": {"type": strategy}},
+        "spec": {"updateStrategy": {"type": strategy}, "template": {"spec": {"tolerations": tolerations}}},
     }
 
 

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from _pods import selects
@@ -81,9 +82,9 @@ def test_a_refused_pod_is_asked_again_and_its_budget_is_shown_meanwhile(api, dra
 def test_a_refused_pod_is_asked_at_a_growing_interval(api, drain):
     api.pods = [pod("a")]
     api.refuse_always["a"] = too_many()
-    drain(orders={"timeoutSeconds": "3.8"})  # as text: so a rung passes it
+    drain(orders={"timeoutSeconds": "5.5"})  # as text: so a rung passes it
     asked = sum(path.endswith("/eviction") for _, path, _ in api.requests)
-    assert asked == 3, "at 0, 1 and 3 seconds"
+    assert asked == 3, "at 0, 1 and 3 seconds; the next would be at 7"
 
 
 def test_the_time_over_names_who_is_in_the_way(api, drain):
@@ -110,6 +111,40 @@ def test_a_pod_that_is_ending_is_waited_for_and_not_asked_again(api, drain):
     ran = drain(orders={"timeoutSeconds": 1})
     assert "team/a (still ending)" in ran.message
     assert not any(path.endswith("/eviction") for _, path, _ in api.requests)
+
+
+OVERDUE = 400.0  # seconds since the Pod should have ended
+
+
+@pytest.fixture
+def stuck(api):
+    """A Pod that should have ended long ago, beside one that goes."""
+    api.pods = [pod("stuck"), pod("goes")]
+    end = datetime.now(UTC) - timedelta(seconds=OVERDUE)
+    api.pods[0]["metadata"]["deletionTimestamp"] = end.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_pod_whose_end_is_overdue_is_not_waited_for_where_a_reboot_follows(api, drain, stuck):
+    ran = drain(orders={"skipWaitForDeleteSeconds": OVERDUE - 100})
+    assert ran.code == 0
+    assert ran.message == "drained gpu-1: 1 pods evicted; not waited for, their end is overdue: team/stuck"
+    assert api.progress[-1] == {
+        "left": 0,
+        "evicted": 1,
+        "blocked": [{"pod": "team/stuck", "pdb": "", "message": "its end is overdue: not waited for"}],
+    }
+
+
+def test_a_pod_whose_end_is_overdue_by_less_is_waited_for(api, drain, stuck):
+    ran = drain(orders={"skipWaitForDeleteSeconds": OVERDUE + 100, "timeoutSeconds": 1})
+    assert ran.code == 1
+    assert "team/stuck (still ending)" in ran.message
+
+
+def test_a_dry_run_says_who_would_not_be_waited_for(api, drain, stuck):
+    ran = drain("--dry-run", orders={"skipWaitForDeleteSeconds": OVERDUE - 100})
+    assert "would not wait for team/stuck: its end is overdue" in ran.out
+    assert "would evict 1 pods on gpu-1" in ran.out
 
 
 def test_progress_is_written_only_when_it_changed(api, drain):
@@ -188,7 +223,7 @@ def test_a_claim_lost_on_the_way_ends_it(api, start):
 
 
 def test_in_a_long_round_the_claim_is_looked_up_again_before_the_next_eviction(monkeypatch):
-    work = Drain(None, "gpu-1", Orders("op-1", "op-uid", "case-1", "Evict", 1800.0, 5.0))
+    work = Drain(None, "gpu-1", Orders("op-1", "op-uid", "case-1", "Evict", 1800.0, 5.0, 3600.0))
     looks = []
     monkeypatch.setattr(work, "look", lambda: looks.append(1))
     work.looked_at = time.monotonic()

@@ -82,8 +82,8 @@ def cluster():
         yield cluster
 
 
-def plugin_pods(cluster, node):
-    pods = cluster.read("pods", "-n", "kube-system", f"--field-selector=spec.nodeName={node}")["items"]
+def pods_of(cluster, node, namespace="kube-system"):
+    pods = cluster.read("pods", "-n", namespace, f"--field-selector=spec.nodeName={node}")["items"]
     return [(pod["metadata"]["uid"], pod["status"]["phase"]) for pod in pods]
 
 
@@ -94,8 +94,8 @@ def test_a_daemon_set_makes_another_pod_for_the_one_that_was_deleted(cluster, tm
     meta = {"name": PLUGIN, "namespace": "kube-system"}
     spec["updateStrategy"] = {"type": "OnDelete"}
     cluster("create", "-f", "-", stdin={"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": spec})
-    [(old, _)] = cluster.wait_for(lambda: [one for one in plugin_pods(cluster, "gpu-1") if one[1] == "Running"])
-    elsewhere = cluster.wait_for(lambda: [one for one in plugin_pods(cluster, "gpu-2") if one[1] == "Running"])
+    [(old, _)] = cluster.wait_for(lambda: [one for one in pods_of(cluster, "gpu-1") if one[1] == "Running"])
+    elsewhere = cluster.wait_for(lambda: [one for one in pods_of(cluster, "gpu-2") if one[1] == "Running"])
     second = time.time() // 1  # a Pod of the very second of the attempt would count as young
     cluster.wait_for(lambda: time.time() // 1 > second)
     cluster.hold("gpu-1")
@@ -103,19 +103,42 @@ def test_a_daemon_set_makes_another_pod_for_the_one_that_was_deleted(cluster, tm
     ran = restart(parameters={"caseUID": "case-1"})
     assert ran.code == 0, ran.out
     assert ran.message.startswith(f"restarted the device plugin of gpu-1: Pod kube-system/{PLUGIN}-")
-    [(new, phase)] = plugin_pods(cluster, "gpu-1")
+    [(new, phase)] = pods_of(cluster, "gpu-1")
     assert (new != old, phase) == (True, "Running")
-    assert plugin_pods(cluster, "gpu-2") == elsewhere
+    assert pods_of(cluster, "gpu-2") == elsewhere
     again = restart(parameters={"caseUID": "case-1"})
     assert again.message.startswith("nothing to restart")
-    assert plugin_pods(cluster, "gpu-1") == [(new, "Running")]
+    assert pods_of(cluster, "gpu-1") == [(new, "Running")]
     outdated = json.dumps({"spec": {"template": {"metadata": {"annotations": {"v": "2"}}}}})
     cluster("patch", "daemonset", PLUGIN, "-n", "kube-system", "--type=merge", "-p", outdated)
     cni = cluster.program(tmp_path, "restart_cni", "gpu-2")
     cluster.hold("gpu-2")
     refused = cni(parameters={"caseUID": "case-1", "daemonSet": PLUGIN})
-    assert (refused.code, plugin_pods(cluster, "gpu-2")) == (2, elsewhere), refused.out
+    assert (refused.code, pods_of(cluster, "gpu-2")) == (2, elsewhere), refused.out
     assert "updates OnDelete and has another version by now (2, Pod" in refused.message
+
+
+def test_a_daemon_set_with_nvidias_own_tolerations_makes_another_pod_when_the_node_is_given_back(cluster, tmp_path):
+    cluster("create", "-f", "-", stdin=gpu_node(5))
+    labels, name = {"app": "nvidia"}, "nvidia-device-plugin"
+    tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    pod = {"tolerations": tolerations, "containers": [{"name": "c", "image": "i"}]}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    meta = {"name": name, "namespace": "default"}
+    cluster("create", "-f", "-", stdin={"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": spec})
+    [(old, _)] = cluster.wait_for(lambda: [one for one in pods_of(cluster, "gpu-5", "default") if one[1] == "Running"])
+    second = time.time() // 1  # a Pod of the very second of the attempt would count as young
+    cluster.wait_for(lambda: time.time() // 1 > second)
+    cluster.hold("gpu-5")
+    here = {"caseUID": "case-1", "namespace": "default"}
+    refused = cluster.program(tmp_path, "restart_cni", "gpu-5")(parameters={**here, "daemonSet": name})
+    assert (refused.code, "remediator.dev/case:NoSchedule, so no new Pod would come" in refused.message) == (2, True)
+    assert [uid for uid, _ in pods_of(cluster, "gpu-5", "default")] == [old]
+    ran = cluster.program(tmp_path, "restart_device_plugin", "gpu-5")(parameters=here)
+    assert (ran.code, ran.message.endswith("so a new one comes when the node is given back")) == (0, True), ran.out
+    cluster.wait_for(lambda: not pods_of(cluster, "gpu-5", "default"))
+    cluster("taint", "node", "gpu-5", "remediator.dev/case-")
+    cluster.wait_for(lambda: [one for one in pods_of(cluster, "gpu-5", "default") if one[1] == "Running"])
 
 
 def test_a_cordon_is_undone_with_its_note(cluster, tmp_path):

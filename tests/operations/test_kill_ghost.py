@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from _ending import send
 from _operation import Refused
 from _processes import Process, pod_of, read, require_own
-from kill_ghost import confirm, ghosts, send
+from kill_ghost import confirm, ghosts
 
 from tests.operations.scripted import BOOT, Node, answer
 

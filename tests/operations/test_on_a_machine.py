@@ -36,7 +36,7 @@ class Stage:
             "NODE_NAME": "gpu-17",
             "ATTEMPT_ID": f"attempt-{len(self.machine.host.commands_run())}",
             "EXPECTED_BOOT_ID": self.machine.host.boot_id,
-            "PARAMETERS": json.dumps({"probeSeconds": 0.5, **parameters}),
+            "PARAMETERS": json.dumps({"probeSeconds": 3, **parameters}),
         }
         spec["containers"][0]["env"] = [{"name": name, "value": value} for name, value in env.items()]
         meta = {"name": env["ATTEMPT_ID"], "namespace": SPACE}

@@ -1,6 +1,7 @@
 """The program that reloads the driver, on a node whose modules are lines of /proc/modules."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from _openers import users
 from reload_driver import unload_order
 
 from tests.operations.conftest import OPERATIONS
+from tests.operations.holders import Holders
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 
 POD = "8f3c2a10-1111-2222-3333-444455556666"
@@ -42,6 +44,7 @@ class DriverNode(Node):
 
     def __init__(self, folder):
         super().__init__(folder, "reload_driver")
+        self.program.parameters = {"busySeconds": "0"}
         self.modules = self.root / "proc/modules"
         self.modules.write_text("ext4 1 1 - Live 0x0\n" + "".join(f"{n} 1 0 {u} Live 0x0\n" for n, u in USES.items()))
         self.process(1, "systemd", "0::/init.scope")
@@ -119,6 +122,45 @@ def test_a_process_that_holds_a_gpu_is_named_with_its_pod_and_nothing_is_touched
         f"refused: python3 (pid 77 of Pod {POD.replace('-', '')}) holds /dev/nvidia-uvm: "
         "end it, or reboot the node; the driver was left alone"
     )
+
+
+@pytest.fixture
+def holders(node):
+    """Real processes that have devices of the driver open."""
+    holders = Holders(node)
+    yield holders
+    holders.end()
+
+
+IN_POD = f"0::/kubepods/pod{POD}/{'4f' * 32}\n"
+ENDED = ["modprobe -r nvidia_uvm", "modprobe -r nvidia_drm", "modprobe -r nvidia_modeset", "modprobe -r nvidia"]
+
+
+def test_on_a_drained_node_processes_of_pods_are_ended_once_the_services_are_down(node, holders):
+    plugin = holders.start(IN_POD, "/dev/nvidiactl", "/dev/nvidia0")
+    rehearsed = node.program("--dry-run", DRAINED="true")
+    said = f"sleep (pid {plugin.pid} of Pod {POD.replace('-', '')}) holds /dev/nvidia0, /dev/nvidiactl"
+    assert f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {said}\n" in rehearsed.out
+    assert plugin.poll() is None
+    ran = node.program(DRAINED="true", parameters={"busySeconds": "1"})
+    assert (ran.code, plugin.wait(10)) == (0, -signal.SIGTERM), ran.out
+    assert node.changes()[:6] == [*STOPS, *ENDED]
+    assert f"ending what holds a GPU: {said}\n" in ran.out
+
+
+def test_one_that_the_kubelet_starts_again_is_ended_again_and_what_is_unloaded_stays_so(node, holders):
+    holders.start(IN_POD, "/dev/nvidia0", again=1)
+    busy = answer("modprobe -r nvidia", "modprobe: FATAL: Module nvidia is in use.", code=1, then=[answer("modprobe")])
+    node.says(answer("modprobe -r nvidia_"), busy)
+    ran = node.program(DRAINED="true", parameters={"busySeconds": "8"})
+    assert (ran.code, [child.wait(10) for child in holders.started]) == (0, [-signal.SIGTERM] * 2), ran.out
+    assert [call for call in node.changes() if "-r" in call] == [*ENDED, ENDED[-1]]
+
+
+def test_one_that_asks_the_driver_for_a_moment_only_is_waited_for(node, holders):
+    asks = holders.start("0::/user.slice/user-1000.slice\n", "/dev/nvidia0", words=("sleep", "1"))
+    ran = node.program(parameters={"busySeconds": "20"})
+    assert (ran.code, asks.wait(10)) == (0, 0), ran.out
 
 
 def test_what_a_service_holds_that_will_be_stopped_is_no_hold_unless_it_is_not_declared(node):
@@ -258,7 +300,7 @@ def test_a_dry_run_says_every_step_and_takes_none(node):
         line.removeprefix(f"would run nsenter {ENTER} ") for line in ran.out.splitlines() if " run nsenter" in line
     ]
     modules = [*(f"modprobe -r {name}" for name in ORDER), *(f"modprobe {name}" for name in reversed(ORDER))]
-    assert steps == [*STOPS, *modules, *STARTS]
+    assert steps == [*STOPS, *modules, "nvidia-modprobe -u -c0", *STARTS]
 
 
 def test_who_holds_a_gpu_is_looked_for_by_a_program_of_its_own(tmp_path):

@@ -40,7 +40,7 @@ class NfsNode(Node):
         return f"rw,relatime,vers=4.2,hard,proto=tcp,port={self.port},local_lock=none"
 
     async def run(self, *options, **variables):
-        parameters = {"probeSeconds": 0.5, "mountSeconds": 5, **variables.pop("parameters", {})}
+        parameters = {"probeSeconds": 3, "mountSeconds": 5, **variables.pop("parameters", {})}
         return await asyncio.to_thread(self.program, *options, parameters=parameters, **variables)
 
     def changes(self):
@@ -242,6 +242,26 @@ def test_a_read_only_mount_stays_read_only_and_blanks_in_paths_are_kept(tmp_path
     mount = mounted(tmp_path, line)
     assert mount.point == "/mnt/my data"
     assert mount.wanted == "ro,relatime,vers=4.2,hard,proto=tcp,port=2049,local_lock=none"
+
+
+def test_a_version_3_mount_asks_its_server_anew_for_the_port_of_mountd(tmp_path):
+    found = "mountaddr=10.0.0.9,mountvers=3,mountport=20048,mountproto=udp"
+    options = (
+        f"rw,vers=3,rsize=1048576,namlen=255,hard,proto=tcp,timeo=600,sec=sys,{found},local_lock=none,addr=10.0.0.9"
+    )
+    mount = mounted(tmp_path, f"101 25 0:61 / /mnt/data rw,relatime shared:40 - nfs nfs1:/export {options}\n")
+    assert mount.wanted == "rw,relatime,vers=3,rsize=1048576,hard,proto=tcp,timeo=600,sec=sys,local_lock=none"
+
+
+async def test_a_volume_below_another_folder_of_the_kubelet_is_its_pods(node, server):
+    volume = VOLUME.replace("/var/lib/kubelet", "/data/kubelet")
+    node.process(1, "0::/init.scope\n", row(volume, node.port))
+    node.process(77, GROUP, "")
+    ran = await node.run(parameters={"kubeletRoot": "/data/kubelet"})
+    assert (ran.code, node.changes()) == (2, [])
+    assert f"owns {volume}" in ran.message
+    ran = await node.run(parameters={"kubeletRoot": "data"})
+    assert (ran.code, "kubeletRoot is not an absolute path" in ran.message) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,17 @@
 """The reset program on a node whose nvidia-smi answers by a script."""
 
+import signal
 import time
 
 import pytest
+import yaml
+from _clients import may_end
+from _openers import files_of
+from _processes import Process
 from _smi import Gpu, judge, links, recovery_actions
 
+from tests.operations.conftest import OPERATIONS
+from tests.operations.holders import Holders
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 
 BUS = [f"00000000:1{index}:00.0" for index in range(4)]
@@ -48,6 +55,7 @@ WORKS = answer("--gpu-reset", f"GPU {BUS[2]} was successfully reset.\nAll done."
 def node(tmp_path):
     """A node with four GPUs, the third of which has uncorrected memory errors; a reset mends it."""
     node = Node(tmp_path, "reset_gpu")
+    node.program.parameters = {"busySeconds": "0"}
     node.answers(*SICK, WORKS, *HEALTHY)
     return node
 
@@ -79,6 +87,32 @@ def test_a_gpu_that_is_named_is_reset_though_it_shows_no_need(node, name):
     ran = node.program(parameters={"gpus": [name]})
     assert (ran.code, ran.message) == (0, f"reset {BUS[1]} (as told); no need is left")
     assert resets(node) == [BUS[1]]
+
+
+@pytest.mark.parametrize("gpus", ["all", ["all"]])
+def test_all_gpus_are_reset_though_none_shows_a_need_and_the_kernels_log_says_so_of_each(node, gpus):
+    node.answers(answer("--gpu-reset", "done"), *HEALTHY)
+    ran = node.program(parameters={"gpus": gpus})
+    assert (ran.code, ran.message) == (0, f"reset {', '.join(BUS)} (as told); no need is left")
+    assert resets(node) == [",".join(BUS)]
+    assert len(node.calls("was reset' > /dev/kmsg")) == 4
+
+
+def test_policies_on_faults_that_nvidia_smi_shows_no_need_for_reset_all_gpus():
+    policies = [yaml.safe_load(path.read_text()) for path in (OPERATIONS.parent / "deploy/policies").glob("*.yaml")]
+    rungs = {
+        one["metadata"]["name"]: rung.get("parameters")
+        for one in policies
+        for rung in one["spec"].get("ladder", ())
+        if rung["operation"] == "reset-gpu"
+    }
+    every = {name: {"gpus": "all"} for name in ("gpu-xid", "gpu-nvlink-fault", "gpu-busy-without-pod")}
+    assert rungs == {"gpu-ecc": None, "gpu-recovery-required": None, **every}
+
+
+def test_for_what_a_person_may_run_on_the_node_itself_no_work_is_drained():
+    policy = yaml.safe_load((OPERATIONS.parent / "deploy/policies/gpu-busy-without-pod.yaml").read_text())
+    assert policy["spec"]["urgency"] == {"mode": "Never"}
 
 
 @pytest.mark.parametrize("gpus", [["GPU-9"], "GPU-9", [3]])
@@ -154,6 +188,16 @@ def test_a_process_on_the_gpu_is_named_and_nothing_is_reset(node):
     assert ran.message.startswith(f"refused: in use by python3, train.py (pid 4711) on {BUS[2]}: ")
 
 
+def test_a_process_that_lets_go_of_the_gpu_in_time_is_waited_for(node):
+    asks = "--query-compute-apps"
+    busy = answer(asks)
+    for _ in range(3):
+        busy = answer(asks, f"{BUS[2]}, 4711, python3", then=[busy])
+    node.answers(*SICK, busy, WORKS, *HEALTHY)
+    ran = node.program(parameters={"busySeconds": "20"})
+    assert (ran.code, resets(node)) == (0, [BUS[2]]), ran.out
+
+
 def test_not_to_know_who_uses_the_gpus_starts_nothing(node):
     node.answers(*SICK, answer("--query-compute-apps", "Insufficient Permissions", code=4), *HEALTHY)
     ran = node.program()
@@ -194,12 +238,110 @@ def test_links_are_followed_from_gpu_to_gpu_only():
     assert links(f"{head}{rows}NIC0\tPXB\tPIX\tSYS\t X \t\n\nLegend:\n  NV#  = Connection\n") == [{1}, {0}, set()]
 
 
-def test_what_the_driver_says_is_in_use_is_refused_and_not_tried_again(node):
+def test_what_the_driver_says_is_in_use_is_tried_five_times_and_then_refused(node):
     node.answers(*SICK, answer("--gpu-reset", IN_USE, code=255), *HEALTHY)
     ran = node.program()
     assert ran.code == 2
+    assert ran.message.startswith("refused: a GPU stays in use (by DCGM, a monitoring agent?), end that or reboot")
     assert "In use by another client" in ran.message
-    assert len(resets(node)) == 1
+    assert len(resets(node)) == 5
+
+
+def test_what_the_driver_says_is_in_use_for_a_moment_is_reset_after_it(node):
+    node.answers(*SICK, answer("--gpu-reset", IN_USE, code=255, then=[WORKS]), *HEALTHY)
+    ran = node.program(parameters={"busySeconds": "1"})
+    assert (ran.code, len(resets(node))) == (0, 2), ran.out
+
+
+UID = "8f3c2a10-1111-2222-3333-444455556666"
+BARE = UID.replace("-", "")
+IN_POD = f"0::/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/cri-containerd-{'4f' * 32}.scope\n"
+BY_HAND = "0::/user.slice/user-1000.slice/session-3.scope\n"
+SERVICE = "0::/system.slice/nvidia-fabricmanager.service\n"
+
+
+@pytest.fixture
+def holders(node):
+    """Real processes that have GPUs of the node open; the driver tells the third GPU's file."""
+    for index, bus in enumerate(BUS):
+        folder = node.root / "proc/driver/nvidia/gpus" / bus[4:].lower()
+        folder.mkdir(parents=True)
+        (folder / "information").write_text(f"Model: \t\t NVIDIA H100\nDevice Minor: \t {index}\n")
+    holders = Holders(node)
+    yield holders
+    holders.end()
+
+
+def test_on_a_drained_node_processes_of_pods_that_hold_the_gpu_are_ended_and_no_others(node, holders):
+    plugin = holders.start(IN_POD, "/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia2")
+    other = holders.start(IN_POD, "/dev/nvidiactl", "/dev/nvidia1")
+    fabric = holders.start(SERVICE, "/dev/nvidia2")
+    ran = node.program(DRAINED="true", parameters={"busySeconds": "1"})
+    assert ran.code == 0, ran.out
+    assert resets(node) == [BUS[2]]
+    assert f"ending what holds a GPU: sleep (pid {plugin.pid} of Pod {BARE}) holds /dev/nvidia2\n" in ran.out
+    assert (plugin.wait(10), other.poll(), fabric.poll()) == (-signal.SIGTERM, None, None)
+
+
+def test_one_that_computes_in_a_pod_that_the_drain_left_is_ended_too(node, holders):
+    job = holders.start(IN_POD, "/dev/nvidia2")
+    busy = answer("--query-compute-apps", f"{BUS[2]}, {job.pid}, sleep")
+    node.answers(*SICK, busy, WORKS, *HEALTHY)
+    ran = node.program(DRAINED="true", parameters={"busySeconds": "1"})
+    assert (ran.code, job.wait(10)) == (0, -signal.SIGTERM), ran.out
+
+
+@pytest.mark.parametrize("drained", ["", "false"])
+def test_where_the_template_does_not_drain_no_process_is_ended(node, holders, drained):
+    plugin = holders.start(IN_POD, "/dev/nvidia2")
+    ran = node.program(DRAINED=drained)
+    assert (ran.code, plugin.poll(), resets(node)) == (2, None, [])
+    assert ran.message == (
+        f"refused: in use: sleep (pid {plugin.pid} of Pod {BARE}) holds /dev/nvidia2: end it, or reboot the node"
+    )
+
+
+def test_a_process_of_no_pod_is_named_and_nobody_is_ended_for_nothing(node, holders):
+    shell, plugin = holders.start(BY_HAND, "/dev/nvidia2"), holders.start(IN_POD, "/dev/nvidia2")
+    ran = node.program(DRAINED="true")
+    assert (ran.code, shell.poll(), plugin.poll(), resets(node)) == (2, None, None, [])
+    assert ran.message.startswith(f"refused: in use: sleep (pid {shell.pid}) holds /dev/nvidia2: end it")
+
+
+def test_one_that_the_kubelet_starts_again_is_ended_again(node, holders):
+    holders.start(IN_POD, "/dev/nvidia2", again=2)
+    refusal = answer("--gpu-reset", IN_USE, code=255)
+    second = [[*refusal[:1], {**refusal[1], "then": [WORKS]}]]
+    node.answers(*SICK, answer("--gpu-reset", IN_USE, code=255, then=second), *HEALTHY)
+    ran = node.program(DRAINED="true", parameters={"busySeconds": "4"})
+    assert (ran.code, len(resets(node))) == (0, 3), ran.out
+    assert [child.poll() for child in holders.started].count(-signal.SIGTERM) >= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "pod", "may"),
+    [
+        ("dcgm-exporter", BARE, True),
+        ("nvidia-device-p", BARE, True),
+        ("dcgm-exporter", "", False),  # of no Pod
+        ("nvidia-smi", "0" * 32, False),  # of the Pod that asks
+        ("kubelet", BARE, False),
+        ("containerd", BARE, False),
+        ("containerd-shim", BARE, False),
+        ("nvidia-persiste", BARE, False),  # of the driver's own Pod, and not started again
+        ("nv-fabricmanage", BARE, False),
+    ],
+)
+def test_who_may_be_ended_is_of_another_pod_and_runs_neither_pods_nor_the_driver(name, pod, may):
+    assert may_end(Process(7, 1, name, pod), "0" * 32) is may
+
+
+def test_the_device_files_of_a_gpu_are_told_by_the_driver_and_are_all_of_them_otherwise(node, holders):
+    files = files_of(node.root / "proc", ["0000:11:00.0", "0000:13:00.0"])
+    paths = [f"/dev/nvidia{end}" for end in ("1", "2", "3", "13", "ctl", "-uvm")]
+    assert [path for path in paths if files.fullmatch(path)] == ["/dev/nvidia1", "/dev/nvidia3"]
+    files = files_of(node.root / "proc", ["0000:11:00.0", "0000:99:00.0"])
+    assert [path for path in paths if files.fullmatch(path)] == [f"/dev/nvidia{end}" for end in (1, 2, 3, 13)]
 
 
 def test_persistence_mode_is_taken_off_for_the_reset_and_put_back_even_when_it_fails(node):
@@ -210,6 +352,17 @@ def test_persistence_mode_is_taken_off_for_the_reset_and_put_back_even_when_it_f
     changes = [call for call in node.calls() if "-pm" in call or "reset -i" in call]
     off, on = (f"nvidia-smi -pm {mode} -i {BUS[2]}" for mode in (0, 1))
     assert changes == [off, f"{RESET} {BUS[2]}", on]
+
+
+def test_what_comes_of_persistence_mode_after_a_reset_that_hangs_hides_it_not(node):
+    lost = "Unable to determine the device handle for GPU2: 0000:12:00.0: GPU is lost.  Reboot the system"
+    held = table("persistence_mode", "Disabled", _2="Enabled")
+    node.answers(*SICK, held, answer("--gpu-reset", hangs=30), answer("-pm 0"), answer("-pm 1", lost), *HEALTHY)
+    ran = node.program(parameters={"resetSeconds": 0.3})
+    assert (ran.code, ran.message) == (
+        1,
+        f"failed: the reset of {BUS[2]} did not end within 0.3 s: reboot the node",
+    )
 
 
 def test_a_need_that_shows_after_the_reset_is_a_failure(node):
@@ -335,8 +488,26 @@ def test_switches_are_not_taken_from_work_on_any_gpu(node):
     assert f"in use by python3 (pid 4711) on {BUS[0]}" in ran.message
 
 
-def test_a_dry_run_with_switches_names_the_command_without_gpus(node):
-    node.answers(*fabric("active"), *HEALTHY)
-    ran = node.program("--dry-run", parameters={"nvSwitches": True})
-    assert f"nsenter {ENTER} nvidia-smi --gpu-reset\n" in ran.out
+def test_a_dry_run_prints_every_command_that_the_run_itself_gives_in_its_order(node):
+    held = table("persistence_mode", "Disabled", _2="Enabled")
+    node.answers(*fabric("active"), held, answer("-pm"), answer("--gpu-reset", "All done."), answer("sh -c"), *HEALTHY)
+    rehearsed = node.program("--dry-run", parameters={"nvSwitches": True})
     assert steps(node) == []
+    before = len(node.calls())
+    assert node.program(parameters={"nvSwitches": True}).code == 0
+    asked = ("--query", "topo", "systemctl show", "-q")
+    done = [call for call in node.calls()[before:] if not any(word in call for word in asked)]
+    assert len(done) == 9
+    assert [line for line in rehearsed.out.splitlines() if line.startswith("would run")] == [
+        f"would run nsenter {ENTER} {call}" for call in done
+    ]
+
+
+def test_a_dry_run_says_who_would_be_ended_and_ends_nobody(node, holders):
+    plugin = holders.start(IN_POD, "/dev/nvidia2")
+    ran = node.program("--dry-run", DRAINED="true")
+    said = f"sleep (pid {plugin.pid} of Pod {BARE}) holds /dev/nvidia2"
+    assert f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {said}\n" in ran.out
+    assert (ran.code, plugin.poll()) == (0, None)
+    ran = node.program("--dry-run")
+    assert f"would wait up to 0 s for what holds a GPU: {said}\n" in ran.out

@@ -62,6 +62,17 @@ def test_a_daemon_set_that_leaves_the_node_out_is_a_failure_that_says_so(api, re
     assert ran.message == "failed: network agent of gpu-1 after 1 s: kube-system/cilium has no Pod there"
 
 
+def test_one_that_would_not_come_back_while_the_case_holds_the_node_is_not_deleted(api, restart):
+    on_node(api, "cilium")
+    api.sets = [daemon_set("cilium", tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}])]
+    ran = restart()
+    assert (ran.code, api.writes()) == (2, [])
+    assert ran.message == (
+        "refused: the DaemonSet does not tolerate remediator.dev/case:NoSchedule, so no new Pod would come: "
+        "add that toleration to it (operator: Exists), or take the taint away if it is yours"
+    )
+
+
 def test_a_pod_that_may_not_be_deleted_is_a_failure_with_the_servers_words(api, restart):
     on_node(api, "cilium")
 

@@ -1,5 +1,7 @@
 """The restart-device-plugin program against an API server over HTTPS."""
 
+import time
+
 import pytest
 
 from tests.operations.conftest import Program
@@ -161,6 +163,59 @@ def test_what_is_declared_is_taken_instead_of_the_usual_names(api, restart, decl
     ran = restart(**declared)
     assert ran.code == 0, ran.out
     assert api.deleted == ["my-pod"]
+
+
+NVIDIAS = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+OURS = {"key": "remediator.dev/case", "operator": "Exists"}
+LATER = f"gpu-operator/{PLUGIN} does not tolerate remediator.dev/case, so a new one comes when the node is given back"
+
+
+def test_one_with_nvidias_own_tolerations_is_deleted_and_its_new_pod_is_not_waited_for(api, restart):
+    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", tolerations=NVIDIAS)
+    api.replace = lambda pod: None
+    rehearsed = restart("--dry-run")
+    assert rehearsed.out.endswith(f"would delete Pod gpu-operator/{OLD}; {LATER}\n")
+    begun = time.monotonic()
+    ran = restart(waitSeconds="300")
+    assert (ran.code, ran.message) == (0, f"Pod gpu-operator/{OLD} was deleted; {LATER}"), ran.out
+    assert (api.deleted, time.monotonic() - begun < 30) == ([OLD], True)
+    ran = restart(waitSeconds="300")
+    assert (ran.code, api.deleted) == (0, [OLD])
+    assert ran.message == f"nothing to delete, gpu-operator/{PLUGIN} has no Pod there; {LATER}"
+
+
+def test_one_that_tolerates_the_case_is_waited_for(api, restart):
+    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", tolerations=[*NVIDIAS, OURS])
+    assert restart().message.startswith("restarted the device plugin of gpu-1")
+
+
+@pytest.mark.parametrize(
+    ("taint", "tolerations", "network", "kept"),
+    [
+        (("dedicated", "a", "NoSchedule"), NVIDIAS, False, True),
+        (("dedicated", "a", "NoExecute"), [*NVIDIAS, {"key": "dedicated", "effect": "NoSchedule"}], False, True),
+        (("dedicated", "a", "NoSchedule"), [{"key": "dedicated", "value": "b"}], False, True),
+        (("dedicated", "5", "NoSchedule"), [{"key": "dedicated", "operator": "Lt", "value": "9"}], False, True),
+        (("dedicated", "a", "NoSchedule"), [{"key": "dedicated", "value": "a"}], False, False),
+        (("dedicated", "a", "NoSchedule"), [{"operator": "Exists", "effect": "NoSchedule"}], False, False),
+        (("dedicated", "a", "PreferNoSchedule"), NVIDIAS, False, False),
+        (("nvidia.com/gpu", "present", "NoSchedule"), NVIDIAS, False, False),
+        # What the DaemonSet controller adds.
+        (("node.kubernetes.io/not-ready", "", "NoExecute"), NVIDIAS, False, False),
+        (("node.kubernetes.io/not-ready", "", "NoSchedule"), NVIDIAS, False, True),
+        (("node.kubernetes.io/unschedulable", "", "NoSchedule"), NVIDIAS, False, False),
+        (("node.kubernetes.io/network-unavailable", "", "NoSchedule"), NVIDIAS, False, True),
+        (("node.kubernetes.io/network-unavailable", "", "NoSchedule"), NVIDIAS, True, False),
+    ],
+)
+def test_a_taint_that_keeps_the_new_pod_off_for_good_is_refused(api, restart, taint, tolerations, network, kept):
+    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", tolerations=[*tolerations, OURS])
+    api.sets[0]["spec"]["template"]["spec"]["hostNetwork"] = network
+    api.node["spec"]["taints"].append(dict(zip(("key", "value", "effect"), taint, strict=True)))
+    ran = restart()
+    assert (ran.code, api.deleted) == ((2, []) if kept else (0, [OLD])), ran.out
+    said = f"the DaemonSet does not tolerate {taint[0]}:{taint[2]}, so no new Pod would come: add that toleration"
+    assert (said in ran.message) is kept
 
 
 @pytest.mark.parametrize(("now", "then", "code"), [("4", "3", 2), ("4", "4", 0), ("", "4", 2)])
