@@ -2,17 +2,25 @@
 
 import logging
 import sys
+from typing import Literal
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 REGISTRY = CollectorRegistry()
+Level = Literal["debug", "info", "warning", "error"]
 
 DECISIONS = Counter(
     "remediator_case_moments_total", "What happened in cases, by reason.", ["reason"], registry=REGISTRY
 )
 CASES = Gauge("remediator_cases", "Cases that have not ended, by phase.", ["phase"], registry=REGISTRY)
 HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by reason.", ["reason"], registry=REGISTRY)
+UNCLEAR = Gauge(
+    "remediator_unclear_nodes",
+    "Nodes of which nothing is proven, by the condition that is absent, Unknown or not believed; the leader counts.",
+    ["condition"],
+    registry=REGISTRY,
+)
 EFFECTS = Counter(
     "remediator_effects_total", "Writes, by effect and outcome.", ["effect", "outcome"], registry=REGISTRY
 )
@@ -34,7 +42,7 @@ AGE = Gauge("remediator_watch_age_seconds", "Since the last sign of life of a wa
 LEADER = Gauge("remediator_leader", "1 on the replica that writes.", registry=REGISTRY)
 
 
-def configure(level: str, json: bool) -> None:
+def configure(level: Level, json: bool) -> None:
     """Logs to stderr: key=value for people, JSON for machines."""
     render = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     structlog.configure(

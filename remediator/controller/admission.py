@@ -27,6 +27,7 @@ from remediator.core.ladder import Next
 from remediator.core.lifecycle import Step, case_step
 from remediator.core.reasons import Reason
 from remediator.kube import api, bodies
+from remediator.kube.objects import CASE_HEAD
 
 log = structlog.get_logger()
 AT_ONCE = 16
@@ -84,7 +85,7 @@ class Admissions:
         unknown = {claim.case for claim in ledger.claims if self.world.case(claim.case) is None}
         if not unknown:
             return frozenset()
-        known = {found.metadata.uid for found in await self.performer.client.list_all(api.CASE)}
+        known = {found.metadata.uid for found in await self.performer.client.list_all(CASE_HEAD)}
         return frozenset(unknown - known)
 
     def _on_node(self, case: Case) -> bool:

@@ -19,15 +19,17 @@ from remediator.core.case import (
     advance,
     with_attempt,
 )
-from remediator.core.evidence import Sign
+from remediator.core.evidence import Sign, watched
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Step
 from remediator.core.node import Node
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy, Template
 from remediator.core.reasons import Reason
-from remediator.kube import api, bodies, codec
+from remediator.kube import api, bodies
 from remediator.kube.objects import POD
+
+MOST_HEARTBEATS = 64  # that an attempt has room for
 
 
 def keep(case: Case) -> Plan:
@@ -177,11 +179,18 @@ def record(view: CaseView, live: Node, now: datetime) -> Plan:
         outcome=outcome,
         message=found.message,
         boot_id=found.intent_boot_id,
-        heartbeats=codec.heartbeats(live),
+        heartbeats=_base(live, view.policy),
     )
     said = f"{found.template}: {found.message or found.reason}"
     after = with_attempt(advance(case, _TOLD[outcome], said, now, Phase.VERIFYING), attempt)
     return (SaveCase(case, after),)
+
+
+def _base(node: Node, policy: Policy | None) -> dict[str, datetime]:
+    """The node's own heartbeats; of a node with more conditions than there is room for, what proves recovery first."""
+    proving = {name for signs in watched(node, policy) for name, _ in signs} if policy else set()
+    kept = sorted(node.conditions, key=lambda name: (name not in proving, name))[:MOST_HEARTBEATS]
+    return {name: node.conditions[name].heartbeat for name in kept}
 
 
 def verify(view: CaseView, now: datetime) -> Plan:

@@ -74,8 +74,8 @@ def describe(decision: Decision, now: datetime) -> str:
             return "healthy: every policy sees clearly that it is well"
         case Unselected():
             return "no policy selects it"
-        case Unclear(conditions):
-            return f"cannot tell: {', '.join(conditions)} absent, Unknown or stale; nothing starts, nothing ends"
+        case Unclear(doubts):
+            return f"cannot tell: {'; '.join(map(str, doubts))}; nothing starts, nothing ends"
         case Busy(case):
             return f"case {case} is open"
         case Handled(case, policy):

@@ -40,7 +40,7 @@ def case_view(world: World, case: Case, now: datetime) -> CaseView:
     operation = world.operations.get(case.attempt.operation) if case.attempt else None
     # Pods of a node that is gone have nobody to end them; the API server collects them.
     pods = tuple(pod for pod in world.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
-    leave = leaving(case, node)
+    leave = leaving(case, node) or _abandoned(case, policy, now)
     proof, again = _proof(case, node, policy, now)
     following = climb(policy, case, world.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
     tried, follows = _tried(case, operation), follow_up(case, _after(world, case))
@@ -59,6 +59,14 @@ def case_view(world: World, case: Case, now: datetime) -> CaseView:
         follow=tried is Tried.WORKED and _succeeded(case) and follows is not None,
     )
     return CaseView(seen, case, node, policy, operation, pods, leave, following, follows, again)
+
+
+def _abandoned(case: Case, policy: Policy | None, now: datetime) -> Reason | None:
+    """A case that holds nothing goes some time after its policy has: nobody can say any more what it waits for."""
+    last = case.timeline[-1] if case.timeline else None
+    if policy is not None or case.claimed or last is None or last.reason is not Reason.POLICY_MISSING:
+        return None
+    return Reason.POLICY_MISSING if now - last.at >= WITHOUT_POLICY else None
 
 
 def _after(world: World, case: Case) -> tuple[str, ...]:
@@ -179,7 +187,7 @@ def _deadline(operation: Operation, template: Template | None, now: datetime) ->
     return (now if queued else operation.drain_started or operation.created) + template.drain_timeout
 
 
-# How long a case that holds its node waits for a policy that somebody deleted before a person is called.
+# How long a case waits for a policy that somebody deleted: then a person is called, or where it holds no node, it ends.
 WITHOUT_POLICY = timedelta(minutes=30)
 # How long an operation may still take after somebody deleted its template.
 WITHOUT_TEMPLATE = timedelta(minutes=30)

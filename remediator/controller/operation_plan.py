@@ -59,6 +59,8 @@ def _drain_pod(view: OperationView, template: Template, now: datetime) -> bodies
         "strategy": own.strategy.value,
         "timeoutSeconds": int(left.total_seconds()),
     }
+    if own.skip_wait_for_delete is not None:
+        parameters["skipWaitForDeleteSeconds"] = max(1, int(own.skip_wait_for_delete.total_seconds()))
     longer = replace(template, timeout=left + pods.START_GRACE)
     return pods.pod(longer, observe.drain_pod_name(operation), view.case, operation, json.dumps(parameters))
 

@@ -13,19 +13,21 @@ from remediator.controller.perform import Performer
 from remediator.controller.world import World
 from remediator.core import names
 from remediator.core.case import Case, leaving
-from remediator.core.decide import Decision, Start, Wait, decide
-from remediator.core.evidence import Sign, judge
+from remediator.core.decide import Decision, Start, Unclear, Wait, decide
+from remediator.core.evidence import Doubt, Sign, judge
 from remediator.core.lifecycle import Move, Step, case_step, operation_move
 from remediator.core.node import Node
 from remediator.core.pod import leaving as leaving_pods
 from remediator.core.policy import Strategy
 from remediator.core.reasons import Reason
-from remediator.kube import api, bodies, codec
+from remediator.kube import api, bodies, codec, errors
 from remediator.kube.objects import POD
 
 log = structlog.get_logger()
 # A refusal by the API server that repeating cannot cure is looked at again after this many seconds.
 AFTER_REFUSAL = 60.0
+# A node whose conditions show a fault that is not believed (yet) is looked at again after this many seconds.
+DOUBTED = 30.0
 # After something was done the next step is looked for at once; this much later, lest a stale cache make it a hot loop.
 SOON = 0.05
 LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED, Reason.UNCORDONED, Reason.NODE_GONE})
@@ -37,6 +39,7 @@ class Passes:
     def __init__(self, world: World, performer: Performer, drains: int, ask: Callable[[], None]) -> None:
         self.world, self.performer, self.drains, self.ask = world, performer, drains, ask
         self._drain_turn = asyncio.Lock()
+        self.doubts: dict[str, tuple[Doubt, ...]] = {}  # by node, of nodes that nothing is proven of
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
@@ -48,8 +51,11 @@ class Passes:
         """Open a case where one is due. Cases that stand are woken by what happens to the node."""
         node = self.world.nodes.get(name)
         if node is None:
+            self.doubts.pop(name, None)
             return None
-        match self.decision(node, now):
+        decision = self.decision(node, now)
+        self._note_doubts(name, decision)
+        match decision:
             case Start(case_name, policy, trigger):
                 body = bodies.new_case(case_name, node, policy, trigger)
                 outcome = await self.performer.all([Create(api.CASE, body)])
@@ -57,7 +63,19 @@ class Passes:
                 return _seconds(outcome)
             case Wait(until):
                 return _until(until, now)
+            case Unclear(doubts) if any(doubt.holds for doubt in doubts):
+                return DOUBTED  # a heartbeat alone is no event
         return None
+
+    def _note_doubts(self, name: str, decision: Decision) -> None:
+        """A fault that is shown and not believed is told once: nobody sees otherwise why nothing happens."""
+        doubts = decision.doubts if isinstance(decision, Unclear) else ()
+        before = self.doubts.pop(name, ())
+        if doubts:
+            self.doubts[name] = doubts
+        told = [str(doubt) for doubt in doubts if doubt.holds]
+        if told and told != [str(doubt) for doubt in before if doubt.holds]:
+            log.warning("a fault is shown, but not believed", node=name, because=told)
 
     # --- cases -------------------------------------------------------------------------------------------------------
 
@@ -130,6 +148,8 @@ class Passes:
             return await self._drain(view, now)
         if move is Move.OPERATE:
             return await self._operate(view, now)
+        if move is Move.LAUNCH and not await self._may_launch(view):
+            return Retry(1.0, "the operation, its case or its node has moved")
         if move is Move.REST:
             return await self._let_go(view)
         if move is Move.CANCEL and not view.seen.ours and await self._still_ours(view):
@@ -158,9 +178,17 @@ class Passes:
         sign = judge(live, view.policy, now).sign
         if sign is not Sign.BAD and not (view.follows and sign is Sign.GOOD):
             return Retry(1.0, "the fault does not show any more")
-        left = await self._pods_left(view)
+        left = await self._pods_left(view, now)
         again = operation_plan.drain_again(view, left) if left else operation_plan.intend(view, live, now)
         return await self.performer.all(again)
+
+    async def _may_launch(self, view: OperationView) -> bool:
+        """Whether the operation still goes on and may disturb its node, live: between intent and Pod time may pass."""
+        try:
+            live = codec.operation(await self.performer.client.get(api.OPERATION, view.operation.name))
+        except errors.NotFound:
+            return False
+        return live.uid == view.operation.uid and live.finished is None and observe.ours(live, *await self._live(view))
 
     async def _live(self, view: OperationView) -> tuple[Case | None, Node | None]:
         """The operation's case and node as the server has them now."""
@@ -173,12 +201,13 @@ class Passes:
         """Whether only our cache says that the claim is gone."""
         return observe.ours(view.operation, *await self._live(view))
 
-    async def _pods_left(self, view: OperationView) -> int:
+    async def _pods_left(self, view: OperationView, now: datetime) -> int:
         """Pods that a drain should have seen gone; none where no drain was asked for."""
         if view.template is None or view.template.strategy is Strategy.NONE:
             return 0
         found = await self.performer.client.list_all(POD, fields=f"spec.nodeName={view.operation.node}")
-        return len(leaving_pods((codec.operation_pod(pod) for pod in found), names.OPERATIONS_NAMESPACE))
+        pods, skip = (codec.operation_pod(pod) for pod in found), view.template.skip_wait_for_delete
+        return len(leaving_pods(pods, names.OPERATIONS_NAMESPACE, skip, now))
 
     async def _let_go(self, view: OperationView) -> Outcome:
         """An ended operation that was deleted goes once its case has recorded it."""

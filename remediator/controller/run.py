@@ -85,7 +85,8 @@ class Controller:
             telemetry.AGE.labels(kind).set(min(reflector.age(now), 1e9))
         phases = Counter(case.phase.value or "New" for case in self.world.cases if case.open)
         holds = Counter(block.reason.value for case in self.world.cases if case.open for block in case.blocks)
-        for gauge, counts in ((telemetry.CASES, phases), (telemetry.HELD, holds)):
+        unclear = Counter(doubt.condition for doubts in self._passes.doubts.values() for doubt in doubts)
+        for gauge, counts in ((telemetry.CASES, phases), (telemetry.HELD, holds), (telemetry.UNCLEAR, unclear)):
             gauge.clear()
             for word, count in counts.items():
                 gauge.labels(word).set(count)
@@ -210,15 +211,23 @@ class Controller:
             scheduler.shutdown(wait=False)
             self._queue.close()
             self._queue = None
+            self._passes.doubts.clear()
             telemetry.LEADER.set(0)
 
     def _sweeps(self) -> AsyncIOScheduler:
         """Periodic work: a pass over everything, in case a wake-up was ever lost, and the end of old cases."""
         scheduler = AsyncIOScheduler(timezone=UTC, job_defaults={"coalesce": True, "misfire_grace_time": 60})
-        scheduler.add_job(self._all, "interval", minutes=RESYNC_MINUTES)
-        scheduler.add_job(self._wake, "interval", hours=1, args=[Key("retention")])
+        scheduler.add_job(self._sweep, "interval", minutes=RESYNC_MINUTES)
+        scheduler.add_job(self._retain, "interval", hours=1)
         scheduler.start()
         return scheduler
+
+    async def _sweep(self) -> None:
+        """A coroutine, though it waits for nothing: APScheduler runs plain functions in threads, beside the loop."""
+        self._all()
+
+    async def _retain(self) -> None:
+        self._wake(Key("retention"))
 
     def _all(self) -> None:
         self._wake(ADMISSION)

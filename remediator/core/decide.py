@@ -6,7 +6,7 @@ from datetime import datetime
 
 from remediator.core import evidence, names
 from remediator.core.case import Case, Trigger
-from remediator.core.evidence import Finding, Sign
+from remediator.core.evidence import Doubt, Finding, Sign
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 
@@ -23,9 +23,9 @@ class Unselected:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """Nothing is proven either way: these conditions are absent, Unknown or stale."""
+    """Nothing is proven either way, and why."""
 
-    conditions: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,13 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
         Start for the most severe policy that is due, on ties the one due first, then the name that sorts first; else
         the earliest Wait; else Busy where a case is open; else Handled, Unclear, Healthy, Unselected. A policy has one
         open case of a node at most, and so have all policies that act together; one that only watches (DryRun, Paused,
-        tickets only) stands in nobody's way.
+        tickets only) stands in nobody's way, nor does a case that holds nothing and whose fault is not seen any more.
     """
     policies = list(policies)
     taken = [case for case in cases if case.open and case.node_uid == node.uid]
-    mine = sorted((policy for policy in _free(policies, taken) if policy.selects(node)), key=lambda found: found.name)
+    mine = sorted(
+        (policy for policy in _free(node, policies, taken, now) if policy.selects(node)), key=lambda found: found.name
+    )
     found = [(policy, evidence.judge(node, policy, now)) for policy in mine]
     bad = [(policy, finding) for policy, finding in found if finding.sign is Sign.BAD]
     known = {case.name for case in cases} | {node.last_case}
@@ -97,11 +99,12 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
     return _quiet(node, found, bad)
 
 
-def _free(policies: Sequence[Policy], taken: Sequence[Case]) -> Iterable[Policy]:
+def _free(node: Node, policies: Sequence[Policy], taken: Sequence[Case], now: datetime) -> Iterable[Policy]:
     """The policies that may open a case beside those that are open."""
-    watching = {policy.name for policy in policies if not policy.acts}
-    busy = any(case.claimed or case.policy not in watching for case in taken)
     own = {case.policy for case in taken}
+    about_to_act = (policy for policy in policies if policy.acts and policy.name in own)
+    asking = any(evidence.judge(node, policy, now).sign is Sign.BAD for policy in about_to_act)
+    busy = asking or any(case.claimed for case in taken)
     return (policy for policy in policies if policy.name not in own and not (busy and policy.acts))
 
 
@@ -109,9 +112,9 @@ def _quiet(node: Node, found: list[tuple[Policy, Finding]], bad: list[tuple[Poli
     """The decisions that open nothing."""
     if bad:
         return Handled(case_name(node, *bad[0]), bad[0][0].name)
-    unclear = tuple(sorted({name for _, finding in found for name in finding.unclear}))
-    if unclear:
-        return Unclear(unclear)
+    doubts = tuple(sorted({doubt for _, finding in found for doubt in finding.doubts}))
+    if doubts:
+        return Unclear(doubts)
     return Healthy() if found else Unselected()
 
 

@@ -22,6 +22,18 @@ class Sign(Enum):
     GOOD = auto()
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Doubt:
+    """Why one condition proves nothing; `holds` where it says what a policy looks for, and is not believed."""
+
+    condition: str
+    why: str
+    holds: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.condition} {self.why}"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one policy sees on one node. `since` is when the last clause came to hold; `due` adds the tolerance."""
@@ -30,7 +42,7 @@ class Finding:
     condition: Condition | None = None
     since: datetime | None = None
     due: datetime | None = None
-    unclear: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
 
 def judge(node: Node, policy: Policy, now: datetime) -> Finding:
@@ -39,8 +51,8 @@ def judge(node: Node, policy: Policy, now: datetime) -> Finding:
     bad = [finding for finding in findings if finding.sign is Sign.BAD]
     if bad:
         return min(bad, key=lambda finding: (finding.due or now, finding.condition.type if finding.condition else ""))
-    unclear = tuple(sorted({name for finding in findings for name in finding.unclear}))
-    return Finding(Sign.UNCLEAR, unclear=unclear) if unclear else Finding(Sign.GOOD)
+    doubts = tuple(sorted({doubt for finding in findings for doubt in finding.doubts}))
+    return Finding(Sign.UNCLEAR, doubts=doubts) if doubts else Finding(Sign.GOOD)
 
 
 def _entry(node: Node, when: When, now: datetime) -> Finding:
@@ -48,9 +60,9 @@ def _entry(node: Node, when: When, now: datetime) -> Finding:
     signs = {clause: _sign(node, clause, now) for clause in when.clauses}
     if Sign.GOOD in signs.values():
         return Finding(Sign.GOOD)
-    unclear = tuple(clause.condition for clause, sign in signs.items() if sign is Sign.UNCLEAR)
-    if unclear:
-        return Finding(Sign.UNCLEAR, unclear=unclear)
+    doubts = tuple(_doubt(node, clause, now) for clause, sign in signs.items() if sign is Sign.UNCLEAR)
+    if doubts:
+        return Finding(Sign.UNCLEAR, doubts=doubts)
     last = max((node.conditions[clause.condition] for clause in when.clauses), key=lambda found: found.since)
     return Finding(Sign.BAD, last, last.since, last.since + when.tolerance)
 
@@ -60,21 +72,43 @@ def _sign(node: Node, clause: Clause, now: datetime) -> Sign:
     found = node.conditions.get(clause.condition)
     if found is not None and found.status is clause.status is Status.UNKNOWN:
         return Sign.BAD  # asked for by name: a kubelet that is not heard of is what the policy is about
-    if found is None or found.status is Status.UNKNOWN or not trusted(node, clause.condition, now):
+    if found is None or found.status is Status.UNKNOWN or mistrust(node, clause.condition, now):
         return Sign.UNCLEAR
-    met = found.status is clause.status and (not clause.reasons or found.reason in clause.reasons)
-    return Sign.BAD if met else Sign.GOOD
+    return Sign.BAD if _met(found, clause) else Sign.GOOD
 
 
-def trusted(node: Node, condition: str, now: datetime) -> bool:
-    """Whether the condition's word counts: fresh, from a node that answers, and from detectors that still run."""
+def _met(found: Condition, clause: Clause) -> bool:
+    return found.status is clause.status and (not clause.reasons or found.reason in clause.reasons)
+
+
+def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
+    """Why a clause is unclear."""
+    found = node.conditions.get(clause.condition)
+    if found is None:
+        return Doubt(clause.condition, "is absent")
+    if found.status is Status.UNKNOWN:
+        return Doubt(clause.condition, "is Unknown")
+    return Doubt(clause.condition, mistrust(node, clause.condition, now), _met(found, clause))
+
+
+def mistrust(node: Node, condition: str, now: datetime) -> str:
+    """Why the condition's word does not count; "" where it is fresh, the node answers and its detectors run.
+
+    A clock of the node that is behind looks like a heartbeat that is old: no two clocks can be told apart from here.
+    """
     found = node.conditions[condition]
     if now - found.heartbeat > STALE_AFTER:
-        return False
+        return (
+            f"has no heartbeat of the last {STALE_AFTER.total_seconds() / 60:g} minutes, or the node's clock is behind"
+        )
     if condition in KUBELET_CONDITIONS:
-        return True
+        return ""
+    if node.ready is Status.UNKNOWN:
+        return "is not believed: the kubelet is not heard of"
     stale = node.conditions.get(DETECTOR_STALE)
-    return node.ready is not Status.UNKNOWN and (stale is None or stale.status is Status.FALSE)
+    if stale is not None and stale.status is not Status.FALSE:
+        return f"is not believed: {DETECTOR_STALE} is {stale.status.value}"
+    return ""
 
 
 class Proof(Enum):

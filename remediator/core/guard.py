@@ -84,7 +84,7 @@ def alone(
         (node.cordoned_by_person and not case.claimed, Reason.CORDONED_BY_PERSON, f"{node.name} is cordoned"),
         (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
-        (finding.sign is Sign.UNCLEAR, Reason.EVIDENCE_UNCLEAR, f"unknown or stale: {', '.join(finding.unclear)}"),
+        (finding.sign is Sign.UNCLEAR, Reason.EVIDENCE_UNCLEAR, "; ".join(map(str, finding.doubts))),
     )
     found = tuple(block(reason, message) for holds, reason, message in checks if holds)
     return (*found, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else found

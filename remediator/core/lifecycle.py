@@ -170,8 +170,7 @@ OPERATION_ROWS: tuple[tuple[Mapping[str, object], Move], ...] = (
     ({"exit": Exit.DONE, "criteria": False}, Move.SUCCEED),
     ({"exit": Exit.LOST, "criteria": False}, Move.FAIL),
     ({"overdue": True}, Move.TIME_OUT),
-    ({"exit": Exit.ABSENT, "sign": Sign.UNCLEAR}, Move.WAIT),
-    ({"exit": Exit.ABSENT}, Move.LAUNCH),
+    ({"exit": Exit.ABSENT, "ours": True, "sign": Sign.BAD}, Move.LAUNCH),
     ({}, Move.WAIT),
 )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from remediator.core import names
@@ -32,12 +33,17 @@ class Pod:
     exit_code: int | None = None
     message: str = ""
     reason: str = ""
-    deleting: bool = False
+    deletion: datetime | None = None  # when it should have ended, its grace included; None: nobody deleted it
     finalizers: tuple[str, ...] = ()
     daemon: bool = False
     mirror: bool = False
     ready: bool = False
     version: str = field(default="", compare=False)
+
+    @property
+    def deleting(self) -> bool:
+        """Whether somebody has deleted it."""
+        return self.deletion is not None
 
     @property
     def finalizer(self) -> bool:
@@ -50,6 +56,14 @@ class Pod:
         return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 
-def leaving(pods: Iterable[Pod], operations_namespace: str) -> list[Pod]:
-    """The pods of a node that a drain must see gone: all but mirror, DaemonSet and finished ones and our own."""
-    return [pod for pod in pods if not (pod.mirror or pod.daemon or pod.ended or pod.namespace == operations_namespace)]
+def leaving(pods: Iterable[Pod], operations_namespace: str, skip: timedelta | None, now: datetime) -> list[Pod]:
+    """The pods of a node that a drain must see gone: all but mirror, DaemonSet and finished ones and our own.
+
+    `skip`: nor is a pod whose end is overdue by more than this; None waits for each.
+    """
+    return [
+        pod
+        for pod in pods
+        if not (pod.mirror or pod.daemon or pod.ended or pod.namespace == operations_namespace)
+        and not (skip is not None and pod.deletion is not None and now - pod.deletion > skip)
+    ]

@@ -151,6 +151,7 @@ class Template:
     pod: Mapping[str, Any]
     version: str = ""
     after: tuple[str, ...] = ()  # templates that complete it, in order
+    skip_wait_for_delete: timedelta | None = None  # a Pod whose end is overdue by more is not waited for
 
     @property
     def has_criteria(self) -> bool:

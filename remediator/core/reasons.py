@@ -86,7 +86,7 @@ REMEDY: dict[Reason, str] = {
     Reason.CORDONED_BY_PERSON: "uncordon the node to let the case start",
     Reason.NODE_BUSY: "wait for the other case of the node to end, or delete one of the two",
     Reason.UNKNOWN_OPERATION: "create the NodeOperationTemplate that the policy names, or correct the policy",
-    Reason.POLICY_MISSING: "create the policy again, or delete the case",
+    Reason.POLICY_MISSING: "create the policy again, or delete the case; it ends by itself in half an hour",
     Reason.COOLDOWN: "wait, or shorten spec.cooldown of the policy",
     Reason.TICKET_ONLY: "repair it by hand; the case ends by itself once the condition clears",
     Reason.SHARED_CAUSE: "repair what the nodes have in common; each case goes on by itself once fewer nodes show it",

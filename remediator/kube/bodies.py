@@ -46,7 +46,7 @@ def new_case(name: str, node: Node, policy: str, trigger: Trigger) -> Body:
     seen = {
         "condition": trigger.condition,
         "status": trigger.status,
-        "reason": trigger.reason,
+        "reason": trigger.reason[:128],
         "message": trigger.message[:4096],
         "since": time(trigger.since),
     }

@@ -1,6 +1,6 @@
 """Kubernetes' JSON ↔ our nouns, reading side: one function for each kind that we watch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from sys import intern
 
@@ -56,7 +56,7 @@ def operation_pod(wire: objects.Pod) -> pod.Pod:
         exit_code=ended.exit_code if ended else None,
         message=(ended.message if ended else "") or wire.status.message or _unscheduled(wire),
         reason=wire.status.reason or (ended.reason if ended else ""),
-        deleting=wire.metadata.deletion_timestamp is not None,
+        deletion=wire.metadata.deletion_timestamp,
         finalizers=wire.metadata.finalizers,
         daemon=any(owner.kind == "DaemonSet" and owner.controller for owner in owners),
         mirror=MIRROR in wire.metadata.annotations,
@@ -128,11 +128,12 @@ def _clause(wire: api.ConditionMatch | api.When) -> policy.Clause:
 
 def template(wire: api.NodeOperationTemplate) -> policy.Template:
     """A template."""
-    spec = wire.spec
+    spec, skip = wire.spec, wire.spec.drain.skip_wait_for_delete
     return policy.Template(
         name=wire.metadata.name,
         strategy=policy.Strategy(spec.drain.strategy),
         drain_timeout=duration(spec.drain.timeout),
+        skip_wait_for_delete=duration(skip) if skip else None,
         cordon=spec.cordon,
         run_on=policy.RunOn(spec.run_on),
         timeout=duration(spec.timeout),
@@ -267,8 +268,3 @@ def _blocked(wire: api.DrainStatus | None) -> str:
 def paused(wire: objects.Namespace) -> bool:
     """Whether somebody stopped everything new."""
     return names.PAUSED in wire.metadata.annotations
-
-
-def heartbeats(node: Node) -> Mapping[str, datetime]:
-    """The node's own heartbeats by condition: the base that recovery is proven against."""
-    return {name: found.heartbeat for name, found in node.conditions.items()}

@@ -5,12 +5,19 @@ from typing import Any
 
 import msgspec
 
+from remediator.kube import api
 from remediator.kube.api.common import ObjectMeta
 from remediator.kube.client import Kind
 
 
 class Wire(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
     """Every type below: camelCase, unknown fields skipped."""
+
+
+class Head(Wire, frozen=True, kw_only=True):
+    """Who an object of any kind is."""
+
+    metadata: ObjectMeta
 
 
 class WireCondition(Wire, frozen=True, kw_only=True):
@@ -124,3 +131,5 @@ NODE = Kind("", "v1", "nodes", "Node", Node)
 POD = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", Namespace)
 EVENT: Kind[Any] = Kind("", "v1", "events", "Event", dict, namespaced=True)
+# Cases that cannot be read (a newer version wrote them) are still there.
+CASE_HEAD = Kind(api.CASE.group, api.CASE.version, api.CASE.plural, api.CASE.name, Head)

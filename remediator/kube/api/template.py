@@ -45,6 +45,13 @@ class Drain(Base, frozen=True, kw_only=True):
     timeout: Annotated[
         Positive, doc("How long the drain may take before the attempt counts as failed. Default 30m.")
     ] = "30m"
+    skip_wait_for_delete: Annotated[
+        Positive | None,
+        doc(
+            "A Pod that should have ended so long ago, its own grace included, is not waited for: its process cannot "
+            "end, and the reboot is what ends it. Only with success.bootIDChanged. Default: every Pod is waited for."
+        ),
+    ] = None
     rules: Annotated[
         tuple[DrainRule, ...],
         Meta(max_length=16),
@@ -59,6 +66,14 @@ _DRAIN = rules(
         ".strategy",
     ),
     later("rules", "drain."),
+)
+
+
+_OVERDUE = Rule(
+    "!has(self.drain.skipWaitForDelete) || (has(self.success) && has(self.success.bootIDChanged) && "
+    "self.success.bootIDChanged)",
+    "drain.skipWaitForDelete needs success.bootIDChanged: true; only a reboot ends what cannot end",
+    ".drain",
 )
 
 
@@ -128,5 +143,5 @@ class NodeOperationTemplate(Base, frozen=True, kw_only=True):
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "NodeOperationTemplate")
     metadata: ObjectMeta
-    spec: Annotated[NodeOperationTemplateSpec, rules(later("covers"))]
+    spec: Annotated[NodeOperationTemplateSpec, rules(_OVERDUE, later("covers"))]
     status: NodeOperationTemplateStatus = NodeOperationTemplateStatus()

@@ -149,6 +149,10 @@ class Lab:
         times = {"lastTransitionTime": stamp(turned), "lastHeartbeatTime": stamp(self._clock(node))}
         await self._node_status(node, {"conditions": [said | times]})
 
+    def set_clock(self, node: str, ahead: timedelta) -> None:
+        """How far the node's clock, which stamps its heartbeats, is before ours."""
+        self._ahead[node] = ahead
+
     async def boot(self, node: str) -> None:
         """Another bootID."""
         self._boots += 1

@@ -8,12 +8,13 @@ from remediator.controller import case_plan, observe, operation_plan
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, SaveCase, SaveOperation
 from remediator.controller.world import World
 from remediator.core import names
-from remediator.core.case import Diagnosis, OperationPhase, Outcome, Phase
+from remediator.core.case import Diagnosis, Moment, OperationPhase, Outcome, Phase
 from remediator.core.evidence import Proof, Sign
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Drain, Exit, Move, Step, Tried, case_step, operation_move
 from remediator.core.pod import PodPhase
 from remediator.core.policy import Strategy
+from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.objects import POD
 from tests.builders import (
@@ -92,6 +93,7 @@ def planned(case, *facts, now=NOW, **world):
     return step, shown(case_plan.plan(step, view, DIAGNOSTICS, now))
 
 
+ALONE = a_case(policy="gone", timeline=(Moment(at(0), Reason.POLICY_MISSING, "no policy gone"),))
 OPERATION = an_operation("op-1", CLAIMED, phase=OperationPhase.OPERATING)
 WELL = a_node("gpu-1", condition(status="False", since=2, heartbeat=19), taints=OURS, heartbeat=19)
 ENDED = replace(CLAIMED, phase=Phase.RECOVERED, ended=at(4))
@@ -202,7 +204,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
         ),
         pytest.param(
             ENDED,
-            [a_pod("p", case_uid=CLAIMED.uid), a_pod("q", case_uid=CLAIMED.uid, deleting=True, finalizers=())],
+            [a_pod("p", case_uid=CLAIMED.uid), a_pod("q", case_uid=CLAIMED.uid, deletion=NOW, finalizers=())],
             {},
             Step.SWEEP,
             [("patch", "Pod", "p"), ("delete", "Pod", "p")],
@@ -229,6 +231,29 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
 )
 def test_what_a_case_does_next(case, facts, world, step, effects):
     assert planned(case, *facts, **world) == (step, effects)
+
+
+@pytest.mark.parametrize(
+    ("case", "minute", "step"),
+    [
+        pytest.param(ALONE, 29, Step.CLAIM, id="it may come back"),
+        pytest.param(ALONE, 30, Step.END, id="nobody can say any more what it waits for"),
+        pytest.param(replace(CLAIMED, policy="gone"), 29, Step.VERIFY, id="one that holds its node waits, too"),
+        pytest.param(replace(CLAIMED, policy="gone"), 99, Step.ESCALATE, id="and calls a person"),
+        pytest.param(replace(ALONE, timeline=()), 99, Step.CLAIM, id="since when is not known"),
+    ],
+)
+def test_half_an_hour_after_its_policy_a_case_that_holds_nothing_ends(case, minute, step):
+    assert case_step(observe.case_view(a_world(case), case, at(minute)).seen) is step
+
+
+@pytest.mark.parametrize("proving", ["Ready", GPU])
+def test_of_a_node_with_more_conditions_than_there_is_room_for_those_that_prove_recovery_are_kept(proving):
+    chatty = a_node("gpu-1", condition(heartbeat=7), *(condition(f"A{number}") for number in range(99)))
+    done = replace(OPERATION, phase=OperationPhase.SUCCEEDED, finished=NOW)
+    (saved,) = case_plan.record(observe.case_view(a_world(RUNNING, done), RUNNING, NOW), chatty, NOW)
+    heartbeats = saved.after.attempt.heartbeats
+    assert (len(heartbeats), heartbeats[proving]) == (64, chatty.conditions[proving].heartbeat)
 
 
 def test_the_end_of_an_operation_is_recorded_with_the_nodes_own_heartbeats():

@@ -31,6 +31,10 @@ def _makes_an_operation(asked):
     return asked.method == "POST" and asked.path.endswith("/nodeoperations")
 
 
+async def _refuse_pods(lab, node):
+    lab.server.faults.refuse(500, times=999, when=lambda asked: asked.method == "POST" and asked.path.endswith("/pods"))
+
+
 FAILED = Answer(exit=1, message="the kernel did not come up")
 REFUSED = Answer(exit=2, message="another bootID")
 
@@ -318,6 +322,31 @@ async def test_after_the_intent_cancelling_waits_for_the_pod(lab):
         assert lab.taints("gpu-1") == [names.CASE_TAINT], "and the node is not given back"
         await lab.finish("reboot", REBOOTED)
         await until(lambda: not lab.cases("gpu-1") and lab.clean("gpu-1"))
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        pytest.param(lambda lab: lab.delete_case("gpu-1"), id="the case is deleted"),
+        pytest.param(lambda lab: lab.change(NODES, "gpu-1", spec={"taints": None}), id="a person takes the taint off"),
+        pytest.param(lambda lab: lab.condition("gpu-1", "False"), id="the fault goes"),
+    ],
+)
+async def test_after_the_intent_no_pod_is_made_any_more_for_a_node_that_is_not_ours_or_is_well(lab, meanwhile):
+    """The intent is written and the Pod refused; before it can be made, the reason for it goes."""
+    drain, success = {"strategy": "Evict", "timeout": "30s"}, {"bootIDChanged": True, "nodeReady": True}
+    await lab.template("brief", drain=drain, timeout="6s", success=success)
+    await lab.policy(ladder=[{"operation": "brief", "attempts": 1}])
+    lab.answer("drain", Answer(does=_refuse_pods))
+    lab.answer("brief", REBOOTED)
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: [one for one in lab.all(NODE_OPERATIONS) if one.get("status", {}).get("intent")])
+        await meanwhile(lab)
+        await lab.quiet()
+        lab.server.faults.clear()
+        await until(lambda: lab.clean("gpu-1"))
+    assert lab.ran == ["collect-diagnostics gpu-1", "drain gpu-1"]
 
 
 async def test_a_case_whose_operation_was_never_made_can_be_cancelled(lab):

@@ -6,47 +6,58 @@ import pytest
 
 from remediator.core.case import Phase
 from remediator.core.decide import Busy, Handled, Healthy, Start, Unclear, Unselected, Wait, case_name, decide
-from remediator.core.evidence import judge
+from remediator.core.evidence import Doubt, judge
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode, Severity, Urgency
 from tests.builders import a_case, a_node, a_policy, at, condition, pool, when
 
 NEVER = a_policy("elsewhere", selector=pool("nobody"))
+OLD = "has no heartbeat of the last 15 minutes, or the node's clock is behind"
+SILENT = "is not believed: the kubelet is not heard of"
+
+
+def unclear(why: str, holds: bool = False) -> Unclear:
+    """GpuLost proves nothing; `holds` where it shows the fault all the same."""
+    return Unclear((Doubt("GpuLost", why, holds),))
+
+
+UNKNOWN = unclear("is Unknown")
 
 
 @pytest.mark.parametrize(
     ("node", "minute", "expected"),
     [
         pytest.param(a_node("n", condition(status="False")), 1, Healthy(), id="a clear False is health"),
-        pytest.param(a_node("n", condition(status="Unknown")), 99, Unclear(("GpuLost",)), id="unknown is not health"),
-        pytest.param(a_node("n"), 1, Unclear(("GpuLost",)), id="an absent condition proves nothing"),
+        pytest.param(a_node("n", condition(status="Unknown")), 99, UNKNOWN, id="unknown is not health"),
+        pytest.param(a_node("n"), 1, unclear("is absent"), id="an absent condition proves nothing"),
         pytest.param(a_node("n", condition()), 1, Wait(at(2), "gpu-lost"), id="before its tolerance it waits"),
         pytest.param(
             a_node("n", condition(heartbeat=1)), 15.9, "starts", id="after its tolerance, still fresh, it starts"
         ),
         pytest.param(a_node("n", condition()), 2, "starts", id="at the very end of its tolerance it starts"),
         pytest.param(a_node("n", condition()), 15, "starts", id="a heartbeat 15 minutes old still counts"),
-        pytest.param(a_node("n", condition()), 15.1, Unclear(("GpuLost",)), id="an older one proves nothing"),
-        pytest.param(
-            a_node("n", condition(status="False")), 15.1, Unclear(("GpuLost",)), id="an old False is no health either"
-        ),
+        pytest.param(a_node("n", condition()), 15.1, unclear(OLD, holds=True), id="an older one proves nothing"),
+        pytest.param(a_node("n", condition(status="False")), 15.1, unclear(OLD), id="an old False is no health either"),
         pytest.param(
             a_node("n", condition(), condition("DetectorStale", "True")),
             3,
-            Unclear(("GpuLost",)),
+            unclear("is not believed: DetectorStale is True", holds=True),
             id="a detector that has stopped is not believed",
         ),
         pytest.param(
             a_node("n", condition(), condition("DetectorStale", "Unknown")),
             3,
-            Unclear(("GpuLost",)),
+            unclear("is not believed: DetectorStale is Unknown", holds=True),
             id="one that may have stopped neither",
         ),
         pytest.param(
             a_node("n", condition(), condition("DetectorStale", "False")), 3, "starts", id="one that runs is believed"
         ),
         pytest.param(
-            a_node("n", condition(), ready="Unknown"), 3, Unclear(("GpuLost",)), id="a silent kubelet hides detectors"
+            a_node("n", condition(), ready="Unknown"),
+            3,
+            unclear(SILENT, holds=True),
+            id="a silent kubelet hides detectors",
         ),
         pytest.param(a_node("n", condition(), ready="False"), 3, "starts", id="a kubelet that is not ready does not"),
     ],
@@ -201,6 +212,30 @@ def test_a_case_that_only_watches_stands_in_no_other_policys_way(other, phase, s
     node = a_node("n", condition("A"), condition("B"))
     policies = [a_policy("a", ONE, **other), a_policy("b", TWO)]
     decision = decide(node, policies, [a_case("c", node="n", policy="a", phase=phase)], at(3))
+    assert decision.policy == "b" if starts else decision == Busy("c")
+
+
+@pytest.mark.parametrize(
+    ("policies", "node", "phase", "starts"),
+    [
+        pytest.param([], a_node("n", condition("B")), Phase.HELD, True, id="its policy was deleted"),
+        pytest.param(
+            [a_policy("a", ONE)], a_node("n", condition("B")), Phase.HELD, True, id="its condition is not said any more"
+        ),
+        pytest.param(
+            [a_policy("a", ONE)],
+            a_node("n", condition("A", "Unknown"), condition("B")),
+            Phase.HELD,
+            True,
+            id="its condition is Unknown",
+        ),
+        pytest.param([], a_node("n", condition("B")), Phase.OPERATING, False, id="but it holds the node"),
+    ],
+)
+def test_a_case_that_holds_nothing_and_whose_fault_is_not_seen_stands_in_no_other_policys_way(
+    policies, node, phase, starts
+):
+    decision = decide(node, [*policies, a_policy("b", TWO)], [a_case("c", node="n", policy="a", phase=phase)], at(3))
     assert decision.policy == "b" if starts else decision == Busy("c")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediator.core.evidence import Proof, Sign, judge, prove, watched
+from remediator.core.evidence import Doubt, Proof, Sign, judge, prove, watched
 from remediator.core.node import Status
 from remediator.core.policy import Clause
 from tests.builders import GPU, a_node, a_policy, at, condition, when
@@ -120,16 +120,16 @@ def test_proof_once_given_is_not_lost_by_waiting(since, age, base, later):
 
 
 @pytest.mark.parametrize(
-    ("entries", "node", "sign", "unclear"),
+    ("entries", "node", "sign", "doubts"),
     [
         pytest.param((when(),), a_node("n", condition()), Sign.BAD, (), id="holds"),
         pytest.param((when(),), a_node("n", condition(status="False")), Sign.GOOD, (), id="does not hold"),
-        pytest.param((when(),), a_node("n"), Sign.UNCLEAR, (GPU,), id="absent"),
+        pytest.param((when(),), a_node("n"), Sign.UNCLEAR, (Doubt(GPU, "is absent"),), id="absent"),
         pytest.param(
             (when(Clause("A")), when(Clause("B"))),
             a_node("n", condition("A", "False")),
             Sign.UNCLEAR,
-            ("B",),
+            (Doubt("B", "is absent"),),
             id="well in one way, unknown in the other",
         ),
         pytest.param(
@@ -148,9 +148,9 @@ def test_proof_once_given_is_not_lost_by_waiting(since, age, base, later):
         ),
     ],
 )
-def test_one_policy_sees_sickness_health_or_nothing(entries, node, sign, unclear):
+def test_one_policy_sees_sickness_health_or_nothing(entries, node, sign, doubts):
     finding = judge(node, a_policy("p", *entries), at(3))
-    assert (finding.sign, finding.unclear) == (sign, unclear)
+    assert (finding.sign, finding.doubts) == (sign, doubts)
 
 
 def test_a_newer_heartbeat_alone_does_not_make_it_another_node():

@@ -195,13 +195,15 @@ def test_an_operation_is_cancelled_before_the_intent_and_never_after():
     assert lost == {Move.CANCEL}
 
 
-def test_after_the_intent_only_a_pod_that_is_still_to_be_made_waits_for_clear_evidence():
+def test_after_the_intent_a_pod_is_only_made_for_a_fault_that_shows_on_a_node_that_is_still_ours():
+    launches = _where(OPERATIONS, Move.LAUNCH)
+    assert launches
+    assert all(seen.ours and seen.sign is Sign.BAD for seen in launches)
+
+
+def test_a_pod_that_was_made_is_left_to_end_whatever_is_seen_meanwhile():
     for seen, move in OPERATIONS:
-        if seen.intent and not seen.ended:
-            unclear = seen.exit is Exit.ABSENT and seen.sign is Sign.UNCLEAR
-            if unclear:
-                assert move in (Move.WAIT, Move.SUCCEED, Move.TIME_OUT)
-                continue
+        if seen.intent and not seen.ended and seen.exit is not Exit.ABSENT:
             twin = {name: getattr(seen, name) for name in asked(OperationSeen)}
             assert operation_move(OperationSeen(**twin | {"ours": not seen.ours, "sign": Sign.GOOD})) is move
 

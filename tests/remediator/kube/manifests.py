@@ -117,6 +117,10 @@ WRONG: dict[str, tuple[Object, str]] = {
     "less than none": (manifest("NodeDisruptionBudget", maxUnavailable=-1), "spec.maxUnavailable"),
     "a budget without selector": (manifest("NodeDisruptionBudget", selector=None), "spec.selector"),
     "a template without drain": (manifest("NodeOperationTemplate", drain=None), "spec.drain"),
+    "Pods left behind before what is no reboot": (
+        manifest("NodeOperationTemplate", drain={"strategy": "Evict", "skipWaitForDelete": "5m"}, success=None),
+        "spec.drain",
+    ),
     "a template without Pod": (manifest("NodeOperationTemplate", podTemplate=None), "spec.podTemplate"),
     "a template's name too long for a label": (manifest("NodeOperationTemplate", name="a" * 64), "<nil>"),
     "a case without node": (manifest("NodeRemediation", nodeUID=None), "spec.nodeUID"),

@@ -1,0 +1,70 @@
+"""When passes run, and what is told of nodes that nothing is proven of."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from remediator.controller import passes, run
+from remediator.controller.run import Controller
+from remediator.settings import Settings
+from remediator.telemetry import REGISTRY
+from tests.remediator.controller.lab import now, running, until
+
+
+async def test_periodic_work_is_done_in_the_loop_and_not_in_a_thread_beside_it(lab, monkeypatch):
+    monkeypatch.setattr(run, "RESYNC_MINUTES", 1 / 6000)
+    controller, seen = Controller(lab.client, Settings(identity="one")), []
+    monkeypatch.setattr(controller, "_all", lambda: seen.append(threading.current_thread()))
+    scheduler = controller._sweeps()
+    try:
+        await until(lambda: seen)
+    finally:
+        scheduler.shutdown(wait=False)
+    assert set(seen) == {threading.main_thread()}
+
+
+async def test_a_fault_that_was_not_believed_is_acted_on_once_the_heartbeat_is_fresh(lab, monkeypatch):
+    """A heartbeat alone is no event: after a node was cut off, nothing else may change for a long time."""
+    monkeypatch.setattr(passes, "DOUBTED", 0.2)
+    lab.beating = False
+    lab.set_clock("gpu-1", -timedelta(minutes=16))
+    await lab.policy()
+    await lab.node("gpu-1")
+    await lab.condition("gpu-1", "True", since=now() - timedelta(minutes=20))
+    async with running(lab) as controller:
+        await until(lambda: unclear(controller, "GpuLost") == 1)
+        await lab.quiet()
+        assert lab.cases("gpu-1") == []
+        lab.set_clock("gpu-1", timedelta())
+        lab.beating = True
+        await until(lambda: lab.cases("gpu-1"))
+        await until(lambda: unclear(controller, "GpuLost") == 0)
+
+
+@pytest.mark.parametrize("stale", ["Unknown", "True"])
+async def test_a_fault_that_is_shown_and_not_believed_is_told_once(lab, stale):
+    await lab.policy()
+    await lab.node("gpu-1")
+    await lab.condition("gpu-1", stale, "DetectorStale")
+    with capture_logs() as logs:
+        async with running(lab):
+            await lab.condition("gpu-1", "True")
+            await until(lambda: told(logs))
+            await lab.condition("gpu-1", "True", "Other")
+            await lab.quiet()
+    assert told(logs) == [["gpu-1", [f"GpuLost is not believed: DetectorStale is {stale}"]]]
+    assert lab.cases("gpu-1") == []
+
+
+def told(logs: list[Any]) -> list[Any]:
+    """What was logged of faults that are not believed."""
+    return [[one["node"], one["because"]] for one in logs if one["event"] == "a fault is shown, but not believed"]
+
+
+def unclear(controller: Controller, condition: str) -> float:
+    """How many nodes prove nothing by this condition, as the metric says."""
+    controller.measure()
+    return REGISTRY.get_sample_value("remediator_unclear_nodes", {"condition": condition}) or 0.0
