@@ -7,6 +7,10 @@ ARGS   ?=
 # A demo keeps a core busy; most of the other tests wait for a process.
 DEMO   := tests/remediator/sim/demo
 
+ifneq ($(words $(VENV)),1)
+$(error VENV is "$(VENV)": name one folder, without spaces)
+endif
+
 .PHONY: help setup demo check test test-cluster test-kubelet test-gpu images cluster cluster-down bench crds npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,6 +18,7 @@ help: ## this list
 setup: $(VENV)/.ready ## the virtual environment, from the hashed requirements
 $(VENV)/.ready: requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "remediator needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.platform == "linux" else "remediator needs Linux, and this is " + sys.platform + "; use a Linux machine or container")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes --prefer-binary -r requirements-dev.txt
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .

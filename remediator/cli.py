@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import io
+import os
 import random
 import signal
+import sys
 from collections.abc import Coroutine
 from datetime import timedelta
 from pathlib import Path
@@ -16,10 +19,11 @@ from remediator import telemetry
 from remediator.controller.explain import explain as explained
 from remediator.controller.explain import snapshot
 from remediator.controller.perform import now
+from remediator.core import retention
 from remediator.core.breaker import Breaker
 from remediator.kube import crd, errors, lint
 from remediator.kube.backoff import full_jitter
-from remediator.kube.client import Client, check
+from remediator.kube.client import Client, check, decode
 from remediator.kube.http import HttpTransport
 from remediator.replica import Replica
 from remediator.settings import Settings, identity
@@ -31,7 +35,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+out, err = (
+    Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False) for stderr in (False, True)
+)
+MANIFESTS = (".yaml", ".yml", ".json")  # what `kubectl apply -f FOLDER` takes
+LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
 
 Kubeconfig = Annotated[
     Path | None,
@@ -41,14 +49,23 @@ Kubeconfig = Annotated[
 ]
 
 
+def _refusal(why: object) -> typer.Exit:
+    """Say in one sentence what cannot be done and what would help; to be raised, and exits 2."""
+    err.print(f"remediator: {why}")
+    return typer.Exit(2)
+
+
 async def _connect(kubeconfig: Path | None) -> HttpTransport:
     """A connection from the kubeconfig, or from inside a Pod; one sentence and exit 2 where neither works."""
     try:
         return await (HttpTransport.from_kubeconfig(kubeconfig) if kubeconfig else HttpTransport.in_cluster())
     except Exception as failed:
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "no --kubeconfig given, and this is not a Pod"
-        err.print(f"remediator: {where}: {failed}")
-        raise typer.Exit(2) from None
+        if kubeconfig is None:
+            raise _refusal(
+                f"no --kubeconfig given, and no service account of a Pod here ({failed}); give --kubeconfig FILE"
+            ) from None
+        why = f"kubeconfig {kubeconfig}: {str(failed) or type(failed).__name__}"
+        raise _refusal(f"{why}; correct it, or give another with --kubeconfig or KUBECONFIG") from None
 
 
 async def _answers(transport: HttpTransport) -> None:
@@ -56,7 +73,7 @@ async def _answers(transport: HttpTransport) -> None:
     failures = 0
     while True:
         try:
-            check(await transport.request("GET", "/version", timeout=10))
+            decode(check(await transport.request("GET", "/version", timeout=10)).body, dict)
         except errors.ApiError as failed:
             if failures == 0:
                 err.print(f"remediator: {failed.message}; trying again until it answers")
@@ -79,8 +96,7 @@ def _replica(client: Client, settings: Settings) -> Replica:
     try:
         return Replica(client, settings)
     except (OSError, ValueError) as wrong:
-        err.print(f"remediator: {wrong}")
-        raise typer.Exit(2) from None
+        raise _refusal(wrong) from None
 
 
 async def _run(kubeconfig: Path | None, settings: Settings) -> None:
@@ -89,6 +105,8 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
         replica = _replica(Client(transport), settings)
         await _answers(transport)
         await replica.run()
+    except OSError as wrong:  # of what it listens on; what its parts raise comes as a group
+        raise _refusal(wrong) from None
     finally:
         await transport.close()
 
@@ -101,9 +119,11 @@ def run(
     ] = "127.0.0.1:8080",
     drains: Annotated[int, typer.Option(min=1, help="How many nodes may drain at once.")] = 50,
     starts: Annotated[int, typer.Option(min=1, help="Most disruptive starts in the whole fleet in --window.")] = 10,
-    window: Annotated[int, typer.Option(min=1, help="Seconds over which --starts are counted.")] = 600,
+    window: Annotated[
+        int, typer.Option(min=1, max=LONGEST_WINDOW, help="Seconds over which --starts are counted.")
+    ] = 600,
     lease_seconds: Annotated[
-        float, typer.Option(min=1.0, help="How long the leader's lease lasts without being renewed.")
+        float, typer.Option(min=1.0, max=3600.0, help="How long the leader's lease lasts without being renewed.")
     ] = 15.0,
     routes: Annotated[
         Path | None, typer.Option(help="YAML file that says which repository issues go to. Left out: no tickets.")
@@ -111,31 +131,41 @@ def run(
     github_url: Annotated[
         str, typer.Option(help="GitHub's REST API; https://HOST/api/v3 for an Enterprise Server.")
     ] = "https://api.github.com",
-    github_token_file: Annotated[Path | None, typer.Option(help="File with a token that may write issues.")] = None,
-    github_spacing: Annotated[float, typer.Option(min=0.0, help="Seconds between two writes to GitHub.")] = 1.0,
+    github_token_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File with a token that may write issues.")
+    ] = None,
+    github_spacing: Annotated[
+        float, typer.Option(min=0.0, max=3600.0, help="Seconds between two writes to GitHub.")
+    ] = 1.0,
     webhook_token_file: Annotated[
-        Path | None, typer.Option(help="File with the bearer token of Alertmanager. Left out: no webhook.")
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="File with the bearer token of Alertmanager. Left out: no webhook."
+        ),
     ] = None,
     name: Annotated[str, typer.Option(help="Who we are in the lease; new for each process.")] = "",
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[telemetry.Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info",
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False,
 ) -> None:
     """Run the controller: watch node Conditions, open cases, repair nodes. Several replicas may run; one leads."""
+    try:
+        settings = Settings(
+            identity=name or identity(),
+            breaker=Breaker(starts, timedelta(seconds=window)),
+            drains=drains,
+            lease_duration=lease_seconds,
+            lease_renew=lease_seconds * 2 / 3,
+            lease_retry=lease_seconds * 2 / 15,
+            listen=listen,
+            routes=routes,
+            github_url=github_url,
+            github_token_file=github_token_file,
+            github_spacing=github_spacing,
+            webhook_token_file=webhook_token_file,
+        )
+    except ValueError as wrong:
+        raise _refusal(wrong) from None
     telemetry.configure(log_level, log_json)
-    settings = Settings(
-        identity=name or identity(),
-        breaker=Breaker(starts, timedelta(seconds=window)),
-        drains=drains,
-        lease_duration=lease_seconds,
-        lease_renew=lease_seconds * 2 / 3,
-        lease_retry=lease_seconds * 2 / 15,
-        listen=listen,
-        routes=routes,
-        github_url=github_url,
-        github_token_file=github_token_file,
-        github_spacing=github_spacing,
-        webhook_token_file=webhook_token_file,
-    )
     asyncio.run(_until_told(_run(kubeconfig, settings)))
 
 
@@ -148,25 +178,34 @@ def crds(
         if output is None:
             typer.echo(f"---\n{text}", nl=False)
         else:
-            output.mkdir(parents=True, exist_ok=True)
-            (output / filename).write_text(text)
+            _write(output, filename, text)
+
+
+def _write(folder: Path, filename: str, text: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / filename).write_text(text)
+    except OSError as failed:
+        why = f"--output {folder}: {failed.strerror or failed}"
+        raise _refusal(f"{why}; name a folder that may be written, or none for stdout") from None
 
 
 @app.command(name="lint")
 def lint_files(
-    files: Annotated[list[Path], typer.Argument(help="YAML files, or folders of them.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of YAML or JSON, or folders of .yaml, .yml and .json files.")
+    ],
     known: Annotated[
         list[str] | None, typer.Option("--template", help="A NodeOperationTemplate that is in the cluster already.")
     ] = None,
 ) -> None:
     """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong."""
-    documents, findings = [], []
-    for path in (found for file in files for found in (sorted(file.rglob("*.yaml")) if file.is_dir() else [file])):
-        try:
-            read, wrong = lint.read(str(path), path.read_text())
-        except (OSError, UnicodeDecodeError) as failed:
-            err.print(f"remediator: {path}: {failed}")
-            raise typer.Exit(2) from None
+    documents: list[lint.Document] = []
+    findings: list[lint.Finding] = []
+    for file in files:
+        read, wrong = _read(file)
+        if not read and not wrong:
+            raise _refusal(f"nothing to check in {file}; name a file of YAML or JSON, or a folder that has some")
         documents += read
         findings += wrong
     findings += lint.lint(documents, frozenset(known or ()))
@@ -174,6 +213,33 @@ def lint_files(
         typer.echo(str(finding))
     typer.echo(f"{len(documents)} documents, {len(findings)} findings", err=True)
     raise typer.Exit(1 if findings else 0)
+
+
+def _read(file: Path) -> tuple[list[lint.Document], list[lint.Finding]]:
+    """The documents of a file, or of all manifests below a folder, and what cannot be read in them."""
+    documents, findings, path = [], [], file
+    try:
+        for path in _manifests(file):
+            read, wrong = lint.read(str(path), path.read_text("utf-8"))
+            documents += read
+            findings += wrong
+    except OSError as failed:
+        raise _refusal(f"{failed.filename or path}: {failed.strerror}; name files that can be read") from None
+    except UnicodeDecodeError:
+        raise _refusal(f"{path}: is not text in UTF-8; name files of YAML or JSON") from None
+    return documents, findings
+
+
+def _manifests(file: Path) -> list[Path]:
+    """Raises OSError for a folder in it that cannot be read."""
+    if not file.is_dir():
+        return [file]
+    below = (Path(folder, name) for folder, _, names in os.walk(file, onerror=_raise) for name in names)
+    return sorted(path for path in below if path.suffix in MANIFESTS)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 @app.command()
@@ -186,9 +252,11 @@ async def _explain(name: str, kubeconfig: Path | None) -> int:
     transport = await _connect(kubeconfig)
     try:
         seen = await snapshot(Client(transport))
+    except errors.NotFound as failed:
+        remedy = "is it an API server, and are Remediator's kinds in it (`remediator crds`)?"
+        raise _refusal(f"the server of the kubeconfig says {failed.message!r}; {remedy}") from None
     except errors.ApiError as failed:
-        err.print(f"remediator: {failed.message}")
-        return 2
+        raise _refusal(failed.message) from None
     finally:
         await transport.close()
     node = seen.nodes.get(name)
@@ -202,4 +270,6 @@ async def _explain(name: str, kubeconfig: Path | None) -> int:
 
 def main() -> None:
     """The entry point."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be no text; stderr does so of itself
     app()

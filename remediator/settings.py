@@ -1,11 +1,15 @@
 """What an operator may set, in one place. Printed whole at the start."""
 
 import os
+import re
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from remediator.core.breaker import Breaker
+
+HIGHEST_PORT = 65535
 
 
 def identity() -> str:
@@ -13,9 +17,29 @@ def identity() -> str:
     return os.environ.get("POD_NAME") or f"{socket.gethostname()}-{os.getpid()}"
 
 
+def address(listen: str) -> tuple[str, int] | None:
+    """The host and the port of host:port, None for anything else. "" is every interface; IPv6 stands in brackets."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]*)):([0-9]{1,5})", listen)
+    if found is None or int(found[3]) > HIGHEST_PORT:
+        return None
+    return found[1] or found[2], int(found[3])
+
+
+def _is_url(text: str) -> bool:
+    found = re.fullmatch(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?(?:/[^\s?#]*)?", text)
+    return found is not None and int(found[1] or 0) <= HIGHEST_PORT
+
+
+# field, its option, whether a value fits, what would
+_RULES: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
+    ("listen", "--listen", address, "host:port with a port of at most 65535, such as 127.0.0.1:8080"),
+    ("github_url", "--github-url", _is_url, "https://HOST or https://HOST/api/v3, such as https://api.github.com"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Times in seconds."""
+    """Times in seconds. Raises ValueError that names the option, what it is and what it should be."""
 
     identity: str = field(default_factory=identity)
     breaker: Breaker = field(default_factory=Breaker)
@@ -30,3 +54,9 @@ class Settings:
     github_token_file: Path | None = None
     github_spacing: float = 1.0
     webhook_token_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name, option, fits, form in _RULES:
+            value = getattr(self, name)
+            if not fits(value):
+                raise ValueError(f"{option} is {value!r}, not {form}")

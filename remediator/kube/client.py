@@ -41,10 +41,20 @@ def check(reply: Reply) -> Reply:
         return reply
     try:
         status = msgspec.json.decode(reply.body, type=wire.Failure)
-    except msgspec.DecodeError:
-        status = wire.Failure(message=reply.body[:200].decode("utf-8", "replace"))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        status = wire.Failure(message=" ".join(reply.body[:200].decode("utf-8", "replace").split()))
     after = reply.headers.get("retry-after", "")
-    raise errors.from_status(reply.status, status.reason, status.message, float(after) if after.isdigit() else None)
+    message = status.message or f"HTTP {reply.status} without a word"
+    raise errors.from_status(reply.status, status.reason, message, float(after) if after.isdecimal() else None)
+
+
+def decode(body: bytes | msgspec.Raw, answer: type[T]) -> T:
+    """What an accepted answer says. Raises Unavailable for what an API server would not say: a page, a login form."""
+    try:
+        return msgspec.json.decode(body, type=answer)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        why = f"the answer is not one of Kubernetes ({error}): the server may be no API server, or a proxy before it"
+        raise errors.Unavailable(200, "Unreadable", why) from error
 
 
 class Client:
@@ -56,7 +66,7 @@ class Client:
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
         """Read one object, live from the server."""
         reply = check(await self.transport.request("GET", kind.path(name, namespace)))
-        return msgspec.json.decode(reply.body, type=kind.type)
+        return decode(reply.body, kind.type)
 
     async def list_all(
         self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = 250
@@ -78,8 +88,8 @@ class Client:
             )
             query = [(key, value) for key, value in asked if value]
             reply = check(await self.transport.request("GET", kind.path("", namespace), query=query))
-            page = msgspec.json.decode(reply.body, type=wire.Page)
-            yield [msgspec.json.decode(item, type=kind.type) for item in page.items or ()]
+            page = decode(reply.body, wire.Page)
+            yield [decode(item, kind.type) for item in page.items or ()]
             following = page.metadata.continue_
             if not following:
                 return
@@ -131,4 +141,4 @@ class Client:
                 method, path, query=query, body=msgspec.json.encode(body), content_type=content_type
             )
         )
-        return msgspec.json.decode(reply.body, type=answer)
+        return decode(reply.body, answer)

@@ -5,17 +5,19 @@ the connection pool. Its internals (`update_params_for_auth`, `rest_client`, `re
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import aiohttp
 import structlog
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from remediator.kube import errors
+from remediator.kube import errors, kubeconfig
 from remediator.kube.transport import JSON, Query, Reply
 
 CONNECT_SECONDS = 10.0
@@ -38,16 +40,22 @@ class HttpTransport:
         self._refresher: asyncio.Task[None] | None = None
 
     @classmethod
-    async def from_kubeconfig(cls, path: str | Path, context: str | None = None) -> Self:
-        """Connect as a context of a kubeconfig file says; the current context where none is named.
+    async def from_kubeconfig(cls, path: str | Path) -> Self:
+        """Connect as the current context of a kubeconfig says.
 
-        Raises FileNotFoundError for a missing file and `kubernetes.aio.config.ConfigException` for an unusable one.
+        `path` may be several files joined by ":", as in the variable KUBECONFIG. Raises FileNotFoundError where none of
+        them is there, ValueError and `kubernetes.aio.config.ConfigException` for what is wrong in them.
         """
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"no kubeconfig at {path}")
+        current = kubeconfig.current_context(str(path))  # the library would take that of the last file
         configuration = Configuration()
-        loader = await config.load_kube_config(str(path), context, configuration, persist_config=False)
-        transport = cls(configuration)
+        loader = await config.load_kube_config(str(path), current, configuration, persist_config=False)
+        if loader._user and "exec" in loader._user and not (configuration.api_key or configuration.cert_file):
+            raise ValueError("exec of the user gave neither a token nor a certificate")  # the library logs why
+        if token := configuration.api_key.get("BearerToken", "").strip():  # a tokenFile ends with a line break
+            configuration.api_key["BearerToken"] = token
+        if not token.isprintable():
+            raise ValueError("token of the user: has a line break, or another character that no token has")
+        transport = cls._secure(configuration)
         if "BearerToken" in configuration.api_key:
             transport._refresher = asyncio.create_task(_refresh(loader, configuration))
         return transport
@@ -57,7 +65,19 @@ class HttpTransport:
         """Connect as the Pod's service account; its token is read anew every minute. Raises ConfigException outside."""
         configuration = Configuration()
         config.load_incluster_config(configuration)
-        return cls(configuration)
+        return cls._secure(configuration)
+
+    @classmethod
+    def _secure(cls, configuration: Any) -> Self:
+        """Raises ValueError where the addresses or the certificates cannot be used."""
+        for field, url in (("server", configuration.host), ("proxy-url", configuration.proxy)):
+            if (url or field == "server") and not _is_url(url):
+                raise ValueError(f"{field} of the cluster is {url!r}, not a URL such as https://HOST:PORT")
+        try:
+            return cls(configuration)
+        except ssl.SSLError as error:
+            fields = "certificate-authority, client-certificate or client-key, or their -data"
+            raise ValueError(f"{fields}: not the PEM that was expected ({error})") from error
 
     async def request(
         self,
@@ -134,6 +154,14 @@ class _HttpStream:
                 yield chunk
 
 
+def _is_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0  # a port out of range raises
+    except ValueError:
+        return False
+
+
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
@@ -144,7 +172,7 @@ def _speaking_to(server: str) -> Iterator[None]:
     try:
         yield
     except (aiohttp.ClientError, OSError, TimeoutError, config.ConfigException) as error:
-        why = str(error) or type(error).__name__
+        why = " ".join(str(error).split()) or type(error).__name__
         raise errors.Unavailable(0, "Unreachable", f"no answer from {server}: {why}") from error
 
 

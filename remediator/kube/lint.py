@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cache
 from typing import Any, NamedTuple
 
-import yaml
-
-from remediator.kube import api, crd, schema
+from remediator.kube import api, crd, schema, yamlfile
 from remediator.kube.client import Kind
 
 Object = dict[str, Any]
@@ -30,16 +28,6 @@ class Finding(NamedTuple):
         return ": ".join(part for part in self if part)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as kubectl reads it: a date is text, and a key given twice is an error."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def read(name: str, text: str) -> tuple[list[Document], list[Finding]]:
     """The documents of one YAML (or JSON) file, each with its line, and what cannot be read.
 
@@ -47,63 +35,28 @@ def read(name: str, text: str) -> tuple[list[Document], list[Finding]]:
     """
     documents: list[Document] = []
     findings: list[Finding] = []
+    if name.endswith(".json"):
+        text = text.replace("\t", " ")  # JSON has tabs only between its words, where YAML takes none
     try:
-        for line, value, doubled in _parsed(text):
+        for line, value, doubled in yamlfile.documents(text):
             source = f"{name}:{line}"
             findings += [Finding(f"{name}:{at}", "", "", f"the key {key!r} is given twice") for at, key in doubled]
-            if isinstance(value, dict):
-                documents += [(source, one) for one in _flat(value)]
-            elif value is not None:
-                findings.append(Finding(source, "", "", "is not an object"))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        findings.append(Finding(f"{name}:{line}", "", "", f"unreadable YAML: {error.problem or error.context}"))
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        findings.append(Finding(f"{name}:{line}", "", "", f"unreadable YAML: {error.reason}"))
+            for one in () if value is None else _flat(value):
+                if isinstance(one, dict):
+                    documents.append((source, one))
+                else:
+                    findings.append(Finding(source, "", "", "is not an object"))
+    except yamlfile.Unreadable as error:
+        findings.append(Finding(f"{name}:{error.line}", "", "", f"unreadable YAML: {error.why}"))
     return documents, findings
 
 
-def _parsed(text: str) -> Iterator[tuple[int, Any, list[tuple[int, str]]]]:
-    loader = _Loader(text)
-    try:
-        while loader.check_node():
-            node = loader.get_node()
-            assert node is not None  # check_node said so
-            doubled = list(_doubled(node))
-            yield node.start_mark.line + 1, loader.construct_document(node), doubled
-    finally:
-        loader.dispose()
-
-
-def _doubled(node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Iterator[tuple[int, str]]:
-    """Keys that one mapping has twice, with the line of the later one. Raises for an anchor inside itself."""
-    if node in above:
-        raise yaml.composer.ComposerError(None, None, "an anchor contains itself", node.start_mark)
-    seen: set[str] = set()
-    for key in _keys(node):
-        if key.value in seen:
-            yield key.start_mark.line + 1, key.value
-        seen.add(key.value)
-    for part in _parts(node):
-        yield from _doubled(part, (*above, node))
-
-
-def _keys(node: yaml.Node) -> list[yaml.ScalarNode]:
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    return [key for key, _ in pairs if isinstance(key, yaml.ScalarNode)]
-
-
-def _parts(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [value for _, value in node.value]
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
-
-
-def _flat(value: Object) -> list[Object]:
-    if value.get("kind") != "List":
+def _flat(value: Any) -> list[Any]:
+    """What a document holds: itself, or the items of a List."""
+    if not isinstance(value, dict) or value.get("kind") != "List":
         return [value]
-    return [item for item in value.get("items") or () if isinstance(item, dict)]
+    items = value.get("items") or []
+    return items if isinstance(items, list) else [items]
 
 
 def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset()) -> list[Finding]:
@@ -155,7 +108,8 @@ def _metadata(document: Object) -> Iterator[schema.Violation]:
     if not isinstance(metadata, dict):
         yield schema.Violation("metadata", "must be an object with a name")
         return
-    if not _NAME.fullmatch(_name(document)) or len(_name(document)) > 253:
+    name = metadata.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > 253:
         yield schema.Violation("metadata.name", "must be lower-case letters, digits, '-' and '.', at most 253 of them")
 
 

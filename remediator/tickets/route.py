@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
-import yaml
 from msgspec import Meta
+
+from remediator.kube import yamlfile
 
 Label = Annotated[str, Meta(min_length=1, max_length=50)]
 Login = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -59,8 +60,8 @@ class Routes:
 def load(path: Path) -> Routes:
     """Read the routes file. Raises ValueError that names the file, the field and the remedy."""
     try:
-        written = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        written = yamlfile.one(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}; write a routes file as docs/tickets.md shows, or correct it") from None
     try:
         wire = msgspec.convert(written, WireRoutes)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from remediator.settings import address
 from remediator.telemetry import REGISTRY
 
 
@@ -29,12 +30,21 @@ def application(ready: Callable[[], bool], measure: Callable[[], None]) -> web.A
 
 @asynccontextmanager
 async def served(app: web.Application, listen: str) -> AsyncIterator[None]:
-    """Serve on host:port until left. Raises OSError where the address is taken."""
-    host, _, port = listen.rpartition(":")
+    """Serve on host:port until left. Raises OSError, for a person to read, where that cannot be had."""
+    where = address(listen)
+    assert where is not None, listen  # Settings has seen to it
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, int(port)).start()
+        await _bound(web.TCPSite(runner, *where), listen)
         yield
     finally:
         await runner.cleanup()
+
+
+async def _bound(site: web.TCPSite, listen: str) -> None:
+    try:
+        await site.start()
+    except OSError as error:
+        why = error.strerror or error
+        raise OSError(f"--listen {listen}: {why}; name an address of this machine with a free port") from error

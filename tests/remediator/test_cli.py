@@ -1,14 +1,18 @@
 """The command line: what it says, and how it exits."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
 import pytest
+import structlog
+from aiohttp import web
 from typer.testing import CliRunner
 
 from remediator.cli import app
 from tests.remediator.controller.lab import Lab, laboratory
+from tests.remediator.kube.test_http import talking_to
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from remediator.cli import main; main()")
@@ -121,9 +125,105 @@ def test_lint_reads_folders_and_finds_the_templates_in_them(manifest, tmp_path):
     assert remediator("lint", tmp_path).exit_code == 0
 
 
-def test_lint_of_what_cannot_be_read_exits_2(tmp_path):
-    done = remediator("lint", tmp_path / "none.yaml")
+@pytest.mark.parametrize("name", ["policy.yaml", "policy.yml", "policy.json"])
+def test_lint_of_a_folder_reads_what_kubectl_would_apply(manifest, tmp_path, name):
+    path = manifest('{\n\t"apiVersion": "remediator.dev/v1", "kind": "Ticket"}', name)
+    if path.suffix != ".json":
+        path.write_text(path.read_text().replace("\t", ""))
+    done = remediator("lint", tmp_path)
+    assert done.exit_code == 1
+    assert f"{path}:1: Ticket/?: apiVersion: must be remediator.dev/v1alpha1" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("x.txt", "kind: Ticket\n"), ("x.yaml", ""), ("x.yaml", "---\n# nothing\n---\n"), ("x.json", "")],
+)
+def test_lint_of_a_folder_with_nothing_to_check_exits_2_also_beside_one_that_has_something(manifest, name, text):
+    folder = manifest(text, name).parent
+    done = remediator("lint", ROOT / "deploy" / "budgets", folder)
     assert done.exit_code == 2
+    assert f"nothing to check in {folder}; " in done.stderr
+
+
+def test_lint_of_an_empty_file_exits_2():
+    done = remediator("lint", "/dev/null")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "nothing to check in /dev/null" in done.stderr
+
+
+def test_lint_of_what_cannot_be_read_exits_2(tmp_path, manifest):
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
+    for path, said in ((tmp_path / "[/none].yaml", "No such file"), (tmp_path / "bytes.yaml", "not text in UTF-8")):
+        done = remediator("lint", path)
+        assert done.exit_code == 2
+        assert f"remediator: {path}: " in done.stderr
+        assert said in done.stderr
+
+
+def test_a_broken_link_in_a_folder_is_not_passed_over(tmp_path, manifest):
+    manifest(POLICY)
+    (tmp_path / "gone.yaml").symlink_to("nowhere")
+    done = remediator("lint", "--template", "reboot", tmp_path)
+    assert (done.exit_code, "gone.yaml: No such file" in done.stderr) == (2, True)
+
+
+@pytest.fixture
+def unlogged():
+    """`run` in this process points its logs at a stream that is gone after it."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("unlogged")
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--listen", "foo", "--listen is 'foo', not host:port"),
+        ("--listen", "127.0.0.1:", "--listen is '127.0.0.1:', not host:port"),
+        ("--listen", ":99999", "--listen is ':99999', not host:port with a port of at most 65535"),
+        ("--listen", "::1:80", "--listen is '::1:80', not host:port"),
+        ("--github-url", "https://", "--github-url is 'https://', not https://HOST"),
+        ("--github-url", "ftp://a", "--github-url is 'ftp://a', not https://HOST"),
+        ("--github-url", "https://a:99999", "--github-url is 'https://a:99999', not https://HOST"),
+        ("--github-url", "https://a b", "--github-url is 'https://a b', not https://HOST"),
+        ("--log-level", "foo", "--log-level"),
+        ("--window", "99999999999999", "--window"),
+        ("--lease-seconds", "nan", "--lease-seconds"),
+        ("--lease-seconds", "1e300", "--lease-seconds"),
+        ("--github-spacing", "inf", "--github-spacing"),
+        ("--github-token-file", "/nowhere", "--github-token-file"),
+        ("--webhook-token-file", "/", "--webhook-token-file"),
+    ],
+)
+def test_a_wrong_option_is_named_before_anything_is_started(option, value, said):
+    done = remediator("run", "--kubeconfig", "/nowhere", option, value)
+    assert done.exit_code == 2, done.exception
+    assert said in done.stderr
+    assert "no kubeconfig" not in done.stderr
+
+
+@pytest.mark.usefixtures("unlogged")
+@pytest.mark.parametrize(
+    "url", ["https://api.github.com", "http://127.0.0.1:8000", "https://h.example/api/v3", "https://[::1]:1"]
+)
+def test_an_address_of_github_is_taken(url):
+    assert "no kubeconfig" in remediator("run", "--kubeconfig", "/nowhere", "--github-url", url).stderr
+
+
+@pytest.mark.parametrize("where", ["file", "file/below", "/dev/null", "/proc/none"])
+def test_crds_say_which_folder_cannot_be_written(tmp_path, where):
+    (tmp_path / "file").touch()
+    done = remediator("crds", "--output", tmp_path / where)
+    assert done.exit_code == 2, done.exception
+    assert f"--output {tmp_path / where}: " in done.stderr
+    assert "name a folder that may be written" in done.stderr
+
+
+async def test_a_name_that_is_no_text_is_printed_all_the_same(tmp_path):
+    (tmp_path / os.fsdecode(b"\xff.yaml")).write_text("kind: Ticket\n")
+    code, out, err = await spawned("lint", tmp_path)
+    assert (code, "\\udcff.yaml:1: Ticket/?: " in out) == (1, True), err
 
 
 def test_the_policies_of_the_repository_pass():
@@ -161,7 +261,7 @@ async def test_explain_says_what_would_happen_to_a_sick_node_and_what_stands_in_
     ("status", "said"),
     [
         ("False", "gpu-1: healthy: every policy sees clearly that it is well"),
-        ("Unknown", "gpu-1: cannot tell: GpuLost absent, Unknown or stale; nothing starts, nothing ends"),
+        ("Unknown", "gpu-1: cannot tell: GpuLost is Unknown; nothing starts, nothing ends"),
     ],
 )
 async def test_explain_tells_health_from_not_knowing(status, said):
@@ -193,3 +293,38 @@ async def test_a_server_that_does_not_answer_is_said_in_one_line(tmp_path):
 def test_a_kubeconfig_that_is_not_there_is_said_in_one_line(tmp_path):
     done = remediator("explain", "gpu-1", "--kubeconfig", tmp_path / "none")
     assert done.exit_code == 2
+    assert done.stderr.startswith(f"remediator: kubeconfig {tmp_path / 'none'}: no kubeconfig at ")
+    assert done.stderr.endswith("; correct it, or give another with --kubeconfig or KUBECONFIG\n")
+
+
+def test_neither_a_kubeconfig_nor_a_pod_is_said_with_the_option_that_helps(monkeypatch):
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    done = remediator("explain", "gpu-1")
+    assert done.exit_code == 2
+    assert done.stderr.endswith("; give --kubeconfig FILE\n")
+
+
+async def test_a_port_that_is_taken_is_said_with_its_option():
+    async with laboratory() as lab, lab.server.serve() as endpoint:
+        taken = endpoint.url.removeprefix("https://")
+        code, _, err = await spawned("run", "--kubeconfig", endpoint.kubeconfig, "--listen", taken)
+    assert code == 2
+    assert "Traceback" not in err
+    said = err.splitlines()[-1]
+    assert said.startswith(f"remediator: --listen {taken}: ")
+    assert said.endswith("address already in use; name an address of this machine with a free port")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(200, "the answer is not one of Kubernetes"), (404, "says '<html> log in</html>'; is it an API server")],
+)
+async def test_what_is_no_api_server_is_said_to_be_none(tmp_path, status, said):
+    async def page(request):
+        return web.Response(status=status, text="<html>\nlog in</html>")
+
+    async with talking_to(tmp_path, page):
+        code, out, err = await spawned("explain", "gpu-1", "--kubeconfig", tmp_path / "config")
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert said in err

@@ -41,7 +41,12 @@ def test_a_route_is_found_by_name_and_what_nobody_knows_is_the_default(tmp_path:
         ("default: {repository: org/a, labels: x}", "default.labels"),
         ("default: {repository: org/a, assignees: [a,b,c,d,e,f,g,h,i,j,k]}", "default.assignees"),
         ("default: {repository: org/a}\nrouts: {}", "routs"),
-        ("default: [", "while parsing"),
+        ("default: [", "line 1: expected the node content"),
+        ("default: {repository: org/a}\ncluster: !!timestamp 2024-13-45", "line 2: '2024-13-45' is no timestamp"),
+        ("default: {repository: org/a}\ncluster: !!int x", "line 2: 'x' is no int"),
+        ("default: {repository: org/a}\nroutes: {}\nroutes: {}", "line 3: the key 'routes' is given twice"),
+        ("default: {repository: org/a}\n---\ncluster: a", "line 3: a second document"),
+        ("[" * 3000, "more than 100 levels"),
     ],
 )
 def test_a_wrong_file_is_refused_by_file_field_and_remedy(tmp_path: Path, text: str, named: str) -> None:
