@@ -147,7 +147,7 @@ class Stage(View):
         """As `View.over`; where no controller is left that could end the case, AssertionError with its last words."""
         if self.replicas and all(one.program.code is not None for one in self.replicas):
             last = self.replicas[-1]
-            killed = last.program.code == -signal.SIGKILL  # by `crash`: another one is about to start
+            killed = last.proxy.severed  # by `crash`: another one is about to start
             assert killed, f"{last.name} ended by itself with {last.program.code}: {last.program.said()[-1500:]}"
         return await super().over(node)
 
