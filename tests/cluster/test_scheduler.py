@@ -144,9 +144,10 @@ async def _add_node(setting: Setting, short: str) -> None:
     await setting.client.create(NODES, body)
     await _say(setting, short, "False")
 
-    def ready() -> bool:
-        found = setting.extender.explain(name, {GPU: 1})
-        return found.reason is Reason.FIT
+    async def ready() -> bool:
+        """Known to us, and free of the taint that every new node has until the cluster has seen that it is ready."""
+        tainted = (await setting.client.get(NODES, name))["spec"].get("taints")
+        return not tainted and setting.extender.explain(name, {GPU: 1}).reason is Reason.FIT
 
     await until(ready, SECONDS)
 
