@@ -117,6 +117,9 @@ class _Warm:
                 await self._send({"wait": pid})
             except OSError:
                 self._lose()
+            except asyncio.CancelledError:
+                del self._ends[pid]  # it was not asked; whoever asks again must
+                raise
         code = await asyncio.shield(self._ends[pid])
         self._ends.pop(pid, None)
         return code

@@ -212,6 +212,18 @@ async def test_a_cancelled_run_takes_its_whole_group_with_it(runner, tmp_path):
     await until(lambda: gone(child))
 
 
+async def test_an_end_that_was_not_asked_for_yet_when_its_waiter_was_cancelled_can_be_asked_for_again(zygote, tmp_path):
+    running = await zygote.start([str(program(tmp_path / "ends", ""))], ENV)
+    async with zygote._warm._sending:  # as when its socket is full
+        waits = asyncio.ensure_future(running.ended())
+        await asyncio.sleep(0)
+        waits.cancel()
+        await asyncio.wait({waits})
+    assert await asyncio.wait_for(running.ended(), 10) == 0
+    for pipe in (running.stdout, running.stderr):
+        pipe.close()
+
+
 async def test_a_start_that_nobody_waits_for_any_more_is_undone(zygote, tmp_path):
     path, told = program(tmp_path / "hang.py", HANG), tmp_path / "told"
     await ran(zygote, program(tmp_path / "first.py", ""))
