@@ -66,7 +66,8 @@ def _pages(api: Api, node: str) -> Iterator[tuple[dict[str, Any], datetime | Non
         reply = api.get("/api/v1/pods", **query)
         if reply.status != 200:
             raise Failed(f"pods of {node} cannot be listed: {reply.message}")
-        yield from ((item, reply.at) for item in reply.body.get("items") or [])
+        now = reply.at
+        yield from ((item, now) for item in reply.body.get("items") or [])
         token = (reply.body.get("metadata") or {}).get("continue")
         if not token:
             return

@@ -8,16 +8,14 @@ not watch at all. So a node that was refused to anybody is marked once it may be
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
 
 from remediator.core import names
 from remediator.kube import errors
-from remediator.kube.client import Client, Kind
+from remediator.kube.client import Client
+from remediator.kube.objects import NODE
 from remediator.kube.queue import WorkQueue
 from remediator.scheduler import telemetry
 from remediator.scheduler.verdict import Row, eased
-
-NODES: Kind[Any] = Kind("", "v1", "nodes", "Node", dict)
 
 
 class Waker:
@@ -51,5 +49,5 @@ class Waker:
         """With the time to the microsecond: the same mark again would be no change."""
         mark = {"metadata": {"annotations": {names.EASED: self._clock().isoformat()}}}
         with suppress(errors.NotFound):
-            await self._client.patch(NODES, name, mark)
+            await self._client.patch(NODE, name, mark)
             telemetry.WOKEN.inc()

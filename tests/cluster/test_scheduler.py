@@ -160,6 +160,12 @@ async def _say(setting: Setting, short: str, status: str) -> None:
     await setting.client.patch(NODES, setting.node(short), body, subresource="status", content_type=STRATEGIC_PATCH)
 
 
+async def fall_sick(setting: Setting) -> None:
+    """The node `sick` is, and the extender knows."""
+    await _say(setting, "sick", "True")
+    await until(lambda: setting.extender.explain(setting.node("sick")).reason is Reason.SICK, SECONDS)
+
+
 async def _has_account(setting: Setting) -> bool:
     try:
         await setting.client.get(ACCOUNTS, "default", namespace=setting.space)
@@ -252,8 +258,7 @@ async def told(setting: Setting, name: str, text: str) -> None:
 async def test_a_sick_node_gets_a_pod_that_tolerates_our_taints_only_without_the_extender(
     setting: Setting, tmp_path: Path
 ) -> None:
-    await _say(setting, "sick", "True")
-    await until(lambda: setting.extender.explain(setting.node("sick")).reason is Reason.SICK, SECONDS)
+    await fall_sick(setting)
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "choice", ["sick", "well"])
         assert await lands(setting, "choice") == "well"
@@ -267,8 +272,7 @@ async def test_a_sick_node_gets_a_pod_that_tolerates_our_taints_only_without_the
 
 
 async def test_a_pod_that_waits_for_a_sick_node_gets_it_when_the_node_is_well(setting: Setting, tmp_path: Path) -> None:
-    await _say(setting, "sick", "True")
-    await until(lambda: setting.extender.explain(setting.node("sick")).reason is Reason.SICK, SECONDS)
+    await fall_sick(setting)
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "patient", ["sick"])
         await told(setting, "patient", UNRESOLVABLE[Reason.SICK])
@@ -279,8 +283,7 @@ async def test_a_pod_that_waits_for_a_sick_node_gets_it_when_the_node_is_well(se
 async def test_a_pod_that_was_tried_again_before_we_had_heard_that_the_node_is_well_is_woken(
     setting: Setting, tmp_path: Path
 ) -> None:
-    await _say(setting, "sick", "True")
-    await until(lambda: setting.extender.explain(setting.node("sick")).reason is Reason.SICK, SECONDS)
+    await fall_sick(setting)
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "early", ["sick"])
         await told(setting, "early", UNRESOLVABLE[Reason.SICK])

@@ -6,6 +6,7 @@ import pytest
 
 from remediator.core import names
 from remediator.kube.errors import Unavailable
+from remediator.kube.objects import NODE
 from remediator.scheduler.verdict import Reason, Row, eased
 from remediator.telemetry import REGISTRY
 from tests.remediator.scheduler.stand import GPU, NODES, Stand, names_body, pod
@@ -100,7 +101,7 @@ async def test_a_mark_that_the_api_server_does_not_take_is_tried_again(
     patch, failures = stand.client.patch, [Unavailable(503, "ServiceUnavailable", "away")]
 
     async def once(*args: object, **kwargs: object) -> object:
-        if args[0].type is dict and args[1] == "n1" and failures and not kwargs:  # type: ignore[attr-defined]
+        if args[0] is NODE and args[1] == "n1" and failures:
             raise failures.pop()
         return await patch(*args, **kwargs)  # type: ignore[arg-type]
 
