@@ -11,7 +11,7 @@ ifneq ($(words $(VENV)),1)
 $(error VENV is "$(VENV)": name one folder, without spaces)
 endif
 
-.PHONY: help setup demo check test test-cluster test-kubelet test-gpu images cluster cluster-down bench crds npd requirements clean
+.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long images cluster cluster-down bench crds npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -34,12 +34,12 @@ check: setup ## lint, types and layers
 	$(BIN)/lint-imports --no-cache
 
 test: check ## everything that needs only Python
-	$(BIN)/pytest -n 2 --dist worksteal -m "not cluster and not gpu" $(DEMO)
-	$(BIN)/pytest -n 3 --dist worksteal -m "not cluster and not gpu" --ignore $(DEMO)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not cluster and not gpu and not long" $(DEMO)
+	$(BIN)/pytest -n 3 --dist worksteal -m "not cluster and not gpu and not long" --ignore $(DEMO)
 
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m tests.cluster.build
-	$(BIN)/pytest -rs -m cluster --timeout 900 $(ARGS)
+	$(BIN)/pytest -rs -m "cluster and not long" --timeout 900 $(ARGS)
 
 test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd; needs root, too
 	$(BIN)/python -m tests.cluster.build
@@ -47,6 +47,10 @@ test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd
 
 test-gpu: setup ## detectors and operations on the GPUs of this machine; says what it cannot see here and why; best as root
 	$(BIN)/pytest -rs -m gpu tests/gpu --timeout 300 $(ARGS)
+
+test-long: setup ## every case of the tests that `make test-cluster` takes a sample of; needs Go and a quarter of an hour
+	$(BIN)/python -m tests.cluster.build
+	$(BIN)/pytest -rs -m long --timeout 3600 $(ARGS)
 
 images: setup ## the Dockerfiles, and both images as dist/*.tar, made without docker; needs Go
 	@$(BIN)/python -m tests.cluster.build

@@ -1,4 +1,9 @@
-"""A controller that is killed at any of its writes leaves nothing undone and does nothing twice."""
+"""A controller that is killed at any of its writes leaves nothing undone and does nothing twice.
+
+One run for each write takes a quarter of an hour, so `make test-long` tries all of them and `make test-cluster` a sample:
+every sixth write. The number of commits chooses the first of them, so six commits in a row try each write once.
+TURN=3 in the environment tries what the third commit tries, whatever the number of commits is.
+"""
 
 import asyncio
 from pathlib import Path
@@ -6,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.e2e.proxy import Cut
+from tests.cluster.e2e.sample import sampled, turn
 from tests.cluster.e2e.stage import Stage
 from tests.cluster.e2e.story import ONCE, Left, made, play, told
 from tests.cluster.servers import serving
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
-
-
 Place = tuple[str, int]
 
 
@@ -73,13 +77,29 @@ class Runs:
                 raise AssertionError(f"{failed}\n{told(stage.tape.mutations)}\n{last}") from failed
 
 
-@pytest.mark.parametrize(("server", "at_once"), [("http", 2), ("real", 1)], ids=["embedded", "real"])
+SERVERS = pytest.mark.parametrize(("server", "at_once"), [("http", 2), ("real", 1)], ids=["embedded", "real"])
+
+
+@pytest.mark.long
+@SERVERS
 async def test_a_controller_killed_at_any_write_leaves_nothing_undone_and_does_nothing_twice(
     server: str, at_once: int, request: pytest.FixtureRequest, tmp_path: Path, library: Path
 ) -> None:
     runs = Runs(server, request, tmp_path, library)
     expected, places = await runs.undisturbed()
-    found = await runs.killed_at(places, expected, at_once)
-    assert not found, "\n\n".join(found)
+    differences = await runs.killed_at(places, expected, at_once)
+    assert not differences, "\n\n".join(differences)
     assert {what for what, _ in runs.killed} == {what for what, _ in places}
     assert len(runs.killed) >= 0.75 * len(places), sorted(set(places) - runs.killed)
+
+
+@SERVERS
+async def test_a_controller_killed_at_a_write_of_the_sample_leaves_nothing_undone_and_does_nothing_twice(
+    server: str, at_once: int, request: pytest.FixtureRequest, tmp_path: Path, library: Path
+) -> None:
+    runs = Runs(server, request, tmp_path, library)
+    expected, places = await runs.undisturbed()
+    sample = sampled(places, turn())
+    differences = await runs.killed_at(sample, expected, at_once)
+    assert not differences, "\n\n".join(differences)
+    assert len(runs.killed) >= 0.5 * len(sample), sorted(set(sample) - runs.killed)

@@ -1,0 +1,24 @@
+"""Which of many cases one run of the tests tries: another part of them at each commit."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+SHARE = 6  # one case of so many is in a sample
+Item = TypeVar("Item")
+
+
+def turn() -> int:
+    """The number of the sample: what TURN in the environment says, else the number of commits, 0 without git."""
+    if "TURN" in os.environ:
+        return int(os.environ["TURN"])
+    command = ["git", "rev-list", "--count", "HEAD"]
+    counted = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return int(counted.stdout or 0)
+
+
+def sampled(items: Sequence[Item], number: int) -> Sequence[Item]:
+    """Every SHARE-th item; SHARE numbers in a row have each item once."""
+    return items[number % SHARE :: SHARE]
