@@ -11,7 +11,7 @@ ifneq ($(words $(VENV)),1)
 $(error VENV is "$(VENV)": name one folder, without spaces)
 endif
 
-.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long images cluster cluster-down bench crds npd requirements clean
+.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long images cluster cluster-down crds npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 

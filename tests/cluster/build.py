@@ -53,6 +53,7 @@ PROGRAMS = {
             "k8s.io/node-problem-detector/cmd/nodeproblemdetector",
             STRIPPED,
         ),
+        Program("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", STRIPPED),
     )
 }
 

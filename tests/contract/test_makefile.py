@@ -1,5 +1,6 @@
 """The Makefile refuses what it cannot work with, before it makes or removes anything."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,33 @@ exec(sys.argv[2])
 def make(*args: str) -> tuple[int, str]:
     done = subprocess.run(["make", *args], cwd=ROOT, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stderr
+
+
+def test_help_has_a_line_for_every_target() -> None:
+    text = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^([a-z][a-z-]*):(?!=)", text, re.MULTILINE)
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    lines = [re.fullmatch(r"  make (\S+) +(\S.*)", line) for line in done.stdout.splitlines()]
+    assert [line and line[1] for line in lines] == targets
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", text, re.MULTILINE)
+    assert phony.split() == targets
+    assert len(targets) > 10
+
+
+@pytest.mark.parametrize(
+    ("target", "markers"),
+    [
+        ("test", "not cluster and not gpu and not long"),
+        ("test-cluster", "cluster and not long"),
+        ("test-gpu", "gpu"),
+        ("test-long", "long"),
+    ],
+)
+def test_a_target_runs_the_tests_of_its_markers(target: str, markers: str) -> None:
+    done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    runs = [line for line in done.stdout.splitlines() if "bin/pytest" in line]
+    asked = [re.search(r' -m (?:"([^"]+)"|(\w+))', line) for line in runs]
+    assert {found and (found[1] or found[2]) for found in asked} == {markers}
 
 
 @pytest.mark.parametrize("folder", ["a b", "", " "])

@@ -1,0 +1,84 @@
+"""What GitHub reads: the workflow runs what CI runs, the forms are forms, and the hooks are those of `make check`."""
+
+import re
+import subprocess
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.build import MODULES, binary
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*"))
+FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*") if path.name != "config.yml")
+FIELDS = {"textarea", "input", "dropdown", "checkboxes", "markdown"}
+(JOB,) = yaml.safe_load((ROOT / ".github/workflows/ci.yaml").read_text())["jobs"].values()
+
+
+def action(name: str) -> dict[str, str]:
+    """What the workflow hands to the action of that name."""
+    (step,) = (step for step in JOB["steps"] if step.get("uses", "").startswith(f"{name}@"))
+    return step["with"]
+
+
+def named(path: Path) -> str:
+    return path.name
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("path", WORKFLOWS, ids=named)
+def test_actionlint_finds_nothing_in_a_workflow(path):
+    command = [binary("actionlint"), "-shellcheck=", "-pyflakes=", path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_workflow_runs_what_ci_runs_with_the_least_python_and_the_go_that_builds_the_programs():
+    assert [step["run"] for step in JOB["steps"] if "run" in step] == [".ci/run"]
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert needed == f">={action('actions/setup-python')['python-version']}"
+    asked = {re.search(r"^go ([\d.]+)", path.read_text(), re.MULTILINE)[1] for path in MODULES.glob("*/go.mod")}
+    go = action("actions/setup-go")["go-version"]
+    assert max(tuple(map(int, version.split(".")[:2])) for version in asked) <= tuple(map(int, go.split(".")))
+
+
+def test_the_workflow_names_files_that_exist_and_fetches_all_commits():
+    patterns = [action("actions/setup-go")["cache-dependency-path"]]
+    patterns += re.findall(r"'([^']+)'", action("actions/cache")["key"])
+    assert len(patterns) == 3
+    assert all(any(ROOT.glob(pattern.replace("**", "**/*"))) for pattern in patterns)
+    assert action("actions/checkout")["fetch-depth"] == 0, "the sample of a test is chosen by the number of commits"
+
+
+def test_there_is_a_form_for_a_bug_a_false_alarm_and_a_feature():
+    assert [path.stem for path in FORMS] == ["bug", "false-alarm", "feature"]
+
+
+@pytest.mark.parametrize("path", FORMS, ids=named)
+def test_a_form_has_fields_that_github_shows(path):
+    form = yaml.safe_load(path.read_text())
+    assert {"name", "description", "labels", "body"} == set(form)
+    assert all(field["type"] in FIELDS and field["attributes"]["label"] for field in form["body"])
+    assert all(field["attributes"].get("options") for field in form["body"] if field["type"] == "dropdown")
+    ids = Counter(field["id"] for field in form["body"])
+    assert max(ids.values()) == 1
+    assert all(re.fullmatch(r"[a-z][a-z0-9-]*", field) for field in ids)
+    assert any(field.get("validations", {}).get("required") for field in form["body"])
+
+
+def test_a_pull_request_is_asked_for_its_test():
+    text = (ROOT / ".github/pull_request_template.md").read_text()
+    assert all(word in text for word in ("make check", "make test", "make test-cluster", "CHANGELOG.md"))
+
+
+def test_the_hooks_before_a_commit_are_the_programs_of_make_check():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    assert [repo["repo"] for repo in config["repos"]] == ["local"]
+    entries = [hook["entry"] for hook in config["repos"][0]["hooks"]]
+    checked = re.findall(r"\$\(BIN\)/(ruff|mypy)", (ROOT / "Makefile").read_text())
+    assert [entry.split()[0] for entry in entries] == [f".venv/bin/{program}" for program in checked]
+    assert all(hook["language"] == "system" for hook in config["repos"][0]["hooks"])
