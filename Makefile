@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NODES  ?= 100
 ARGS   ?=
 # A demo keeps a core busy; most of the other tests wait for a process.
-DEMO   := tests/remediator/sim/demo
+DEMO   := tests/remediator_sim/scenarios
 
 ifneq ($(words $(VENV)),1)
 $(error VENV is "$(VENV)": name one folder, without spaces)
@@ -25,7 +25,7 @@ $(VENV)/.ready: requirements-dev.txt pyproject.toml
 	@touch $@
 
 demo: setup ## a fleet falls ill and is healed, on this machine, in a minute; ARGS="--summary json" or "--keep"
-	@$(BIN)/python -m remediator.sim.demo $(ARGS)
+	@$(BIN)/python -m remediator_sim.scenarios $(ARGS)
 
 check: setup ## lint, types and layers
 	$(BIN)/ruff check .

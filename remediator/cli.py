@@ -15,17 +15,18 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from remediator import telemetry
+from remediator import metrics as telemetry
+from remediator.app import Replica
 from remediator.controller.explain import explain as explained
 from remediator.controller.explain import snapshot
 from remediator.controller.perform import now
 from remediator.core import retention
 from remediator.core.breaker import Breaker
-from remediator.kube import crd, errors, lint
-from remediator.kube.backoff import full_jitter
-from remediator.kube.client import Client, check, decode
-from remediator.kube.http import HttpTransport
-from remediator.replica import Replica
+from remediator.kube.manifests import crd, lint
+from remediator.kube.runtime.backoff import full_jitter
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, check, decode
+from remediator.kube.wire.http import HttpTransport
 from remediator.settings import Settings, identity
 
 app = typer.Typer(

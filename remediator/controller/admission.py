@@ -11,12 +11,12 @@ from datetime import datetime
 
 import structlog
 
-from remediator import telemetry
+from remediator import metrics as telemetry
 from remediator.controller import case_plan, marks, observe
+from remediator.controller.cache import World
 from remediator.controller.effects import ChangeNode, Create, Done, Outcome, Patch, Retry, SaveCase
 from remediator.controller.observe import CaseView
 from remediator.controller.perform import Performer
-from remediator.controller.world import World
 from remediator.core import budget as budgets_
 from remediator.core import guard, names
 from remediator.core.breaker import Breaker, starts
@@ -26,8 +26,9 @@ from remediator.core.guard import Admission, Request, Surroundings
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Step, case_step
 from remediator.core.reasons import Reason
-from remediator.kube import api, bodies
-from remediator.kube.objects import CASE_HEAD
+from remediator.kube import api
+from remediator.kube.api import encode as bodies
+from remediator.kube.api.builtin import CASE_HEAD
 
 log = structlog.get_logger()
 AT_ONCE = 16

@@ -9,16 +9,7 @@ from remediator.controller import marks, observe, pods
 from remediator.controller.effects import ChangeNode, Create, Patch, Plan, SaveCase
 from remediator.controller.observe import CaseView
 from remediator.core import names
-from remediator.core.case import (
-    Attempt,
-    Case,
-    Diagnosis,
-    OperationPhase,
-    Outcome,
-    Phase,
-    advance,
-    with_attempt,
-)
+from remediator.core.case import Attempt, Case, Diagnosis, OperationPhase, Outcome, Phase, advance, with_attempt
 from remediator.core.evidence import Sign, watched
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Step
@@ -26,8 +17,9 @@ from remediator.core.node import Node
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy, Template
 from remediator.core.reasons import Reason
-from remediator.kube import api, bodies
-from remediator.kube.objects import POD
+from remediator.kube import api
+from remediator.kube.api import encode as bodies
+from remediator.kube.api.builtin import POD
 
 MOST_HEARTBEATS = 64  # that an attempt has room for
 

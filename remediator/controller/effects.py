@@ -6,7 +6,7 @@ from typing import Any
 
 from remediator.core.case import Case, Operation
 from remediator.core.node import Node
-from remediator.kube.client import Kind
+from remediator.kube.wire.client import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from remediator.controller import observe
-from remediator.controller.world import Shelf, World
+from remediator.controller.cache import Shelf, World
 from remediator.core import evidence, guard, names
 from remediator.core.breaker import Breaker, starts
 from remediator.core.case import Block, Case
@@ -13,9 +13,11 @@ from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Uncl
 from remediator.core.guard import Request
 from remediator.core.lifecycle import Step, case_step
 from remediator.core.node import Node
-from remediator.kube import api, codec, errors
-from remediator.kube.client import Client, Kind
-from remediator.kube.objects import NAMESPACE, NODE, POD
+from remediator.kube import api
+from remediator.kube.api import decode as codec
+from remediator.kube.api.builtin import NAMESPACE, NODE, POD
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
 
 
 async def snapshot(client: Client) -> World:

@@ -7,7 +7,7 @@ from remediator.controller.observe import marked, says_last_case
 from remediator.core import names
 from remediator.core.case import Case
 from remediator.core.node import Node, Taint
-from remediator.kube import bodies
+from remediator.kube.api import encode as bodies
 
 Change = Callable[[Node], Mapping[str, Any] | None]
 OURS = (names.CASE_TAINT, names.DEGRADED_TAINT)

@@ -4,7 +4,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from remediator.controller.world import World
+from remediator.controller.cache import World
 from remediator.core import budget, evidence, guard, names
 from remediator.core.case import Case, Diagnosis, Operation, OperationPhase, Outcome, Phase, leaving
 from remediator.core.correlation import Cause, shared

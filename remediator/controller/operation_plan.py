@@ -9,16 +9,14 @@ from remediator.controller import observe, pods
 from remediator.controller.effects import Create, Delete, Plan, SaveOperation
 from remediator.controller.observe import OperationView
 from remediator.core import names
-from remediator.core.case import (
-    OperationPhase,
-)
+from remediator.core.case import OperationPhase
 from remediator.core.lifecycle import Drain, Move
 from remediator.core.node import Node
 from remediator.core.pod import Pod
 from remediator.core.policy import Template
 from remediator.core.reasons import Reason
-from remediator.kube import bodies
-from remediator.kube.objects import POD
+from remediator.kube.api import encode as bodies
+from remediator.kube.api.builtin import POD
 
 
 def _end(view: OperationView, phase: OperationPhase, reason: Reason, message: str, now: datetime) -> SaveOperation:

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 import structlog
 
 from remediator.controller import case_plan, observe, operation_plan
+from remediator.controller.cache import World
 from remediator.controller.effects import Create, Done, GaveUp, Outcome, Patch, Retry
 from remediator.controller.observe import CaseView, OperationView
 from remediator.controller.perform import Performer
-from remediator.controller.world import World
 from remediator.core import names
 from remediator.core.case import Case, leaving
 from remediator.core.decide import Decision, Start, Unclear, Wait, decide
@@ -20,8 +20,11 @@ from remediator.core.node import Node
 from remediator.core.pod import leaving as leaving_pods
 from remediator.core.policy import Strategy
 from remediator.core.reasons import Reason
-from remediator.kube import api, bodies, codec, errors
-from remediator.kube.objects import POD
+from remediator.kube import api
+from remediator.kube.api import decode as codec
+from remediator.kube.api import encode as bodies
+from remediator.kube.api.builtin import POD
+from remediator.kube.wire import errors
 
 log = structlog.get_logger()
 # A refusal by the API server that repeating cannot cure is looked at again after this many seconds.

@@ -7,7 +7,8 @@ from typing import Any
 
 import structlog
 
-from remediator import telemetry
+from remediator import metrics as telemetry
+from remediator.controller.cache import Shelf, World
 from remediator.controller.effects import (
     ChangeNode,
     Create,
@@ -21,13 +22,15 @@ from remediator.controller.effects import (
     SaveCase,
     SaveOperation,
 )
-from remediator.controller.world import Shelf, World
 from remediator.core import names
 from remediator.core.case import Case, Moment
 from remediator.core.node import Node
-from remediator.kube import api, bodies, codec, errors
-from remediator.kube.client import Client, Kind
-from remediator.kube.objects import EVENT, NAMESPACE, NODE, POD
+from remediator.kube import api
+from remediator.kube.api import decode as codec
+from remediator.kube.api import encode as bodies
+from remediator.kube.api.builtin import EVENT, NAMESPACE, NODE, POD
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
 
 log = structlog.get_logger()
 CONFLICTS = 5

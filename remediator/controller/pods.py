@@ -7,8 +7,8 @@ from remediator.core import names
 from remediator.core.case import Case, Operation
 from remediator.core.pod import Pod
 from remediator.core.policy import Template
-from remediator.kube import bodies
-from remediator.kube.objects import POD
+from remediator.kube.api import encode as bodies
+from remediator.kube.api.builtin import POD
 
 # A Pod that its kubelet or the scheduler never starts is given up this long after its own deadline.
 START_GRACE = timedelta(seconds=60)

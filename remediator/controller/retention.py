@@ -2,13 +2,14 @@
 
 from datetime import datetime
 
+from remediator.controller.cache import World
 from remediator.controller.effects import Delete, Done, Patch
 from remediator.controller.perform import Performer
-from remediator.controller.world import World
 from remediator.core import names
 from remediator.core.case import Case
 from remediator.core.retention import expired
-from remediator.kube import api, bodies
+from remediator.kube import api
+from remediator.kube.api import encode as bodies
 
 
 class Retention:

@@ -11,22 +11,23 @@ from typing import Any, NamedTuple
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from remediator import telemetry
+from remediator import metrics as telemetry
 from remediator.controller.admission import Admissions
+from remediator.controller.cache import Shelf, World, availability
 from remediator.controller.passes import Passes
 from remediator.controller.perform import Performer, now
 from remediator.controller.retention import Retention
-from remediator.controller.world import Shelf, World, availability
 from remediator.core import names
 from remediator.core.case import Case, Operation
 from remediator.core.node import Node
 from remediator.core.pod import Pod
-from remediator.kube import api, codec
-from remediator.kube.client import Client, Kind
-from remediator.kube.elector import Elector
-from remediator.kube.objects import NAMESPACE, NODE, POD
-from remediator.kube.queue import WorkQueue
-from remediator.kube.reflector import Reflector
+from remediator.kube import api
+from remediator.kube.api import decode as codec
+from remediator.kube.api.builtin import NAMESPACE, NODE, POD
+from remediator.kube.runtime.elector import Elector
+from remediator.kube.runtime.queue import WorkQueue
+from remediator.kube.runtime.reflector import Reflector
+from remediator.kube.wire.client import Client, Kind
 from remediator.settings import Settings
 
 log = structlog.get_logger()

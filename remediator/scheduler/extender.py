@@ -14,14 +14,15 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from remediator.kube import gpu_pods
-from remediator.kube.client import Client
-from remediator.scheduler import protocol, telemetry
-from remediator.scheduler.answers import Answers, said
+from remediator.kube.api import gpu_pods
+from remediator.kube.wire.client import Client
+from remediator.scheduler import metrics as telemetry
+from remediator.scheduler import protocol
 from remediator.scheduler.fleet import Fleet, gpu_node
 from remediator.scheduler.protocol import Malformed, Request
+from remediator.scheduler.requeue import Waker
+from remediator.scheduler.responses import Answers, said
 from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, Reason, Row, Shape
-from remediator.scheduler.waker import Waker
 
 SHAPES = 16  # kept ready; the one that was asked for longest ago goes first
 COLD = "Remediator has not read the cluster yet; nothing to do, it answers as soon as /readyz does"

@@ -14,9 +14,11 @@ import structlog
 
 from remediator.core.node import Node
 from remediator.core.policy import Policy
-from remediator.kube import api, codec, gpu_pods
-from remediator.kube.client import Client
-from remediator.kube.reflector import Reflector
+from remediator.kube import api
+from remediator.kube.api import decode as codec
+from remediator.kube.api import gpu_pods
+from remediator.kube.runtime.reflector import Reflector
+from remediator.kube.wire.client import Client
 from remediator.scheduler.verdict import Gpus, Row, Standing, health, standing
 
 ROUND_SECONDS = 60.0  # evidence grows old and repairs are forgotten without any event

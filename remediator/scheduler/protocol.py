@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from remediator.kube import gpu_pods, wire
+from remediator.kube.api import gpu_pods
+from remediator.kube.wire import frames as wire
 
 KEYS = {key.lower(): key for key in ("Pod", "Nodes", "NodeNames")}
 

@@ -2,7 +2,7 @@
 
 from prometheus_client import Counter, Gauge
 
-from remediator.telemetry import REGISTRY
+from remediator.metrics import REGISTRY
 
 DELIVERIES = Counter(
     "remediator_alert_deliveries_total",

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from remediator.scheduler import protocol, telemetry
+from remediator.scheduler import metrics as telemetry
+from remediator.scheduler import protocol
 from remediator.scheduler.extender import Extender
 
 MOST_BYTES = 64 * 2**20

@@ -7,7 +7,7 @@ import structlog
 from aiohttp import web
 
 from remediator.tickets import metrics
-from remediator.tickets.receiver import LATER_SECONDS, Receiver, Result
+from remediator.tickets.webhook.receiver import LATER_SECONDS, Receiver, Result
 
 log = structlog.get_logger()
 PATH = "/webhooks/alertmanager"

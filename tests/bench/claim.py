@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from remediator.kube.client import Client
+from remediator.kube.wire.client import Client
 from tests.bench import cluster, faults, numbers, stage
 from tests.bench.faults import FLOOR, REMEDIATOR, Sightings
 from tests.bench.stage import Stage

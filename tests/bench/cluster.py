@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from remediator.kube import api
-from remediator.kube.client import Client, Kind, check
+from remediator.kube.wire.client import Client, Kind, check
 from tests.bench import floor
 from tests.cluster.build import binary
 from tests.cluster.control_plane import ControlPlane

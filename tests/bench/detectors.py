@@ -18,10 +18,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from remediator.kube.client import Client
-from remediator.sim.plain import NODES
-from remediator.sim.program import Program
-from remediator.sim.server import EmbeddedServer
+from remediator.kube.wire.client import Client
+from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.kubelet.program import Program
+from remediator_sim.plain import NODES
 from tests.bench.numbers import TICKS
 from tests.cluster.build import binary
 from tests.detectors.node import DETECTORS, Node

@@ -26,11 +26,11 @@ from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
-from remediator.kube.client import Client
-from remediator.kube.http import HttpTransport
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.http import HttpTransport
 from remediator.scheduler.extender import Extender
 from remediator.web import extender as page
-from remediator.web import health
+from remediator.web import probes as health
 from tests.bench import fleet, numbers
 from tests.cluster.control_plane import HOST, free_ports
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import msgspec
 
 from remediator.core import names
-from remediator.kube import api, wire
-from remediator.kube.client import Client, check
-from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.kube import api
+from remediator.kube.wire import frames as wire
+from remediator.kube.wire.client import Client, check
+from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.bench import floor
 from tests.bench.cluster import until
 from tests.bench.numbers import stamp

@@ -9,9 +9,9 @@ from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
-from remediator.kube.client import Client
-from remediator.kube.http import HttpTransport
-from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.http import HttpTransport
+from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.bench import cluster
 from tests.bench.numbers import stamp
 from tests.cluster.control_plane import HOST, ControlPlane, free_ports

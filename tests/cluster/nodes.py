@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from typing import Any
 
-from remediator.kube import errors
-from remediator.kube.client import Client, Kind
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
 
 NODES: Kind[dict] = Kind("", "v1", "nodes", "Node", dict)
 PER_RACK = 8

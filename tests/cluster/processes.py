@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from remediator.sim.program import die_with_parent
+from remediator_sim.kubelet.program import die_with_parent
 
 TAIL = 2000
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from remediator.kube.client import Client
-from remediator.kube.http import HttpTransport
-from remediator.kube.transport import Transport
-from remediator.sim.server import EmbeddedServer
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.http import HttpTransport
+from remediator.kube.wire.transport import Transport
+from remediator_sim.apiserver import EmbeddedServer
 
 REAL = pytest.param("real", marks=pytest.mark.cluster)
 

@@ -13,21 +13,23 @@ import yaml
 from aiohttp import web
 
 from remediator.core import names
-from remediator.kube import api, crd, errors
-from remediator.kube.client import Client, Kind
-from remediator.kube.http import HttpTransport
-from remediator.kube.transport import STRATEGIC_PATCH, Query, Stream
+from remediator.kube import api
+from remediator.kube.manifests import crd
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.http import HttpTransport
+from remediator.kube.wire.transport import STRATEGIC_PATCH, Query, Stream
+from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.verdict import UNRESOLVABLE, Reason
-from remediator.telemetry import REGISTRY
 from remediator.web import extender as page
-from remediator.web import health
+from remediator.web import probes as health
 from tests.cluster.build import binary
 from tests.cluster.control_plane import HOST, ControlPlane, free_ports
 from tests.cluster.nodes import NODES, gpu_node
 from tests.cluster.processes import Child
 from tests.remediator.scheduler.stand import CRDS, GPU, PODS, POLICIES
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 CONFIG = Path(__file__).parents[2] / "deploy" / "scheduler" / "scheduler-config.yaml"

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from remediator.kube.client import Client
-from remediator.kube.http import HttpTransport
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.http import HttpTransport
 from tests.cluster import record
 from tests.cluster.build import binary
 from tests.cluster.build import main as build

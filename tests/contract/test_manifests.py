@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from remediator.kube import api, lint
-from remediator.tickets import route
+from remediator.kube import api
+from remediator.kube.manifests import lint
+from remediator.tickets.channels import routes as route
 
 ROOT = Path(__file__).parents[2]
 Object = dict[str, Any]

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from remediator.kube import api
-from remediator.kube.http import HttpTransport
-from remediator.kube.transport import MERGE_PATCH, STRATEGIC_PATCH
+from remediator.kube.wire.http import HttpTransport
+from remediator.kube.wire.transport import MERGE_PATCH, STRATEGIC_PATCH
 from tests.cluster.build import binary
 from tests.cluster.control_plane import ControlPlane
 from tests.contract.test_manifests import OBJECTS, PODS, ROOT
-from tests.remediator.kube.manifests import NOT_HONOURED, SPECS, TYPOS, WRONG, manifest
+from tests.remediator.kube.manifests.examples import NOT_HONOURED, SPECS, TYPOS, WRONG, manifest
 
 pytestmark = pytest.mark.cluster
 

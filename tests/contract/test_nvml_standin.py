@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.detectors.node import Node
 from tests.native import Script, build_stub
 
-STANDIN = Path(__file__).resolve().parents[2] / "remediator/sim/nvml"
+STANDIN = Path(__file__).resolve().parents[2] / "remediator_sim/nvml"
 PATIENCE = 20.0
 
 # Puts every question to the module pynvml that it finds, each time a line comes in; a line out for each answer.

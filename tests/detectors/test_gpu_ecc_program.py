@@ -12,7 +12,7 @@ from tests.detectors.node import FALLEN, Node, address
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 HEALTHY = "no GPU has a memory fault"
-STANDIN = Path(__file__).resolve().parents[2] / "remediator/sim/nvml"
+STANDIN = Path(__file__).resolve().parents[2] / "remediator_sim/nvml"
 VOLTA = ("gpu 3 remapped error:3", "gpu 3 spare-rows error:3", "gpu 3 sram error:13", "gpu 3 retirement-pending 0")
 THIRD = f"{address(3)} (GPU-00000000)"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from remediator.core import names
-from remediator.kube.client import Client
-from remediator.kube.http import HttpTransport
-from remediator.sim.accounts import token
-from remediator.sim.kubeconfig import write_kubeconfig
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.http import HttpTransport
+from remediator_sim.accounts import token
+from remediator_sim.kubeconfig import write_kubeconfig
 from tests.kubelet import programs
 from tests.kubelet.cluster import Cluster
 

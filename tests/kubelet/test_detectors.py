@@ -7,10 +7,10 @@ import pytest
 
 from deploy.images.table import ROOT
 from remediator.core import names
-from remediator.kube.client import Client, Kind
-from remediator.sim.plain import NODES, PODS
+from remediator.kube.wire.client import Client, Kind
+from remediator_sim.plain import NODES, PODS
 from tests.kubelet.cluster import NAMES, Cluster
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 DAEMONS: Kind[dict[str, Any]] = Kind("apps", "v1", "daemonsets", "DaemonSet", dict, namespaced=True)

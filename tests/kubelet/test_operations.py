@@ -19,13 +19,14 @@ from deploy.images.table import ROOT
 from remediator.controller import pods
 from remediator.core import names
 from remediator.core.case import Case, Operation
-from remediator.kube import api, codec
-from remediator.kube.client import Client, Kind
-from remediator.kube.times import stamp
-from remediator.sim.plain import NODES, PODS, plain
+from remediator.kube import api
+from remediator.kube.api import decode as codec
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.times import stamp
+from remediator_sim.plain import NODES, PODS, plain
 from tests.kubelet.cluster import OTHER, TARGET, Cluster
 from tests.kubelet.pods import sleeper
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from remediator.kube.transport import MERGE_PATCH
-from remediator.sim.server import EmbeddedServer
+from remediator.kube.wire.transport import MERGE_PATCH
+from remediator_sim.apiserver import EmbeddedServer
 from tests.operations.conftest import Program
 
 CRDS = Path(__file__).resolve().parents[2] / "deploy/crds"

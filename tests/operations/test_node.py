@@ -9,7 +9,7 @@ import pytest
 from _node import Command, run
 from _operation import Refused
 
-from tests.remediator.sim.waiting import gone
+from tests.remediator_sim.waiting import gone
 
 
 @pytest.fixture

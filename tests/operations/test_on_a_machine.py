@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from remediator.kube.client import Client
-from remediator.sim.host import SimulatedHost
-from remediator.sim.kubelet import SimulatedKubelet
-from remediator.sim.machine import Fault, Kind, Machine, NfsServer
-from remediator.sim.plain import ACCOUNTS, PODS
-from remediator.sim.server import EmbeddedServer
-from remediator.sim.worker import Endpoint
+from remediator.kube.wire.client import Client
+from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.kubelet.host import SimulatedHost
+from remediator_sim.kubelet.kubelet import SimulatedKubelet
+from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.machine import Fault, Kind, Machine, NfsServer
+from remediator_sim.plain import ACCOUNTS, PODS
 from tests.operations.conftest import OPERATIONS
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 SPACE = "default"
 UID = "8f3c2a10-1111-2222-3333-444455556666"

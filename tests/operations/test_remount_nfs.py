@@ -6,7 +6,7 @@ import json
 import pytest
 from _mounts import Mount, read_mounts, server_of, why_silent
 
-from remediator.sim.machine.nfs import NfsServer
+from remediator_sim.machine.nfs import NfsServer
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 
 UID = "8f3c2a10-1111-2222-3333-444455556666"

@@ -11,7 +11,7 @@ import yaml
 
 from tests.operations.conftest import OPERATIONS
 from tests.operations.scripted import BOOT, Node
-from tests.remediator.sim.waiting import gone
+from tests.remediator_sim.waiting import gone
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from remediator.cli import app
 from tests.remediator.controller.lab import Lab, laboratory
-from tests.remediator.kube.test_http import talking_to
+from tests.remediator.kube.wire.test_http import talking_to
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from remediator.cli import main; main()")

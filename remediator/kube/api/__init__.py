@@ -6,7 +6,12 @@ must itself say null for what should go away.
 
 from typing import Any
 
-from remediator.kube.api.budget import Claim, NodeDisruptionBudget, NodeDisruptionBudgetSpec, NodeDisruptionBudgetStatus
+from remediator.kube.api.budget import (
+    Claim,
+    NodeDisruptionBudget,
+    NodeDisruptionBudgetSpec,
+    NodeDisruptionBudgetStatus,
+)
 from remediator.kube.api.common import (
     API_VERSION,
     GROUP,
@@ -55,16 +60,8 @@ from remediator.kube.api.template import (
     NodeOperationTemplateStatus,
     Success,
 )
-from remediator.kube.api.ticket import (
-    Issue,
-    Ticket,
-    TicketAlert,
-    TicketSpec,
-    TicketStatus,
-    TicketSubject,
-    ToldCause,
-)
-from remediator.kube.client import Kind
+from remediator.kube.api.ticket import Issue, Ticket, TicketAlert, TicketSpec, TicketStatus, TicketSubject, ToldCause
+from remediator.kube.wire.client import Kind
 
 POLICY = Kind(GROUP, VERSION, "remediationpolicies", "RemediationPolicy", RemediationPolicy)
 CASE = Kind(GROUP, VERSION, "noderemediations", "NodeRemediation", NodeRemediation)

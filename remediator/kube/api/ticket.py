@@ -5,17 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from remediator.kube.api.common import (
-    API_VERSION,
-    Base,
-    Conditions,
-    Message,
-    ObjectMeta,
-    Rule,
-    Time,
-    doc,
-    rules,
-)
+from remediator.kube.api.common import API_VERSION, Base, Conditions, Message, ObjectMeta, Rule, Time, doc, rules
 
 Severity = Literal["Critical", "Warning", "Info"]
 Word = Annotated[str, Meta(max_length=253)]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from remediator.sim.host import SimulatedHost
-from remediator.sim.program import Program
+from remediator_sim.kubelet.host import SimulatedHost
+from remediator_sim.kubelet.program import Program
 from tests.cluster.build import binary
 from tests.detectors.node import DETECTORS, Node
 

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from remediator.core import names
-from remediator.kube import errors
-from remediator.kube.client import Kind
-from remediator.sim.accounts import token
-from remediator.sim.backstage import Backstage
-from remediator.sim.binder import Binder
-from remediator.sim.host import SimulatedHost
-from remediator.sim.kubeconfig import write_kubeconfig
-from remediator.sim.kubelet import SimulatedKubelet
-from remediator.sim.manifests import ROOT, deploy, withdraw
-from remediator.sim.plain import NODES, PODS
-from remediator.sim.program import Program
-from remediator.sim.worker import Endpoint
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Kind
+from remediator_sim.accounts import token
+from remediator_sim.kubeconfig import write_kubeconfig
+from remediator_sim.kubelet.binder import Binder
+from remediator_sim.kubelet.host import SimulatedHost
+from remediator_sim.kubelet.kubelet import SimulatedKubelet
+from remediator_sim.kubelet.program import Program
+from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.manifests import ROOT, deploy, withdraw
+from remediator_sim.plain import NODES, PODS
+from remediator_sim.tasks import Backstage
 from tests.cluster.e2e.hurry import hurried
 from tests.cluster.e2e.machine import GPUS, Machine
 from tests.cluster.e2e.proxy import Mutation, Proxy, Tape
@@ -27,7 +27,7 @@ from tests.cluster.e2e.view import CASES, OPERATIONS, REMEDIATOR, View
 from tests.cluster.e2e.workload import Workload
 from tests.cluster.keys import Keys
 from tests.cluster.servers import Server
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 SYSTEM = "system-1"
 TEAM = {"team": "blue"}

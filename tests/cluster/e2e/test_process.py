@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from remediator.kube.client import Client
-from remediator.sim.kubeconfig import write_kubeconfig
-from remediator.sim.manifests import deploy
-from remediator.sim.program import Program
-from remediator.sim.server import EmbeddedServer
+from remediator.kube.wire.client import Client
+from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.kubeconfig import write_kubeconfig
+from remediator_sim.kubelet.program import Program
+from remediator_sim.manifests import deploy
 from tests.cluster.control_plane import free_ports
 from tests.cluster.e2e.hurry import hurried
 from tests.cluster.e2e.stage import Stage
 from tests.cluster.e2e.view import REMEDIATOR
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 NODES: list[str] = []

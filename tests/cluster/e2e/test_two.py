@@ -9,7 +9,7 @@ from remediator.core import names
 from tests.cluster.e2e.proxy import Cut, Mutation
 from tests.cluster.e2e.stage import Replica, Stage
 from tests.cluster.e2e.story import made, told
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 NODES = ["gpu-17", "gpu-18"]

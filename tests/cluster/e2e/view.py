@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from remediator.core import names
-from remediator.kube import api, errors
-from remediator.kube.client import Kind
-from remediator.kube.elector import LEASE
-from remediator.sim.plain import NODES, PODS, plain
-from remediator.sim.program import output
+from remediator.kube import api
+from remediator.kube.runtime.elector import LEASE
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Kind
+from remediator_sim.kubelet.program import output
+from remediator_sim.plain import NODES, PODS, plain
 from tests.cluster.build import binary
 from tests.cluster.servers import Server
 

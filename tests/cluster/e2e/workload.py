@@ -4,10 +4,10 @@ import uuid
 from contextlib import suppress
 from typing import Any
 
-from remediator.kube import errors
-from remediator.kube.client import Client, Kind
-from remediator.sim.plain import ACCOUNTS, PDBS, PODS, SPACES
-from tests.remediator.sim.waiting import until
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
+from remediator_sim.plain import ACCOUNTS, PDBS, PODS, SPACES
+from tests.remediator_sim.waiting import until
 
 DAEMONS = Kind("apps", "v1", "daemonsets", "DaemonSet", dict, namespaced=True)
 REPLICAS = 2

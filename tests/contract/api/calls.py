@@ -6,7 +6,7 @@ import uuid
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from remediator.kube.transport import JSON, MERGE_PATCH, Transport
+from remediator.kube.wire.transport import JSON, MERGE_PATCH, Transport
 
 SECONDS = 20.0
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -2,7 +2,7 @@
 
 import uuid
 
-from remediator.kube.transport import JSON_PATCH, STRATEGIC_PATCH
+from remediator.kube.wire.transport import JSON_PATCH, STRATEGIC_PATCH
 from tests.contract.api.calls import fresh, until
 from tests.contract.api.widgets import schema_of_spec
 

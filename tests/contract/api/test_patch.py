@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.kube.transport import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from remediator.kube.wire.transport import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.api.calls import config_map
 
 APPLY_PATCH = "application/apply-patch+yaml"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.kube.transport import MERGE_PATCH, STRATEGIC_PATCH
+from remediator.kube.wire.transport import MERGE_PATCH, STRATEGIC_PATCH
 
 
 @pytest.mark.parametrize("kind", [MERGE_PATCH, STRATEGIC_PATCH])

@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from remediator.kube import api
-from remediator.tickets import route
+from remediator.tickets.channels import routes as route
 from remediator.web.webhook import PATH
 from tests.contract.docs.pages import PAGES, ROOT, blocks
 

@@ -11,19 +11,19 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from remediator.kube.client import Client
-from remediator.kube.transport import Transport
-from remediator.replica import Replica
+from remediator.app import Replica
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.transport import Transport
 from remediator.settings import Settings
-from remediator.sim.host import SimulatedHost
-from remediator.sim.machine import Fault, Kind, Machine, NfsServer
+from remediator_sim.kubelet.host import SimulatedHost
+from remediator_sim.machine import Fault, Kind, Machine, NfsServer
 from tests.cluster.control_plane import free_ports
 from tests.contract.docs import on_node
 from tests.contract.docs.output import missing
 from tests.contract.docs.pages import ROOT, Command, Recipe, filled
 from tests.contract.docs.world import CASE, DETECTOR_POD, NODE
-from tests.remediator.kube.manifests import manifest
-from tests.remediator.sim.waiting import until
+from tests.remediator.kube.manifests.examples import manifest
+from tests.remediator_sim.waiting import until
 
 SECONDS = 90.0
 MARK = "\x1e"

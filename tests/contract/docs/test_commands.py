@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from remediator.kube.client import Client
-from remediator.sim.server import EmbeddedServer
+from remediator.kube.wire.client import Client
+from remediator_sim.apiserver import EmbeddedServer
 from tests.contract.docs.known import EVERYWHERE, asks_a_server, needs, tried, wanting
 from tests.contract.docs.pages import Recipe
 from tests.contract.docs.stage import Stage, check

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from remediator.kube import api, errors, lint
-from remediator.kube.client import Client
-from remediator.kube.http import HttpTransport
-from remediator.sim import manifests
-from remediator.sim.server import EmbeddedServer
+from remediator.kube import api
+from remediator.kube.manifests import lint
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.http import HttpTransport
+from remediator_sim import manifests
+from remediator_sim.apiserver import EmbeddedServer
 from tests.cluster.build import binary
 from tests.cluster.control_plane import ControlPlane
 from tests.contract.docs import shapes

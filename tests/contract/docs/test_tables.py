@@ -15,7 +15,7 @@ import yaml
 
 from remediator.core.reasons import REMEDY, Reason
 from remediator.scheduler import verdict
-from remediator.sim.invariants.table import TEXTS
+from remediator_sim.invariants.table import TEXTS
 from tests.contract.docs.pages import PAGES, ROOT
 from tests.contract.test_programs import (
     DETECTORS,

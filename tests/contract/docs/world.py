@@ -10,13 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from remediator.core import names
-from remediator.kube import api, errors
-from remediator.kube.client import Client, Kind
-from remediator.kube.objects import NAMESPACE
-from remediator.kube.transport import MERGE_PATCH
-from remediator.sim import manifests
-from remediator.sim.manifests import ROOT
-from remediator.sim.plain import ACCOUNTS, NODES, PODS
+from remediator.kube import api
+from remediator.kube.api.builtin import NAMESPACE
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.transport import MERGE_PATCH
+from remediator_sim import manifests
+from remediator_sim.manifests import ROOT
+from remediator_sim.plain import ACCOUNTS, NODES, PODS
 
 Object = dict[str, Any]
 NODE, CASE = "gpu-17", "gpu-17-gpu-lost-3f9c01ab7e"

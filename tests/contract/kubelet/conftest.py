@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.sim.worker import Endpoint
+from remediator_sim.kubelet.worker import Endpoint
 from tests.contract.kubelet.playing import Play
 
 

@@ -5,15 +5,15 @@ import contextlib
 import shutil
 import uuid
 
-from remediator.kube import errors
-from remediator.kube.client import Kind
-from remediator.sim.host import SimulatedHost
-from remediator.sim.kubelet import SimulatedKubelet
-from remediator.sim.plain import ACCOUNTS, LEASES, NODES, PODS
-from remediator.sim.runtime import Runtime
-from remediator.sim.stamps import utc_now
-from remediator.sim.worker import Machine, PodWorker
-from tests.remediator.sim.waiting import until
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Kind
+from remediator_sim.kubelet.host import SimulatedHost
+from remediator_sim.kubelet.kubelet import SimulatedKubelet
+from remediator_sim.kubelet.runtime import Runtime
+from remediator_sim.kubelet.worker import Machine, PodWorker
+from remediator_sim.plain import ACCOUNTS, LEASES, NODES, PODS
+from remediator_sim.stamps import utc_now
+from tests.remediator_sim.waiting import until
 
 NAMESPACES = Kind("", "v1", "namespaces", "Namespace", dict)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from remediator.kube import errors
-from remediator.kube.transport import JSON_PATCH, STRATEGIC_PATCH
-from remediator.sim.plain import LEASES, NODES, PODS
-from tests.remediator.sim.waiting import gone, until
+from remediator.kube.wire import errors
+from remediator.kube.wire.transport import JSON_PATCH, STRATEGIC_PATCH
+from remediator_sim.plain import LEASES, NODES, PODS
+from tests.remediator_sim.waiting import gone, until
 
 SAY = "import os, pathlib\nsay = lambda text: pathlib.Path(os.environ['TERMINATION_LOG']).write_text(text)\n"
 SLEEP = "import os, pathlib, time\npathlib.Path(os.environ['PROOF']).write_text(str(os.getpid()))\ntime.sleep(300)\n"

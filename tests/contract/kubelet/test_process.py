@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from remediator.sim.plain import NODES
-from tests.remediator.sim.waiting import gone, until
+from remediator_sim.plain import NODES
+from tests.remediator_sim.waiting import gone, until
 
 SLEEP = "import os, pathlib, time\npathlib.Path(os.environ['PROOF']).write_text(str(os.getpid()))\ntime.sleep(300)\n"
 ROOT = Path(__file__).resolve().parents[3]
@@ -19,7 +19,7 @@ async def test_it_plays_the_named_nodes_and_leaves_no_process_behind(play, serve
     words = ["--kubeconfig", server.kubeconfig, "--state", state, "--node", play.node, "--programs", play.programs]
     options = [str(word) for word in (*words, "--heartbeat", "0.2")]
     kubelet = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "remediator.sim.kubelets", *options, cwd=ROOT, stderr=asyncio.subprocess.PIPE
+        sys.executable, "-m", "remediator_sim.kubelet.kubelets", *options, cwd=ROOT, stderr=asyncio.subprocess.PIPE
     )
     try:
         await until(lambda: play.node_says("Ready", "True"), 30)

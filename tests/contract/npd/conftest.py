@@ -4,7 +4,7 @@ import asyncio
 
 import pytest_asyncio
 
-from remediator.sim.npd import Processes, Zygote
+from remediator_sim.npd import Processes, Zygote
 from tests.cluster.servers import serving
 from tests.contract.npd.playing import Play
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from remediator.kube import errors
-from remediator.kube.times import parse, stamp
-from remediator.kube.transport import STRATEGIC_PATCH
-from remediator.sim.npd import Monitor, NodeProblemDetector
-from remediator.sim.npd.exporter import EVENTS
-from remediator.sim.plain import NODES, Object
-from remediator.sim.program import Program
+from remediator.kube.wire import errors
+from remediator.kube.wire.times import parse, stamp
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator_sim.kubelet.program import Program
+from remediator_sim.npd import Monitor, NodeProblemDetector
+from remediator_sim.npd.exporter import EVENTS
+from remediator_sim.plain import NODES, Object
 from tests.cluster.build import binary
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 KINDS = ["processes", "zygote", pytest.param("real", marks=pytest.mark.cluster)]
 SECONDS = 40.0

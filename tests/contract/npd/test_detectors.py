@@ -13,7 +13,7 @@ from tests.cluster.servers import serving
 from tests.contract.npd.playing import Play
 from tests.detectors.fixtures import all_cases
 from tests.native import build_stub
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from remediator.kube.client import Kind
-from remediator.sim.accounts import token
-from remediator.sim.plain import ACCOUNTS, PODS
+from remediator.kube.wire.client import Kind
+from remediator_sim.accounts import token
+from remediator_sim.plain import ACCOUNTS, PODS
 from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.npd import ROOT, monitor, played
 from tests.detectors.kernel.stuck import COMM, Victim, hierarchies, pod_cgroups

@@ -16,12 +16,14 @@ from typing import Any
 from remediator.controller.run import Controller
 from remediator.core import names
 from remediator.core.breaker import Breaker
-from remediator.kube import api, crd, errors
-from remediator.kube.client import Client, Kind
-from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.kube import api
+from remediator.kube.manifests import crd
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.settings import Settings
-from remediator.sim.server import EmbeddedServer
-from tests.remediator.sim.waiting import until
+from remediator_sim.apiserver import EmbeddedServer
+from tests.remediator_sim.waiting import until
 
 Object = dict[str, Any]
 GPU = "GpuLost"

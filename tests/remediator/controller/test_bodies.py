@@ -12,7 +12,9 @@ from remediator.core.budget import Members, account
 from remediator.core.case import Attempt, Block, Diagnosis, Moment, Outcome, Phase
 from remediator.core.policy import RunOn
 from remediator.core.reasons import Reason
-from remediator.kube import api, bodies, codec
+from remediator.kube import api
+from remediator.kube.api import decode as codec
+from remediator.kube.api import encode as bodies
 from tests.builders import a_budget, a_case, a_node, a_template, an_operation, at, minutes
 
 ENV = {"NODE_NAME": "gpu-1"}

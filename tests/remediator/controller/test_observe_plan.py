@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from remediator.controller import case_plan, observe, operation_plan
+from remediator.controller.cache import World
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, SaveCase, SaveOperation
-from remediator.controller.world import World
 from remediator.core import names
 from remediator.core.case import Diagnosis, Moment, OperationPhase, Outcome, Phase
 from remediator.core.evidence import Proof, Sign
@@ -16,7 +16,7 @@ from remediator.core.pod import PodPhase
 from remediator.core.policy import Strategy
 from remediator.core.reasons import Reason
 from remediator.kube import api
-from remediator.kube.objects import POD
+from remediator.kube.api.builtin import POD
 from tests.builders import (
     GPU,
     a_budget,

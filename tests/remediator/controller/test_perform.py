@@ -5,14 +5,15 @@ from dataclasses import replace
 import pytest
 
 from remediator.controller import marks
+from remediator.controller.cache import World
 from remediator.controller.effects import ChangeNode, Create, Delete, Done, GaveUp, Patch, Retry, SaveCase
 from remediator.controller.perform import CONFLICTS, Performer
-from remediator.controller.world import World
 from remediator.core import names
 from remediator.core.case import Phase, advance
 from remediator.core.reasons import Reason
-from remediator.kube import api, codec
-from remediator.kube.objects import NODE
+from remediator.kube import api
+from remediator.kube.api import decode as codec
+from remediator.kube.api.builtin import NODE
 from tests.builders import a_case, at
 from tests.remediator.controller.lab import CASES, NODES, SPACES, SYSTEM
 

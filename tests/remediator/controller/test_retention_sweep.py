@@ -6,7 +6,7 @@ from remediator.controller.explain import snapshot
 from remediator.controller.perform import Performer, now
 from remediator.controller.retention import Retention
 from remediator.core.case import Phase
-from remediator.kube.transport import MERGE_PATCH
+from remediator.kube.wire.transport import MERGE_PATCH
 from tests.remediator.controller.lab import CASES, NODE_OPERATIONS, Lab
 
 

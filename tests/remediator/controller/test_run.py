@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 
 from remediator.controller import passes, run
 from remediator.controller.run import Controller
+from remediator.metrics import REGISTRY
 from remediator.settings import Settings
-from remediator.telemetry import REGISTRY
 from tests.remediator.controller.lab import now, running, until
 
 

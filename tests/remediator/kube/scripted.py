@@ -5,8 +5,8 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from remediator.kube.errors import Unavailable
-from remediator.kube.transport import Reply
+from remediator.kube.wire.errors import Unavailable
+from remediator.kube.wire.transport import Reply
 
 SILENCE = object()  # in a Watch: nothing comes any more, and the connection stays open
 

@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from remediator.kube import api, crd
-from remediator.kube.client import Client, Kind
-from remediator.kube.transport import STRATEGIC_PATCH
+from remediator.kube import api
+from remediator.kube.manifests import crd
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.scheduler.extender import Extender
-from remediator.sim.server import EmbeddedServer
-from tests.remediator.sim.waiting import until
+from remediator_sim.apiserver import EmbeddedServer
+from tests.remediator_sim.waiting import until
 
 GPU = "nvidia.com/gpu"
 NODES: Kind[Any] = Kind("", "v1", "nodes", "Node", dict)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediator.kube.client import Client
+from remediator.kube.wire.client import Client
+from remediator.metrics import REGISTRY
 from remediator.scheduler import extender as module
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, Reason, Row
-from remediator.sim.server import EmbeddedServer
-from remediator.telemetry import REGISTRY
+from remediator_sim.apiserver import EmbeddedServer
 from tests.builders import a_policy
 from tests.remediator.scheduler.stand import GPU, names_body, node, nodes_body, pod
 

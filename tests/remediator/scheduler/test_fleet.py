@@ -8,7 +8,7 @@ import pytest
 from remediator.core import names
 from remediator.scheduler import fleet
 from tests.remediator.scheduler.stand import GPU, NODES, Stand, names_body
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 
 async def test_a_pod_that_comes_takes_gpus_and_one_that_finishes_gives_them_back(stand: Stand) -> None:

@@ -6,7 +6,7 @@ import json
 import msgspec
 import pytest
 
-from remediator.kube import gpu_pods
+from remediator.kube.api import gpu_pods
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from remediator.core import names
-from remediator.kube.errors import Unavailable
-from remediator.kube.objects import NODE
+from remediator.kube.api.builtin import NODE
+from remediator.kube.wire.errors import Unavailable
+from remediator.metrics import REGISTRY
 from remediator.scheduler.verdict import Reason, Row, eased
-from remediator.telemetry import REGISTRY
 from tests.remediator.scheduler.stand import GPU, NODES, Stand, names_body, pod
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 
 async def mark(stand: Stand, name: str) -> str:

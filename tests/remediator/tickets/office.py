@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from remediator.core.ticket import About, Subject, Ticket
-from remediator.kube import api, codec, crd, tickets
-from remediator.kube.client import Client, Kind
-from remediator.sim.server import EmbeddedServer
-from remediator.tickets.desk import Desk
-from remediator.tickets.keeper import Keeper
-from remediator.tickets.receiver import Received, Receiver
-from remediator.tickets.route import Route, Routes
-from remediator.tickets.tracker import Draft, Issue, Refused, Unsure
-from remediator.tickets.view import Times
-from remediator.tickets.world import World, slim
+from remediator.kube import api
+from remediator.kube.api import decode as codec
+from remediator.kube.api import ticket_codec as tickets
+from remediator.kube.manifests import crd
+from remediator.kube.wire.client import Client, Kind
+from remediator.tickets.channels.base import Draft, Issue, Refused, Unsure
+from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.reconcile.cache import World, slim
+from remediator.tickets.reconcile.observe import Times
+from remediator.tickets.reconcile.reconciler import Keeper
+from remediator.tickets.reconcile.store import Desk
+from remediator.tickets.webhook.receiver import Received, Receiver
+from remediator_sim.apiserver import EmbeddedServer
 
 PAYLOADS = Path(__file__).parent / "payloads"
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from remediator.core.policy import Severity
 from remediator.core.ticket import ALERTS, About, Alert, Subject, doubtful, merged
-from remediator.tickets.alert import BadPayload, heard
-from remediator.tickets.subject import of_alert, to_look_up
+from remediator.tickets.reconcile.subject import of_alert, to_look_up
+from remediator.tickets.webhook.payload import BadPayload, heard
 from tests.remediator.tickets.office import PAYLOADS, START, delivery, ends, fires, payload
 
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from remediator.core.ticket import About, Subject
-from remediator.kube.transport import Reply
-from remediator.tickets.receiver import Receiver, Result
+from remediator.kube.wire.transport import Reply
+from remediator.tickets.webhook.receiver import Receiver, Result
 from tests.remediator.tickets.office import GPU, Office, Tracker, delivery, ends, fires, payload
 
 FIRST, SECOND = (Subject(About.NODE, node=name) for name in ("gpu-0001", "gpu-0002"))

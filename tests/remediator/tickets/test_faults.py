@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remediator.core.ticket import TicketPhase
-from remediator.kube.transport import Reply
-from remediator.tickets.tracker import Later, Refused
+from remediator.kube.wire.transport import Reply
+from remediator.tickets.channels.base import Later, Refused
 from tests.remediator.tickets.office import GPU, Office, delivery, ends, fires
 
 

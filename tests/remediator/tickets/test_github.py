@@ -11,12 +11,12 @@ import pytest
 import requests
 from github import GithubException
 
-from remediator.sim.github import Access, FakeGitHub, Fault
-from remediator.tickets.github import App, GitHub, TokenFile
-from remediator.tickets.github.budget import Budget
-from remediator.tickets.github.errors import Call, When, translate
-from remediator.tickets.text import BEGIN, END
-from remediator.tickets.tracker import Draft, Later, Refused, TrackerError, Unsure
+from remediator.tickets.channels.base import Draft, Later, Refused, TrackerError, Unsure
+from remediator.tickets.channels.github import App, GitHub, TokenFile
+from remediator.tickets.channels.github.budget import Budget
+from remediator.tickets.channels.github.errors import Call, When, translate
+from remediator.tickets.render.markdown import BEGIN, END
+from remediator_sim.github import Access, FakeGitHub, Fault
 
 REPO, ISSUES = "org/repo", "/repos/org/repo/issues$"
 DRAFT = Draft("gpu-17: GPU lost", "text mark4711", ("gpu", "remediator/ticket"), ("alice",))

@@ -8,8 +8,8 @@ from typing import get_type_hints
 
 import pytest
 
-from remediator.tickets.life import ROWS, Action, Cause, Seen, Sight, State, Text, action
-from remediator.tickets.upkeep import DEEDS
+from remediator.tickets.reconcile.actions import DEEDS
+from remediator.tickets.reconcile.states import ROWS, Action, Cause, Seen, Sight, State, Text, action
 
 ASKED = tuple(field.name for field in fields(Seen))
 PEOPLES = (State.LEFT, State.LOST)  # what a person ended

@@ -15,11 +15,11 @@ from remediator.core.policy import Mode, Policy, Rung, Severity, TicketWhen, Ver
 from remediator.core.reasons import Reason
 from remediator.core.selector import Selector
 from remediator.core.ticket import About, Alert, Subject, Ticket
-from remediator.tickets import render
-from remediator.tickets.news import comment, farewell, news
-from remediator.tickets.render import Marker
-from remediator.tickets.situation import Situation, situation
-from remediator.tickets.text import BEGIN, END, code, link, span, spliced
+from remediator.tickets.reconcile.situation import Situation, situation
+from remediator.tickets.render import body as render
+from remediator.tickets.render.body import Marker
+from remediator.tickets.render.comments import comment, farewell, news
+from remediator.tickets.render.markdown import BEGIN, END, code, link, span, spliced
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from remediator.tickets.route import Route, load
+from remediator.tickets.channels.routes import Route, load
 
 GOOD = """
 cluster: prod-a

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from remediator.kube.client import Kind
-from remediator.sim.github import FakeGitHub, Fault
-from remediator.tickets.github import GitHub, TokenFile
-from remediator.tickets.receiver import Result
-from remediator.tickets.route import Route, Routes
-from remediator.tickets.run import Tickets
-from remediator.tickets.tracker import Refused
-from tests.remediator.sim.waiting import until
+from remediator.kube.wire.client import Kind
+from remediator.tickets.channels.base import Refused
+from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.reconcile.run import Tickets
+from remediator.tickets.webhook.receiver import Result
+from remediator_sim.github import FakeGitHub, Fault
 from tests.remediator.tickets.office import GPU, Office, Tracker, delivery, ends, fires
+from tests.remediator_sim.waiting import until
 
 REPO = "org/default"
 SPACES: Kind[Any] = Kind("", "v1", "namespaces", "Namespace", dict)

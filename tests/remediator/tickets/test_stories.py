@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.core.ticket import ClosedBy, TicketPhase
-from remediator.tickets.tracker import Draft, Issue
+from remediator.tickets.channels.base import Draft, Issue
 from tests.remediator.tickets.office import CASES, GPU, POLICIES, Office, delivery, ends, fires
 
 

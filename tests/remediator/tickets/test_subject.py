@@ -9,9 +9,9 @@ from remediator.core.case import Block, Moment, Phase
 from remediator.core.policy import Correlation, Mode, TicketWhen
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Standing, Subject, Told
-from remediator.tickets.situation import fresh, lasting, remembered
-from remediator.tickets.subject import concerns, keeps, of_case, wants
-from remediator.tickets.world import slim
+from remediator.tickets.reconcile.cache import slim
+from remediator.tickets.reconcile.situation import fresh, lasting, remembered
+from remediator.tickets.reconcile.subject import concerns, keeps, of_case, wants
 from tests.remediator.tickets.test_render import AT, MINUTE, POLICY, a_case
 
 TOGETHER = Correlation(3, timedelta(minutes=10))

@@ -7,15 +7,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from remediator.kube.client import Client
+from remediator.kube.wire.client import Client
+from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
-from remediator.sim.server import EmbeddedServer
-from remediator.telemetry import REGISTRY
 from remediator.web import extender as page
-from remediator.web import health
+from remediator.web import probes as health
+from remediator_sim.apiserver import EmbeddedServer
 from tests.cluster.control_plane import free_ports
 from tests.remediator.scheduler.stand import names_body, node, nodes_body, standing
-from tests.remediator.sim.waiting import until
+from tests.remediator_sim.waiting import until
 
 EMPTY = {"Nodes": None, "NodeNames": None, "FailedNodes": {}, "FailedAndUnresolvableNodes": {}}
 

@@ -3,7 +3,7 @@
 import aiohttp
 import pytest
 
-from remediator.web import health
+from remediator.web import probes as health
 from tests.cluster.control_plane import free_ports
 
 

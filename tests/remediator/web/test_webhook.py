@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from remediator.telemetry import REGISTRY
-from remediator.tickets.receiver import Received, Result
+from remediator.metrics import REGISTRY
+from remediator.tickets.webhook.receiver import Received, Result
 from remediator.web import webhook
 from tests.remediator.tickets.office import Office, delivery, fires
 

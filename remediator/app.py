@@ -1,0 +1,88 @@
+"""Everything that one replica runs: the controller, tickets, the scheduler extender, and what it serves."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from remediator.controller.run import Controller
+from remediator.kube.wire.client import Client
+from remediator.scheduler.extender import Extender
+from remediator.settings import Settings
+from remediator.tickets.channels import routes as route
+from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.reconcile.run import Tickets
+from remediator.web import extender as extender_routes
+from remediator.web import probes as health
+from remediator.web import webhook as webhook_routes
+
+log = structlog.get_logger()
+
+
+class Replica:
+    """One process of the Deployment. Every replica watches, answers schedulers and takes webhooks; one writes."""
+
+    def __init__(self, client: Client, settings: Settings) -> None:
+        """Raises ValueError that names the option, and what to do, where the settings do not fit together."""
+        self.settings = settings
+        self.controller = Controller(client, settings)
+        self.extender = Extender(client)
+        self.tickets = _tickets(client, settings)
+        self._parts: list[Controller | Extender | Tickets] = [
+            self.controller,
+            self.extender,
+            *([self.tickets] if self.tickets else []),
+        ]
+
+    async def run(self) -> None:
+        """Serve and work until cancelled."""
+        if self.tickets is None:
+            log.info("tickets are off", remedy="give --routes and --github-token-file to open issues")
+        async with health.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
+            for part in self._parts:
+                group.create_task(part.run())
+
+    def ready(self) -> bool:
+        """Whether every cache is complete and shows signs of life."""
+        return all(part.ready() for part in self._parts)
+
+    def _measure(self) -> None:
+        self.controller.measure()
+        if self.tickets is not None:
+            self.tickets.measure()
+
+    def _application(self) -> web.Application:
+        app = health.application(self.ready, self._measure)
+        app.add_routes(extender_routes.routes(self.extender))
+        token = self.settings.webhook_token_file
+        if self.tickets is not None and token is not None:
+            app.add_routes(webhook_routes.routes(self.tickets.receiver, _reading(token)))
+        return app
+
+
+def _tickets(client: Client, settings: Settings) -> Tickets | None:
+    """Tickets where routes say to which repository they go; nothing is sent to anybody without."""
+    if settings.routes is None:
+        if settings.webhook_token_file or settings.github_token_file:
+            raise ValueError("--routes is needed for tickets: a file that says which repository issues go to")
+        return None
+    if settings.github_token_file is None:
+        raise ValueError("--github-token-file is needed beside --routes: a file with a token that may write issues")
+    spacing = settings.github_spacing
+    tracker = GitHub(settings.github_url, TokenFile(settings.github_token_file), spacing=spacing)
+    return Tickets(
+        client,
+        tracker,
+        route.load(settings.routes),
+        identity=settings.identity,
+        lease_duration=settings.lease_duration,
+        lease_renew=settings.lease_renew,
+        lease_retry=settings.lease_retry,
+    )
+
+
+def _reading(file: Path) -> Callable[[], str]:
+    """The token as the file holds it now, so that a rotation needs no restart."""
+    return lambda: file.read_text().strip()

@@ -1,0 +1,122 @@
+"""GPUs on the wire: how many a Node offers and how many a Pod asks for. Every other resource is the scheduler's."""
+
+import re
+from collections import Counter
+
+from remediator.kube.api import builtin as objects
+from remediator.kube.api.builtin import Wire
+from remediator.kube.wire.client import Kind
+
+Quantities = dict[str, str | int]
+Gpus = tuple[tuple[str, int], ...]  # (resource, count), sorted
+
+
+class NodeStatus(objects.NodeStatus, frozen=True, kw_only=True):
+    """What we read of a Node's status, and what it offers."""
+
+    allocatable: Quantities | None = None
+
+
+class Node(objects.Node, frozen=True, kw_only=True):
+    """A Node with what it offers."""
+
+    status: NodeStatus = NodeStatus()
+
+
+class Resources(Wire, frozen=True, kw_only=True):
+    """What one container asks for."""
+
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class Container(Wire, frozen=True, kw_only=True):
+    """One container; an init container that restarts always is a sidecar."""
+
+    resources: Resources | None = None
+    restart_policy: str | None = None
+
+
+class PodSpec(Wire, frozen=True, kw_only=True):
+    """Where a Pod runs and what it asks for."""
+
+    node_name: str | None = None
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+
+
+class Owner(Wire, frozen=True, kw_only=True):
+    """Whose Pod it is."""
+
+    kind: str = ""
+    controller: bool | None = None
+
+
+class PodMeta(Wire, frozen=True, kw_only=True):
+    """What we read of a Pod's metadata."""
+
+    owner_references: tuple[Owner, ...] | None = None
+
+
+class Pod(Wire, frozen=True, kw_only=True):
+    """A Pod as far as placing it goes."""
+
+    metadata: PodMeta = PodMeta()
+    spec: PodSpec = PodSpec()
+
+    @property
+    def daemon(self) -> bool:
+        """Whether a DaemonSet made it: such a Pod has one node only, sick or not."""
+        return any(owner.kind == "DaemonSet" and owner.controller for owner in self.metadata.owner_references or ())
+
+
+NODE: Kind[Node] = Kind("", "v1", "nodes", "Node", Node)
+POD: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
+RUNNING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"  # the Pods that hold what they asked for
+
+_GPU = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)|amd\.com/gpu|gpu\.intel\.com/(i915|xe)")
+_QUANTITY = re.compile(r"([0-9]{1,18})(?:([kMG]|[KMG]i)|e([0-9]))?")
+_UNITS = {"k": (10, 3), "M": (10, 6), "G": (10, 9), "Ki": (2, 10), "Mi": (2, 20), "Gi": (2, 30)}
+
+
+def offered(node: Node) -> Gpus:
+    """GPUs that the node can give; 0 where it had some. A resource that is absent may still come from a DRA driver."""
+    return tuple(sorted(_gpus(node.status.allocatable)))
+
+
+def asked(pod: Pod) -> Gpus:
+    """GPUs that the Pod needs at once: containers and sidecars together, or what one init container needs if more."""
+    sidecars: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
+    for container in pod.spec.init_containers or ():
+        wanted = _wanted(container)
+        peak |= sidecars + wanted
+        if container.restart_policy == "Always":
+            sidecars += wanted
+    together = sum((_wanted(container) for container in pod.spec.containers or ()), sidecars)
+    return tuple(sorted((together | peak).items()))
+
+
+def _wanted(container: Container) -> Counter[str]:
+    """Requests; a limit without a request is one, too."""
+    resources = container.resources or Resources()
+    return Counter(dict(_gpus((resources.limits or {}) | (resources.requests or {}))))
+
+
+def _gpus(quantities: Quantities | None) -> list[tuple[str, int]]:
+    return [(name, count(value)) for name, value in (quantities or {}).items() if _GPU.fullmatch(name)]
+
+
+def count(quantity: str | int) -> int:
+    """A quantity of things that come whole. Raises ValueError for anything that is no whole number.
+
+    >>> [count(quantity) for quantity in ("8", 8, "2k", "1Ki", "1e3")]
+    [8, 8, 2000, 1024, 1000]
+    """
+    found = _QUANTITY.fullmatch(str(quantity))
+    if found is None:
+        raise ValueError(f"not a whole number of GPUs: {str(quantity)[:40]!r}")
+    digits, unit, exponent = found.groups()
+    base, power = _UNITS[unit] if unit else (10, int(exponent or 0))
+    factor: int = base**power
+    return int(digits) * factor

@@ -1,0 +1,1 @@
+"""CRDs and the check of manifests."""

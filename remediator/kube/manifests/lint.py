@@ -1,0 +1,149 @@
+"""Finds what is wrong in manifests of our kinds before an API server sees them: all of it at once, with the place."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Set
+from functools import cache
+from typing import Any, NamedTuple
+
+from remediator.kube import api
+from remediator.kube.manifests import crd, schema, yamlfile
+from remediator.kube.wire.client import Kind
+
+Object = dict[str, Any]
+Document = tuple[str, Object]  # where it stands ("policies.yaml:12"), and what it says
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_KINDS = {kind.name: kind for kind in api.KINDS}
+
+
+class Finding(NamedTuple):
+    """One error: where the document stands, which object ("RemediationPolicy/gpu-lost"), which field, what is wrong."""
+
+    source: str
+    object: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in self if part)
+
+
+def read(name: str, text: str) -> tuple[list[Document], list[Finding]]:
+    """The documents of one YAML (or JSON) file, each with its line, and what cannot be read.
+
+    After a syntax error nothing more of the file is read. Empty documents are passed over; a List is taken apart.
+    """
+    documents: list[Document] = []
+    findings: list[Finding] = []
+    if name.endswith(".json"):
+        text = text.replace("\t", " ")  # JSON has tabs only between its words, where YAML takes none
+    try:
+        for line, value, doubled in yamlfile.documents(text):
+            source = f"{name}:{line}"
+            findings += [Finding(f"{name}:{at}", "", "", f"the key {key!r} is given twice") for at, key in doubled]
+            for one in () if value is None else _flat(value):
+                if isinstance(one, dict):
+                    documents.append((source, one))
+                else:
+                    findings.append(Finding(source, "", "", "is not an object"))
+    except yamlfile.Unreadable as error:
+        findings.append(Finding(f"{name}:{error.line}", "", "", f"unreadable YAML: {error.why}"))
+    return documents, findings
+
+
+def _flat(value: Any) -> list[Any]:
+    """What a document holds: itself, or the items of a List."""
+    if not isinstance(value, dict) or value.get("kind") != "List":
+        return [value]
+    items = value.get("items") or []
+    return items if isinstance(items, list) else [items]
+
+
+def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset()) -> list[Finding]:
+    """Everything wrong with our objects among `documents`; objects of other groups are passed over.
+
+    `known_templates` are names of NodeOperationTemplates that exist besides those in the documents.
+    """
+    ours = [(source, document) for source, document in documents if _is_ours(document)]
+    templates = {_name(document) for _, document in ours if _kind(document) is api.TEMPLATE}
+    count = Counter(_title(document) for _, document in ours)
+    findings = []
+    for source, document in ours:
+        wrong = [violation for check in _CHECKS for violation in check(document)]
+        wrong += _unknown_operations(document, templates | known_templates)
+        if count[_title(document)] > 1:
+            wrong.append(schema.Violation("metadata.name", "another object here has the same kind and name"))
+        findings += [Finding(source, _title(document), path, message) for path, message in wrong]
+    return findings
+
+
+def _is_ours(document: Object) -> bool:
+    return _kind(document) is not None or str(document.get("apiVersion", "")).startswith(f"{api.GROUP}/")
+
+
+def _kind(document: Object) -> Kind[Any] | None:
+    return _KINDS.get(str(document.get("kind")))
+
+
+def _name(document: Object) -> str:
+    metadata = document.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _title(document: Object) -> str:
+    return f"{document.get('kind')}/{_name(document) or '?'}"
+
+
+def _address(document: Object) -> Iterator[schema.Violation]:
+    """Group, version and kind must be ours."""
+    if document.get("apiVersion") != api.API_VERSION:
+        yield schema.Violation("apiVersion", f"must be {api.API_VERSION}")
+    if _kind(document) is None:
+        yield schema.Violation("kind", f"must be one of {', '.join(_KINDS)}")
+
+
+def _metadata(document: Object) -> Iterator[schema.Violation]:
+    """A name that an API server takes."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        yield schema.Violation("metadata", "must be an object with a name")
+        return
+    name = metadata.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > 253:
+        yield schema.Violation("metadata.name", "must be lower-case letters, digits, '-' and '.', at most 253 of them")
+
+
+def _contents(document: Object) -> Iterator[schema.Violation]:
+    """Everything that the schema of the kind says, its CEL rules included."""
+    return schema.review(document, _schema(_kind(document)))
+
+
+@cache
+def _schema(kind: Kind[Any] | None) -> schema.Node:
+    """The schema of one of our kinds; where the kind is not ours, one that knows only metadata."""
+    if kind is None:
+        return schema.Node(embedded=True, preserve=True)
+    return schema.build(crd.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"], root=True)
+
+
+_CHECKS: tuple[Callable[[Object], Iterator[schema.Violation]], ...] = (_address, _metadata, _contents)
+
+
+def _unknown_operations(document: Object, templates: Set[str]) -> Iterator[schema.Violation]:
+    """An API server accepts names of templates that are not there; here each is an error."""
+    for path, operation in _operations(document):
+        if isinstance(operation, str) and operation not in templates:
+            yield schema.Violation(path, f"there is no NodeOperationTemplate named {operation!r}")
+
+
+def _operations(document: Object) -> Iterator[tuple[str, Any]]:
+    """Each operation that a document names, and where."""
+    spec = document.get("spec")
+    field = {api.POLICY: "ladder", api.TEMPLATE: "after"}.get(_kind(document))
+    entries = spec.get(field) if field and isinstance(spec, dict) else None
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        if field == "ladder":
+            yield f"spec.ladder[{index}].operation", entry.get("operation") if isinstance(entry, dict) else None
+        else:
+            yield f"spec.after[{index}]", entry

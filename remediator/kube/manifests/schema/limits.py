@@ -1,0 +1,63 @@
+"""The plain limits of a schema: lengths, sizes, bounds, formats and patterns."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+from remediator.kube.manifests.schema.values import TYPES
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _at_most(value: Any, limit: Any) -> bool:
+    return len(value) <= int(limit)
+
+
+def _at_least(value: Any, limit: Any) -> bool:
+    return len(value) >= int(limit)
+
+
+# keyword → the type of value that it speaks of, and whether such a value keeps to it
+_LIMITS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "format": ("string", lambda value, limit: limit != "date-time" or _is_date(value)),
+    "maxLength": ("string", _at_most),
+    "minLength": ("string", _at_least),
+    "pattern": ("string", lambda value, limit: limit.search(value)),
+    "maxItems": ("array", _at_most),
+    "minItems": ("array", _at_least),
+    "maxProperties": ("object", _at_most),
+    "minProperties": ("object", _at_least),
+    "maximum": ("number", lambda value, limit: value <= limit),
+    "exclusiveMaximum": ("number", lambda value, limit: value < limit),
+    "minimum": ("number", lambda value, limit: value >= limit),
+    "exclusiveMinimum": ("number", lambda value, limit: value > limit),
+    "multipleOf": ("number", lambda value, limit: value % limit == 0),
+}
+_EXCLUSIVE = {"maximum": "exclusiveMaximum", "minimum": "exclusiveMinimum"}
+
+
+def limits_of(raw: dict[str, Any]) -> dict[str, Any]:
+    """The limits of one place, in the order of the table; patterns compiled. Raises re.error.
+
+    A schema says `exclusiveMaximum: true` beside its maximum: here that word has the limit itself. So with the minimum.
+    """
+    found = {
+        _EXCLUSIVE[word] if raw.get(_EXCLUSIVE.get(word, "")) else word: raw[word]
+        for word in _LIMITS
+        if word not in _EXCLUSIVE.values() and raw.get(word) is not None
+    }
+    return found | ({"pattern": re.compile(found["pattern"])} if "pattern" in found else {})
+
+
+def exceeded(value: Any, limits: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The limits, (keyword, limit), that a value does not keep to."""
+    for word, limit in limits.items():
+        kind, holds = _LIMITS[word]
+        if TYPES[kind](value) and not holds(value, limit):
+            yield word, limit

@@ -1,0 +1,100 @@
+"""Structural schemas, compiled: one Node for each place, ready to be asked about values."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from remediator.kube.manifests.schema.cel import Rule, compile_rules
+from remediator.kube.manifests.schema.limits import limits_of
+from remediator.kube.manifests.schema.values import TYPES
+
+ABSENT: Any = object()
+
+
+@dataclass(slots=True)
+class Node:
+    """One place of a schema. `limits` holds the plain keywords (maxLength, minimum, ...) in the order they are told."""
+
+    type: str = ""
+    properties: dict[str, "Node"] = field(default_factory=dict)
+    additional: "Node | None" = None
+    items: "Node | None" = None
+    required: tuple[str, ...] = ()
+    nullable: bool = False
+    int_or_string: bool = False
+    preserve: bool = False
+    embedded: bool = False
+    default: Any = ABSENT
+    enum: tuple[Any, ...] = ()
+    format: str = ""
+    limits: dict[str, Any] = field(default_factory=dict)
+    list_type: str = "atomic"
+    list_keys: tuple[str, ...] = ()
+    alternatives: dict[str, list["Node"]] = field(default_factory=dict)  # allOf, anyOf, oneOf, not
+    rules: tuple[Rule, ...] = ()
+    ruled: bool = False  # there is a rule here or below
+    transitions: bool = False  # a rule here or below speaks of the old value
+    raw: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types that a value may have; none where any will do."""
+        if self.int_or_string:
+            return ("integer", "string")
+        return (self.type,) if self.type else ()
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value is of a type that may stand here."""
+        if value is None and self.nullable:
+            return True
+        return not self.types or any(TYPES[name](value) for name in self.types)
+
+    def child(self, key: str) -> "Node | None":
+        """The schema of a property, of a map's value, or None."""
+        return self.properties.get(key) or self.additional
+
+    def identity(self, item: Any) -> Any:
+        """What tells an item of this list from the others: its keys in a list of type map, else all of it."""
+        if self.list_type == "map" and isinstance(item, dict):
+            return {key: item[key] for key in self.list_keys if key in item}
+        return item
+
+    def predecessor(self, item: Any, old: Any) -> Any:
+        """The item of the old list that `item` follows, or ABSENT: only lists of type map know."""
+        if self.list_type != "map" or not isinstance(old, list):
+            return ABSENT
+        identity = self.identity(item)
+        return next((one for one in old if self.identity(one) == identity), ABSENT)
+
+
+def build(raw: dict[str, Any], *, root: bool = False) -> Node:
+    """Compile one schema. Raises re.error or RuleError where a pattern or rule cannot be compiled."""
+    additional = raw.get("additionalProperties")
+    node = Node(
+        type=raw.get("type", ""),
+        properties={key: build(value) for key, value in (raw.get("properties") or {}).items()},
+        additional=build(additional) if isinstance(additional, dict) else None,
+        items=build(raw["items"]) if isinstance(raw.get("items"), dict) else None,
+        required=tuple(raw.get("required") or ()),
+        nullable=bool(raw.get("nullable")),
+        int_or_string=bool(raw.get("x-kubernetes-int-or-string")),
+        preserve=bool(raw.get("x-kubernetes-preserve-unknown-fields")) or additional is True,
+        embedded=root or bool(raw.get("x-kubernetes-embedded-resource")),
+        default=raw.get("default", ABSENT),
+        enum=tuple(raw.get("enum") or ()),
+        format=raw.get("format", ""),
+        limits=limits_of(raw),
+        list_type=raw.get("x-kubernetes-list-type", "atomic"),
+        list_keys=tuple(raw.get("x-kubernetes-list-map-keys") or ()),
+        alternatives=_alternatives(raw),
+        rules=compile_rules(raw.get("x-kubernetes-validations") or []),
+        raw=raw,
+    )
+    parts = [*node.properties.values(), *filter(None, (node.additional, node.items))]
+    node.ruled = bool(node.rules) or any(one.ruled for one in parts)
+    node.transitions = any(rule.transition for rule in node.rules) or any(one.transitions for one in parts)
+    return node
+
+
+def _alternatives(raw: dict[str, Any]) -> dict[str, list[Node]]:
+    found = {word: [build(one) for one in raw[word]] for word in ("allOf", "anyOf", "oneOf") if word in raw}
+    return found | ({"not": [build(raw["not"])]} if "not" in raw else {})

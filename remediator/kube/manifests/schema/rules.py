@@ -1,0 +1,62 @@
+"""Which CEL rules of a schema do not hold. Rules about parts that a change leaves as they were are not asked anew."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from remediator.kube.manifests.schema.cel import Rule, Unanswered
+from remediator.kube.manifests.schema.node import ABSENT, Node
+from remediator.kube.manifests.schema.typed import typed
+from remediator.kube.manifests.schema.values import below
+
+
+class Broken(NamedTuple):
+    """One rule that does not hold for `value`, which lies at `place`; `path` is the field that the rule blames.
+
+    `reason` is the machine word that the rule chose, `message` its words. A rule that could not be evaluated does not
+    hold either: it is not `answered`, and the message says why.
+    """
+
+    path: str
+    place: str
+    value: Any
+    reason: str
+    message: str
+    answered: bool = True
+
+
+def broken(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterator[Broken]:
+    """Every rule that `value` breaks; rules that compare with the old value are asked only where there is one.
+
+    Values of another type than their schema wants are passed over, with all below them.
+    """
+    unchanged = old is not ABSENT and old == value
+    if value is None or not node.ruled or (unchanged and not node.transitions) or not node.takes(value):
+        return
+    asked = [rule for rule in node.rules if (old is not ABSENT if rule.transition else not unchanged)]
+    if asked:
+        yield from _asked(asked, value, node, old, path)
+    if isinstance(value, dict):
+        before = old if isinstance(old, dict) else {}
+        for key, item in value.items():
+            known = node.child(key)
+            if known is not None:
+                yield from broken(item, known, before.get(key, ABSENT), below(path, key))
+    elif isinstance(value, list) and node.items is not None:
+        for at, item in enumerate(value):
+            yield from broken(item, node.items, node.predecessor(item, old), below(path, at))
+
+
+def _asked(rules: Sequence[Rule], value: Any, node: Node, old: Any, path: str) -> Iterator[Broken]:
+    try:
+        values = {"self": typed(value, node)} | ({} if old is ABSENT else {"oldSelf": typed(old, node)})
+    except (TypeError, ValueError) as error:
+        why = f"rule evaluation error: {error}"
+        yield from (Broken(path, path, value, rule.reason, why, answered=False) for rule in rules)
+        return
+    for rule in rules:
+        try:
+            message, answered = rule.broken(values), True
+        except Unanswered as error:
+            message, answered = str(error), False
+        if message is not None:
+            yield Broken((path + rule.field_path).lstrip("."), path, value, rule.reason, message, answered)

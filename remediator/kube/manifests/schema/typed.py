@@ -1,0 +1,67 @@
+"""Values as CEL rules see them: typed by their schema, fields under the names that a rule may write."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import celpy
+from celpy import celtypes
+
+from remediator.kube.manifests.schema.node import Node
+
+# Words of the language; a field of that name is written `__word__` in a rule.
+_WORDS = "true false null in as break const continue else for function if import let loop package namespace return"
+_RESERVED = frozenset([*_WORDS.split(), "var", "void", "while"])
+
+
+def _escape(name: str) -> str:
+    """The name of a field as a rule writes it."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    return (
+        name.replace("__", "__underscores__").replace(".", "__dot__").replace("-", "__dash__").replace("/", "__slash__")
+    )
+
+
+_SCALARS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("string", "date-time"): celtypes.TimestampType,
+    ("string", "duration"): celtypes.DurationType,
+    ("number", ""): celtypes.DoubleType,
+    ("number", "double"): celtypes.DoubleType,
+}
+
+
+def typed(value: Any, node: Node | None) -> Any:
+    """A value as rules see it. Raises TypeError or ValueError where it is not what its schema says."""
+    if isinstance(value, dict):
+        named = node.properties if node else {}
+        return celtypes.MapType(
+            {
+                celtypes.StringType(_escape(key) if key in named else key): typed(
+                    item, node.child(key) if node else None
+                )
+                for key, item in value.items()
+            }
+        )
+    if isinstance(value, list):
+        return celtypes.ListType([typed(item, node.items if node else None) for item in value])
+    convert = _SCALARS.get((node.type, node.format)) if node and value is not None else None
+    return convert(value) if convert else celpy.json_to_cel(value)
+
+
+_PATH = re.compile(r"\b(?:self|oldSelf)((?:\.\w+\b(?!\s*\())+)")
+_TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+
+
+def undefined(text: str, node: Node) -> str | None:
+    """The first field that a rule speaks of and its schema does not have; celpy itself only fails when it runs."""
+    for found in _PATH.finditer(_TEXTS.sub("''", text)):
+        at: Node | None = node
+        for name in found[1].lstrip(".").split("."):
+            if at is None or not at.properties or at.preserve or at.additional:
+                break
+            known = {_escape(key): part for key, part in at.properties.items()}
+            if name not in known and not (at.embedded and name in ("apiVersion", "kind", "metadata")):
+                return name
+            at = known.get(name)
+    return None

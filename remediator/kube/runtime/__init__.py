@@ -1,0 +1,1 @@
+"""What keeps a replica running: caches, work queue, leader election."""

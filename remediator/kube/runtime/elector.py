@@ -1,0 +1,242 @@
+"""Lets one replica at a time lead, through a Lease."""
+
+import asyncio
+import math
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.times import micro_stamp
+
+log = structlog.get_logger(__name__)
+_FAILURES = (errors.ApiError, TimeoutError, msgspec.DecodeError)
+
+
+class LeaseSpec(msgspec.Struct, rename="camel"):
+    """Who holds the lease. The times are for people to read: no decision rests on them."""
+
+    holder_identity: str = ""  # "" is free
+    lease_duration_seconds: int = 15
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int = 0
+
+
+class Lease(msgspec.Struct, rename="camel"):
+    """A Lease. Its metadata is carried along as it came, so that labels and annotations survive our writes."""
+
+    metadata: dict[str, Any]
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+
+    @property
+    def version(self) -> str:
+        """The resourceVersion; "" where the Lease does not exist."""
+        version: str = self.metadata.get("resourceVersion", "")
+        return version
+
+
+LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", Lease, namespaced=True)
+
+
+def _exit() -> None:
+    os._exit(1)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Elector:
+    """Competes for the Lease `namespace/name`. `identity` must be new for each process start.
+
+    A leader renews every `retry` seconds. When its last renewal *began* `renew` seconds ago it stops leading,
+    and 5 % of `duration` before the lease may pass on, `on_stuck` ends a process whose work has not stopped by then.
+    Others take the lease when they have seen it unchanged for `duration` by their own clock. `clock` gives monotonic
+    seconds, `wall` the UTC time for the record, `rand` floats in [0, 1).
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        namespace: str,
+        identity: str,
+        *,
+        duration: float = 15.0,
+        renew: float = 10.0,
+        retry: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], datetime] = _utc_now,
+        rand: Callable[[], float] = random.random,
+        on_stuck: Callable[[], None] = _exit,
+    ) -> None:
+        self._client, self._name, self._namespace, self._identity = client, name, namespace, identity
+        self._duration, self._renew, self._retry = duration, renew, retry
+        self._clock, self._wall, self._rand, self._on_stuck = clock, wall, rand, on_stuck
+        self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
+        self._seen = Lease({})
+        self._seen_at = -math.inf
+        self._held_from = -math.inf
+        self._wrote = False
+        self._leading = False
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether new work may start now. Turns False by the clock alone, even if the process slept meanwhile."""
+        return self._leading and self._left() > 0
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Compete for the lease and run `lead()` while holding it, again after each loss.
+
+        Returns when `lead()` returns, raises what it raises. However this ends, `lead()` has stopped first and the
+        lease is released then, so that the next one need not wait for it to run out.
+        """
+        while True:
+            try:
+                await self._acquire()
+                ended = await self._lead(lead)
+            finally:
+                await self._release()
+            if ended:
+                return
+
+    def _left(self) -> float:
+        """Seconds that we may still lead on the last renewal."""
+        return self._held_from + self._renew - self._clock()
+
+    async def _acquire(self) -> None:
+        while True:
+            if await self._try(self._renew / 2) and self._left() > 0:
+                break
+            await asyncio.sleep(self._retry * (1 + self._rand()))
+        self._log.info("lease acquired")
+
+    async def _lead(self, lead: Callable[[], Awaitable[None]]) -> bool:
+        """Run `lead()` until it ends (True) or the lease is lost (False). Either way it has stopped."""
+        task = asyncio.ensure_future(lead())
+        self._leading = True
+        try:
+            await self._hold(task)
+            ended = task.done()
+        finally:
+            self._leading = False
+            await self._stop(task)
+        if ended:
+            task.result()
+        return ended
+
+    async def _hold(self, task: asyncio.Future[None]) -> None:
+        """Renew until the work ends, another holds the lease, or time is up."""
+        pause = self._retry
+        while (left := self._left()) > 0:
+            await asyncio.wait({task}, timeout=min(left, pause))
+            if task.done() or left <= pause or self._left() <= 0:
+                break
+            asked = self._clock()
+            renewed = await self._try(min(self._left(), self._renew / 2))
+            if not renewed and self._seen.spec.holder_identity != self._identity:
+                break
+            pause = max(0.0, asked + self._retry * (1 + 0.2 * self._rand()) - self._clock())
+        if not task.done():
+            self._log.warning("lease lost", holder=self._seen.spec.holder_identity)
+
+    async def _stop(self, task: asyncio.Future[None]) -> None:
+        """Cancel the work and see it end, whoever else cancels us meanwhile."""
+        if not task.cancel():
+            return
+        margin = 0.05 * self._duration  # also what a process gets that slept past the end
+        left = max(margin, self._held_from + self._duration - margin - self._clock())
+        stuck = asyncio.get_running_loop().call_later(left, self._on_stuck)
+        interrupted: asyncio.CancelledError | None = None
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError as again:
+                interrupted = again
+        stuck.cancel()
+        if not task.cancelled() and (error := task.exception()):
+            self._log.error("work failed while stopping", error=repr(error))
+        if interrupted:
+            raise interrupted
+
+    async def _try(self, within: float) -> bool:
+        try:
+            async with asyncio.timeout(within):
+                return await self._take()
+        except _FAILURES as error:
+            self._log.warning("lease not written", error=str(error) or type(error).__name__)
+            return False
+
+    async def _take(self) -> bool:
+        """Look, and write unless another holds the lease. If True, it is ours as of the start of this call."""
+        began = self._clock()
+        lease = await self._look()
+        if self._taken():
+            return False
+        self._wrote = True
+        if lease is None:
+            metadata = {"name": self._name, "namespace": self._namespace}
+            wish = Lease(metadata, self._renewed(None))
+            self._note(await self._client.create(LEASE, wish, namespace=self._namespace))
+        else:
+            await self._replace(Lease(lease.metadata, self._renewed(lease.spec)))
+        self._held_from = began
+        return True
+
+    async def _look(self) -> Lease | None:
+        try:
+            lease = await self._client.get(LEASE, self._name, namespace=self._namespace)
+        except errors.NotFound:
+            lease = None
+        self._note(lease or Lease({}))
+        return lease
+
+    def _note(self, lease: Lease) -> None:
+        if lease.version != self._seen.version:  # any write counts as a sign of life: wrong is only too late
+            self._seen, self._seen_at = lease, self._clock()
+
+    def _taken(self) -> bool:
+        """Whether the lease, as we saw it last, is not ours to write."""
+        holder = self._seen.spec.holder_identity
+        if self._leading:  # a leader renews and never takes: in between another may have led
+            return holder != self._identity
+        fresh = self._clock() < self._seen_at + self._seen.spec.lease_duration_seconds
+        return holder not in ("", self._identity) and fresh
+
+    def _renewed(self, old: LeaseSpec | None) -> LeaseSpec:
+        now = micro_stamp(self._wall())
+        mine = old is not None and old.holder_identity == self._identity
+        return LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=math.ceil(self._duration),
+            acquire_time=old.acquire_time if old and mine else now,
+            renew_time=now,
+            lease_transitions=old.lease_transitions + (not mine) if old else 0,
+        )
+
+    async def _release(self) -> None:
+        """Free the lease if a write of ours may have taken it; a failure only makes the next one wait."""
+        if not self._wrote:
+            return
+        try:
+            async with asyncio.timeout(max(self._retry, 1.0)):
+                lease = await self._look()
+                if lease and lease.spec.holder_identity == self._identity:
+                    freed = msgspec.structs.replace(self._renewed(lease.spec), holder_identity="")
+                    await self._replace(Lease(lease.metadata, freed))
+            self._wrote = False
+        except _FAILURES as error:
+            self._log.warning("lease not released", error=str(error) or type(error).__name__)
+
+    async def _replace(self, lease: Lease) -> None:
+        self._note(await self._client.replace(LEASE, self._name, lease, namespace=self._namespace))

@@ -1,0 +1,265 @@
+"""Keeps one small fact per object as fresh as the API server's watch allows, through every way a watch can break."""
+
+import asyncio
+import math
+import random
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+import structlog
+
+from remediator.kube.runtime.backoff import full_jitter
+from remediator.kube.wire import errors
+from remediator.kube.wire import frames as wire
+from remediator.kube.wire.client import Client, Kind, check
+from remediator.kube.wire.transport import Reply, Stream
+
+PAGE = 250
+IDLE_SECONDS = 75.0  # bookmarks come about once a minute
+WATCH_SECONDS = 300  # and up to twice that, so that watches do not end together
+HEALTHY_SECONDS = 60.0
+BACKOFF_BASE, BACKOFF_CAP = 0.8, 30.0
+DISTRUST_AFTER = 4  # refusals in a row before our resourceVersion is given up; a restored etcd knows it no more
+
+T = TypeVar("T")
+F = TypeVar("F")
+log = structlog.get_logger(__name__)
+
+
+class _Seen(NamedTuple, Generic[F]):
+    """One object as read: the fact is None where only its head could be read, the key "" where not even that."""
+
+    key: str
+    version: str
+    fact: F | None
+
+
+class Reflector(Generic[T, F]):
+    """Follows all objects of `kind` that match and keeps `project(object)` of each in `store`.
+
+    Keys are names, or `namespace/name`. `on_change(key, old, new)` is called in the loop, after the store changed and
+    only where the fact did: old is None for a new object, new is None for one that is gone.
+
+    An object that cannot be decoded or projected is *unknown*, not gone: its last fact stays in `store`, its key stands
+    in `unknown`, and `on_unknown(key)` is called once. When it can be read again, or goes, `on_change` tells, also if
+    the fact is the same as before. `undecodable` counts such readings.
+
+    During a re-list the store keeps serving; it changes when the list is complete. What `on_change` or `on_unknown`
+    raise ends `run`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind[T],
+        project: Callable[[T], F],
+        on_change: Callable[[str, F | None, F | None], None],
+        *,
+        on_unknown: Callable[[str], None] = lambda key: None,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        rand: Callable[[], float] = random.random,
+    ) -> None:
+        self.store: dict[str, F] = {}
+        self.unknown: set[str] = set()
+        self.undecodable = 0
+        self.synced = asyncio.Event()
+        self._transport, self._path = client.transport, kind.path("", namespace)
+        self._log = log.bind(kind=kind.name)
+        self._decode = msgspec.json.Decoder(kind.type).decode
+        self._project, self._on_change, self._on_unknown = project, on_change, on_unknown
+        self._selectors = [(k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v]
+        self._rand = rand
+        self._version = ""  # opaque; "" means list anew
+        self._lists_by_watch = True
+        self._failures = 0
+        self._opened_at = math.inf
+        self._alive_at = -math.inf
+
+    def age(self, now: float) -> float:
+        """Seconds since the last event, bookmark or page; infinite before the first. `now` is the loop's time()."""
+        return now - self._alive_at
+
+    async def run(self) -> None:
+        """Follow the API server until cancelled."""
+        while True:
+            delay = await self._turn()
+            await asyncio.sleep(delay)
+
+    async def _turn(self) -> float:
+        """List if needed and watch until the watch ends; seconds to wait before the next turn."""
+        self._opened_at = math.inf
+        try:
+            if not self._version and not self._lists_by_watch:
+                await self._list()
+            await self._watch()
+        except errors.ApiError as error:
+            return self._after(error)
+        except msgspec.DecodeError as error:
+            return self._after(errors.Unavailable(200, "Unreadable", str(error)))
+        return self._after(None)
+
+    def _after(self, error: errors.ApiError | None) -> float:
+        if asyncio.get_running_loop().time() - self._opened_at >= HEALTHY_SECONDS:
+            self._failures = 0
+            if error is None:
+                return 0.0
+        elif isinstance(error, errors.Invalid) and self._lists_by_watch and not self._version:
+            self._lists_by_watch = False
+            self._log.info("server streams no lists; paging instead", error=str(error))
+            return 0.0
+        if error is not None and self._blames_version(error):
+            self._version = ""
+        return self._back_off(error)
+
+    def _blames_version(self, error: errors.ApiError) -> bool:
+        if error.status == 0 or isinstance(error, errors.TooManyRequests):
+            return False
+        return isinstance(error, errors.Expired) or self._failures >= DISTRUST_AFTER
+
+    def _back_off(self, error: errors.ApiError | None) -> float:
+        delay = full_jitter(self._failures, base=BACKOFF_BASE, cap=BACKOFF_CAP, rand=self._rand)
+        self._failures += 1
+        if error is None:  # a server that ends every watch at once
+            return delay
+        delay += error.retry_after or 0.0
+        if isinstance(error, errors.Forbidden):
+            delay += BACKOFF_CAP
+            self._log.error("not allowed to watch", error=str(error), retry_in=delay)
+        else:
+            self._log.warning("watch interrupted", error=str(error), retry_in=delay)
+        return delay
+
+    async def _list(self) -> None:
+        listing: dict[str, F | None] = {}
+        page = wire.PageMeta()
+        while True:
+            query = [("limit", str(PAGE)), *self._selectors]
+            if page.continue_:
+                query.append(("continue", page.continue_))
+            reply = check(await self._transport.request("GET", self._path, query=query))
+            answer = msgspec.json.decode(reply.body, type=wire.Page)
+            for item in answer.items or ():
+                seen = self._read(item)
+                listing[seen.key] = seen.fact
+            page = answer.metadata
+            self._touch()
+            if not page.continue_:
+                return self._adopt(listing, page.resource_version)
+
+    async def _watch(self) -> None:
+        listing: dict[str, F | None] | None = None if self._version else {}
+        async with self._transport.stream(self._path, query=self._watch_query(), idle_timeout=IDLE_SECONDS) as stream:
+            if stream.status >= 400:
+                await _refuse(stream)
+            self._opened_at = asyncio.get_running_loop().time()
+            async for line in wire.lines(aiter(stream)):
+                listing = self._take(line, listing)
+
+    def _watch_query(self) -> list[tuple[str, str]]:
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", str(int(WATCH_SECONDS * (1 + self._rand())))),
+            *self._selectors,
+        ]
+        if self._version:
+            return [*query, ("resourceVersion", self._version)]
+        return [*query, ("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
+
+    def _take(self, line: bytes | bytearray, listing: dict[str, F | None] | None) -> dict[str, F | None] | None:
+        """Take in one line of a watch. `listing` is the list under way, None when it is complete; so is the result."""
+        try:
+            event = wire.EVENT.decode(line)
+        except msgspec.DecodeError as error:
+            self._miss("", error)
+            return listing
+        if event.type == "ERROR":
+            failure = msgspec.json.decode(event.object, type=wire.Failure)
+            raise errors.from_status(failure.code, failure.reason, failure.message)
+        self._touch()
+        if event.type == "BOOKMARK":
+            return self._bookmark(msgspec.json.decode(event.object, type=wire.Bookmark).metadata, listing)
+        gone = event.type == "DELETED"
+        seen = self._read(event.object, head_only=gone)
+        if listing is not None:
+            _collect(listing, seen, gone)
+        elif seen.key:
+            self._apply(seen, gone)
+            self._version = seen.version
+        return listing
+
+    def _bookmark(self, meta: wire.BookmarkMeta, listing: dict[str, F | None] | None) -> dict[str, F | None] | None:
+        if listing is None:
+            self._version = meta.resource_version
+        elif meta.ends_the_list:
+            self._adopt(listing, meta.resource_version)
+            return None
+        return listing
+
+    def _read(self, raw: msgspec.Raw, head_only: bool = False) -> _Seen[F]:
+        key, version = "", ""
+        try:
+            meta = wire.HEAD.decode(raw).metadata
+            key, version = meta.key, meta.resource_version
+            return _Seen(key, version, None if head_only else self._project(self._decode(raw)))
+        except Exception as error:  # one odd object must not blind us to the others
+            self._miss(key, error)
+            return _Seen(key, version, None)
+
+    def _adopt(self, listing: dict[str, F | None], version: str) -> None:
+        """Make the store what the complete list says."""
+        if "" not in listing:  # else the nameless one may be any of those that seem to be missing
+            for key in (self.store.keys() | self.unknown) - listing.keys():
+                self._drop(key)
+        for key, fact in listing.items():
+            self._apply(_Seen(key, version, fact), gone=False)
+        self._version = version
+        self.synced.set()
+
+    def _apply(self, seen: _Seen[F], gone: bool) -> None:
+        if gone:
+            self._drop(seen.key)
+        elif seen.fact is not None:
+            self._keep(seen.key, seen.fact)
+        elif seen.key and seen.key not in self.unknown:
+            self.unknown.add(seen.key)
+            self._on_unknown(seen.key)
+
+    def _keep(self, key: str, fact: F) -> None:
+        old = self.store.get(key)
+        self.store[key] = fact
+        if self._was_unknown(key) or old != fact:
+            self._on_change(key, old, fact)
+
+    def _drop(self, key: str) -> None:
+        old = self.store.pop(key, None)
+        if self._was_unknown(key) or old is not None:
+            self._on_change(key, old, None)
+
+    def _was_unknown(self, key: str) -> bool:
+        unknown = key in self.unknown
+        self.unknown.discard(key)
+        return unknown
+
+    def _miss(self, key: str, error: Exception) -> None:
+        self.undecodable += 1
+        if not key or key not in self.unknown:
+            self._log.error("object cannot be read", key=key, error=str(error))
+
+    def _touch(self) -> None:
+        self._alive_at = asyncio.get_running_loop().time()
+
+
+def _collect(listing: dict[str, Any], seen: _Seen[Any], gone: bool) -> None:
+    if gone and seen.key:
+        listing.pop(seen.key, None)
+    else:
+        listing[seen.key] = seen.fact
+
+
+async def _refuse(stream: Stream) -> None:
+    body = b"".join([chunk async for chunk in stream])
+    check(Reply(stream.status, body, stream.headers))

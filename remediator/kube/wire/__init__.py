@@ -1,0 +1,1 @@
+"""HTTP and bytes: what leaves and enters this process."""

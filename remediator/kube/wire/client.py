@@ -1,0 +1,145 @@
+"""Typed verbs over a Transport: one `Kind` says where objects live and which struct they decode to."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from remediator.kube.wire import errors
+from remediator.kube.wire import frames as wire
+from remediator.kube.wire.transport import MERGE_PATCH, Query, Reply, Transport
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """One resource of the API: its address, and the msgspec struct that its objects decode to."""
+
+    group: str  # "" is the core group
+    version: str
+    plural: str
+    name: str
+    type: type[T]
+    namespaced: bool = False
+
+    def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
+        """The URL path of the collection, or of one object, or of one subresource of it."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        return root + scope + "".join(f"/{part}" for part in (self.plural, name, subresource) if part)
+
+    @property
+    def api_version(self) -> str:
+        """What stands in `apiVersion`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+def check(reply: Reply) -> Reply:
+    """Raise the ApiError for a refusal; give an accepted answer back."""
+    if reply.status < 400:
+        return reply
+    try:
+        status = msgspec.json.decode(reply.body, type=wire.Failure)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        status = wire.Failure(message=" ".join(reply.body[:200].decode("utf-8", "replace").split()))
+    after = reply.headers.get("retry-after", "")
+    message = status.message or f"HTTP {reply.status} without a word"
+    raise errors.from_status(reply.status, status.reason, message, float(after) if after.isdecimal() else None)
+
+
+def decode(body: bytes | msgspec.Raw, answer: type[T]) -> T:
+    """What an accepted answer says. Raises Unavailable for what an API server would not say: a page, a login form."""
+    try:
+        return msgspec.json.decode(body, type=answer)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        why = f"the answer is not one of Kubernetes ({error}): the server may be no API server, or a proxy before it"
+        raise errors.Unavailable(200, "Unreadable", why) from error
+
+
+class Client:
+    """Get, list, create, patch, delete. Every refusal is an `errors.ApiError`; nothing is retried here."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+
+    async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
+        """Read one object, live from the server."""
+        reply = check(await self.transport.request("GET", kind.path(name, namespace)))
+        return decode(reply.body, kind.type)
+
+    async def list_all(
+        self, kind: Kind[T], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = 250
+    ) -> list[T]:
+        """Read all objects that match, page by page. A 410 between pages is raised as Expired."""
+        return [item async for page in self.pages(kind, namespace, labels, fields, limit) for item in page]
+
+    async def pages(
+        self, kind: Kind[T], namespace: str, labels: str, fields: str, limit: int
+    ) -> AsyncIterator[list[T]]:
+        """The pages of a list, each decoded."""
+        following = ""
+        while True:
+            asked = (
+                ("limit", str(limit)),
+                ("labelSelector", labels),
+                ("fieldSelector", fields),
+                ("continue", following),
+            )
+            query = [(key, value) for key, value in asked if value]
+            reply = check(await self.transport.request("GET", kind.path("", namespace), query=query))
+            page = decode(reply.body, wire.Page)
+            yield [decode(item, kind.type) for item in page.items or ()]
+            following = page.metadata.continue_
+            if not following:
+                return
+
+    async def create(self, kind: Kind[T], body: Any, *, namespace: str = "", query: Query = ()) -> T:
+        """Create one object and give back what the server stored."""
+        return await self.send("POST", kind.path("", namespace), kind.type, body, query=query)
+
+    async def patch(
+        self,
+        kind: Kind[T],
+        name: str,
+        body: Any,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        content_type: str = MERGE_PATCH,
+    ) -> T:
+        """Patch one object. With `metadata.resourceVersion` in the body it is refused (Conflict) if it moved."""
+        path = kind.path(name, namespace, subresource)
+        return await self.send("PATCH", path, kind.type, body, content_type=content_type)
+
+    async def replace(self, kind: Kind[T], name: str, body: Any, *, namespace: str = "") -> T:
+        """PUT one whole object; only for kinds whose every field we own (Leases)."""
+        return await self.send("PUT", kind.path(name, namespace), kind.type, body)
+
+    async def delete(self, kind: Kind[Any], name: str, *, namespace: str = "", uid: str = "") -> None:
+        """Delete one object; `uid` protects a namesake that came later. Raises NotFound where it is gone."""
+        body = {"preconditions": {"uid": uid}} if uid else {}
+        check(
+            await self.transport.request(
+                "DELETE", kind.path(name, namespace), body=msgspec.json.encode(body), content_type="application/json"
+            )
+        )
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        answer: type[T],
+        body: Any,
+        *,
+        content_type: str = "application/json",
+        query: Query = (),
+    ) -> T:
+        """Send `body` as JSON, decode the answer; subresources like eviction and token come this way."""
+        reply = check(
+            await self.transport.request(
+                method, path, query=query, body=msgspec.json.encode(body), content_type=content_type
+            )
+        )
+        return decode(reply.body, answer)

@@ -1,0 +1,28 @@
+"""What an operator may ask about the extender: how fast, how often, and what is so of the fleet."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from remediator.metrics import REGISTRY
+
+SECONDS = Histogram(
+    "remediator_extender_seconds",
+    "From the whole request to the whole answer, by call.",
+    ["call"],
+    buckets=(0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.25, 1),
+    registry=REGISTRY,
+)
+ANSWERS = Counter(
+    "remediator_extender_answers_total", "Answers, by call and outcome.", ["call", "outcome"], registry=REGISTRY
+)
+REFUSED = Counter(
+    "remediator_extender_refused_nodes_total",
+    "Nodes refused to Pods: for good (unresolvable), or for want of free GPUs (failed).",
+    ["list"],
+    registry=REGISTRY,
+)
+WOKEN = Counter(
+    "remediator_extender_wakings_total",
+    "Nodes marked because they had been refused and may be let through now, which makes kube-scheduler try again.",
+    registry=REGISTRY,
+)
+NODES = Gauge("remediator_extender_nodes", "Nodes by what is so of their health.", ["reason"], registry=REGISTRY)

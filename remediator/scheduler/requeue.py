@@ -1,0 +1,53 @@
+"""Wakes the Pods that wait in kube-scheduler for nodes that were refused and are refused no longer.
+
+The scheduler tries a refused Pod again when an object that it watches changes, otherwise after five minutes. It may
+hear of a change before us and be answered by what we still believed; cases, policies and the age of a condition it does
+not watch at all. So a node that was refused to anybody is marked once it may be let through: a change for it to see.
+"""
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from datetime import datetime
+
+from remediator.core import names
+from remediator.kube.api.builtin import NODE
+from remediator.kube.runtime.queue import WorkQueue
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client
+from remediator.scheduler import metrics as telemetry
+from remediator.scheduler.verdict import Row, eased
+
+
+class Waker:
+    """Remembers what was refused until that is over, and says so then, once. Each replica tells of what it refused."""
+
+    def __init__(self, client: Client, clock: Callable[[], datetime]) -> None:
+        self._client, self._clock = client, clock
+        self._refused: set[str] = set()
+        self._queue: WorkQueue[str] = WorkQueue()
+
+    async def run(self) -> None:
+        """Mark nodes, one after the other, until cancelled."""
+        try:
+            await self._queue.run(self._mark, 1)
+        finally:
+            self._queue.close()
+
+    def refused(self, nodes: Collection[str]) -> None:
+        """The scheduler has just been told not to take these nodes of the cluster."""
+        self._refused.update(nodes)
+
+    def moved(self, name: str, old: Row | None, new: Row | None) -> None:
+        """What is so of a node has changed; None where there was none, or is none any more."""
+        if name not in self._refused or (old and new and not eased(old, new)):
+            return
+        self._refused.discard(name)
+        if new is not None:
+            self._queue.add(name)
+
+    async def _mark(self, name: str) -> None:
+        """With the time to the microsecond: the same mark again would be no change."""
+        mark = {"metadata": {"annotations": {names.EASED: self._clock().isoformat()}}}
+        with suppress(errors.NotFound):
+            await self._client.patch(NODE, name, mark)
+            telemetry.WOKEN.inc()

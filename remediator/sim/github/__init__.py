@@ -1,7 +1,0 @@
-"""A GitHub in this process: its REST API for issues, kept to GitHub's own description, with faults on demand."""
-
-from remediator.sim.github.fake import FakeGitHub
-from remediator.sim.github.faults import Fault
-from remediator.sim.github.store import Access, Comment, Event, Issue
-
-__all__ = ["Access", "Comment", "Event", "FakeGitHub", "Fault", "Issue"]

@@ -1,7 +1,0 @@
-"""A simulated node below its kubelet: GPUs, NFS mounts and processes that show faults and take repairs."""
-
-from remediator.sim.machine.faults import CURES, Cure, Fault, Kind
-from remediator.sim.machine.machine import Machine
-from remediator.sim.machine.nfs import NfsServer
-
-__all__ = ["CURES", "Cure", "Fault", "Kind", "Machine", "NfsServer"]

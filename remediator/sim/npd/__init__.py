@@ -1,8 +1,0 @@
-"""A stand-in for node-problem-detector on simulated nodes, kept to the real one (v1.36.0) by the contract suite."""
-
-from remediator.sim.npd.config import Monitor
-from remediator.sim.npd.detector import NodeProblemDetector
-from remediator.sim.npd.runner import Processes, Runner
-from remediator.sim.npd.zygote import Zygote
-
-__all__ = ["Monitor", "NodeProblemDetector", "Processes", "Runner", "Zygote"]

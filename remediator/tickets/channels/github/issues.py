@@ -1,0 +1,39 @@
+"""An issue of PyGithub's as one of ours."""
+
+from datetime import UTC
+
+from github.Issue import Issue as Theirs
+
+from remediator.tickets.channels.base import Issue
+
+
+def ours(theirs: Theirs) -> Issue:
+    """All of it, aware UTC, under its present name: it may have been asked for under another.
+
+    May ask GitHub once more for who closed it, which lists leave out.
+    """
+    is_open = theirs.state == "open"
+    return Issue(
+        repository="/".join(theirs.url.split("/")[-4:-2]),  # …/repos/OWNER/NAME/issues/12
+        number=theirs.number,
+        url=theirs.html_url,
+        title=theirs.title,
+        body=theirs.body or "",
+        open=is_open,
+        reason=theirs.state_reason or "",
+        closed_by_person=not is_open and _by_person(theirs),
+        labels=tuple(label.name for label in theirs.labels),
+        assignees=tuple(user.login for user in theirs.assignees),
+        created=theirs.created_at.astimezone(UTC),
+    )
+
+
+def is_pull_request(theirs: Theirs) -> bool:
+    """GitHub lists pull requests among issues. Asking for `pull_request` would cost one request for each issue."""
+    return "/pull/" in theirs.html_url
+
+
+def _by_person(theirs: Theirs) -> bool:
+    """Who opened our issues is us, under whatever name a token or App gives; a closer without a name is not."""
+    closer = theirs.closed_by
+    return closer is None or closer.login.lower() != theirs.user.login.lower()

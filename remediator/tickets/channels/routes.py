@@ -1,0 +1,80 @@
+"""Where issues go: the routes file."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from remediator.kube.manifests import yamlfile
+
+Label = Annotated[str, Meta(min_length=1, max_length=50)]
+Login = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """One route as written."""
+
+    repository: str
+    labels: Annotated[tuple[Label, ...], Meta(max_length=32)] = ()
+    assignees: Annotated[tuple[Login, ...], Meta(max_length=10)] = ()
+
+
+class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The file as written."""
+
+    default: WireRoute
+    routes: dict[str, WireRoute] = msgspec.field(default_factory=dict)
+    cluster: Annotated[str, Meta(max_length=64)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where an issue goes: owner/name, the labels that it gets, who is asked."""
+
+    repository: str
+    labels: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """All routes by name. `cluster` stands before every title, for repositories that several clusters share."""
+
+    default: Route
+    named: Mapping[str, Route] = field(default_factory=lambda: MappingProxyType({}))
+    cluster: str = ""
+
+    def find(self, name: str) -> tuple[Route, bool]:
+        """The route of this name, and whether there is one; "" is the default, and so is what nobody knows."""
+        if not name:
+            return self.default, True
+        found = self.named.get(name)
+        return (found, True) if found else (self.default, False)
+
+
+def load(path: Path) -> Routes:
+    """Read the routes file. Raises ValueError that names the file, the field and the remedy."""
+    try:
+        written = yamlfile.one(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: {error}; write a routes file as docs/tickets.md shows, or correct it") from None
+    try:
+        wire = msgspec.convert(written, WireRoutes)
+        return Routes(
+            _route(wire.default, "default"),
+            MappingProxyType({name: _route(route, f"routes.{name}") for name, route in wire.routes.items()}),
+            wire.cluster,
+        )
+    except ValueError as error:  # msgspec.ValidationError is one; it names the field as $.default.repository
+        raise ValueError(f"{path}: {str(error).replace('`$', '`')}; correct that field") from None
+
+
+def _route(wire: WireRoute, where: str) -> Route:
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}", wire.repository):
+        raise ValueError(f"{where}.repository is {wire.repository!r}, not owner/name")
+    return Route(wire.repository, wire.labels, wire.assignees)

@@ -1,6 +1,0 @@
-"""The tracker that is GitHub: github.com, GitHub Enterprise Cloud and Server, over REST."""
-
-from remediator.tickets.github.client import GitHub
-from remediator.tickets.github.credentials import App, TokenFile
-
-__all__ = ["App", "GitHub", "TokenFile"]

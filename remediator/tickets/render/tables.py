@@ -1,0 +1,67 @@
+"""The tables of an issue: cases, attempts, alerts; "" where there is nothing to show."""
+
+from collections.abc import Iterable
+
+from remediator.core.case import Phase
+from remediator.core.ticket import Alert
+from remediator.tickets.reconcile.situation import Affair
+from remediator.tickets.render.markdown import code, moment, span, table
+
+CASES, ATTEMPTS, ALERTS = 40, 30, 64
+
+
+def cases(affairs: Iterable[Affair]) -> str:
+    """Every case, the open ones first."""
+    rows = [_case_row(affair) for affair in affairs]
+    head = ("case", "node", "policy", "phase", "rung", "since", "why")
+    return "### Cases\n\n" + table(head, rows, CASES) if rows else ""
+
+
+def _case_row(affair: Affair) -> tuple[str, ...]:
+    case = affair.case
+    blocks = [f"{found.reason.value}: {code(found.message, 160)}" for found in case.blocks]
+    why = "; ".join(blocks) or f"{case.reason.value if case.reason else ''} {code(case.message, 160)}".strip()
+    phase = case.phase.value or "New"
+    return code(case.name), code(case.node), code(case.policy), phase, _rung(affair), moment(case.created), why
+
+
+def _rung(affair: Affair) -> str:
+    rungs = len(affair.policy.ladder) if affair.policy else 0
+    if affair.case.phase in (Phase.NEW, Phase.HELD) and not affair.case.attempts:
+        return "-"
+    return f"{affair.case.rung + 1} of {rungs}" if rungs else str(affair.case.rung + 1)
+
+
+def attempts(affairs: Iterable[Affair]) -> str:
+    """Every operation that was tried."""
+    rows = [
+        (
+            code(attempt.operation),
+            str(attempt.rung + 1),
+            moment(attempt.started),
+            span(attempt.started, attempt.finished),
+            attempt.outcome.value or "running",
+            code(attempt.message),
+        )
+        for affair in affairs
+        for attempt in affair.case.attempts
+    ]
+    head = ("operation", "rung", "started", "took", "outcome", "said")
+    return "### Attempts\n\n" + table(head, rows, ATTEMPTS) if rows else ""
+
+
+def alerts(heard: Iterable[Alert]) -> str:
+    """Every alert, those that fire first."""
+    rows = [
+        (
+            code(alert.name, 80),
+            alert.severity.value,
+            moment(alert.starts),
+            "fires" if alert.firing else moment(alert.ended),
+            code(", ".join(f"{name}={value}" for name, value in alert.labels), 120),
+            code(alert.summary, 160),
+        )
+        for alert in sorted(heard, key=lambda alert: (not alert.firing, alert.severity.rank, alert.starts))
+    ]
+    head = ("alert", "severity", "since", "until", "labels", "summary")
+    return "### Alerts\n\n" + table(head, rows, ALERTS) if rows else ""

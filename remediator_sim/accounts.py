@@ -1,0 +1,16 @@
+"""Tokens of service accounts, as a kubelet asks for them."""
+
+from collections.abc import Mapping
+
+from remediator.kube.wire.client import Client
+from remediator_sim.plain import ACCOUNTS, Object
+
+
+async def token(
+    client: Client, account: str, namespace: str, bound: Mapping[str, str] | None = None, seconds: int = 3600
+) -> str:
+    """A token of an account, good for so many seconds. `bound` is the object that it names and ends with."""
+    spec: Object = {"expirationSeconds": seconds, **({"boundObjectRef": dict(bound)} if bound else {})}
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    granted = await client.send("POST", ACCOUNTS.path(account, namespace, "token"), dict, asked)
+    return str(granted["status"]["token"])

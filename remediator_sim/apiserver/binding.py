@@ -1,0 +1,23 @@
+"""The binding subresource: a scheduler puts a Pod on a node."""
+
+from remediator_sim.apiserver import status
+from remediator_sim.apiserver.cluster import Cluster
+from remediator_sim.apiserver.status import Obj
+from remediator_sim.apiserver.writes import Target
+
+
+def bind(cluster: Cluster, target: Target, body: Obj) -> Obj:
+    """Set the node of a Pod that has none. Raises 404, and 409 where it has one or is being deleted."""
+    pod = cluster.get(target.resource, target.namespace, target.name).copy()
+    node = (body.get("target") or {}).get("name")
+    if not node:
+        raise status.invalid("", "Binding", target.name, [status.required("target.name")])
+    if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
+        why = f'pod {target.name} is already assigned to node "{pod["spec"].get("nodeName", "")}"'
+        raise status.conflict("", "pods/binding", target.name, why)
+    pod["spec"]["nodeName"] = node
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": cluster.stamp()}
+    others = [one for one in pod["status"].get("conditions") or [] if one["type"] != "PodScheduled"]
+    pod["status"]["conditions"] = [*others, scheduled]
+    cluster.put(target.resource.storage, pod)
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

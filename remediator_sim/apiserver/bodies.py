@@ -1,0 +1,83 @@
+"""Reading request bodies: JSON or YAML to plain objects, with the fields that were named twice."""
+
+import json
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from remediator_sim.apiserver import protobuf, status
+from remediator_sim.apiserver.status import Obj
+
+_YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+_MEDIA = "the body of the request was in an unknown format - accepted media types include: "
+
+
+class Body(NamedTuple):
+    """A decoded body, and the paths of fields that were named more than once (the last one counts)."""
+
+    value: Any
+    duplicates: list[str]
+
+
+class _Twice(dict[str, Any]):
+    """An object in which some keys came twice."""
+
+    keys_twice: tuple[str, ...] = ()
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    marked, seen = _Twice(found), set[str]()
+    marked.keys_twice = tuple(dict.fromkeys(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+    return marked
+
+
+def _twice(value: Any, path: str) -> list[str]:
+    found = []
+    if isinstance(value, _Twice):
+        found += [f"{path}.{key}" if path else key for key in value.keys_twice]
+    if isinstance(value, dict):
+        for key, item in value.items():
+            found += _twice(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            found += _twice(item, f"{path}[{at}]")
+    return found
+
+
+def media_type(content_type: str) -> str:
+    """The content type without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def json_value(raw: bytes) -> Any:
+    """A JSON value. Raises 400 where it is none."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise status.bad_request(f"error decoding body: {error}") from None
+
+
+def read(raw: bytes, content_type: str) -> Body:
+    """An object from a body. Raises 400 where it is none, 415 for formats other than JSON, YAML and protobuf."""
+    kind = media_type(content_type)
+    if kind in _YAML:
+        return Body(_object(yaml.safe_load(raw)), [])
+    if kind == protobuf.MEDIA:
+        return Body(protobuf.read(raw), [])
+    if kind not in ("application/json", ""):
+        raise status.unsupported_media(_MEDIA + "application/json, application/yaml")
+    try:
+        value = json.loads(raw, object_pairs_hook=_pairs)
+    except ValueError as error:
+        raise status.bad_request(f"error decoding body: {error}") from None
+    return Body(_object(value), _twice(value, ""))
+
+
+def _object(value: Any) -> Obj:
+    if not isinstance(value, dict):
+        raise status.bad_request("error decoding body: the body must be an object")
+    return value

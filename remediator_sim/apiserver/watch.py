@@ -1,0 +1,153 @@
+"""Watches: what happened since a version, what happens now, bookmarks, and the end of it."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from remediator_sim.apiserver import listing, status
+from remediator_sim.apiserver.cluster import Cluster
+from remediator_sim.apiserver.faults import Faults, Stream
+from remediator_sim.apiserver.forms import Form
+from remediator_sim.apiserver.options import Options, version_number
+from remediator_sim.apiserver.selectors import Test
+from remediator_sim.apiserver.status import Obj
+from remediator_sim.apiserver.store import Change, Entry, Listener
+from remediator_sim.apiserver.writes import Target
+
+BOOKMARK_EVERY = 60.0  # seconds
+_BEFORE_END = 2.0  # a last bookmark comes this long before the server ends the watch
+_QUEUE = 20000  # events that a slow reader may be behind before its watch is ended
+_INDEXED = ("metadata.name", "spec.nodeName")
+
+
+class Watch:
+    """One watch. `open` it, iterate over the chunks of its body, `close` it. It queues while its reader is busy."""
+
+    def __init__(self, cluster: Cluster, target: Target, options: Options, form: Form, faults: Faults) -> None:
+        self._cluster, self._resource, self._options = cluster, target.resource, options
+        self._namespace, self._form = target.namespace, form
+        self._test, terms = listing.chosen(target.resource, options, target.name)
+        self._frames: deque[bytes] = deque()
+        self._wake = asyncio.Event()
+        self._faults, self._stream = faults, Stream(self._wake)
+        self._ended = False
+        address = next(((one.path, one.value) for one in terms if one.equal and one.path in _INDEXED), None)
+        self._listener = Listener(address, self._take, self.end)
+        self._collection = cluster.collection(target.resource)
+
+    def open(self) -> None:
+        """Queue what the watch begins with, and listen. Raises 400 for a version that is none."""
+        options, text = self._options, self._options.version
+        initial = text in ("", "0") if options.initial_events is None else options.initial_events
+        try:
+            if initial:
+                self._begin_with_state()
+            elif text not in ("", "0"):
+                for change in self._collection.since(version_number(text)):
+                    self._take(change)
+        except status.Failure as failure:
+            if failure.code != 410:
+                raise
+            self._frames.append(frame("ERROR", msgspec.json.encode(failure.body())))
+            self._ended = True
+        self._collection.listen(self._listener)
+        self._faults.join(self._stream)
+
+    def _begin_with_state(self) -> None:
+        for entry in self._collection.scan(self._namespace):
+            if self._test is None or self._test(entry.obj):
+                self._frames.append(frame("ADDED", self._form.one(entry)))
+        if self._options.initial_events and self._options.bookmarks:
+            self._frames.append(self._bookmark({"k8s.io/initial-events-end": "true"}))
+
+    def _bookmark(self, annotations: dict[str, str] | None = None) -> bytes:
+        resource = self._resource
+        meta: Obj = {"resourceVersion": str(self._cluster.store.rv)}
+        if annotations:
+            meta["annotations"] = annotations
+        obj: Obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
+        return frame("BOOKMARK", self._form.one(Entry(obj, self._cluster.store.rv)))
+
+    def _take(self, change: Change) -> None:
+        """Queue a change in the words of this watch's selectors."""
+        if self._namespace and change.key[0] != self._namespace:
+            return
+        type_ = change.type if self._test is None else seen(change, self._test)
+        if type_ is None:
+            return
+        self._frames.append(self._frame(change, type_))
+        if len(self._frames) > _QUEUE:
+            self._ended = True
+        self._wake.set()
+
+    def _frame(self, change: Change, type_: str) -> bytes:
+        """The encoded event; watches of one form share it."""
+        shared = type_, f"{self._resource.api_version} {self._form.name}"
+        made = change.frames.get(shared)
+        if made is None:
+            entry = change.left() if type_ == "DELETED" != change.type else change.entry
+            made = change.frames[shared] = frame(type_, self._form.one(entry))
+        return made
+
+    def end(self) -> None:
+        """End the watch after what is queued."""
+        self._ended = True
+        self._wake.set()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._collection.leave(self._listener)
+        self._faults.leave(self._stream)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Chunks of the body until the server ends the watch. Raises faults.Severed where the stream is cut."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._options.timeout if self._options.timeout else math.inf
+        bookmark = self._next_bookmark(loop.time(), deadline)
+        while True:
+            self._stream.check()
+            now = loop.time()
+            if self._stream.silent:
+                await self._sleep(math.inf)
+            elif self._frames:
+                chunk = b"".join(self._frames)
+                self._frames.clear()
+                yield chunk
+            elif self._ended or now >= deadline:
+                return
+            elif now >= bookmark:
+                bookmark = self._next_bookmark(now, deadline)
+                if self._options.bookmarks:
+                    self._frames.append(self._bookmark())
+            else:
+                await self._sleep(min(bookmark, deadline))
+
+    @staticmethod
+    def _next_bookmark(now: float, deadline: float) -> float:
+        regular, last = now + BOOKMARK_EVERY, deadline - _BEFORE_END
+        return last if now < last < regular else regular
+
+    async def _sleep(self, until: float) -> None:
+        self._wake.clear()
+        try:
+            async with asyncio.timeout_at(until if until < math.inf else None):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+
+def seen(change: Change, test: Test) -> str | None:
+    """A change as somebody sees it who sees only what the test holds for; None where nothing is to be seen."""
+    before = change.old is not None and test(change.old.obj)
+    if change.type == "DELETED":
+        return "DELETED" if before else None
+    after = test(change.entry.obj)
+    return {(False, True): "ADDED", (True, True): "MODIFIED", (True, False): "DELETED"}.get((before, after))
+
+
+def frame(type_: str, encoded: bytes) -> bytes:
+    """One line of a watch's body."""
+    return b'{"type":"%s","object":%s}\n' % (type_.encode(), encoded)

@@ -1,0 +1,7 @@
+"""A GitHub in this process: its REST API for issues, kept to GitHub's own description, with faults on demand."""
+
+from remediator_sim.github.fake import FakeGitHub
+from remediator_sim.github.faults import Fault
+from remediator_sim.github.store import Access, Comment, Event, Issue
+
+__all__ = ["Access", "Comment", "Event", "FakeGitHub", "Fault", "Issue"]

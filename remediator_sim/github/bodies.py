@@ -1,0 +1,195 @@
+"""The store's nouns as GitHub's JSON."""
+
+from datetime import datetime
+from typing import Any
+
+from remediator_sim.github.store import COLOR, Access, Comment, Event, Issue, Repository, Store
+
+Json = dict[str, Any]
+
+
+class Bodies:
+    """Bodies with the addresses of one server: `api` for programs, `web` for browsers."""
+
+    def __init__(self, store: Store, api: str, web: str) -> None:
+        self._store, self._api, self._web = store, api, web
+
+    def user(self, login: str) -> Json:
+        """SimpleUser."""
+        url, number = f"{self._api}/users/{login}", self._store.user_id(login)
+        links = ("followers", "following", "gists", "starred", "subscriptions", "repos", "events", "received_events")
+        return {
+            "login": login,
+            "id": number,
+            "node_id": f"U_{number}",
+            "avatar_url": f"{self._web}/avatars/{number}",
+            "gravatar_id": "",
+            "url": url,
+            "html_url": f"{self._web}/{login}",
+            "organizations_url": f"{url}/orgs",
+            **{f"{name}_url": f"{url}/{name}" for name in links},
+            "type": "Bot" if login.endswith("[bot]") else "User",
+            "site_admin": False,
+        }
+
+    def me(self, since: datetime) -> Json:
+        """PublicUser: the token's own."""
+        empty = ("name", "company", "blog", "location", "email", "hireable", "bio")
+        counts = ("public_repos", "public_gists", "followers", "following")
+        stamps = {"created_at": _stamp(since), "updated_at": _stamp(since)}
+        return self.user(self._store.bot) | dict.fromkeys(empty) | dict.fromkeys(counts, 0) | stamps
+
+    def label(self, repository: str, name: str) -> Json:
+        """A label as it stands in an issue."""
+        number = self._store.repositories[repository].labels[name]
+        return {
+            "id": number,
+            "node_id": f"LA_{number}",
+            "url": f"{self._repo(repository)}/labels/{name}",
+            "name": name,
+            "description": None,
+            "color": COLOR,
+            "default": False,
+        }
+
+    def own_label(self, repository: str, name: str) -> Json:
+        """Label: as it stands by itself."""
+        return self.label(repository, name) | {"archived_at": None, "archived_by": None}
+
+    def issue(self, issue: Issue, *, listed: bool = False) -> Json:
+        """Issue; `listed` as a list gives it, without who closed it."""
+        url, path = self._issue(issue), "pull" if issue.pull_request else "issues"
+        body = {
+            "id": issue.id,
+            "node_id": f"I_{issue.id}",
+            "url": url,
+            "repository_url": self._repo(issue.repository),
+            **{f"{name}_url": f"{url}/{name}" for name in ("comments", "events", "timeline")},
+            "labels_url": f"{url}/labels{{/name}}",
+            "html_url": f"{self._web}/{issue.repository}/{path}/{issue.number}",
+            "number": issue.number,
+            "state": "open" if issue.open else "closed",
+            "state_reason": issue.reason or None,
+            "title": issue.title,
+            "body": issue.body or None,
+            "user": self.user(issue.author),
+            "labels": [self.label(issue.repository, name) for name in issue.labels],
+            "assignee": self.user(issue.assignees[0]) if issue.assignees else None,
+            "assignees": [self.user(login) for login in issue.assignees],
+            "milestone": None,
+            "locked": False,
+            "active_lock_reason": None,
+            "comments": len(issue.comments),
+            "closed_at": _stamp(issue.closed) if issue.closed else None,
+            "created_at": _stamp(issue.created),
+            "updated_at": _stamp(issue.updated),
+            "author_association": self._association(issue.author),
+        }
+        if issue.pull_request:
+            body["pull_request"] = dict.fromkeys(("url", "html_url", "diff_url", "patch_url"), body["html_url"])
+        return body if listed else body | {"closed_by": self.user(issue.closed_by) if issue.closed_by else None}
+
+    def hit(self, issue: Issue) -> Json:
+        """IssueSearchResultItem."""
+        return self.issue(issue, listed=True) | {"body": issue.body, "score": 1.0}
+
+    def comment(self, issue: Issue, comment: Comment) -> Json:
+        """IssueComment."""
+        return {
+            "id": comment.id,
+            "node_id": f"IC_{comment.id}",
+            "url": f"{self._repo(issue.repository)}/issues/comments/{comment.id}",
+            "html_url": f"{self._web}/{issue.repository}/issues/{issue.number}#issuecomment-{comment.id}",
+            "issue_url": self._issue(issue),
+            "body": comment.body,
+            "user": self.user(comment.author),
+            "created_at": _stamp(comment.at),
+            "updated_at": _stamp(comment.at),
+            "author_association": self._association(comment.author),
+        }
+
+    def timeline(self, issue: Issue) -> list[Json]:
+        """Events and comments in the order they came."""
+        lines = [(one.id, self._event(issue, one)) for one in issue.events]
+        lines += [(one.id, self._said(issue, one)) for one in issue.comments]
+        return [line for _, line in sorted(lines, key=lambda line: line[0])]
+
+    def _said(self, issue: Issue, comment: Comment) -> Json:
+        return self.comment(issue, comment) | {"event": "commented", "actor": self.user(comment.author)}
+
+    def _event(self, issue: Issue, event: Event) -> Json:
+        body: Json = {
+            "id": event.id,
+            "node_id": f"E_{event.id}",
+            "url": f"{self._repo(issue.repository)}/issues/events/{event.id}",
+            "actor": self.user(event.actor),
+            "event": event.kind,
+            "commit_id": None,
+            "commit_url": None,
+            "created_at": _stamp(event.at),
+            "performed_via_github_app": None,
+        }
+        match event.detail:
+            case {"label": str(name)}:
+                return body | {"label": {"name": name, "color": COLOR}}
+            case {"assignee": str(login)}:
+                return body | {"assignee": self.user(login)}
+            case {"from": before, "to": after}:
+                return body | {"rename": {"from": before, "to": after}}
+        return body | dict(event.detail)
+
+    def repository(self, home: Repository) -> Json:
+        """Repository: the short form."""
+        owner, name = home.name.split("/")
+        url, stamp = self._repo(home.name), _stamp(home.created)
+        counts = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_count", "size")
+        is_open = sum(one.open for one in home.as_of(datetime.max.replace(tzinfo=home.created.tzinfo)))
+        writes = home.access is Access.WRITE
+        return {
+            "id": home.id,
+            "node_id": f"R_{home.id}",
+            "name": name,
+            "full_name": home.name,
+            "owner": self.user(owner),
+            "private": True,
+            "html_url": f"{self._web}/{home.name}",
+            "url": url,
+            **{f"{part}_url": f"{url}/{part}" for part in _PARTS},
+            **{f"{part}_url": f"{self._web}/{home.name}.git" for part in ("git", "ssh", "clone", "svn")},
+            **dict.fromkeys(("description", "mirror_url", "homepage", "language", "license"), None),
+            **dict.fromkeys(counts, 0),
+            **dict.fromkeys(("open_issues", "open_issues_count"), is_open),
+            **dict.fromkeys(("fork", "has_projects", "has_wiki", "has_pages", "has_downloads", "disabled"), False),
+            "has_discussions": False,
+            "has_issues": home.has_issues,
+            "archived": home.archived,
+            "default_branch": "main",
+            **dict.fromkeys(("created_at", "updated_at", "pushed_at"), stamp),
+            "permissions": {"admin": False, "push": writes, "pull": True},
+        }
+
+    def full_repository(self, home: Repository) -> Json:
+        """FullRepository."""
+        return self.repository(home) | {"subscribers_count": 0, "network_count": 0}
+
+    def _association(self, login: str) -> str:
+        return "COLLABORATOR" if login in self._store.people else "NONE"
+
+    def _repo(self, name: str) -> str:
+        return f"{self._api}/repos/{name}"
+
+    def _issue(self, issue: Issue) -> str:
+        return f"{self._repo(issue.repository)}/issues/{issue.number}"
+
+
+_PARTS = (
+    *("archive", "assignees", "blobs", "branches", "collaborators", "comments", "commits", "compare", "contents"),
+    *("contributors", "deployments", "downloads", "events", "forks", "git_commits", "git_refs", "git_tags"),
+    *("issue_comment", "issue_events", "issues", "keys", "labels", "languages", "merges", "milestones"),
+    *("notifications", "pulls", "releases", "stargazers", "statuses", "subscribers", "subscription", "tags"),
+    *("teams", "trees", "hooks"),
+)
+
+
+def _stamp(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,312 @@
+"""What each operation does, as GitHub does it. Bodies that come here have passed GitHub's description."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from remediator_sim.github import search as index
+from remediator_sim.github.bodies import Bodies
+from remediator_sim.github.limits import Limits
+from remediator_sim.github.refusal import Refusal, invalid, not_found, too_long
+from remediator_sim.github.request import Answer, Request, page
+from remediator_sim.github.store import Access, Issue, Repository, Store
+from remediator_sim.github.tokens import Tokens
+
+TITLE, BODY, LABEL, ASSIGNEES = 256, 65_536, 50, 10
+NO_PERMISSION = "Resource not accessible by personal access token"
+
+
+@dataclass(slots=True)
+class World:
+    """All that operations work on. The lags are in seconds, and may be changed at any time."""
+
+    store: Store
+    bodies: Bodies
+    tokens: Tokens
+    limits: Limits = field(default_factory=Limits)
+    search_lag: float = 0.0
+    list_lag: float = 0.0
+    search_gives_up: bool = False
+    api: str = ""
+
+    def repo(self, request: Request) -> Repository:
+        """The repository of a request, if the token may see it."""
+        home = self.store.repositories.get(request.parts["repo"])
+        if home is None or home.access is Access.NONE:
+            raise not_found()
+        return home
+
+    def issues(self, request: Request, *, write: bool = False) -> Repository:
+        """The same, if the token may see issues there, or change them."""
+        home = self.repo(request)
+        if home.access is Access.FORBIDDEN:
+            raise Refusal(403, NO_PERMISSION)
+        if not home.has_issues:
+            raise Refusal(410, "Issues has been disabled in this repository.")
+        if write and home.archived:
+            raise Refusal(403, "Repository was archived so is read-only.")
+        return home
+
+    def issue(self, request: Request, *, write: bool = False) -> Issue:
+        """The newest version of the issue of a request."""
+        home = self.issues(request, write=write)
+        found = self.store.issue(home.name, int(request.parts["number"]))
+        if found is None:
+            raise not_found()
+        if found.deleted:
+            raise Refusal(410, "This issue was deleted")
+        return found
+
+    def pushes(self, issue: Issue) -> bool:
+        """True when the token may set labels and assignees."""
+        return self.store.repositories[issue.repository].access is Access.WRITE
+
+    def listed(self, request: Request, items: list[Any], body: Callable[[Any], Any]) -> Answer:
+        """One page of a list."""
+        shown, headers = page(request, items, self.api + request.path)
+        return Answer(200, [body(one) for one in shown], headers)
+
+
+def me(world: World, request: Request) -> Answer:
+    return Answer(200, world.bodies.me(request.at))
+
+
+def rate_limit(world: World, request: Request) -> Answer:
+    return Answer(200, world.limits.overview(request.at))
+
+
+def repository(world: World, request: Request) -> Answer:
+    return Answer(200, world.bodies.full_repository(world.repo(request)))
+
+
+def assignees(world: World, request: Request) -> Answer:
+    world.repo(request)
+    return world.listed(request, world.store.people, world.bodies.user)
+
+
+def assignable(world: World, request: Request) -> Answer:
+    world.repo(request)
+    if request.parts["login"] not in world.store.people:
+        raise not_found()
+    return Answer(204)
+
+
+def labels(world: World, request: Request) -> Answer:
+    home = world.repo(request)
+    return world.listed(request, list(home.labels), lambda name: world.bodies.own_label(home.name, name))
+
+
+def make_label(world: World, request: Request) -> Answer:
+    home, name = world.issues(request, write=True), request.body["name"]
+    _check_labels([name])
+    if name.lower() in map(str.lower, home.labels):
+        raise invalid("name", "already_exists", resource="Label")
+    return Answer(201, world.bodies.own_label(home.name, world.store.label(home.name, name)))
+
+
+def list_issues(world: World, request: Request) -> Answer:
+    home = world.issues(request)
+    state = request.choice("state", "open", "closed", "all")
+    wanted = {name.strip().lower() for name in request.query.get("labels", "").split(",") if name.strip()}
+    since, creator, assignee = request.moment("since"), request.query.get("creator"), request.query.get("assignee")
+    tests: list[Callable[[Issue], bool]] = [
+        lambda one: state == "all" or one.open is (state == "open"),
+        lambda one: wanted <= {name.lower() for name in one.labels},
+        lambda one: since is None or one.updated >= since,
+        lambda one: creator in (None, one.author),
+        lambda one: assignee is None or assignee in one.assignees,
+    ]
+    seen = home.as_of(request.at - timedelta(seconds=world.list_lag))
+    found = [one for one in seen if all(test(one) for test in tests)]
+    found.sort(key=_ORDERS[request.choice("sort", "created", "updated", "comments")])
+    if request.choice("direction", "desc", "asc") == "desc":
+        found.reverse()
+    return world.listed(request, found, lambda one: world.bodies.issue(one, listed=True))
+
+
+def search(world: World, request: Request) -> Answer:
+    homes = [home for home in world.store.repositories.values() if home.access in (Access.WRITE, Access.READ)]
+    seen = [one for home in homes for one in home.as_of(request.at - timedelta(seconds=world.search_lag))]
+    found = index.matching(request.query.get("q", ""), seen)
+    found.sort(key=_ORDERS[request.choice("sort", "created", "updated", "comments")])
+    if request.choice("order", "desc", "asc") == "desc":
+        found.reverse()
+    hits = world.listed(request, found, world.bodies.hit)
+    body = {
+        "total_count": len(found),
+        "incomplete_results": world.search_gives_up,
+        "items": hits.body,
+        "search_type": "lexical",
+    }
+    return Answer(200, body, hits.headers)
+
+
+def create(world: World, request: Request) -> Answer:
+    home, body = world.issues(request, write=True), request.body
+    title, text = _title(body["title"]), body.get("body", "")
+    _check_length("body", text)
+    names, people = _names(body.get("labels", ())), _people(world, body)
+    if home.access is not Access.WRITE:
+        names, people = (), ()
+    made = world.store.create(
+        home.name, world.store.bot, request.at, title=title, body=text, labels=names, assignees=people
+    )
+    url = f"{world.api}/repos/{home.name}/issues/{made.number}"
+    return Answer(201, world.bodies.issue(made), {"location": url})
+
+
+def get(world: World, request: Request) -> Answer:
+    return Answer(200, world.bodies.issue(world.issue(request)))
+
+
+def patch(world: World, request: Request) -> Answer:
+    issue, body, now = world.issue(request, write=True), request.body, request.at
+    actor, store = world.store.bot, world.store
+    if not world.pushes(issue) and issue.author != actor:
+        raise Refusal(403, "Must have admin rights to Repository.")
+    title = None if body.get("title") is None else _title(body["title"])
+    text = (body["body"] or "") if "body" in body else None
+    _check_length("body", text or "")
+    names, people = _names(body.get("labels", ())), _people(world, body)
+    original = _original(world, body)
+    issue = store.edit(issue, actor, now, title=title, body=text)
+    if world.pushes(issue):
+        issue = store.relabel(issue, names, actor, now) if "labels" in body else issue
+        issue = store.reassign(issue, people, actor, now) if "assignees" in body else issue
+    if body.get("state") == "closed":
+        issue = store.close(issue, actor, now, body.get("state_reason") or "completed", original)
+    if body.get("state") == "open":
+        issue = store.reopen(issue, actor, now)
+    return Answer(200, world.bodies.issue(issue))
+
+
+def timeline(world: World, request: Request) -> Answer:
+    return world.listed(request, world.bodies.timeline(world.issue(request)), lambda line: line)
+
+
+def comments(world: World, request: Request) -> Answer:
+    issue = world.issue(request)
+    return world.listed(request, list(issue.comments), lambda one: world.bodies.comment(issue, one))
+
+
+def comment(world: World, request: Request) -> Answer:
+    issue, text = world.issue(request, write=True), request.body["body"]
+    if not text.strip():
+        raise invalid("body", "missing_field", resource="IssueComment")
+    _check_length("body", text)
+    made = world.store.comment(issue, world.store.bot, request.at, text)
+    body = world.bodies.comment(issue, made)
+    return Answer(201, body, {"location": body["url"]})
+
+
+def issue_labels(world: World, request: Request) -> Answer:
+    return _labels_of(world, request, world.issue(request))
+
+
+def add_labels(world: World, request: Request) -> Answer:
+    given = request.body if isinstance(request.body, list) else request.body.get("labels", [])
+    issue = _pushable(world, request)
+    added = (*issue.labels, *_names(given))
+    return _labels_of(world, request, world.store.relabel(issue, added, world.store.bot, request.at))
+
+
+def remove_label(world: World, request: Request) -> Answer:
+    issue, name = _pushable(world, request), request.parts["name"].lower()
+    kept = tuple(one for one in issue.labels if one.lower() != name)
+    if kept == issue.labels:
+        raise not_found("Label does not exist")
+    return _labels_of(world, request, world.store.relabel(issue, kept, world.store.bot, request.at))
+
+
+def assign(world: World, request: Request) -> Answer:
+    issue, people = world.issue(request, write=True), _people(world, request.body, strict=False)
+    return _reassigned(world, request, issue, (*issue.assignees, *people)[:ASSIGNEES], 201)
+
+
+def unassign(world: World, request: Request) -> Answer:
+    issue, gone = world.issue(request, write=True), request.body.get("assignees", [])
+    return _reassigned(world, request, issue, tuple(one for one in issue.assignees if one not in gone), 200)
+
+
+def installation_token(world: World, request: Request) -> Answer:
+    token, until = world.tokens.issue(
+        request.headers.get("authorization", ""), request.parts["installation"], request.at
+    )
+    return Answer(
+        201, {"token": token, "expires_at": until, "permissions": (request.body or {}).get("permissions", {})}
+    )
+
+
+def _reassigned(world: World, request: Request, issue: Issue, people: tuple[str, ...], status: int) -> Answer:
+    if world.pushes(issue):
+        issue = world.store.reassign(issue, people, world.store.bot, request.at)
+    return Answer(status, world.bodies.issue(issue))
+
+
+def _pushable(world: World, request: Request) -> Issue:
+    issue = world.issue(request, write=True)
+    if not world.pushes(issue):
+        raise Refusal(403, "Must have admin rights to Repository.")
+    return issue
+
+
+def _labels_of(world: World, request: Request, issue: Issue) -> Answer:
+    return Answer(200, [world.bodies.own_label(issue.repository, name) for name in issue.labels])
+
+
+def _title(given: Any) -> str:
+    title = str(given)
+    if not title.strip():
+        raise invalid("title", "missing_field")
+    if len(title) > TITLE:
+        raise too_long("title", TITLE)
+    return title
+
+
+def _check_length(name: str, text: str) -> None:
+    if len(text) > BODY:
+        raise too_long(name, BODY)
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    names = [one if isinstance(one, str) else one.get("name", "") for one in given]
+    _check_labels(names)
+    return tuple(names)
+
+
+def _check_labels(names: list[str]) -> None:
+    for name in names:
+        if not name.strip():
+            raise invalid("name", "missing_field", resource="Label")
+        if len(name) > LABEL:
+            raise invalid(
+                "name", "custom", message=f"name is too long (maximum is {LABEL} characters)", resource="Label"
+            )
+
+
+def _people(world: World, body: dict[str, Any], *, strict: bool = True) -> tuple[str, ...]:
+    """The people to assign: GitHub takes ten and drops the rest without a word, and knows collaborators only."""
+    given = [one if isinstance(one, str) else one["login"] for one in body.get("assignees") or ()]
+    known = {login.lower(): login for login in world.store.people}
+    unknown = [login for login in given if login.lower() not in known]
+    if unknown and strict:
+        raise invalid("assignees", "invalid", value=unknown[0])
+    return tuple(dict.fromkeys(known[one.lower()] for one in given if one.lower() in known))[:ASSIGNEES]
+
+
+def _original(world: World, body: dict[str, Any]) -> int:
+    """The number of the issue that this one repeats; 0 for none."""
+    if body.get("state_reason") != "duplicate" or "duplicate_issue_id" not in body:
+        return 0
+    found = world.store.by_id(body["duplicate_issue_id"])
+    if found is None:
+        raise invalid("duplicate_issue_id", "invalid", value=body["duplicate_issue_id"])
+    return found.number
+
+
+_ORDERS: dict[str, Callable[[Issue], Any]] = {
+    "created": lambda one: (one.created, one.number),
+    "updated": lambda one: (one.updated, one.number),
+    "comments": lambda one: (len(one.comments), one.number),
+}

@@ -1,0 +1,101 @@
+"""What a person sees in a browser: the list of a repository's issues, and each with its timeline. No scripts."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+from aiohttp import web
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from remediator_sim.github.store import Event, Store
+
+_FOLD = re.compile(r"(</?details>|<summary>.*?</summary>)", re.IGNORECASE)
+_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
+_PATH = re.compile(r"/([^/]+/[^/]+)/(?:issues|pull)(?:/([0-9]+))?/?")
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+class _Line(NamedTuple):
+    """One line of the timeline: a comment when it has a text."""
+
+    id: int
+    actor: str
+    at: str
+    said: str
+    text: Markup | None
+
+
+class Pages:
+    """Pages over one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+        loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
+        self._templates = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+    def serve(self, method: str, path: str) -> web.Response:
+        """The page at a path, or 404."""
+        found = _PATH.fullmatch(path)
+        if path == "/":
+            return self._page("home.html", 200, repositories=sorted(self._store.repositories))
+        if method != "GET" or found is None or found[1] not in self._store.repositories:
+            return self._page("home.html", 404, repositories=sorted(self._store.repositories))
+        if found[2] is None:
+            return self._list(found[1])
+        return self._issue(found[1], int(found[2]))
+
+    def _list(self, repository: str) -> web.Response:
+        newest = [versions[-1] for versions in self._store.repositories[repository].issues.values()]
+        shown = [one for one in reversed(newest) if not one.deleted]
+        return self._page("list.html", 200, repository=repository, issues=shown)
+
+    def _issue(self, repository: str, number: int) -> web.Response:
+        issue = self._store.issue(repository, number)
+        if issue is None or issue.deleted:
+            return self._page("home.html", 404, repositories=[repository])
+        lines = [_Line(one.id, one.actor, _time(one.at), _sentence(one), None) for one in issue.events]
+        lines += [
+            _Line(one.id, one.author, _time(one.at), "commented", self.rendered(one.body)) for one in issue.comments
+        ]
+        told = {"repository": repository, "issue": issue, "body": self.rendered(issue.body), "lines": sorted(lines)}
+        return self._page("issue.html", 200, **told)
+
+    def rendered(self, text: str) -> Markup:
+        """Markdown as HTML. Tags are shown as text, but for those that fold; HTML comments are hidden, as on GitHub."""
+        parts = _FOLD.split(_HIDDEN.sub("", text))
+        return Markup("").join(self._part(part) for part in parts)
+
+    def _part(self, part: str) -> Markup:
+        if not _FOLD.fullmatch(part):
+            return Markup(self._markdown.render(part))
+        if part.lower().startswith("<summary>"):
+            return Markup("<summary>{}</summary>").format(part[9:-10])
+        return Markup(part.lower())
+
+    def _page(self, template: str, status: int, **told: object) -> web.Response:
+        text = self._templates.get_template(template).render(time=_time, status=status, **told)
+        headers = {"content-security-policy": _POLICY, "x-content-type-options": "nosniff"}
+        return web.Response(status=status, text=text, content_type="text/html", headers=headers)
+
+
+def _time(at: object) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _sentence(event: Event) -> str:
+    """What happened, in words."""
+    detail = dict(event.detail)
+    words = {
+        "labeled": "added the label {label}",
+        "unlabeled": "removed the label {label}",
+        "assigned": "assigned {assignee}",
+        "unassigned": "unassigned {assignee}",
+        "renamed": "changed the title from “{from}” to “{to}”",
+        "closed": "closed this as {state_reason}",
+        "reopened": "reopened this",
+        "marked_as_duplicate": "marked this as a duplicate",
+    }
+    return words[event.kind].format(**detail).replace("not_planned", "not planned")

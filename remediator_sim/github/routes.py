@@ -1,0 +1,94 @@
+"""What may be asked, with the models of GitHub's description for the question and the answer. One row per operation."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from remediator_sim.github import handlers as do
+from remediator_sim.github.request import Answer, Request
+
+if TYPE_CHECKING:
+    from remediator_sim.github.handlers import World
+
+Handler = Callable[["World", Request], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One operation. `asks` and `answers` are names of models, "" without a body; `creates` counts as content."""
+
+    method: str
+    pattern: re.Pattern[str]
+    handler: Handler
+    asks: str = ""
+    answers: str = ""
+    creates: bool = False
+    resource: str = "core"
+
+
+def find(request: Request) -> tuple[Route, Request] | None:
+    """The row of a request, and the request with the parts of its path."""
+    for route in ROUTES:
+        if route.method == request.method and (found := route.pattern.fullmatch(request.path)):
+            return route, replace(request, parts=found.groupdict())
+    return None
+
+
+def _row(
+    method: str,
+    path: str,
+    handler: Handler,
+    asks: str = "",
+    answers: str = "",
+    *,
+    creates: bool = False,
+    resource: str = "core",
+) -> Route:
+    pattern = re.compile(re.sub(r"\{(\w+)(?::([^}]+))?\}", _part, path))
+    return Route(method, pattern, handler, asks, answers, creates, resource)
+
+
+def _part(found: re.Match[str]) -> str:
+    return f"(?P<{found[1]}>{found[2] or '[^/]+'})"
+
+
+_REPO = "/repos/{repo:[^/]+/[^/]+}"
+_ISSUE = _REPO + "/issues/{number:[0-9]+}"
+_P = "ReposOwnerRepoIssuesIssueNumber"
+_EVENTS = (
+    "list[LabeledIssueEvent | UnlabeledIssueEvent | RenamedIssueEvent | TimelineAssignedIssueEvent"
+    " | TimelineUnassignedIssueEvent | TimelineCommentEvent | StateChangeIssueEvent]"
+)
+_LABELS = f"{_P}LabelsPostBodyOneof0 | list[str]"
+
+ROUTES = (
+    _row("GET", "/user", do.me, answers="PublicUser"),
+    _row("GET", "/rate_limit", do.rate_limit, answers="RateLimitOverview", resource=""),
+    _row("GET", "/search/issues", do.search, answers="SearchIssuesGetResponse200", resource="search"),
+    _row("GET", _REPO, do.repository, answers="FullRepository"),
+    _row("GET", _REPO + "/assignees", do.assignees, answers="list[SimpleUser]"),
+    _row("GET", _REPO + "/assignees/{login}", do.assignable),
+    _row("GET", _REPO + "/labels", do.labels, answers="list[Label]"),
+    _row("POST", _REPO + "/labels", do.make_label, "ReposOwnerRepoLabelsPostBody", "Label"),
+    _row("GET", _REPO + "/issues", do.list_issues, answers="list[Issue]"),
+    _row("POST", _REPO + "/issues", do.create, "ReposOwnerRepoIssuesPostBody", "Issue", creates=True),
+    _row("GET", _ISSUE, do.get, answers="Issue"),
+    _row("PATCH", _ISSUE, do.patch, f"{_P}PatchBody", "Issue"),
+    _row("GET", _ISSUE + "/timeline", do.timeline, answers=_EVENTS),
+    _row("GET", _ISSUE + "/comments", do.comments, answers="list[IssueComment]"),
+    _row("POST", _ISSUE + "/comments", do.comment, f"{_P}CommentsPostBody", "IssueComment", creates=True),
+    _row("GET", _ISSUE + "/labels", do.issue_labels, answers="list[Label]"),
+    _row("POST", _ISSUE + "/labels", do.add_labels, _LABELS, "list[Label]"),
+    _row("DELETE", _ISSUE + "/labels/{name:.+}", do.remove_label, answers="list[Label]"),
+    _row("POST", _ISSUE + "/assignees", do.assign, f"{_P}AssigneesPostBody", "Issue"),
+    _row("DELETE", _ISSUE + "/assignees", do.unassign, f"{_P}AssigneesDeleteBody", "Issue"),
+    _row(
+        "POST",
+        "/app/installations/{installation:[0-9]+}/access_tokens",
+        do.installation_token,
+        "AppInstallationsInstallationIdAccessTokensPostBody",
+        "InstallationToken",
+        resource="",
+    ),
+)

@@ -1,0 +1,80 @@
+"""I1: no budget is exceeded by our doing. Recounted from the ledgers, the taints and the nodes at each write."""
+
+from collections.abc import Iterator
+
+from remediator_sim.invariants import contract
+from remediator_sim.invariants.contract import BUDGETS, Obj, claims, clock
+from remediator_sim.invariants.event import Event
+from remediator_sim.invariants.history import History
+from remediator_sim.invariants.tally import HELD
+
+
+def admitted(history: History, event: Event) -> Iterator[str]:
+    """A budget was written. Counts each entry that joined its ledger for a node that its case did not hold before."""
+    before, after = claims(event.old), claims(event.new)
+    if event.new is None or _moved(history, event.key):
+        return
+    for case, node in after.items():
+        if case not in before and contract.held_by(history.nodes.get(node)) != case:
+            yield _fits(history, event, event.new, node)
+
+
+def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
+    """A node that was down already is weighed against the claims only; any other against all that is unavailable."""
+    selected = {contract.name(one) for one in _under(history, budget)}
+    claimed = set(claims(budget).values())
+    lost = {name for name in selected if all(contract.down(said) for said in history.lately(name))}
+    taken = claimed if node in lost else claimed | lost
+    most = contract.most(budget, len(selected))
+    if len(taken) <= most:
+        return HELD
+    listed = ", ".join(sorted(taken))
+    return (
+        f"budget {event.key}: the claim of {node} at {clock(event.at)} made {len(taken)} of {len(selected)} nodes "
+        f"unavailable where {most} may be ({listed})"
+    )
+
+
+def entered(history: History, event: Event) -> Iterator[str]:
+    """A node was written. Counts, where our case taint appeared, each budget over the node: it must hold the entry."""
+    case = contract.held_by(event.new)
+    if event.new is None or not case or case == contract.held_by(event.old):
+        return
+    budgets = history.objects[BUDGETS]
+    over = [budget for budget in budgets.values() if event.new in _under(history, budget)]
+    if not over:
+        yield f"{event.key} was taken by case {case} at {clock(event.at)} with no budget over it"
+    for budget in over:
+        if not (_moved(history, contract.name(budget)) or _new(history, budget)):
+            found = claims(budget).get(case) == event.key
+            told = f"{event.key} was taken by case {case} at {clock(event.at)} without an entry in budget"
+            yield HELD if found else f"{told} {contract.name(budget)}"
+
+
+def kept(history: History, event: Event) -> Iterator[str]:
+    """A budget was written. Counts each entry that left its ledger: its case must be over, and off its node."""
+    gone = claims(event.old).keys() - claims(event.new).keys()
+    for case in gone if event.new is not None else ():
+        trail, node = history.trails.get(case), claims(event.old)[case]
+        told = f"budget {event.key}: the entry of case {trail.name if trail else case} went at {clock(event.at)}"
+        if trail is not None and trail.over is None:
+            yield f"{told} while the case was still open"
+        elif contract.held_by(history.nodes.get(node)) == case:
+            yield f"{told} while {node} still carried its taint"
+        else:
+            yield HELD
+
+
+def _moved(history: History, budget: str) -> bool:
+    """Whether somebody changed the rules a moment ago: what was decided under the old ones cannot be judged."""
+    newest = max(history.moved.get(budget, history.shrunk), history.shrunk)
+    return history.at - newest < history.limits.grace
+
+
+def _new(history: History, budget: Obj) -> bool:
+    """Whether the budget is so young that whoever takes a node may not have known it."""
+    return history.at - history.trails[contract.uid(budget)].made < history.limits.grace
+
+
+def _under(history: History, budget: Obj) -> list[Obj]:
+    return list(contract.under(budget, history.nodes.values(), history.objects[BUDGETS].values()))

@@ -1,0 +1,87 @@
+"""I5: every case ends or is handed to a person, in time; what is over leaves nothing behind."""
+
+from collections.abc import Iterator
+
+from remediator_sim.invariants import contract
+from remediator_sim.invariants.contract import BUDGETS, PODS, Obj, clock, part
+from remediator_sim.invariants.event import Event
+from remediator_sim.invariants.history import History
+from remediator_sim.invariants.tally import HELD
+from remediator_sim.invariants.trails import Trail
+
+
+def in_time(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Counts each that ended, went, or was handed to a person after it had held its node."""
+    trail = history.trails[contract.uid(event.obj)]
+    decided = min((at for at in (trail.over, trail.escalated) if at), default=None)
+    if trail.claimed and decided == event.at:
+        yield _late(history, trail) or HELD
+
+
+def still_open(history: History, event: Event) -> Iterator[str]:
+    """Time passed. Tells of each case that goes on for longer than is allowed."""
+    yield from filter(None, (_late(history, trail) for trail in history.open.values()))
+
+
+def _late(history: History, trail: Trail) -> str:
+    """What is wrong with how long a case has gone on, "" for nothing.
+
+    One that has not claimed its node may wait for as long as the node is not clearly well.
+    """
+    node, bound = trail.last["spec"]["nodeName"], history.limits.bound
+    if not trail.claimed:
+        late = trail.well is not None and history.at - trail.well > bound
+        return f"case {trail.name} waits though {node} is well since {clock(trail.well or history.at)}" if late else ""
+    late = trail.escalated in (None, history.at) and history.at - trail.claimed - trail.stood > bound
+    return f"case {trail.name} held {node} since {clock(trail.claimed)}: for longer than {bound}" if late else ""
+
+
+def cleared(history: History, event: Event) -> Iterator[str]:
+    """Time passed. Counts each case that was over for as long as it may take to clear everything away."""
+    for trail in history.cases():
+        if trail.over and history.passed(trail.over + history.limits.settle):
+            yield _left(history, trail)
+
+
+def end(history: History, event: Event) -> Iterator[str]:
+    """The end. Counts every case: over and cleared away, handed to a person, or visibly stopped."""
+    for trail in history.cases():
+        if trail.over:
+            yield _left(history, trail) if event.at - trail.over > history.limits.settle else HELD
+        elif trail.escalated or not trail.claimed or history.stopped(trail.last):
+            yield _late(history, trail) or HELD
+        else:
+            yield f"case {trail.name} is still {contract.phase(trail.last)} at the end"
+
+
+def _left(history: History, trail: Trail) -> str:
+    """What a case that is over has left behind, as a sentence; HELD for nothing."""
+    case, over = contract.uid(trail.last), clock(trail.over or history.at)
+    node = history.nodes.get(trail.last["spec"]["nodeName"])
+    ledgers = [contract.name(one) for one in history.objects[BUDGETS].values() if case in contract.claims(one)]
+    pods = [contract.name(pod) for pod in history.objects[PODS].values() if _of(pod, case, history)]
+    kept = trail.gone is None and contract.FINALIZER in part(trail.last, "metadata", "finalizers")
+    found = [
+        *(["its taint"] if contract.held_by(node) == case else []),
+        *(["its cordon"] if part(node, "metadata", "annotations").get(contract.CORDONED_BY) == case else []),
+        *(f"an entry in budget {name}" for name in ledgers),
+        *(f"Pod {name}" for name in pods),
+        *(["its finalizer"] if kept else []),
+    ]
+    return f"case {trail.name} was over at {over} and has left {', '.join(found)}" if found else HELD
+
+
+def _of(pod: Obj, case: str, history: History) -> bool:
+    """Whether it is a Pod of this case, on a node that can still end it."""
+    mine = contract.template(pod) and part(pod, "metadata", "labels").get(contract.CASE_UID) == case
+    return bool(mine) and part(pod, "spec").get("nodeName", "") in history.nodes
+
+
+def come_back(history: History, event: Event) -> Iterator[str]:
+    """A node was written. Counts each time that our case taint appeared: its case is not over."""
+    case = contract.held_by(event.new)
+    if case and case != contract.held_by(event.old):
+        trail = history.trails.get(case)
+        over = trail.over if trail else None
+        told = f"{event.key} was taken at {clock(event.at)} by case {trail.name if trail else case}"
+        yield f"{told}, which was over since {clock(over)}" if over else HELD

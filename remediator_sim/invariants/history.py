@@ -1,0 +1,274 @@
+"""What the checks remember: every object as it is now, and of each that ever was how it began and how it ended."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+from remediator_sim.invariants import contract
+from remediator_sim.invariants.contract import (
+    BUDGETS,
+    CASES,
+    KINDS,
+    NAMESPACES,
+    NODES,
+    OPERATIONS,
+    PODS,
+    POLICIES,
+    Obj,
+    part,
+)
+from remediator_sim.invariants.event import ISSUES, KILLED, PERSON, REBOOT, TICK, Event
+from remediator_sim.invariants.trails import Limits, Mark, Start, Trail
+
+
+class History:
+    """All that has happened so far, `take`n in one event at a time, each before it is judged."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.objects: dict[str, dict[str, Obj]] = {kind: {} for kind in KINDS}
+        self.trails: dict[str, Trail] = {}
+        self.pods_of: defaultdict[str, list[Trail]] = defaultdict(list)  # by operation uid, looks and drains left out
+        self.operations_of: defaultdict[str, list[Trail]] = defaultdict(list)  # by case uid
+        self.open: dict[str, Trail] = {}  # cases that have not ended
+        self.starts: list[Start] = []
+        self.stops: dict[str, datetime] = {}  # what stops starts: a sentence → since when
+        self.moved: dict[str, datetime] = {}  # by budget: when somebody last changed what it asks for
+        self.shrunk = datetime(1970, 1, 1, tzinfo=UTC)  # when a node last went or was labelled anew
+        self.marks: dict[str, Mark] = {}
+        self.survivors: dict[str, tuple[datetime, Trail, Obj]] = {}  # by uid: the newest kill, and what stood then
+        self.reboots: list[Obj] = []
+        self.issues: list[Obj] = []
+        self.since = self.ticked = self.at = datetime(1970, 1, 1, tzinfo=UTC)
+        self._seen: defaultdict[str, deque[tuple[datetime, Obj]]] = defaultdict(deque)
+
+    # --- looking ---------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> dict[str, Obj]:
+        """The nodes as they are now."""
+        return self.objects[NODES]
+
+    def cases(self) -> Iterator[Trail]:
+        """Every case that ever was."""
+        return (trail for trail in self.trails.values() if trail.kind == CASES)
+
+    def policy(self, case: Obj) -> Obj | None:
+        """The policy of a case."""
+        return self.objects[POLICIES].get(case["spec"].get("policyName", ""))
+
+    def lately(self, node: str) -> list[Obj]:
+        """What the node said within the grace up to now, oldest first."""
+        seen = self._seen[node]
+        while len(seen) > 1 and seen[1][0] <= self.at - self.limits.grace:
+            seen.popleft()
+        return [said for _, said in seen]
+
+    def sick(self, node: str, policy: Obj) -> bool:
+        """Whether the node was clearly sick at any time within the grace."""
+        stale = self.limits.stale
+        return any(contract.sick(said, policy, self.at, stale) is True for said in self.lately(node))
+
+    def clear(self, node: str, policy: Obj) -> bool:
+        """Whether it could be told at any time within the grace how the node is."""
+        stale = self.limits.stale
+        return any(contract.sick(said, policy, self.at, stale) is not None for said in self.lately(node))
+
+    def stopped(self, case: Obj) -> dict[str, datetime]:
+        """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
+        node = case["spec"]["nodeName"]
+        told = (PAUSE, _mode(case["spec"].get("policyName", "")), _hold(contract.name(case)), _exclude(node))
+        return {word: self.stops[word] for word in told if word in self.stops}
+
+    def starts_within(self, window: timedelta) -> list[Start]:
+        """The newest start, and those less than the window before it."""
+        return [start for start in self.starts if start.at > self.starts[-1].at - window]
+
+    def passed(self, moment: datetime) -> bool:
+        """Whether this moment lies between the last look at the clock and the present one."""
+        return self.since < moment <= self.ticked
+
+    # --- remembering -----------------------------------------------------------------------------------------------
+
+    def take(self, event: Event) -> None:
+        """Take in one event."""
+        self.at = event.at
+        if event.kind in self.objects:
+            self._object(event)
+        taken = _TAKE.get(event.kind)
+        if taken is not None:
+            taken(self, event)
+
+    def _object(self, event: Event) -> None:
+        here = self.objects[event.kind]
+        if event.new is None:
+            here.pop(event.key, None)
+        else:
+            here[event.key] = event.new
+        uid = contract.uid(event.obj)
+        trail = self.trails.get(uid)
+        if trail is None:
+            trail = self.trails[uid] = Trail(event.kind, event.obj, event.at, event.obj)
+            self._index(trail, uid)
+        trail.last = event.obj
+        if event.new is None:
+            trail.gone = event.at
+
+    def _index(self, trail: Trail, uid: str) -> None:
+        if trail.kind == PODS and contract.template(trail.first) not in ("", contract.LOOKS, contract.DRAINS):
+            self.pods_of[part(trail.first, "metadata", "labels").get(contract.OPERATION_UID, "")].append(trail)
+        if trail.kind == OPERATIONS:
+            self.operations_of[trail.first["spec"].get("caseUID", "")].append(trail)
+
+    def stands(self, word: str, now: bool) -> None:
+        """Note whether something that stops starts is so now."""
+        if now:
+            self.stops.setdefault(word, self.at)
+        else:
+            self.stops.pop(word, None)
+
+
+# --- what each kind of event means ---------------------------------------------------------------------------------
+
+PAUSE = f"the namespace {contract.SYSTEM} is paused"
+
+
+def _mode(policy: str) -> str:
+    return f"policy {policy} lets nothing start"
+
+
+def _hold(case: str) -> str:
+    return f"a person holds case {case}"
+
+
+def _exclude(node: str) -> str:
+    return f"a person excluded {node}"
+
+
+def _namespace(history: History, event: Event) -> None:
+    if event.key == contract.SYSTEM:
+        history.stands(PAUSE, contract.PAUSED in part(event.new, "metadata", "annotations"))
+
+
+def _policy(history: History, event: Event) -> None:
+    spec = part(event.new, "spec")
+    acts = spec.get("mode") == "Enforce" and part(spec, "urgency").get("mode") != "Never"
+    history.stands(_mode(event.key), event.new is not None and not acts)
+
+
+def _budget(history: History, event: Event) -> None:
+    if event.old is not None and part(event.old, "spec") != part(event.new, "spec"):
+        history.moved[event.key] = event.at
+
+
+def _node(history: History, event: Event) -> None:
+    node, before = event.new, event.old
+    history.stands(_exclude(event.key), part(node, "metadata", "labels").get(contract.EXCLUDE) == "true")
+    if before is not None and part(before, "metadata", "labels") != part(node, "metadata", "labels"):
+        history.shrunk = event.at
+    if node is not None:
+        history._seen[event.key].append((event.at, node))
+        history.lately(event.key)
+        _wellness(history, event.key, node)
+
+
+def _wellness(history: History, name: str, node: Obj) -> None:
+    """Since when the nodes of open cases have shown clearly that they are well."""
+    for trail in history.open.values():
+        if trail.last["spec"]["nodeName"] == name:
+            policy = history.policy(trail.last)
+            fault = policy and contract.sick(node, policy, history.at, history.limits.stale)
+            good = fault is False and contract.says(node, "Ready") == "True"
+            trail.well = (trail.well or history.at) if good else None
+
+
+def _case(history: History, event: Event) -> None:
+    uid, trail = contract.uid(event.obj), history.trails[contract.uid(event.obj)]
+    history.stands(_hold(event.key), part(event.new, "spec").get("hold") is True)
+    if contract.ended(event.obj) or event.new is None:
+        trail.over = trail.over or event.at
+        history.open.pop(uid, None)
+    else:
+        history.open[uid] = trail
+    if part(event.obj, "status").get("startedAt"):
+        trail.claimed = trail.claimed or event.at
+    if contract.phase(event.obj) == "Escalated":
+        trail.escalated = trail.escalated or event.at
+    spec = event.obj["spec"]
+    for attempt in begun(event):
+        start = Start(_began(history, attempt), uid, spec["nodeName"], spec.get("policyName", ""), attempt["operation"])
+        history.starts.append(start)
+
+
+def _began(history: History, attempt: Obj) -> datetime:
+    """When it says that it began, where that may be believed: the write itself may have been held up."""
+    said = contract.moment(attempt.get("startedAt") or "")
+    return said if abs(history.at - said) <= history.limits.grace else history.at
+
+
+def begun(event: Event) -> list[Obj]:
+    """The tries of which a write of a case tells for the first time."""
+    return [attempt for attempt in _told(event) if not attempt.get("follows")]
+
+
+def followed(event: Event) -> list[Obj]:
+    """What it tells of for the first time that only completes a try."""
+    return [attempt for attempt in _told(event) if attempt.get("follows")]
+
+
+def _told(event: Event) -> list[Obj]:
+    known = {attempt["operation"] for attempt in contract.attempts(event.old)}
+    return [attempt for attempt in contract.attempts(event.new) if attempt["operation"] not in known]
+
+
+def _person(history: History, event: Event) -> None:
+    told = event.obj
+    if told.get("nothing"):
+        history.marks.pop(told["node"], None)
+        return
+    mark = history.marks.setdefault(told["node"], Mark())
+    mark.labels |= told["labels"]
+    mark.annotations |= told["annotations"]
+    mark.taints += told["taints"]
+    mark.cordon = mark.cordon or told["cordon"]
+
+
+def _killed(history: History, event: Event) -> None:
+    for uid, trail in history.trails.items():
+        if trail.gone is None and trail.kind in (CASES, OPERATIONS, contract.TICKETS):
+            history.survivors[uid] = (event.at, trail, trail.last)
+
+
+def _tick(history: History, event: Event) -> None:
+    history.since, history.ticked = history.ticked, event.at
+    for trail in history.open.values():
+        if trail.claimed and (history.stopped(trail.last) or full(history)):
+            trail.stood += history.ticked - max(history.since, trail.claimed)
+
+
+def _reboot(history: History, event: Event) -> None:
+    history.reboots.append(event.obj)
+
+
+def _issues(history: History, event: Event) -> None:
+    history.issues = event.obj["issues"]
+
+
+def full(history: History) -> bool:
+    """Whether the breaker has no start left."""
+    limits = history.limits
+    return sum(start.at > history.at - limits.breaker_window for start in history.starts) >= limits.breaker_starts
+
+
+_TAKE: dict[str, Callable[[History, Event], None]] = {
+    NAMESPACES: _namespace,
+    POLICIES: _policy,
+    BUDGETS: _budget,
+    NODES: _node,
+    CASES: _case,
+    PERSON: _person,
+    KILLED: _killed,
+    TICK: _tick,
+    REBOOT: _reboot,
+    ISSUES: _issues,
+}

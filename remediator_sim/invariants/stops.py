@@ -1,0 +1,70 @@
+"""I4: the breaker and every hold stop starts, and only starts."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from remediator_sim.invariants import contract
+from remediator_sim.invariants.contract import Obj, clock, part
+from remediator_sim.invariants.event import Event
+from remediator_sim.invariants.history import PAUSE, History, begun, full
+from remediator_sim.invariants.tally import HELD
+from remediator_sim.invariants.trails import Trail
+
+
+def breaker(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Counts each new attempt: with it no more have begun than the breaker lets through."""
+    limits = history.limits
+    for attempt in begun(event):
+        count = len(history.starts_within(limits.breaker_window))
+        told = f"{attempt['operation']} was start number {count} within {limits.breaker_window} at {clock(event.at)}"
+        yield HELD if count <= limits.breaker_starts else f"{told}; the breaker allows {limits.breaker_starts}"
+
+
+def held(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Counts each new attempt, and the first claim: nothing that stops starts stood then."""
+    told = [f"{attempt['operation']} was begun" for attempt in begun(event)]
+    if part(event.new, "status").get("startedAt") and not part(event.old, "status").get("startedAt"):
+        told.append(f"case {event.key} took {event.obj['spec']['nodeName']}")
+    for what in told:
+        yield _in_spite(history, history.stopped(event.obj), what)
+
+
+def pod(history: History, event: Event) -> Iterator[str]:
+    """A Pod was written. Counts each new Pod of ours: none is made while everything new is stopped."""
+    if event.old is None and contract.template(event.obj):
+        pauses = {PAUSE: history.stops[PAUSE]} if PAUSE in history.stops else {}
+        yield _in_spite(history, pauses, f"Pod {event.key} was made")
+
+
+def _in_spite(history: History, stops: dict[str, datetime], what: str) -> str:
+    """What a person set a moment ago may not have been heard of yet."""
+    old = [(word, since) for word, since in stops.items() if history.at - since > history.limits.grace]
+    return f"{what} at {clock(history.at)} though {old[0][0]} since {clock(old[0][1])}" if old else HELD
+
+
+def goes_on(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Counts each that ended, or went, while starts were stopped."""
+    news = contract.ended(event.new) and not contract.ended(event.old)
+    if (news or event.new is None) and (history.stopped(event.obj) or full(history)):
+        yield HELD
+
+
+def stuck(history: History, event: Event) -> Iterator[str]:
+    """Time passed. Tells of each case that starts are stopped for, and whose recovery waits with them."""
+    for trail in history.open.values():
+        stops = history.stopped(trail.last) or (full(history) and {"the breaker is open": history.at})
+        if stops and _well_for_long(history, trail) and not _running(trail.last):
+            node, since = trail.last["spec"]["nodeName"], clock(trail.well or history.at)
+            yield f"case {trail.name} does not end though {node} is well since {since}: {next(iter(stops))}"
+
+
+def _well_for_long(history: History, trail: Trail) -> bool:
+    """Whether the node has shown that it is well for all that its policy asks, and a while more."""
+    verify = part(history.policy(trail.last), "spec", "verify")
+    asked = [contract.duration(verify.get(word, usual)) for word, usual in (("settle", "5m"), ("fresh", "3m"))]
+    needed = sum(asked, history.limits.settle)
+    return trail.well is not None and trail.escalated is None and history.at - trail.well > needed
+
+
+def _running(case: Obj) -> bool:
+    return any(not attempt.get("outcome") for attempt in contract.attempts(case)[-1:])

@@ -1,0 +1,69 @@
+"""What is remembered of single things: limits, objects, starts, marks of people."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from remediator_sim.invariants import contract
+from remediator_sim.invariants.contract import Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What was promised, and how much is forgiven.
+
+    `bound`: how long a case may hold its node, stops not counted, before it is over or a person was called. `settle`:
+    how long what is over may take to be cleared away. `grace`: how old a view of the world may be that somebody acts
+    on. `stale`: how old a heartbeat may be that still proves something.
+    """
+
+    breaker_starts: int
+    breaker_window: timedelta
+    bound: timedelta = timedelta(minutes=10)
+    settle: timedelta = timedelta(seconds=20)
+    grace: timedelta = timedelta(seconds=3)
+    stale: timedelta = timedelta(minutes=15)
+
+
+@dataclass(slots=True)
+class Trail:
+    """One object from its first sight on; `last` is what it said last. The rest is for cases.
+
+    `claimed` and `over` are when they were seen, by the server's clock; `stood` is how long it was stopped since.
+    """
+
+    kind: str
+    first: Obj
+    made: datetime
+    last: Obj
+    gone: datetime | None = None
+    claimed: datetime | None = None
+    over: datetime | None = None
+    escalated: datetime | None = None
+    stood: timedelta = timedelta(0)
+    well: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return contract.name(self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One attempt, when its case first told of it."""
+
+    at: datetime
+    case: str
+    node: str
+    policy: str
+    operation: str
+
+
+@dataclass(slots=True)
+class Mark:
+    """What a person set on a node. Empty maps and False mean: nothing of the kind."""
+
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    taints: list[Obj] = field(default_factory=list)
+    cordon: bool = False

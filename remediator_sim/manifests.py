@@ -1,0 +1,96 @@
+"""What is shipped in deploy/ and operations/, created on a server."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
+
+ROOT = Path(__file__).resolve().parents[1]
+DEFINITIONS = ("deploy/crds",)
+BEFORE = ("deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission.yaml", "operations")
+AFTER = ("deploy/policies", "deploy/budgets")
+CLUSTER_WIDE = re.compile(r"Cluster|Namespace$|Node|Custom|Validating|RemediationPolicy")
+LOOKS = 300
+PAUSE = 0.1  # seconds between two looks for kinds that are new
+Document = dict[str, Any]
+
+
+def documents(parts: Iterable[str]) -> list[Document]:
+    """The objects in these files and folders, in order; what kustomize alone reads is left out."""
+    paths = [path for part in parts for path in (sorted((ROOT / part).rglob("*.yaml")) or [ROOT / part])]
+    found = [one for path in paths for one in yaml.safe_load_all(path.read_text()) if one]
+    return [one for one in found if one["kind"] != "Kustomization"]
+
+
+def kind_of(document: Document) -> Kind[Document]:
+    """Where objects like this one live."""
+    group, _, version = document["apiVersion"].rpartition("/")
+    name = document["kind"]
+    plural = re.sub("y$", "ie", name.lower()) + "s"
+    return Kind(group, version, plural, name, dict, namespaced=not CLUSTER_WIDE.match(name))
+
+
+def defined_by(definition: Document) -> Kind[Document]:
+    """Where objects of the kind live that a CustomResourceDefinition defines."""
+    spec = definition["spec"]
+    called, version = spec["names"], spec["versions"][0]["name"]
+    return Kind(spec["group"], version, called["plural"], called["kind"], dict, spec["scope"] == "Namespaced")
+
+
+async def create(client: Client, *documents: Document) -> None:
+    """Create objects; those that are there already stay."""
+    for one in documents:
+        namespace = one["metadata"].get("namespace", "")
+        try:
+            await client.create(kind_of(one), one, namespace=namespace, query=[("fieldValidation", "Strict")])
+        except errors.AlreadyExists:
+            continue
+
+
+Change = Callable[[Document], Document | None]
+
+
+async def deploy(client: Client, change: Change) -> None:
+    """Everything but the two programs that the caller runs itself: the controller and node-problem-detector.
+
+    `change` is what becomes of each policy and budget on the way; None leaves it out.
+    """
+    definitions = documents(DEFINITIONS)
+    await create(client, *definitions)
+    for one in definitions:
+        await _until_served(client, defined_by(one))
+    changed = [change(one) for one in documents(AFTER)]
+    await create(client, *documents(BEFORE), *(one for one in changed if one is not None))
+
+
+async def _until_served(client: Client, kind: Kind[Document]) -> None:
+    for _ in range(LOOKS):
+        if await served(client, kind):
+            return
+        await asyncio.sleep(PAUSE)
+    raise TimeoutError(
+        f"the server does not serve {kind.plural} {LOOKS * PAUSE:g} s after their definition was created"
+    )
+
+
+async def withdraw(client: Client) -> None:
+    """Take the policies and budgets away again: what was written on them must not be found by those who come later."""
+    for one in documents(AFTER):
+        with suppress(errors.NotFound):
+            await client.delete(kind_of(one), one["metadata"]["name"])
+
+
+async def served(client: Client, kind: Kind[Document]) -> bool:
+    """Whether the server knows objects of this kind by now."""
+    try:
+        await client.list_all(kind)
+    except errors.NotFound:
+        return False
+    return True

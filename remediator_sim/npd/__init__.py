@@ -1,0 +1,8 @@
+"""A stand-in for node-problem-detector on simulated nodes, kept to the real one (v1.36.0) by the contract suite."""
+
+from remediator_sim.npd.config import Monitor
+from remediator_sim.npd.detector import NodeProblemDetector
+from remediator_sim.npd.runner import Processes, Runner
+from remediator_sim.npd.zygote import Zygote
+
+__all__ = ["Monitor", "NodeProblemDetector", "Processes", "Runner", "Zygote"]

@@ -1,0 +1,100 @@
+"""`make demo`. Exit 0 only if every fault ended as the story tells and no invariant broke."""
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from remediator_sim.scenarios.environment import REPOSITORY, Stage
+from remediator_sim.scenarios.runner import Show
+from remediator_sim.scenarios.summary import Summary
+from remediator_sim.scenarios.tui import Screen
+from remediator_sim.scenarios.view import Line
+
+FEWEST = 24
+INTERRUPTED = 130
+PAPER = 120  # columns where there is no terminal
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line; ends the program with a message where it is wrong."""
+    parser = argparse.ArgumentParser(prog="make demo ARGS=...", description="A fleet falls ill and is healed.")
+    parser.add_argument("--summary", choices=("text", "json"), default="text", help="json: one object, the last line")
+    parser.add_argument("--keep", action="store_true", help="leave everything running afterwards, until Ctrl-C")
+    parser.add_argument("--nodes", type=int, default=FEWEST, help=f"GPU nodes, {FEWEST} or more ({FEWEST})")
+    parser.add_argument("--patience", type=float, default=120.0, metavar="SECONDS", help="then it has failed (120)")
+    options = parser.parse_args(arguments)
+    if options.nodes < FEWEST:
+        parser.error(f"--nodes: the story needs {FEWEST} GPU nodes or more, not {options.nodes}")
+    return options
+
+
+async def perform(show: Show, keep: bool) -> Summary:
+    """Set the stage, play, and tell."""
+    screen = Screen(show.console, show.rows)
+
+    def tell(line: Line) -> None:
+        show.hear(line)
+        screen.tell(line)
+
+    begun = time.monotonic()
+    show.console.print(f"setting up an API server, {show.nodes} GPU nodes, their users, GitHub and the controller")
+    async with Stage(show.directory, show.nodes, show.command, tell, show.breaker) as stage:
+        up = time.monotonic() - begun
+        tell(Line("fleet", "Healthy", f"{len(stage.nodes)} GPU nodes in 3 racks, up after {up:.1f} s"))
+        with screen.shown():
+            summary = await show.play(stage)
+        summary.show(show.console)
+        if keep:
+            await _stay(show.console, stage)
+    return summary
+
+
+async def _stay(console: Console, stage: Stage) -> None:
+    console.print(f"""
+export KUBECONFIG={stage.kubeconfig}   # kubectl get nodes,nr,nop,ndb,tkt
+API server   {stage.url}
+controller   {stage.controller.url}/metrics, /readyz, /scheduler/filter
+issues       {stage.github.web_url}/{REPOSITORY}/issues
+Everything runs on until Ctrl-C.""", highlight=False, soft_wrap=True)  # fmt: skip
+    await asyncio.Event().wait()
+
+
+async def _until_told(show: Show, keep: bool) -> Summary | None:
+    """Run to the end, or until Ctrl-C; either way nothing is left running."""
+    task = asyncio.ensure_future(perform(show, keep))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0 as told, 1 not as told, 130 interrupted."""
+    options = parse(arguments)
+    logging.basicConfig(level=logging.ERROR)
+    console = Console(stderr=options.summary == "json", highlight=False)
+    if not console.is_terminal:
+        console = Console(stderr=console.stderr, highlight=False, width=PAPER)
+    with tempfile.TemporaryDirectory(prefix="remediator-demo-", ignore_cleanup_errors=True) as folder:
+        show = Show(Path(folder), console, options.nodes, patience=options.patience)
+        summary = asyncio.run(_until_told(show, options.keep))
+    if summary is None:
+        console.print("interrupted; nothing is left running")
+        return INTERRUPTED
+    if options.summary == "json":
+        print(summary.json())
+    return 1 if summary.wrong() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,254 @@
+"""Everything that the demo runs, in the order in which it needs each other; all of it ends with the stage."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from remediator.kube.wire.client import Client
+from remediator_sim.accounts import token
+from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.extender import HttpExtender
+from remediator_sim.github import FakeGitHub, Issue
+from remediator_sim.invariants import Observer, issues
+from remediator_sim.kubeconfig import write_kubeconfig
+from remediator_sim.kubelet.binder import Binder
+from remediator_sim.kubelet.kubelet import SimulatedKubelet
+from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.machine import NfsServer
+from remediator_sim.manifests import ROOT, create, deploy
+from remediator_sim.npd import Zygote
+from remediator_sim.plain import NODES, Object
+from remediator_sim.scenarios import timescale as hurry
+from remediator_sim.scenarios.alert import firing, post
+from remediator_sim.scenarios.controller import ControllerProcess
+from remediator_sim.scenarios.fleet import AT_ONCE, Place, budgets, places
+from remediator_sim.scenarios.gpu_node import GpuNode, Host
+from remediator_sim.scenarios.jobs import Job, Jobs
+from remediator_sim.scenarios.view import TICKETS, Line, View
+from remediator_sim.tasks import Backstage
+
+REPOSITORY = "example/gpu-cluster"
+ONCALL = "oncall"
+WEBHOOK_TOKEN = "alertmanager's own token"
+HOME, DATASETS = "/mnt/home", "/mnt/datasets"
+WITHOUT = 5  # of the nodes of each rack, the first so many do not mount the data sets
+CONDITIONS = ("GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillableProcess", "DetectorStale")
+START_SECONDS = 90.0
+# How long a case may take, and how long after its end nothing of it may be left.
+BOUND, SETTLE = timedelta(seconds=90), timedelta(seconds=10)
+# Seconds between two runs of a detector, a minute in production: so many for each node, for they share one machine.
+FOR_EACH, SHORTEST = 0.2, 2.0
+OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
+RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
+# In production 10 starts in 10 minutes; here some have to wait for it, too.
+BREAKER = Breaker(5, timedelta(seconds=10))
+
+
+class Stage:
+    """`async with Stage(...) as stage`: a healthy fleet, its users, and a controller that leads.
+
+    `command` starts the controller; `tell` hears of all that happens to nodes.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        nodes: int,
+        command: Sequence[str],
+        tell: Callable[[Line], None],
+        breaker: Breaker = BREAKER,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        self.directory, self.tell, self._command = directory, tell, command
+        self._breaker, self._at_once = breaker, at_once
+        self.places = places(nodes)
+        self.server = EmbeddedServer()
+        self.client = Client(self.server.transport())
+        self.view, self.jobs = View(self.client, tell), Jobs(self.client)
+        self.home, self.datasets = NfsServer(), NfsServer()
+        self.nodes: dict[str, GpuNode] = {}
+        self._ends = Backstage()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._set()
+        except BaseException:
+            await self._ends.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._ends.aclose()
+
+    @property
+    def hosts(self) -> dict[str, Host]:
+        """The machines of the GPU nodes."""
+        return {name: node.host for name, node in self.nodes.items()}
+
+    def gpu_places(self) -> list[Place]:
+        """Where GPU nodes stand."""
+        return [place for place in self.places if place.gpus]
+
+    # --- setting up --------------------------------------------------------------------------------------------------
+
+    async def _set(self) -> None:
+        served = await self._ends.enter_async_context(self.server.serve())
+        self.url, self.kubeconfig = served.url, served.kubeconfig
+        self._endpoint = Endpoint(served.url, served.ca_file)
+        await deploy(self.client, hurry.policy)
+        await create(self.client, *budgets(self._at_once))
+        self.github = await self._ends.enter_async_context(FakeGitHub(repositories=[REPOSITORY], users=[ONCALL]))
+        for server in (self.home, self.datasets):
+            await self._ends.enter_async_context(server)
+        self._ends.run(self.view.run())
+        await self._begin_nodes()
+        self._begin_observer()
+        await self._begin_controller()
+        await self._begin_jobs()
+        await self._wait_until(self._healthy, "every node is healthy")
+
+    async def _begin_nodes(self) -> None:
+        runner = await self._ends.enter_async_context(Zygote())
+        gpu = self.gpu_places()
+        interval = max(SHORTEST, len(gpu) * FOR_EACH)
+        for index, place in enumerate(self.places):
+            if place.gpus:
+                delay = interval * index / len(gpu)
+                self.nodes[place.name] = GpuNode(
+                    self.client,
+                    place,
+                    self.directory / place.name,
+                    self._mounts(place),
+                    self._endpoint,
+                    runner,
+                    interval,
+                    delay,
+                )
+                self._ends.run(self.nodes[place.name].run())
+            else:
+                self._ends.run(self._system_node(place).run())
+        await self._wait_until(self._registered, "every node is Ready")
+        for name in self.nodes:
+            await self._mount_token(name)
+
+    def _mounts(self, place: Place) -> dict[str, NfsServer]:
+        return {HOME: self.home, **({DATASETS: self.datasets} if place.name in self.readers() else {})}
+
+    def readers(self) -> tuple[str, ...]:
+        """The nodes that mount the data sets: the last ones of each rack."""
+        return tuple(place.name for place in self.gpu_places() if place.number > WITHOUT)
+
+    def _system_node(self, place: Place) -> SimulatedKubelet:
+        host = Host(self.directory / place.name, place.name)
+        return SimulatedKubelet(
+            self.client, place.name, host=host, programs=ROOT, endpoint=self._endpoint, labels=place.labels, gpus=0
+        )
+
+    async def _mount_token(self, node: str) -> None:
+        """What the kubelet mounts into the Pod of node-problem-detector: a token that names the node."""
+        named = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": self.view.node(node)["metadata"]["uid"]}
+        folder = self.nodes[node].host.directory / "token"
+        folder.mkdir(exist_ok=True)
+        (folder / "token").write_text(await token(self.client, "node-problem-detector", names.SYSTEM_NAMESPACE, named))
+        (folder / "ca.crt").write_bytes(self._endpoint.ca_file.read_bytes())
+
+    def _begin_observer(self) -> None:
+        """The judge is there before the controller is, and sees all it does."""
+        self.observer = Observer(
+            self.server,
+            self.hosts.values(),
+            breaker_starts=self._breaker.starts,
+            breaker_window=self._breaker.window,
+            issues=lambda: issues(self.github, REPOSITORY),
+            extender=self._ask,
+            bound=BOUND,
+            settle=SETTLE,
+        )
+        self._ends.callback(self.observer.close)
+
+    async def _ask(self, pod: Object, nodes: Sequence[str]) -> dict[str, Any]:
+        return await self.extender.filter(pod, nodes)
+
+    async def _begin_controller(self) -> None:
+        ours = await token(self.client, "remediator", names.SYSTEM_NAMESPACE)
+        kubeconfig = write_kubeconfig(self.directory, "controller", self.url, ours, self._endpoint.ca_file)
+        routes = {"default": {"repository": REPOSITORY, "labels": ["gpu-node"], "assignees": [ONCALL]}}
+        files = {"routes": yaml.safe_dump(routes), "github-token": self.github.token, "webhook-token": WEBHOOK_TOKEN}
+        for name, text in files.items():
+            (self.directory / name).write_text(text)
+        options = [
+            *("--kubeconfig", str(kubeconfig)),
+            *("--starts", str(self._breaker.starts)),
+            *("--window", str(round(self._breaker.window.total_seconds()))),
+            *("--routes", str(self.directory / "routes")),
+            *("--github-url", self.github.url, "--github-spacing", "0.05"),
+            *("--github-token-file", str(self.directory / "github-token")),
+            *("--webhook-token-file", str(self.directory / "webhook-token")),
+        ]
+        self.controller = ControllerProcess(self._command, options, self.directory / "controller.log")
+        self.extender = HttpExtender(f"{self.controller.url}/scheduler")
+        self._ends.run(self.observer.run())
+        self._ends.push_async_callback(self.controller.stop)
+        await self.controller.start()
+        self._ends.run(Binder(self.client, extender=self.extender).run())
+
+    async def _begin_jobs(self) -> None:
+        await self.jobs.open()
+        self._ends.run(self.jobs.run())
+        for place in self.gpu_places():
+            await self._sign(place.name)
+            await self.jobs.add(Job(f"train-{place.name.removeprefix('gpu-')}", 2, place.name))
+
+    # --- what people do and see --------------------------------------------------------------------------------------
+
+    async def alert(self, name: str, node: str) -> None:
+        """Alertmanager tells of one alert about a node."""
+        status = await post(f"{self.controller.url}/webhooks/alertmanager", WEBHOOK_TOKEN, firing(name, node))
+        self.tell(Line(node, "AlertSent", f"{name}; the webhook answers {status}"))
+
+    async def _sign(self, node: str) -> None:
+        """A person writes on a node what must still be there at the end."""
+        body = {"metadata": {"labels": OWNER, "annotations": NOTE}, "spec": {"taints": [RESERVED]}}
+        await self.client.patch(NODES, node, body)
+        self.observer.person_set(node, labels=OWNER, annotations=NOTE, taints=[RESERVED])
+
+    def evictions(self) -> int:
+        """How many pods were evicted."""
+        return sum(done.path.endswith("/eviction") for done in self.server.audit)
+
+    def issues(self, node: str, text: str) -> list[str]:
+        """The titles of the open issues about a node that speak of `text`."""
+        found = self.github.issues(REPOSITORY)
+        return [issue.title for issue in found if issue.open and node in issue.title and text in issue.body]
+
+    def shared_issues(self) -> list[Issue]:
+        """All issues, closed ones too, about something that many nodes share."""
+        tickets = [one for one in self.view.all(TICKETS) if one["spec"]["subject"]["kind"] == "SharedCause"]
+        numbers = {one.get("status", {}).get("issue", {}).get("number") for one in tickets}
+        return [issue for issue in self.github.issues(REPOSITORY) if issue.number in numbers]
+
+    # --- waiting -----------------------------------------------------------------------------------------------------
+
+    async def _wait_until(self, holds: Callable[[], bool], said: str) -> None:
+        until = asyncio.get_running_loop().time() + START_SECONDS
+        while not holds():
+            if self._controller_is_gone():
+                raise RuntimeError(f"the controller ended by itself:\n{self.controller.said()}")
+            if asyncio.get_running_loop().time() > until:
+                raise TimeoutError(f"not so {START_SECONDS:g} s after the start: {said}")
+            await self.view.changed(0.5)
+
+    def _controller_is_gone(self) -> bool:
+        return hasattr(self, "controller") and self.controller.ended
+
+    def _registered(self) -> bool:
+        return all(self.view.condition(place.name, "Ready") == "True" for place in self.places)
+
+    def _healthy(self) -> bool:
+        return all(self.view.condition(name, kind) == "False" for name in self.nodes for kind in CONDITIONS)

@@ -1,0 +1,189 @@
+"""Lint: what an API server would refuse, and what it would not notice, found in files."""
+
+import pytest
+import yaml
+
+from remediator.kube.manifests import lint
+from tests.remediator.kube.manifests.examples import NOT_HONOURED, SPECS, TYPOS, WRONG, Object, manifest
+
+KNOWN = {"reboot", "a"}
+
+
+def fields(document: Object) -> dict[str, str]:
+    return {finding.field: finding.message for finding in lint.lint([("x.yaml:1", document)], KNOWN)}
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_a_good_manifest_has_no_finding(kind: str) -> None:
+    assert fields(manifest(kind)) == {}
+
+
+@pytest.mark.parametrize("case", NOT_HONOURED)
+def test_a_field_that_is_not_honoured_yet_is_refused_by_name(case: str) -> None:
+    document, field = NOT_HONOURED[case]
+    found = fields(document)
+    assert list(found) == [field]
+    assert "not honoured yet" in found[field]
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_value_is_named_by_its_field(case: str) -> None:
+    document, field = WRONG[case]
+    assert list(fields(document)) == ["" if field == "<nil>" else field]
+
+
+@pytest.mark.parametrize("case", TYPOS)
+def test_a_mistyped_field_is_named(case: str) -> None:
+    document, field = TYPOS[case]
+    assert fields(document)[field] == "unknown field"
+
+
+def test_an_empty_selector_is_right_where_all_nodes_are_meant() -> None:
+    assert fields(manifest("RemediationPolicy", nodeSelector={}, allNodes=True)) == {}
+
+
+def test_several_conditions_may_have_to_hold_together() -> None:
+    when = [{"all": [{"condition": "A"}, {"condition": "B", "status": "False", "reasons": ["x"]}], "for": "0s"}]
+    assert fields(manifest("RemediationPolicy", when=when)) == {}
+
+
+def test_fields_inside_a_pod_template_are_left_alone() -> None:
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "anything": 1}]}}
+    assert fields(manifest("NodeOperationTemplate", podTemplate=pod)) == {}
+
+
+def test_a_status_is_checked_like_everything_else() -> None:
+    document = manifest("NodeRemediation") | {"status": {"phase": "Lost", "startedAt": "today"}}
+    assert set(fields(document)) == {"status.phase", "status.startedAt"}
+
+
+def test_all_findings_come_at_once() -> None:
+    document = manifest("RemediationPolicy", mode=None, nodeSelector={}, cooldown=5, confirm={}, extra=1)
+    assert set(fields(document)) == {
+        "spec.mode",
+        "spec.nodeSelector",
+        "spec.cooldown",
+        "spec.confirm",
+        "spec.confirm.promQL",
+        "spec.extra",
+    }
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", {"when": 1, "nodeSelector": [], "ladder": [1, {"operation": 2}]}])
+def test_nonsense_is_a_finding_and_no_crash(spec: object) -> None:
+    assert fields(manifest("RemediationPolicy") | {"spec": spec})
+
+
+def test_an_unknown_operation_is_named_with_its_place_in_the_ladder() -> None:
+    ladder = [{"operation": "reboot"}, {"operation": "rebot"}]
+    found = fields(manifest("RemediationPolicy", ladder=ladder))
+    assert found == {"spec.ladder[1].operation": "there is no NodeOperationTemplate named 'rebot'"}
+
+
+def test_a_template_in_another_file_makes_an_operation_known() -> None:
+    policy = ("a.yaml:1", manifest("RemediationPolicy", ladder=[{"operation": "reset"}]))
+    template = ("b.yaml:1", manifest("NodeOperationTemplate", name="reset"))
+    assert lint.lint([policy, template]) == []
+    assert len(lint.lint([policy])) == 1
+
+
+def test_two_objects_of_one_name_are_both_named() -> None:
+    budget = manifest("NodeDisruptionBudget")
+    found = lint.lint([("a.yaml:1", budget), ("a.yaml:9", budget)])
+    assert [(finding.source, finding.object, finding.field) for finding in found] == [
+        ("a.yaml:1", "NodeDisruptionBudget/reboot", "metadata.name"),
+        ("a.yaml:9", "NodeDisruptionBudget/reboot", "metadata.name"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ({}, "metadata.name"),
+        ({"name": "GPU"}, "metadata.name"),
+        ({"name": 5}, "metadata.name"),
+        ({"name": "a", "lables": {}}, "metadata.lables"),
+        (None, "metadata"),
+    ],
+)
+def test_metadata_needs_a_name_and_known_fields(metadata: object, field: str) -> None:
+    assert field in fields(manifest("RemediationPolicy") | {"metadata": metadata})
+
+
+def test_another_version_and_an_unknown_kind_of_our_group_are_errors() -> None:
+    assert list(fields(manifest("RemediationPolicy") | {"apiVersion": "remediator.dev/v1"})) == ["apiVersion"]
+    assert list(fields(manifest("RemediationPolicies"))) == ["kind"]
+
+
+def test_metadata_of_an_unknown_kind_is_looked_at_all_the_same() -> None:
+    document = manifest("RemediationPolicies") | {"metadata": {"name": "a", "lables": {}}}
+    assert set(fields(document)) == {"kind", "metadata.lables"}
+
+
+def test_objects_of_others_are_passed_over() -> None:
+    assert fields({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {"x": 1}}) == {}
+
+
+def test_a_finding_reads_as_one_line() -> None:
+    finding = lint.Finding("a.yaml:3", "RemediationPolicy/x", "spec.mode", "is required")
+    assert str(finding) == "a.yaml:3: RemediationPolicy/x: spec.mode: is required"
+
+
+def test_every_document_of_a_file_knows_its_line() -> None:
+    text = "# a comment\n\nkind: A\n---\n---\nkind: B\n---\nkind: List\nitems:\n- kind: C\n- kind: D\n"
+    documents, findings = lint.read("x.yaml", text)
+    assert [(source, document["kind"]) for source, document in documents] == [
+        ("x.yaml:3", "A"),
+        ("x.yaml:6", "B"),
+        ("x.yaml:8", "C"),
+        ("x.yaml:8", "D"),
+    ]
+    assert findings == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("a: 1\n---\nb: [1\nc: 2\n", 4, "unreadable YAML"),
+        ("a: 1\nb:\n  c: 2\n  c: 3\n", 4, "the key 'c' is given twice"),
+        ("a: 1\n---\n- 1\n", 3, "is not an object"),
+        ("a: 1\nb: \x00\n", 2, "unreadable YAML"),
+        ("a: &b [*b]\n", 1, "an anchor contains itself"),
+        ("a: *b\n", 1, "unreadable YAML"),
+        ("b:\n  a: !!int x\n", 2, "unreadable YAML: 'x' is no int"),
+        ("b:\n  a: !!bool x\n", 2, "unreadable YAML: 'x' is no bool"),
+        ("b: !!int ''\n", 1, "unreadable YAML: '' is no int"),
+        ("[" * 3000, 1, "more than 100 levels"),
+        ("a: " + "[" * 150 + "]" * 150, 1, "more than 100 levels"),
+        (
+            "a0: &a0 [x]\n" + "".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]\n" for n in range(9)),
+            1,
+            "values",
+        ),
+        ("a: 1\n---\nkind: List\nitems: 5\n", 3, "is not an object"),
+        ("kind: List\nitems: [5]\n", 1, "is not an object"),
+        ("a: !!python/name:os.system x\n", 1, "unreadable YAML"),
+        ("{[a]: b}\n", 1, "unreadable YAML"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_line(text: str, line: int, message: str) -> None:
+    _, (finding,) = lint.read("x.yaml", text)
+    assert finding.source == f"x.yaml:{line}"
+    assert message in finding.message
+
+
+def test_documents_before_a_syntax_error_are_still_read() -> None:
+    documents, findings = lint.read("x.yaml", yaml.safe_dump(manifest("RemediationPolicy", mode=None)) + "---\n[\n")
+    assert len(findings) == 1
+    assert [finding.field for finding in lint.lint(documents, KNOWN)] == ["spec.mode"]
+
+
+def test_a_date_stays_text_as_kubectl_reads_it() -> None:
+    documents, _ = lint.read("x.yaml", "a: 2026-01-02T03:04:05Z\n")
+    assert documents == [("x.yaml:1", {"a": "2026-01-02T03:04:05Z"})]
+
+
+def test_a_policy_that_only_calls_a_person_needs_no_ladder_and_may_ask_for_a_silent_kubelet() -> None:
+    when = [{"condition": "Ready", "status": "Unknown", "for": "10m"}]
+    calls = {"urgency": {"mode": "Never"}, "ticket": {"when": "Always", "route": "gpu"}, "correlation": {"nodes": 3}}
+    assert fields(manifest("RemediationPolicy", when=when, ladder=None, **calls)) == {}

@@ -1,0 +1,137 @@
+"""Schemas: what is removed, put in, refused and said, for the keywords and corners that no kind of ours has."""
+
+import re
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from remediator.kube.manifests import schema
+
+WORDS: list[tuple[dict[str, Any], Any, str]] = [
+    ({"type": "object"}, [], "must be object, not array"),
+    ({"x-kubernetes-int-or-string": True}, True, "must be integer or string, not boolean"),
+    ({"enum": ["a", "b"]}, "c", "must be one of a, b"),
+    ({"type": "string", "format": "date-time"}, "2026-01-02", "must be a date-time"),
+    ({"type": "string", "pattern": "^a+$"}, "b", "must match ^a+$"),
+    ({"type": "string", "maxLength": 1}, "ab", "must have at most 1 characters"),
+    ({"type": "string", "minLength": 1}, "", "must have at least 1 characters"),
+    ({"type": "array", "maxItems": 1}, [1, 2], "must have at most 1 items"),
+    ({"type": "array", "minItems": 1}, [], "must have at least 1 items"),
+    ({"type": "object", "additionalProperties": True, "maxProperties": 0}, {"a": 1}, "must have at most 0 entries"),
+    ({"type": "object", "minProperties": 1}, {}, "must have at least 1 entries"),
+    ({"type": "integer", "maximum": 5}, 6, "must be at most 5"),
+    ({"type": "integer", "minimum": 5}, 4, "must be at least 5"),
+    ({"type": "integer", "maximum": 5, "exclusiveMaximum": True}, 5, "must be less than 5"),
+    ({"type": "integer", "minimum": 5, "exclusiveMinimum": True}, 5, "must be more than 5"),
+    ({"type": "integer", "multipleOf": 2}, 3, "must be a multiple of 2"),
+    ({"allOf": [{"minimum": 1}, {"maximum": 3}]}, 4, "must fit all the schemas of allOf"),
+    ({"anyOf": [{"minimum": 3}, {"maximum": 1}]}, 2, "must fit a schema of anyOf"),
+    ({"oneOf": [{"minimum": 1}, {"maximum": 3}]}, 2, "must fit exactly one schema of oneOf"),
+    ({"not": {"minimum": 1}}, 2, "must not fit the schema of not"),
+]
+
+
+def said(value: Any, raw: dict[str, Any]) -> list[tuple[str, str]]:
+    return [tuple(violation) for violation in schema.review(value, schema.build(raw))]
+
+
+@pytest.mark.parametrize(("raw", "value", "words"), WORDS, ids=[words for _, _, words in WORDS])
+def test_every_keyword_is_said_in_plain_words(raw: dict[str, Any], value: Any, words: str) -> None:
+    assert said({"a": value}, {"type": "object", "properties": {"a": raw}}) == [("a", words)]
+
+
+def test_every_limit_that_a_text_does_not_keep_to_is_said() -> None:
+    found = said("bbb", {"type": "string", "maxLength": 2, "pattern": "^a+$"})
+    assert found == [("", "must have at most 2 characters"), ("", "must match ^a+$")]
+
+
+def test_a_required_field_is_named_by_its_own_path() -> None:
+    raw = {"type": "array", "items": {"type": "object", "required": ["a"]}}
+    assert said([{}], raw) == [("[0].a", "is required")]
+
+
+@pytest.mark.parametrize(
+    ("raw", "value", "places"),
+    [
+        ({"x-kubernetes-list-type": "set"}, ["a", "b", "a"], ["[2]"]),
+        ({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}, [{"k": 1}, {"k": 1, "v": 2}], ["[1]"]),
+        ({}, ["a", "a"], []),
+    ],
+)
+def test_an_item_may_not_stand_twice_in_a_set_or_a_map(raw: dict[str, Any], value: Any, places: list[str]) -> None:
+    assert said(value, {"type": "array"} | raw) == [(place, "stands here twice") for place in places]
+
+
+def test_a_review_leaves_the_object_as_it_was() -> None:
+    raw = {"type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {"type": "string"}}}
+    value = {"b": None, "c": 5}
+    before = deepcopy(value)
+    assert said(value, raw) == [("c", "unknown field")]
+    assert value == before
+
+
+def test_an_object_that_stands_in_two_places_is_judged_in_both() -> None:
+    shared = {"x": 1, "z": 1}
+    parts = {name: {"type": "object", "properties": {name: {"type": "integer"}}} for name in ("x", "y")}
+    found = said({"x": shared, "y": shared}, {"type": "object", "properties": parts})
+    assert found == [(path, "unknown field") for path in ("x.z", "y.x", "y.z")]
+
+
+def test_a_key_that_is_no_text_is_unknown_and_no_crash() -> None:
+    assert said({5: 1}, {"type": "object"}) == [("5", "unknown field")]
+
+
+def test_what_a_limit_leaves_unsaid_is_not_asked() -> None:
+    assert said("anything", {"type": "string", "pattern": None, "maxLength": None, "format": "hostname"}) == []
+
+
+def ruled(rule: str, **properties: Any) -> dict[str, Any]:
+    part = {"type": "object", "properties": properties}
+    part["x-kubernetes-validations"] = [{"rule": rule, "message": "never", "fieldPath": ".n"}]
+    return {"type": "object", "properties": {"part": part, "party": {"type": "string"}}}
+
+
+def test_a_broken_rule_is_told_beside_faults_elsewhere() -> None:
+    raw = ruled("self.n > 5", n={"type": "integer"})
+    assert said({"part": {"n": 1}, "party": 5}, raw) == [
+        ("party", "must be string, not integer"),
+        ("part.n", "never"),
+    ]
+
+
+def test_a_rule_that_a_fault_below_it_makes_unanswerable_is_silent() -> None:
+    raw = ruled("self.n > 5", n={"type": "integer"})
+    assert said({"part": {"n": "many"}}, raw) == [("part.n", "must be integer, not string")]
+
+
+def test_a_rule_that_nothing_excuses_is_told_with_why_it_cannot_be_evaluated() -> None:
+    raw = ruled("self.n > 5", n={"type": "integer"})
+    (first, second) = said({"part": {}, "party": 5}, raw)
+    assert first == ("party", "must be string, not integer")
+    assert second[0] == "part.n"
+    assert "rule evaluation error" in second[1]
+
+
+def test_a_value_that_rules_cannot_read_is_told_and_no_crash() -> None:
+    raw = ruled("self.n > duration('1s')", n={"type": "string", "format": "duration"})
+    ((path, message),) = said({"part": {"n": "soon"}}, raw)
+    assert path == "part"
+    assert "rule evaluation error" in message
+
+
+def test_rules_read_dates_as_dates_and_reserved_words_escaped() -> None:
+    raw = ruled(
+        "self.n > timestamp('2026-01-01T00:00:00Z') && self.__for__ == 'a'",
+        n={"type": "string", "format": "date-time"},
+        **{"for": {"type": "string"}},
+    )
+    assert said({"part": {"n": "2026-01-01T02:00:00+01:00", "for": "a"}}, raw) == []
+    assert said({"part": {"n": "2026-01-01T00:30:00+01:00", "for": "a"}}, raw) == [("part.n", "never")]
+
+
+def test_a_schema_with_a_pattern_or_rule_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(re.error):
+        schema.build({"pattern": "("})
+    with pytest.raises(schema.RuleError):
+        schema.build({"x-kubernetes-validations": [{"rule": "self ="}]})

@@ -1,0 +1,489 @@
+"""One leader at a time, whatever is lost, late, cut off or asleep; and the next one soon."""
+
+import asyncio
+import json
+import random
+import re
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from remediator.kube.runtime.elector import Elector
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.errors import Unavailable
+from remediator.kube.wire.transport import Reply
+from tests.remediator.kube.scripted import status
+
+pytestmark = pytest.mark.looptime
+WALL = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+class Leases:
+    """The API server's side of one Lease: resourceVersion, 404, 409."""
+
+    def __init__(self):
+        self.lease, self.version, self.writes = None, 0, []
+
+    def handle(self, method, path, body):
+        body = json.loads(body) if body else None
+        if method == "GET":
+            return Reply(200, json.dumps(self.lease).encode(), {}) if self.lease else status(404, "no such lease")
+        if method == "POST" and self.lease:
+            return status(409, reason="AlreadyExists")
+        if method == "PUT" and body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            return status(409, reason="Conflict")
+        self.version += 1
+        self.lease = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        self.writes.append((asyncio.get_running_loop().time(), method, path, body["spec"]))
+        return Reply(200, json.dumps(self.lease).encode(), {})
+
+    @property
+    def holder(self):
+        return self.lease["spec"]["holderIdentity"]
+
+
+class Wire:
+    """One replica's way to the server; `reach` is awaited before, `answer` after each request."""
+
+    def __init__(self, leases):
+        self.leases, self.down = leases, False
+
+    async def request(self, method, path, *, query=(), body=b"", content_type="", timeout=30.0):
+        await self.reach(method)
+        reply = self.leases.handle(method, path, body)
+        await self.answer(method)
+        return reply
+
+    async def reach(self, method):
+        if self.down:
+            await asyncio.sleep(3)
+            raise Unavailable(0, "Unreachable", "down")
+
+    async def answer(self, method):
+        pass
+
+
+class Work:
+    """What a leader does: it says when it starts and when it has stopped."""
+
+    def __init__(self, stopping=0.0):
+        self.stopping, self.log = stopping, []
+        self.started, self.fail = asyncio.Event(), asyncio.Event()
+
+    def now(self):
+        return asyncio.get_running_loop().time()
+
+    async def __call__(self):
+        self.log.append(("start", self.now()))
+        self.started.set()
+        try:
+            await self.fail.wait()
+            raise ValueError("the work failed")
+        finally:
+            await asyncio.sleep(self.stopping)
+            self.log.append(("stop", self.now()))
+
+    @property
+    def running(self):
+        return bool(self.log) and self.log[-1][0] == "start"
+
+
+def make(leases, identity, *, wire=None, **options):
+    loop = asyncio.get_running_loop()
+    options = {"clock": loop.time, "wall": lambda: WALL, "rand": lambda: 0.5} | options
+    return Elector(Client(wire or Wire(leases)), "remediator", "remediator-system", identity, **options)
+
+
+async def end_all():
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.wait(others)
+
+
+@asynccontextmanager
+async def competing(elector, work):
+    task = asyncio.create_task(elector.run(work))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def test_the_first_one_makes_the_lease_and_renews_it():
+    """The record has Kubernetes' fields and time format, and moves on every two seconds."""
+    leases, work = Leases(), Work()
+    elector = make(leases, "a")
+    async with competing(elector, work):
+        await asyncio.sleep(11)
+        assert work.running
+        assert elector.is_leader
+    _, method, path, spec = leases.writes[0]
+    assert (method, path) == ("POST", "/apis/coordination.k8s.io/v1/namespaces/remediator-system/leases")
+    assert spec == {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-11-20T12:00:00.000000Z",
+        "renewTime": "2026-11-20T12:00:00.000000Z",
+        "leaseTransitions": 0,
+    }
+    renewals = [at for at, *_ in leases.writes[:-1]]
+    assert 5 <= len(renewals) <= 6
+
+
+async def test_a_second_one_waits_and_takes_over_after_a_release():
+    """While one leads the other does not; on shutdown work stops first, then the lease is free at once."""
+    leases, first, second = Leases(), Work(stopping=1.0), Work()
+    b = make(leases, "b")
+    async with competing(make(leases, "a"), first) as a:
+        await asyncio.sleep(1)
+        async with competing(b, second):
+            await asyncio.sleep(60)
+            assert not second.log
+            assert not b.is_leader
+            a.cancel()
+            await asyncio.wait({a})
+            assert a.cancelled()
+            assert first.log[-1] == ("stop", 62.0)
+            assert leases.holder == ""
+            assert leases.writes[-1][0] == 62.0
+            await asyncio.sleep(4)
+            assert second.running
+            spec = leases.lease["spec"]
+            assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("b", 1)
+
+
+async def test_a_dead_leader_is_followed_after_the_lease_has_stood_still():
+    """Another's lease is judged by how long we saw it unchanged, never by the times written in it."""
+    leases, work = Leases(), Work()
+    spec = {"holderIdentity": "dead", "leaseDurationSeconds": 20, "renewTime": "1999-01-01T00:00:00.000000Z"}
+    leases.lease = {"metadata": {"name": "remediator", "resourceVersion": "0", "labels": {"x": "y"}}, "spec": spec}
+    async with competing(make(leases, "b"), work):
+        await asyncio.sleep(19.9)
+        assert not work.log
+        await asyncio.sleep(5)
+        assert work.running
+        assert leases.lease["metadata"]["labels"] == {"x": "y"}
+
+
+async def test_a_lease_that_moves_is_never_taken():
+    """Any renewal that is seen starts the wait anew."""
+    leases, work = Leases(), Work()
+    async with competing(make(leases, "b"), work):
+        for beat in range(30):
+            meta = {"name": "remediator", "resourceVersion": str(beat)}
+            leases.lease = {"metadata": meta, "spec": {"holderIdentity": "a", "renewTime": "the wall clock stands"}}
+            await asyncio.sleep(10)
+        assert not work.log
+
+
+async def test_a_leader_that_is_cut_off_stops_before_another_may_start():
+    """Ten seconds after its last renewal began the old one stops, fifteen after it the new one may start."""
+    leases, first, second = Leases(), Work(stopping=3.0), Work()
+    wire = Wire(leases)
+    a = make(leases, "a", wire=wire)
+    async with competing(a, first), competing(make(leases, "b"), second):
+        await asyncio.sleep(60)
+        last_renewal = leases.writes[-1][0]
+        wire.down = True
+        await asyncio.sleep(40)
+        stopped = first.log[-1][1]
+        assert stopped == pytest.approx(last_renewal + 13, abs=0.1)
+        assert not a.is_leader
+        started = second.log[0][1]
+        assert last_renewal + 15 <= started <= last_renewal + 20
+
+
+async def test_one_that_never_wrote_ends_at_once():
+    """Without a lease to give back, shutdown asks a server that is away nothing."""
+    leases, work = Leases(), Work()
+    wire = Wire(leases)
+    wire.down = True
+    async with competing(make(leases, "a", wire=wire), work) as task:
+        await asyncio.sleep(20)
+        task.cancel()
+        await asyncio.wait({task})
+        assert asyncio.get_running_loop().time() == 20
+
+
+async def test_a_short_outage_costs_no_leadership():
+    """Renewals that fail for less than the deadline are tried again, right after taking the lease as later."""
+    leases, work = Leases(), Work()
+    wire = Wire(leases)
+    async with competing(make(leases, "a", wire=wire), work):
+        for _ in range(5):
+            await asyncio.sleep(0.5)
+            wire.down = True
+            await asyncio.sleep(6)
+            wire.down = False
+            await asyncio.sleep(6)
+        assert len(work.log) == 1
+
+
+async def test_an_outage_right_after_a_takeover_costs_no_leadership():
+    """What we saw before taking the lease says nothing about who holds it now."""
+    leases, work = Leases(), Work()
+    wire = Wire(leases)
+    leases.lease = {"metadata": {"resourceVersion": "0"}, "spec": {"holderIdentity": "dead"}}
+    async with competing(make(leases, "a", wire=wire), work):
+        await work.started.wait()
+        wire.down = True
+        await asyncio.sleep(6)
+        wire.down = False
+        await asyncio.sleep(20)
+        assert len(work.log) == 1
+
+
+async def test_the_deadline_counts_from_the_start_of_the_last_renewal():
+    """A reply that took four seconds gives no four seconds more."""
+    leases, work = Leases(), Work()
+    wire = Wire(leases)
+
+    async def slow(method):
+        if method != "GET":
+            await asyncio.sleep(4)
+
+    async with competing(make(leases, "a", wire=wire), work):
+        await asyncio.sleep(1)
+        wire.answer = slow
+        await asyncio.sleep(3)
+        written = leases.writes[-1][0]
+        await asyncio.sleep(4)
+        wire.down = True
+        assert len(leases.writes) == 3
+        later = leases.writes[-1][0]
+        assert work.running
+        await asyncio.sleep(30)
+        assert work.log[1] == ("stop", written + 10) or work.log[1] == ("stop", later + 10)
+
+
+async def test_after_a_loss_it_competes_again():
+    """A replica that lost the lease and finds it free later leads once more."""
+    leases, work = Leases(), Work()
+    wire = Wire(leases)
+    async with competing(make(leases, "a", wire=wire), work):
+        await asyncio.sleep(5)
+        wire.down = True
+        await asyncio.sleep(30)
+        wire.down = False
+        await asyncio.sleep(30)
+        assert [what for what, _ in work.log] == ["start", "stop", "start"]
+
+
+@pytest.mark.parametrize("holder", ["b", ""])
+async def test_a_leader_that_is_no_more_the_holder_stops_at_once(holder):
+    """If the record names another or nobody, another may have led meanwhile: the work stops now."""
+    leases, work = Leases(), Work()
+    async with competing(make(leases, "a"), work):
+        await asyncio.sleep(5)
+        leases.lease["spec"]["holderIdentity"] = holder
+        leases.lease["metadata"]["resourceVersion"] = "999"
+        await asyncio.sleep(3)
+        assert work.log[1][0] == "stop"
+
+
+async def test_work_that_does_not_stop_ends_the_process_before_the_lease_passes_on():
+    """The last resort comes before fifteen seconds after the last renewal, and the lease is not released."""
+    leases, stuck = Leases(), []
+    wire = Wire(leases)
+
+    async def stubborn():
+        while True:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                if asyncio.get_running_loop().time() > 100:
+                    raise
+
+    clock = asyncio.get_running_loop().time
+    elector = make(leases, "a", wire=wire, on_stuck=lambda: stuck.append(clock()))
+    task = asyncio.create_task(elector.run(stubborn))
+    await asyncio.sleep(30)
+    last = leases.writes[-1][0]
+    wire.down = True
+    await asyncio.sleep(30)
+    assert len(stuck) == 1
+    assert last + 13 < stuck[0] < last + 15
+    wire.down = False
+    assert leases.holder == "a"
+    task.cancel()
+    await asyncio.sleep(5)
+    assert not task.done()
+    assert leases.holder == "a"
+    await asyncio.sleep(2000)
+    await end_all()
+
+
+async def test_a_second_shutdown_signal_does_not_leave_the_work_running():
+    """Cancelled twice, it still waits for the work and only then gives up the lease."""
+    leases, work = Leases(), Work(stopping=5.0)
+    async with competing(make(leases, "a"), work) as task:
+        await asyncio.sleep(5)
+        task.cancel()
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.sleep(1)
+        assert leases.holder == "a"
+        await asyncio.wait({task})
+        assert task.cancelled()
+        assert work.log[-1] == ("stop", 10.0)
+
+
+async def test_failing_work_ends_the_run_and_frees_the_lease():
+    """What the work raises comes out, and the next one need not wait."""
+    leases, work = Leases(), Work()
+    task = asyncio.create_task(make(leases, "a").run(work))
+    await asyncio.sleep(5)
+    work.fail.set()
+    with pytest.raises(ValueError, match="the work failed"):
+        await task
+    assert leases.holder == ""
+
+
+async def test_work_that_ends_by_itself_ends_the_run():
+    """Nothing left to lead: released and returned."""
+    leases = Leases()
+    await make(leases, "a").run(lambda: asyncio.sleep(30))
+    assert asyncio.get_running_loop().time() < 35
+    assert leases.holder == ""
+
+
+async def test_a_process_that_slept_is_no_leader_when_it_wakes():
+    """Before anything else runs, the clock alone says that leadership is over; then the work is stopped."""
+    leases, work, slept = Leases(), Work(), 0.0
+    loop = asyncio.get_running_loop()
+    elector = make(leases, "a", clock=lambda: loop.time() + slept)
+    async with competing(elector, work):
+        await asyncio.sleep(5)
+        assert elector.is_leader
+        slept = 60.0
+        assert not elector.is_leader
+        await asyncio.sleep(2.5)
+        assert work.log[1][0] == "stop"
+
+
+async def test_a_lease_won_too_long_ago_is_not_led_on():
+    """A process that slept between asking and hearing the answer does not start its work on an old lease."""
+    leases, work, slept = Leases(), Work(), 0.0
+    loop = asyncio.get_running_loop()
+    wire = Wire(leases)
+
+    async def sleep_over_the_reply(method):
+        nonlocal slept
+        if method == "POST":
+            slept = 60.0
+
+    wire.answer = sleep_over_the_reply
+    async with competing(make(leases, "a", wire=wire, clock=lambda: loop.time() + slept), work):
+        await asyncio.sleep(1)
+        assert not work.log
+        await asyncio.sleep(5)
+        assert work.running
+
+
+async def test_a_lost_reply_to_the_first_write_still_leads_to_leadership():
+    """A write whose answer was lost is found on the next look; on shutdown it would be released."""
+    leases, work, lost = Leases(), Work(), [True]
+    wire = Wire(leases)
+
+    async def answer(method):
+        if method == "POST" and lost.pop():
+            raise Unavailable(0, "Unreachable", "lost")
+
+    wire.answer = answer
+    async with competing(make(leases, "a", wire=wire), work):
+        await asyncio.sleep(1)
+        assert leases.holder == "a"
+        assert not work.log
+        await asyncio.sleep(4)
+        assert work.running
+        assert leases.lease["spec"]["leaseTransitions"] == 0
+    assert leases.holder == ""
+
+
+class Weather(Wire):
+    """A bad network: slow, lossy, with requests that arrive after their sender gave up."""
+
+    def __init__(self, leases, chance):
+        super().__init__(leases)
+        self.chance, self.stragglers = chance, set()
+
+    async def request(self, method, path, *, query=(), body=b"", content_type="", timeout=30.0):
+        if self.down:
+            raise Unavailable(0, "Unreachable", "down")
+        if self.chance.random() < 0.1:
+            straggler = asyncio.create_task(self.later(method, path, body))
+            self.stragglers.add(straggler)
+            await asyncio.sleep(self.chance.random() * 6)
+            raise Unavailable(0, "Unreachable", "lost")
+        return await super().request(method, path, body=body)
+
+    async def later(self, method, path, body):
+        await asyncio.sleep(self.chance.random() * 20)
+        if self.leases.lease or method == "POST":
+            self.leases.handle(method, path, body)
+
+    async def reach(self, method):
+        await asyncio.sleep(self.chance.random() ** 3 * 4)
+
+    async def answer(self, method):
+        await asyncio.sleep(self.chance.random() ** 3 * 4)
+        if self.chance.random() < 0.1:
+            raise Unavailable(0, "Unreachable", "lost")
+
+
+class Room:
+    """The exclusive section."""
+
+    def __init__(self, chance):
+        self.inside, self.entries, self.busy, self.chance = set(), 0, 0, chance
+
+    async def enter(self, name):
+        assert not self.inside, f"{name} enters beside {self.inside}"
+        self.inside.add(name)
+        self.entries += 1
+        try:
+            while True:
+                await asyncio.sleep(1)
+                self.busy += 1
+        finally:
+            await asyncio.sleep(self.chance.random() * 4)  # what it takes to stop
+            self.inside.discard(name)
+
+
+async def life(leases, room, chance, number):
+    """One replica: it starts, loses the network for a while, is shut down or killed, and starts again."""
+    for start in range(1000):
+        name, wire = f"{number}-{start}", Weather(leases, chance)
+        elector = make(leases, name, wire=wire, rand=chance.random)
+        task = asyncio.create_task(elector.run(lambda name=name: room.enter(name)))
+        await _wait(task, chance.random() * 200)
+        wire.down = chance.random() < 0.7  # with the network gone a shutdown releases nothing
+        await _wait(task, chance.random() * 40)
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled(), task.exception()
+
+
+async def _wait(task, seconds):
+    await asyncio.wait({task}, timeout=seconds)
+    assert not task.done(), task.exception()
+
+
+@pytest.mark.looptime(noop_cycles=0)
+@pytest.mark.parametrize("seed", range(25))
+async def test_never_two_at_once_and_mostly_one(seed):
+    """Three replicas, an hour of bad weather, restarts and cuts: never two inside, and the room is not left empty."""
+    chance, leases = random.Random(seed), Leases()
+    room = Room(chance)
+    lives = [asyncio.create_task(life(leases, room, chance, number)) for number in range(3)]
+    done, _ = await asyncio.wait(lives, timeout=3600, return_when=asyncio.FIRST_EXCEPTION)
+    for task in done:
+        task.result()
+    assert room.entries > 15
+    assert room.busy > 1200
+    moments = [spec["renewTime"] for *_, spec in leases.writes]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", moment) for moment in moments)
+    await end_all()

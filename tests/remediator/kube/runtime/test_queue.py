@@ -1,0 +1,173 @@
+"""The work queue: no key twice, none by two workers, none lost, failures spaced out."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from itertools import pairwise
+
+import pytest
+
+from remediator.kube.runtime.queue import WorkQueue
+from remediator.kube.wire.errors import Unavailable
+
+pytestmark = pytest.mark.looptime
+
+
+def now():
+    return asyncio.get_running_loop().time()
+
+
+@asynccontextmanager
+async def serving(queue, worker, n=1):
+    task = asyncio.create_task(queue.run(worker, n))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        queue.close()
+
+
+async def test_a_key_added_twice_is_worked_on_once():
+    """Keys come in the order of their first wish, each once."""
+    queue = WorkQueue()
+    for key in ("a", "b", "a"):
+        queue.add(key)
+    assert queue.depth == 2
+    assert [await queue.get(), await queue.get()] == ["a", "b"]
+    assert queue.depth == 0
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 1)
+
+
+async def test_a_key_added_in_work_runs_again_after_it_and_never_beside_it():
+    """Two workers never hold one key; what came during the pass is not lost."""
+    queue, running, runs = WorkQueue(), set(), []
+
+    async def worker(key):
+        assert key not in running
+        running.add(key)
+        runs.append(now())
+        if len(runs) == 1:
+            queue.add(key)
+            queue.add(key)
+            assert queue.depth == 1
+        await asyncio.sleep(5)
+        running.discard(key)
+
+    async with serving(queue, worker, n=2):
+        queue.add("a")
+        await queue.idle()
+    assert runs == [0, 5]
+
+
+async def test_different_keys_are_worked_on_side_by_side():
+    """n workers make n passes at a time."""
+    queue = WorkQueue()
+
+    async def worker(key):
+        await asyncio.sleep(10)
+
+    for key in range(4):
+        queue.add(key)
+    async with serving(queue, worker, n=2):
+        await queue.idle()
+        assert now() == 20
+
+
+async def test_of_several_timers_for_a_key_the_earliest_counts():
+    """Later wishes neither delay nor double an earlier one."""
+    queue, seen = WorkQueue(), []
+    for delay in (30, 10, 20):
+        queue.add_at("a", delay)
+    assert queue.depth == 0
+
+    async def worker(key):
+        seen.append(now())
+
+    async with serving(queue, worker):
+        await asyncio.sleep(15)
+        queue.add_at("a", 50)
+        await asyncio.sleep(100)
+    assert seen == [10, 65]
+
+
+async def test_a_worker_says_when_to_look_again():
+    """A number schedules the next pass; None schedules nothing."""
+    queue, seen = WorkQueue(), []
+
+    async def worker(key):
+        seen.append(now())
+        return 60 if len(seen) < 3 else None
+
+    async with serving(queue, worker):
+        queue.add("a")
+        await asyncio.sleep(1000)
+    assert seen == [0, 60, 120]
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), Unavailable(503, "", "away")])
+async def test_a_failing_worker_is_retried_with_growing_waits_and_stops_nobody(error):
+    """The key that fails waits longer each time and starts anew after a success; others go on."""
+    queue, seen, others = WorkQueue(rand=lambda: 1.0), [], []
+
+    async def worker(key):
+        if key == "good":
+            return others.append(now())
+        seen.append(now())
+        if len(seen) not in (5, 6):
+            raise error
+        return 10.0 if len(seen) == 5 else None
+
+    async with serving(queue, worker):
+        queue.add("bad")
+        await asyncio.sleep(7.8)
+        queue.add("good")
+        await asyncio.sleep(100)
+        queue.add("bad")
+        await asyncio.sleep(0.6)
+    waits = [round(b - a, 6) for a, b in pairwise(seen)]
+    assert waits[:5] == [0.5, 1.0, 2.0, 4.0, 10.0]
+    assert waits[-1] == 0.5
+    assert others == [7.8]
+
+
+async def test_retries_never_wait_longer_than_a_minute():
+    """Each failure doubles the wait only up to the cap."""
+    queue, seen = WorkQueue(rand=lambda: 1.0), []
+
+    async def worker(key):
+        seen.append(now())
+        raise ValueError
+
+    async with serving(queue, worker):
+        queue.add("a")
+        await asyncio.sleep(1000)
+    assert seen[-1] - seen[-2] == 60
+
+
+async def test_close_cancels_timers():
+    """After close nothing comes any more."""
+    queue, errors = WorkQueue(), []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
+    queue.add_at("a", 5)
+    queue.close()
+    await asyncio.sleep(10)
+    assert queue.depth == 0
+    assert errors == []
+
+
+async def test_idle_waits_for_queued_keys_and_for_those_in_work():
+    """A queue is idle when nothing waits and nothing runs; timers do not count."""
+    queue = WorkQueue()
+    await queue.idle()
+    for key in ("a", "b"):
+        queue.add(key)
+    waiting = asyncio.create_task(queue.idle())
+    first, second = await queue.get(), await queue.get()
+    queue.add_at("c", 50)
+    queue.done(first)
+    await asyncio.sleep(10)
+    assert not waiting.done()
+    queue.done(second)
+    await waiting
+    queue.close()

@@ -1,0 +1,368 @@
+"""The transport against real sockets: what goes out, what comes back, and every way of getting no answer."""
+
+import asyncio
+import json
+import ssl
+import stat
+import sys
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+import pytest
+import yaml
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from kubernetes.aio.config import incluster_config
+
+from remediator.kube.wire import http
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.errors import Expired, TooManyRequests, Unavailable
+from remediator.kube.wire.http import HttpTransport
+from remediator.kube.wire.transport import JSON_PATCH, MERGE_PATCH
+
+NODES = Kind("", "v1", "nodes", "Node", dict)
+
+
+def write_kubeconfig(path, server, user):
+    """A kubeconfig of one context, with or without a user."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": {"server": server}}],
+        "users": [{"name": "it", "user": user}] if user else [],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@asynccontextmanager
+async def connected(path):
+    transport = await HttpTransport.from_kubeconfig(path)
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
+async def talking_to(tmp_path, handler, user=None, tls=None):
+    """A transport whose server answers every request with `handler`; its address is `transport.url`."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    try:
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        async with connected(write_kubeconfig(tmp_path / "config", url, user)) as transport:
+            yield transport
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def raw_server(tmp_path, handle):
+    """A transport whose server is a bare socket: `handle(reader, writer)` gets each connection."""
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with connected(write_kubeconfig(tmp_path / "config", url, None)) as transport:
+        yield transport, url
+    server.close()
+
+
+async def test_a_request_carries_everything_and_the_answer_comes_back_whole(tmp_path):
+    """Method, path, query, body, content type and token go out; status, bytes and lower-case headers come back."""
+    got = {}
+
+    async def handler(request):
+        got.update(method=request.method, path=request.path, query=list(request.query.items()))
+        got.update(body=await request.read(), type=request.content_type, headers=request.headers)
+        return web.Response(status=418, body=b"\x00raw", headers={"X-Thing": "Yes"})
+
+    query = [("labelSelector", "a=b,c!=d,e in (f,g)"), ("continue", "x+/=&y%20"), ("dryRun", "All"), ("dryRun", "é")]
+    async with talking_to(tmp_path, handler, {"token": "secret"}) as transport:
+        body = '{"a":{"b":null,"ü":[1.5,12345678901234567890]}}'.encode()
+        reply = await transport.request("PATCH", "/api/v1/x", query=query, body=body, content_type=MERGE_PATCH)
+    assert (reply.status, reply.body, reply.headers["x-thing"]) == (418, b"\x00raw", "Yes")
+    assert (got["method"], got["path"], got["type"]) == ("PATCH", "/api/v1/x", MERGE_PATCH)
+    assert got["query"] == query
+    assert json.loads(got["body"]) == json.loads(body)
+    assert got["headers"]["authorization"] == "Bearer secret"
+    assert got["headers"]["user-agent"] == "remediator"
+    assert got["headers"]["accept"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "content_type"),
+    [
+        ("PATCH", b'[{"op":"add"}]', JSON_PATCH),
+        ("DELETE", b"", "application/json"),
+        ("POST", b"{}", "application/json"),
+    ],
+)
+async def test_lists_and_empty_bodies_go_out_as_they_are(tmp_path, method, body, content_type):
+    """A JSON patch stays a list of its own type; no body is no body; an empty object is an empty object."""
+    got = {}
+
+    async def handler(request):
+        got.update(body=await request.read(), type=request.content_type)
+        return web.Response()
+
+    async with talking_to(tmp_path, handler) as transport:
+        await transport.request(method, "/x", body=body, content_type=content_type)
+    assert got["body"].replace(b" ", b"") == body
+    assert got["type"] == content_type
+
+
+async def listen(transport, got, **options):
+    async with transport.stream("/watch", **options) as stream:
+        async for chunk in stream:
+            got.append(chunk)
+
+
+async def closed_port():
+    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+    return port
+
+
+@pytest.mark.parametrize("how", ["request", "stream"])
+async def test_a_refused_connection_names_the_server(tmp_path, how):
+    """No listener: one error, with the URL for a person to check."""
+    url = f"http://127.0.0.1:{await closed_port()}"
+    async with connected(write_kubeconfig(tmp_path / "config", url, None)) as transport:
+        call = transport.request("GET", "/version") if how == "request" else listen(transport, [])
+        with pytest.raises(Unavailable) as caught:
+            await call
+    assert (caught.value.status, caught.value.reason) == (0, "Unreachable")
+    assert url in caught.value.message
+
+
+async def test_a_slow_answer_is_given_up_in_time(tmp_path):
+    """The timeout covers the whole answer, also one that trickles."""
+
+    async def handler(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(100):
+            await response.write(b"x")
+            await asyncio.sleep(0.1)
+        return response
+
+    async with talking_to(tmp_path, handler) as transport, asyncio.timeout(5):
+        with pytest.raises(Unavailable):
+            await transport.request("GET", "/x", timeout=0.3)
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("said", [b"", CHUNKED, CHUNKED + b"4\r\nline\r\n"], ids=["nothing", "headers", "a chunk"])
+async def test_a_half_open_stream_is_given_up_after_the_idle_timeout(tmp_path, said):
+    """A connection on which nothing comes any more, at whatever point, raises; what came before was delivered."""
+    got, over = [], asyncio.Event()
+
+    async def handle(reader, writer):
+        writer.write(said)
+        await over.wait()
+        writer.close()
+
+    async with raw_server(tmp_path, handle) as (transport, url), asyncio.timeout(5):
+        with pytest.raises(Unavailable, match=url):
+            await listen(transport, got, idle_timeout=0.3)
+        over.set()
+    assert b"".join(got) == (b"line" if said.endswith(b"line\r\n") else b"")
+
+
+async def test_a_stream_that_speaks_now_and_then_is_never_given_up(tmp_path):
+    """The idle timeout is for silence, not for the whole stream; and chunks come as they are sent."""
+    got = []
+
+    async def handler(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for number in range(6):
+            await asyncio.sleep(0.2)
+            await response.write(b"%d" % number)
+            await asyncio.wait_for(heard.acquire(), 5)
+        return response
+
+    heard = asyncio.Semaphore(0)
+    async with talking_to(tmp_path, handler) as transport, transport.stream("/w", idle_timeout=0.8) as stream:
+        assert stream.status == 200
+        async for chunk in stream:
+            got.append(chunk)
+            heard.release()
+    assert got == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+
+async def test_a_stream_cut_in_the_middle_of_a_chunk_raises(tmp_path):
+    """The peer closing without the end mark is not a clean end."""
+
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(CHUNKED + b"4\r\nline\r\n10\r\nha")
+        await writer.drain()
+        writer.close()
+
+    got = []
+    async with raw_server(tmp_path, handle) as (transport, _):
+        with pytest.raises(Unavailable):
+            await listen(transport, got)
+    assert b"".join(got).startswith(b"line")
+
+
+async def test_leaving_a_stream_closes_its_connection(tmp_path):
+    """The server sees at once that nobody listens any more."""
+    left = asyncio.Event()
+
+    async def handle(reader, writer):
+        writer.write(CHUNKED + b"4\r\nline\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        if await reader.read() == b"":
+            left.set()
+        writer.close()
+
+    async with raw_server(tmp_path, handle) as (transport, _):
+        async with transport.stream("/watch"):
+            pass
+        await asyncio.wait_for(left.wait(), 5)
+
+
+async def test_refusals_come_through_the_client_as_errors(tmp_path):
+    """410 is Expired; 429 carries the seconds that the server asks for; a refused stream shows status and body."""
+
+    async def handler(request):
+        body = {"kind": "Status", "reason": "Expired", "message": "too old"}
+        if "watch" in request.query or "410" in request.path:
+            return web.json_response(body, status=410)
+        return web.json_response(body, status=429, headers={"Retry-After": "7"})
+
+    async with talking_to(tmp_path, handler) as transport:
+        with pytest.raises(Expired, match="too old"):
+            await Client(transport).get(NODES, "410")
+        with pytest.raises(TooManyRequests) as caught:
+            await Client(transport).get(NODES, "n")
+        assert caught.value.retry_after == 7
+        async with transport.stream("/api/v1/nodes", query=[("watch", "1")]) as stream:
+            assert stream.status == 410
+            assert b"too old" in b"".join([chunk async for chunk in stream])
+
+
+async def test_many_requests_go_out_at_once(tmp_path):
+    """Sixty open watches leave room for requests."""
+    waiting, all_here = 0, asyncio.Event()
+
+    async def handler(request):
+        nonlocal waiting
+        waiting += 1
+        if waiting == 64:
+            all_here.set()
+        await all_here.wait()
+        return web.Response()
+
+    async with talking_to(tmp_path, handler) as transport, asyncio.timeout(20):
+        replies = await asyncio.gather(*[transport.request("GET", "/x") for _ in range(64)])
+    assert [reply.status for reply in replies] == [200] * 64
+
+
+async def test_a_missing_kubeconfig_is_named(tmp_path):
+    """The message says which file is missing."""
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        await HttpTransport.from_kubeconfig(tmp_path / "nowhere")
+
+
+def token_plugin(tmp_path):
+    """A credential plugin whose token is already old: it counts how often it was asked."""
+    program = tmp_path / "plugin"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import json, pathlib\n"
+        f"count = pathlib.Path({str(tmp_path / 'count')!r})\n"
+        "number = int(count.read_text()) + 1 if count.exists() else 1\n"
+        "count.write_text(str(number))\n"
+        "status = {'token': f'token-{number}', 'expirationTimestamp': '2020-01-01T00:00:00Z'}\n"
+        "print(json.dumps({'apiVersion': 'v1', 'kind': 'ExecCredential', 'status': status}))\n"
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return {"exec": {"apiVersion": "v1", "command": str(program)}}
+
+
+@pytest.mark.parametrize("stumbles", [False, True])
+async def test_the_token_of_an_exec_plugin_is_renewed(tmp_path, monkeypatch, stumbles):
+    """An expired token is replaced while we run, also after a renewal has failed."""
+    monkeypatch.setattr(http, "REFRESH_SECONDS", 0.05)
+    real, failures = http.config.refresh_token, [True] if stumbles else []
+
+    async def refresh(*args, **options):
+        if failures:
+            raise RuntimeError(failures.pop())
+        await real(*args, **options)
+
+    monkeypatch.setattr(http.config, "refresh_token", refresh)
+
+    async def handler(request):
+        return web.Response(text=request.headers["authorization"])
+
+    async with talking_to(tmp_path, handler, token_plugin(tmp_path)) as transport, asyncio.timeout(20):
+        tokens = [(await transport.request("GET", "/x")).body]
+        while tokens[-1] == tokens[0]:
+            tokens.append((await transport.request("GET", "/x")).body)
+    assert tokens[0] == b"Bearer token-1"
+    assert tokens[-1] == b"Bearer token-2"
+    assert not failures
+
+
+def server_certificate(tmp_path):
+    """A self-signed certificate for 127.0.0.1: the server's TLS context, and the file that trusts it."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "api")])
+    now = datetime.now(UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = (
+        builder.serial_number(1).not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(hours=1))
+    )
+    usage = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    builder = builder.add_extension(names, critical=False).add_extension(usage, critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    pem, secret = tmp_path / "ca.crt", tmp_path / "key.pem"
+    pem.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, secret)
+    return context, pem
+
+
+async def test_inside_a_cluster_the_service_account_is_used(tmp_path, monkeypatch):
+    """Address, CA and token come from where Kubernetes puts them; a certificate of another CA is refused."""
+    tls, ca = server_certificate(tmp_path)
+    (tmp_path / "token").write_text("account")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(ca))
+
+    async def handler(request):
+        return web.Response(text=request.headers["authorization"].lower())
+
+    async with talking_to(tmp_path, handler, tls=tls) as outside:
+        host, port = outside._server.removeprefix("http://").split(":")
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+        inside = await HttpTransport.in_cluster()
+        assert (await inside.request("GET", "/x")).body == b"bearer account"
+        await inside.close()
+        (tmp_path / "other").mkdir()
+        _, other = server_certificate(tmp_path / "other")
+        monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(other))
+        stranger = await HttpTransport.in_cluster()
+        with pytest.raises(Unavailable, match="certificate"):
+            await stranger.request("GET", "/x")
+        await stranger.close()

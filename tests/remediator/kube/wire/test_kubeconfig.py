@@ -1,0 +1,116 @@
+"""Kubeconfigs: which context counts, and what is said of one that cannot be used."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from remediator.kube.wire.http import HttpTransport
+from remediator.kube.wire.kubeconfig import current_context
+
+SERVER = "https://127.0.0.1:9"
+
+
+def written(path: Path, name: str = "it", user: Any = None, current: str | None = None, **cluster: Any) -> Path:
+    """A kubeconfig of one context."""
+    config = {
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": {"server": SERVER} | cluster}],
+        "users": [{"name": name, "user": {"token": "x"} if user is None else user}],
+        "current-context": name if current is None else current,
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+async def refused(path: Path) -> str:
+    with pytest.raises(ValueError) as caught:
+        await HttpTransport.from_kubeconfig(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("[]", "Expected `object`, got `array`"),
+        ("a: [", "line 1: expected the node content"),
+        ("clusters: 5", "at `clusters`"),
+        ("{}", "no current-context: set one with `kubectl config use-context NAME`"),
+        ("current-context: other", "current-context 'other': no context has that name"),
+    ],
+)
+async def test_what_is_no_kubeconfig_is_told(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    assert said in await refused(path)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        ({"server": 5}, "Expected `str`, got `int` - at `clusters[0].cluster.server`"),
+        ({"server": ""}, "server of the cluster is '', not a URL such as https://HOST:PORT"),
+        ({"server": "foo"}, "server of the cluster is 'foo', not a URL"),
+        ({"server": "https://h:99999"}, "server of the cluster is 'https://h:99999', not a URL"),
+        ({"server": "https://["}, "server of the cluster is 'https://[', not a URL"),
+        ({"proxy-url": "foo"}, "proxy-url of the cluster is 'foo', not a URL"),
+        ({"certificate-authority-data": "###"}, "at `clusters[0].cluster.certificate-authority-data`"),
+        ({"certificate-authority-data": "aGVsbG8="}, "certificate-authority, client-certificate or client-key"),
+    ],
+)
+async def test_a_wrong_field_of_the_cluster_is_named(tmp_path: Path, cluster: dict[str, Any], said: str) -> None:
+    assert said in await refused(written(tmp_path / "config", **cluster))
+
+
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        ({"username": "a", "password": 5}, "at `users[0].user.password`"),
+        ({"client-certificate-data": "aGVsbG8=", "client-key-data": "aGVsbG8="}, "client-certificate or client-key"),
+        ({"token": "a\nb"}, "token of the user: has a line break"),
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/nowhere"}}, "exec of the user gave"),
+    ],
+)
+async def test_a_wrong_field_of_the_user_is_named(tmp_path: Path, user: dict[str, Any], said: str) -> None:
+    assert said in await refused(written(tmp_path / "config", user=user))
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("clusters", "there is no cluster 'it'"), ("users", "its user is 'it', which is not there")],
+)
+async def test_a_context_without_its_cluster_or_user_says_which(tmp_path: Path, what: str, said: str) -> None:
+    path = written(tmp_path / "config")
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {what: None}))
+    assert f"current-context 'it': {said}" in await refused(path)
+
+
+async def test_a_token_in_a_file_of_its_own_may_end_with_a_line_break(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    transport = await HttpTransport.from_kubeconfig(written(tmp_path / "config", user={"tokenFile": "token"}))
+    assert transport._client.configuration.api_key["BearerToken"] == "Bearer secret"
+    await transport.close()
+
+
+async def test_of_several_files_the_first_that_names_a_context_decides_as_with_kubectl(tmp_path: Path) -> None:
+    none = written(tmp_path / "none", "none", current="")
+    first = written(tmp_path / "first", "first", server="https://127.0.0.1:1")
+    last = written(tmp_path / "last", "last", server="https://127.0.0.1:2")
+    joined = f"{tmp_path / 'nowhere'}:{none}:{first}:{last}"
+    assert current_context(joined) == "first"
+    transport = await HttpTransport.from_kubeconfig(joined)
+    assert transport._server == "https://127.0.0.1:1"
+    await transport.close()
+
+
+def test_of_several_files_the_wrong_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "wrong").write_text("clusters: 5")
+    with pytest.raises(ValueError, match=f"^{tmp_path / 'wrong'}: Expected "):
+        current_context(f"{written(tmp_path / 'config')}:{tmp_path / 'wrong'}")
+
+
+def test_several_files_of_which_none_is_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no kubeconfig at /nowhere/a:/nowhere/b"):
+        current_context("/nowhere/a:/nowhere/b")

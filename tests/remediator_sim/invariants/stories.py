@@ -1,0 +1,56 @@
+"""Beginnings that several stories share, and how a table of stories becomes tests."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from tests.remediator_sim.invariants.tape import Tape, tried
+
+Story = Callable[[Tape], None]
+BOOT = {"bootID": "boot-1", "at": "2026-01-01T12:00:00Z"}
+
+
+def stories(what: str, rows: Sequence[tuple[Story, Any]]) -> pytest.MarkDecorator:
+    """A test for each row: a story, and `what` is expected of it."""
+    return pytest.mark.parametrize(("story", what), rows, ids=[row[0].__qualname__.split(".")[0] for row in rows])
+
+
+def holds(name: str, story: Story, checks: int) -> None:
+    """The promise is kept, and was put to the test so many times."""
+    tape = Tape()
+    story(tape)
+    found = tape.found(name)
+    assert (found.broken, found.checks) == ((), checks)
+
+
+def breaks(name: str, story: Story, said: str) -> None:
+    """The promise is broken, and this is said of it."""
+    tape = Tape()
+    story(tape)
+    found = tape.found(name)
+    assert any(said in one for one in found.broken), found.broken
+    assert found.checks >= len(found.broken)
+
+
+def three_nodes(tape: Tape, most: int | str = 1, **spec: object) -> None:
+    for name in ("n1", "n2", "n3"):
+        tape.node(name)
+    tape.budget("b", most, **spec)
+    for case, node in (("a", "n1"), ("c", "n2")):
+        tape.case(case, node, "Held")
+    tape.later(5)
+
+
+def everything_on_a_fault(tape: Tape, **said: object) -> None:
+    tape.node("n1", **said)
+    tape.budget()
+    tape.case("a", "n1", "Held")
+    tape.later(5)
+    tape.claims(a="n1")
+    tape.taint("n1", "a")
+    tape.case("a", phase="Draining", startedAt=True, attempts=tried("reset-1", outcome=""))
+    tape.operation("reset-1", "a")
+    tape.pod("drain-1", "reset-1", "drain")
+    tape.operation("reset-1", "a", intent=BOOT)
+    tape.pod("pod-1", "reset-1")

@@ -1,0 +1,293 @@
+"""Stories in which a whole controller, in memory, has to keep each promise; each gives what the observer found."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from remediator.scheduler.extender import Extender
+from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.reconcile.run import Tickets
+from remediator_sim.github import FakeGitHub
+from remediator_sim.invariants import Checked, Observer, SeenIssue, issues
+from remediator_sim.invariants.contract import Obj
+from tests.remediator.controller.lab import (
+    NODES,
+    SPACES,
+    SYSTEM,
+    Answer,
+    Lab,
+    now,
+    reboot_in_vain,
+    running,
+    until,
+)
+
+GRACE, SETTLE = 0.3, 1.0  # seconds
+LIMIT = 40.0  # seconds: more than any one wait of a story has
+STARTS = 4
+REPOSITORY = "org/repo"
+MINE = {"key": "maintenance", "value": "alice", "effect": "PreferNoSchedule"}
+
+
+class Place(Lab):
+    """A laboratory in which there may be a tracker and an extender, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.issues: Callable[[], list[SeenIssue]] = list
+        self.extender: Extender | None = None
+
+    async def ask(self, pod: Obj, names: Sequence[str]) -> Obj:
+        """What the extender says to a filter call."""
+        if self.extender is None:
+            raise ValueError("there is no extender")
+        body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": names}).encode()
+        return json.loads(self.extender.filter(body))
+
+
+@asynccontextmanager
+async def watched(lab: Place) -> AsyncIterator[Observer]:
+    """An observer at work until the block is left; then its last look."""
+    seconds = {"grace": GRACE, "settle": SETTLE, "bound": 15.0}
+    limits = {word: timedelta(seconds=count) for word, count in seconds.items()}
+    around = {"issues": lambda: lab.issues(), "extender": lab.ask}
+    window = timedelta(seconds=60)
+    observer = Observer(lab.server, breaker_starts=STARTS, breaker_window=window, every=0.1, **around, **limits)
+    task = asyncio.ensure_future(observer.run())
+    try:
+        yield observer
+        await observer.final_check()
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        observer.close()
+
+
+@asynccontextmanager
+async def place() -> AsyncIterator[Place]:
+    """As `laboratory`: nodes beat, kubelets work."""
+    lab = Place()
+    await lab.prepare()
+    tasks = [asyncio.ensure_future(work) for work in (lab.heart(), lab.kubelets())]
+    try:
+        yield lab
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def controller(lab: Lab, identity: str = "one") -> contextlib.AbstractAsyncContextManager[object]:
+    return running(lab, identity, breaker=Breaker(STARTS, timedelta(seconds=60)))
+
+
+async def nodes(lab: Lab, count: int, budget: int) -> None:
+    """Healthy nodes under one budget, long enough for it to count."""
+    await lab.policy(cooldown="0s")
+    await lab.budget("all", budget)
+    for index in range(1, count + 1):
+        await lab.node(f"gpu-{index}")
+    await asyncio.sleep(2 * GRACE)
+
+
+async def fail(lab: Lab, *names: str) -> None:
+    for name in names:
+        await lab.condition(name, "True")
+
+
+async def repaired(lab: Lab, *names: str) -> None:
+    await until(lambda: all(lab.ended(name, "Recovered") for name in names))
+
+
+async def long_after() -> None:
+    """As long as the observer waits until all must be cleared away."""
+    await asyncio.sleep(SETTLE + 0.3)
+
+
+async def everything(lab: Place, observer: Observer) -> None:
+    """Three faults under a budget of two, a node that is Unknown, a person's taint, and a kill during the drains."""
+    await nodes(lab, 5, 2)
+    await lab.change(NODES, "gpu-1", spec={"taints": [MINE]})
+    observer.person_set("gpu-1", taints=[MINE])
+    await lab.condition("gpu-4", "Unknown")
+    lab.answer("drain", Answer(exit=None))
+    async with controller(lab):
+        await fail(lab, "gpu-1", "gpu-2", "gpu-3")
+        await until(lambda: lab.ran.count("drain gpu-1") and lab.ran.count("drain gpu-2"))
+    observer.killed()
+    lab.answer("drain", Answer())
+    await lab.finish("drain")
+    await lab.finish("drain")
+    async with controller(lab, "two"):
+        await repaired(lab, "gpu-1", "gpu-2", "gpu-3")
+        await long_after()
+
+
+async def more_than_the_budget(lab: Place, observer: Observer) -> None:
+    await nodes(lab, 3, 1)
+    async with controller(lab):
+        await fail(lab, "gpu-1", "gpu-2", "gpu-3")
+        await repaired(lab, "gpu-1", "gpu-2", "gpu-3")
+
+
+async def one_slow_reboot(lab: Place, observer: Observer) -> None:
+    await nodes(lab, 1, 1)
+    lab.answer("reboot", Answer(exit=None))
+    async with controller(lab):
+        await fail(lab, "gpu-1")
+        await until(lambda: lab.ran.count("reboot gpu-1"))
+        await asyncio.sleep(1.5)  # a Pod that is not there is made again a second later
+        await lab.boot("gpu-1")
+        await lab.condition("gpu-1", "False")
+        await repaired(lab, "gpu-1")
+
+
+async def an_unknown_condition(lab: Place, observer: Observer) -> None:
+    await nodes(lab, 2, 2)
+    await lab.condition("gpu-2", "Unknown", since=now())
+    await asyncio.sleep(2 * GRACE)
+    async with controller(lab):
+        await fail(lab, "gpu-1")
+        await repaired(lab, "gpu-1")
+
+
+async def more_than_the_breaker(lab: Place, observer: Observer) -> None:
+    await nodes(lab, STARTS + 1, STARTS + 1)
+    async with controller(lab):
+        await fail(lab, *(f"gpu-{index}" for index in range(1, STARTS + 2)))
+        await until(lambda: sum(lab.ended(f"gpu-{index}", "Recovered") for index in range(1, STARTS + 2)) >= STARTS)
+
+
+async def a_pause(lab: Place, observer: Observer) -> None:
+    await nodes(lab, 1, 1)
+    await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
+    async with controller(lab):
+        await asyncio.sleep(2 * GRACE)
+        await fail(lab, "gpu-1")
+        await asyncio.sleep(2 * GRACE)
+        await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
+        await repaired(lab, "gpu-1")
+
+
+async def one_fault(lab: Place, observer: Observer) -> None:
+    await nodes(lab, 1, 1)
+    async with controller(lab):
+        await fail(lab, "gpu-1")
+        await until(lambda: lab.phase("gpu-1") == "Recovered")
+        await long_after()
+
+
+async def a_taint_of_a_person(lab: Place, observer: Observer) -> None:
+    await nodes(lab, 1, 1)
+    await lab.change(NODES, "gpu-1", spec={"taints": [MINE]})
+    observer.person_set("gpu-1", taints=[MINE])
+    async with controller(lab):
+        await fail(lab, "gpu-1")
+        await repaired(lab, "gpu-1")
+
+
+async def a_kill(lab: Place, observer: Observer) -> None:
+    await nodes(lab, 1, 1)
+    lab.answer("drain", Answer(exit=None))
+    async with controller(lab):
+        await fail(lab, "gpu-1")
+        await until(lambda: lab.ran.count("drain gpu-1"))
+    observer.killed()
+    lab.answer("drain", Answer())
+    await lab.finish("drain")
+    async with controller(lab, "two"):
+        await repaired(lab, "gpu-1")
+
+
+async def an_issue(lab: Place, observer: Observer) -> None:
+    """With a ticket from the start, filed while the case waits."""
+    await lab.policy(mode="Paused", ticket={"when": "Always"})
+    await lab.node("gpu-1")
+    async with FakeGitHub([REPOSITORY]) as github, filing(lab, github), controller(lab):
+        lab.issues = lambda: issues(github, REPOSITORY)
+        await fail(lab, "gpu-1")
+        await until(lambda: github.issues(REPOSITORY))
+        await asyncio.sleep(2 * GRACE)
+
+
+@asynccontextmanager
+async def filing(lab: Lab, github: FakeGitHub) -> AsyncIterator[None]:
+    """The ticket side of a replica at work."""
+    with TemporaryDirectory() as folder:
+        token = Path(folder) / "token"
+        token.write_text(github.token)
+        hub = GitHub(github.url, TokenFile(token), spacing=0.0)
+        task = asyncio.ensure_future(Tickets(lab.client, hub, Routes(Route(REPOSITORY)), identity="one").run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            await hub.aclose()
+
+
+async def questions_of_a_scheduler(lab: Place, observer: Observer) -> None:
+    """While a case holds one of two nodes."""
+    await nodes(lab, 2, 1)
+    extender = lab.extender = Extender(lab.client)
+    lab.answer("drain", Answer(exit=None))
+    task = asyncio.ensure_future(extender.run())
+    async with controller(lab):
+        await fail(lab, "gpu-1")
+        await until(lambda: lab.ran.count("drain gpu-1"))
+        await asyncio.sleep(3 * GRACE)
+        await lab.finish("drain")
+        await repaired(lab, "gpu-1")
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def a_fault_that_returns(lab: Place, observer: Observer) -> None:
+    lab.answer("reboot", Answer(exit=137, does=reboot_in_vain))
+    await lab.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
+    await lab.budget("all", 1)
+    await lab.node("gpu-1")
+    async with controller(lab):
+        await fail(lab, "gpu-1")
+        await until(lambda: lab.phase("gpu-1") == "Escalated" or len(_attempts(lab, "gpu-1")) > 2)
+
+
+def _attempts(lab: Lab, node: str) -> list[object]:
+    return [one for case in lab.cases(node) for one in case.get("status", {}).get("attempts", ())]
+
+
+Story = Callable[[Place, Observer], Awaitable[None]]
+STORIES: dict[str, Story] = {
+    "I1": more_than_the_budget,
+    "I2": one_slow_reboot,
+    "I3": an_unknown_condition,
+    "I4": more_than_the_breaker,
+    "I4-pause": a_pause,
+    "I5": one_fault,
+    "I6": a_taint_of_a_person,
+    "I7": a_kill,
+    "I8": an_issue,
+    "I9": questions_of_a_scheduler,
+    "I10": a_fault_that_returns,
+}
+
+
+async def observed(story: Story, *, broken: bool = False) -> Mapping[str, Checked]:
+    """What the observer says of a story, which may take 40 seconds. One that a `broken` product cannot finish is
+    judged by what came until then."""
+    borne = (AssertionError, TimeoutError) if broken else ()
+    async with place() as lab, watched(lab) as observer:
+        with contextlib.suppress(*borne):
+            await asyncio.wait_for(story(lab, observer), LIMIT)
+    return observer.report()

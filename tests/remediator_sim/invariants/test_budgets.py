@@ -1,0 +1,122 @@
+"""I1: budgets: a clean history is counted and not broken, its twin is named."""
+
+from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories, three_nodes
+from tests.remediator_sim.invariants.tape import Tape
+
+
+def one_claim(tape: Tape) -> None:
+    three_nodes(tape)
+    tape.claims(a="n1")
+    tape.taint("n1", "a")
+
+
+def a_second_claim_where_one_is_allowed(tape: Tape) -> None:
+    one_claim(tape)
+    tape.claims(a="n1", c="n2")
+
+
+def a_third_of_three_nodes_is_one(tape: Tape) -> None:
+    three_nodes(tape, "10%")
+    tape.claims(a="n1")
+
+
+def two_thirds_of_three_nodes_are_not_two(tape: Tape) -> None:
+    three_nodes(tape, "66%")
+    tape.claims(a="n1", c="n2")
+
+
+def half_of_three_nodes_must_stay_and_half_is_two(tape: Tape) -> None:
+    three_nodes(tape, maxUnavailable=None, minAvailable="50%")
+    tape.claims(a="n1", c="n2")
+
+
+def a_node_that_is_down_may_be_claimed_beside_another(tape: Tape) -> None:
+    three_nodes(tape)
+    tape.node("n1", ready="False")
+    tape.node("n3", ready="False")
+    tape.later(5)
+    tape.node("n1", ready="False")
+    tape.claims(a="n1")
+
+
+def a_good_node_is_claimed_while_another_is_down(tape: Tape) -> None:
+    three_nodes(tape)
+    tape.node("n3", ready="False")
+    tape.later(5)
+    tape.claims(a="n1")
+
+
+def a_claim_beside_a_node_that_went_down_a_moment_ago(tape: Tape) -> None:
+    three_nodes(tape)
+    tape.node("n3", ready="False")
+    tape.claims(a="n1")
+
+
+def a_claim_that_stands_is_taken_over_by_a_smaller_budget(tape: Tape) -> None:
+    three_nodes(tape)
+    tape.claims(a="n1")
+    tape.taint("n1", "a")
+    tape.budget("zero", 0)
+    tape.later(5)
+    tape.claims("zero", a="n1")
+
+
+def a_taint_without_an_entry(tape: Tape) -> None:
+    three_nodes(tape)
+    tape.taint("n1", "a")
+
+
+def an_entry_in_one_of_two_budgets(tape: Tape) -> None:
+    three_nodes(tape)
+    tape.budget("b2", 1)
+    tape.later(5)
+    tape.claims(a="n1")
+    tape.taint("n1", "a")
+
+
+def an_entry_goes_after_its_case(tape: Tape) -> None:
+    one_claim(tape)
+    tape.case("a", phase="Recovered", endedAt=True)
+    tape.taint("n1", "")
+    tape.claims()
+
+
+def an_entry_goes_before_its_case(tape: Tape) -> None:
+    one_claim(tape)
+    tape.claims()
+
+
+def an_entry_goes_before_the_taint(tape: Tape) -> None:
+    one_claim(tape)
+    tape.case("a", phase="Recovered", endedAt=True)
+    tape.claims()
+
+
+HOLDS = [
+    (one_claim, 2),
+    (a_third_of_three_nodes_is_one, 1),
+    (a_node_that_is_down_may_be_claimed_beside_another, 1),
+    (a_claim_beside_a_node_that_went_down_a_moment_ago, 1),
+    (a_claim_that_stands_is_taken_over_by_a_smaller_budget, 2),
+    (an_entry_goes_after_its_case, 3),
+]
+BROKEN = [
+    (a_second_claim_where_one_is_allowed, "the claim of n2 at 12:00:06 made 2 of 3 nodes unavailable where 1"),
+    (two_thirds_of_three_nodes_are_not_two, "made 2 of 3 nodes unavailable where 1 may be (n1, n2)"),
+    (half_of_three_nodes_must_stay_and_half_is_two, "made 2 of 3 nodes unavailable where 1"),
+    (a_good_node_is_claimed_while_another_is_down, "made 2 of 3 nodes unavailable where 1 may be (n1, n3)"),
+    (a_taint_without_an_entry, "n1 was taken by case uid-a at 12:00:05 without an entry in budget b"),
+    (an_entry_in_one_of_two_budgets, "without an entry in budget b2"),
+    (an_entry_goes_before_its_case, "the entry of case a went at 12:00:06 while the case was still open"),
+    (an_entry_goes_before_the_taint, "while n1 still carried its taint"),
+]
+
+
+@stories("checks", HOLDS)
+def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
+    holds("I1", story, checks)
+
+
+@stories("said", BROKEN)
+def test_what_is_broken_is_named(story: Story, said: str) -> None:
+    breaks("I1", story, said)

@@ -1,0 +1,63 @@
+"""I3: nothing starts without clear evidence: a clean history is counted and not broken, its twin is named."""
+
+from tests.remediator_sim.invariants.stories import BOOT, Story, breaks, everything_on_a_fault, holds, stories
+from tests.remediator_sim.invariants.tape import Tape
+
+
+def on_an_unknown_condition(tape: Tape) -> None:
+    everything_on_a_fault(tape, fault="Unknown")
+
+
+def on_an_absent_condition(tape: Tape) -> None:
+    everything_on_a_fault(tape, fault="")
+
+
+def on_a_condition_that_is_false(tape: Tape) -> None:
+    everything_on_a_fault(tape, fault="False")
+
+
+def on_an_old_heartbeat(tape: Tape) -> None:
+    everything_on_a_fault(tape, age=3600)
+
+
+def while_the_detectors_have_stopped(tape: Tape) -> None:
+    everything_on_a_fault(tape, stale="True")
+
+
+def while_the_kubelet_is_silent(tape: Tape) -> None:
+    everything_on_a_fault(tape, ready="Unknown")
+
+
+def on_a_fault_that_went_a_moment_ago(tape: Tape) -> None:
+    tape.node("n1")
+    tape.case("a", "n1", "Draining")
+    tape.operation("reboot-1", "a")
+    tape.node("n1", "Unknown")
+    tape.operation("reboot-1", "a", intent=BOOT)
+
+
+HOLDS = [
+    (everything_on_a_fault, 5),
+    (on_a_fault_that_went_a_moment_ago, 1),
+]
+BROKEN = [
+    (
+        on_an_unknown_condition,
+        "n1 was taken at 12:00:05, and n1 showed GpuLost=Unknown, Ready=True, DetectorStale=absent",
+    ),
+    (on_an_absent_condition, "and n1 showed GpuLost=absent, Ready=True"),
+    (on_a_condition_that_is_false, "Pod remediator-operations/pod-1 was made"),
+    (on_an_old_heartbeat, "reset-1 was begun"),
+    (while_the_detectors_have_stopped, "the intent of reset-1 was written"),
+    (while_the_kubelet_is_silent, "Pod remediator-operations/drain-1 was made"),
+]
+
+
+@stories("checks", HOLDS)
+def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
+    holds("I3", story, checks)
+
+
+@stories("said", BROKEN)
+def test_what_is_broken_is_named(story: Story, said: str) -> None:
+    breaks("I3", story, said)

@@ -1,0 +1,62 @@
+"""I9: answers of the extender: a clean history is counted and not broken, its twin is named."""
+
+from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
+from tests.remediator_sim.invariants.tape import Tape
+
+
+def five_nodes(tape: Tape) -> None:
+    """n1 is held by a case, n2 not ready, n3 sick, n4 sick but waiting, n5 well."""
+    for name, said in {"n1": {}, "n2": {"ready": "False"}, "n3": {}, "n4": {}, "n5": {"fault": "False"}}.items():
+        tape.node(name, **said)
+    tape.case("a", "n1", "Operating", startedAt=True)
+    tape.taint("n1", "a")
+    tape.case("c", "n4", "Held")
+    tape.later(5)
+
+
+def answering(kept: str, failed: str) -> Story:
+    """The extender is asked about all five."""
+
+    def story(tape: Tape) -> None:
+        five_nodes(tape)
+        names = ("n1", "n2", "n3", "n4", "n5")
+        tape.answers(names, kept.split(), failed.split())
+
+    return story
+
+
+def a_fault_that_is_not_in_the_node(tape: Tape) -> None:
+    tape.policy(urgency={"mode": "Never"})
+    answering("n3 n4 n5", "n1 n2")(tape)
+
+
+def refusing_to_answer(tape: Tape) -> None:
+    five_nodes(tape)
+    tape.hear("probe", {"asked": ["n1"], "refused": "500 Internal Server Error"})
+
+
+HOLDS = [
+    (a_fault_that_is_not_in_the_node, 3),
+    (answering("n4 n5", "n1 n2 n3"), 4),
+    (answering("n5", "n1 n2 n3 n4"), 4),
+]
+BROKEN = [
+    (refusing_to_answer, "the extender answered 500 Internal Server Error at 12:00:06"),
+    (answering("n5", "n1 n2 n3"), "the extender has left out n4"),
+    (answering("n4 n5 n5", "n1 n2 n3"), "named more than once n5"),
+    (answering("n3 n4 n5", "n1 n2 n3"), "named more than once n3"),
+    (answering("n4 n5 n6", "n1 n2 n3"), "named unasked n6"),
+    (answering("n1 n4 n5", "n2 n3"), "gives work to n1 at 12:00:06, which a case holds"),
+    (answering("n2 n4 n5", "n1 n3"), "which is not ready"),
+    (answering("n3 n4 n5", "n1 n2"), "which is sick as policy p says"),
+]
+
+
+@stories("checks", HOLDS)
+def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
+    holds("I9", story, checks)
+
+
+@stories("said", BROKEN)
+def test_what_is_broken_is_named(story: Story, said: str) -> None:
+    breaks("I9", story, said)

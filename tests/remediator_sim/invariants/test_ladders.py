@@ -1,0 +1,107 @@
+"""I10: attempts come to an end: a clean history is counted and not broken, its twin is named."""
+
+from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
+from tests.remediator_sim.invariants.tape import Tape, tried
+
+
+def climb(tape: Tape, *operations: str) -> None:
+    """One attempt after the other, a minute apart."""
+    tape.node("n1")
+    tape.taint("n1", "a")
+    tape.case("a", "n1", "Draining", startedAt=True)
+    for index in range(len(operations)):
+        tape.case("a", phase="Draining", attempts=tried(*operations[: index + 1]))
+        tape.later(61)
+
+
+def a_ladder_climbed_to_its_end(tape: Tape) -> None:
+    climb(tape, "reset-1", "reboot-1", "reboot-2")
+    tape.case("a", phase="Escalated")
+
+
+def a_rung_tried_too_often(tape: Tape) -> None:
+    climb(tape, "reset-1", "reset-2")
+
+
+def a_rung_below_the_last(tape: Tape) -> None:
+    climb(tape, "reboot-1", "reset-1")
+
+
+def a_rung_that_is_not_there(tape: Tape) -> None:
+    tape.policy(ladder=[{"operation": "reset"}])
+    climb(tape, "reset-1", "reboot-1")
+
+
+def an_attempt_after_a_person_was_called(tape: Tape) -> None:
+    a_ladder_climbed_to_its_end(tape)
+    tape.case("a", phase="Draining", attempts=tried("reset-1", "reboot-1", "reboot-2", "reboot-3"))
+
+
+def more_attempts_than_the_policy_allows(tape: Tape) -> None:
+    tape.policy(most=2)
+    climb(tape, "reset-1", "reboot-1", "reboot-2")
+
+
+def flapping(most: int, between: int) -> Story:
+    """Two cases of one node with an attempt each, so many seconds apart."""
+
+    def story(tape: Tape) -> None:
+        tape.policy(most=most)
+        climb(tape, "reset-1")
+        tape.case("a", phase="Recovered", endedAt=True)
+        tape.later(between)
+        tape.case("c", "n1", "Draining", startedAt=True)
+        tape.case("c", attempts=tried("reset-2"))
+
+    return story
+
+
+def handed_over_while_an_operation_runs(tape: Tape) -> None:
+    climb(tape, "reset-1")
+    tape.case("a", phase="Escalated", attempts=tried("reset-1", outcome=""))
+
+
+def handed_over_and_given_back(tape: Tape) -> None:
+    climb(tape, "reset-1")
+    tape.taint("n1", "")
+    tape.case("a", phase="Escalated", attempts=tried("reset-1"))
+
+
+def followed_up(outcome: str) -> Story:
+    """A try with this outcome, and what calls itself its follow-up."""
+
+    def story(tape: Tape) -> None:
+        climb(tape, "reset-1")
+        follows = {"operation": "plugin-1", "rung": 1, "outcome": "", "follows": "reset-1"}
+        tape.case("a", attempts=[*tried("reset-1", outcome=outcome), follows])
+
+    return story
+
+
+HOLDS = [
+    (followed_up("Succeeded"), 2),
+    (a_ladder_climbed_to_its_end, 4),
+    (flapping(2, 10), 2),
+    (flapping(1, 3600), 2),
+]
+BROKEN = [
+    (followed_up("Failed"), "began plugin-1 at 12:01:01 to follow reset-1, which had not worked"),
+    (a_rung_tried_too_often, "though rung 1 of policy p was used up"),
+    (a_rung_that_is_not_there, "though rung 2 of policy p was used up"),
+    (a_rung_below_the_last, "on rung 1, below one that it had tried"),
+    (an_attempt_after_a_person_was_called, "case a began reboot-3 on n1 at 12:03:03 after it was Escalated"),
+    (more_attempts_than_the_policy_allows, "as number 3 of its node, where 2 are allowed"),
+    (flapping(1, 10), "case c began reset-2 on n1 at 12:01:11 as number 2 of its node, where 1"),
+    (handed_over_while_an_operation_runs, "was handed to a person at 12:01:01 while reset-1 ran"),
+    (handed_over_and_given_back, "without holding its node"),
+]
+
+
+@stories("checks", HOLDS)
+def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
+    holds("I10", story, checks)
+
+
+@stories("said", BROKEN)
+def test_what_is_broken_is_named(story: Story, said: str) -> None:
+    breaks("I10", story, said)

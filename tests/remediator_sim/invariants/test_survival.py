@@ -1,0 +1,97 @@
+"""I7: what a kill must not lose: a clean history is counted and not broken, its twin is named."""
+
+from tests.remediator_sim.invariants.stories import BOOT, Story, breaks, holds, stories
+from tests.remediator_sim.invariants.tape import Tape, tried
+
+
+def a_kill(tape: Tape) -> None:
+    tape.node("n1")
+    line = {"at": "12:00", "reason": "Claimed", "message": "ours"}
+    attempts = tried("reset-1", "reboot-1", outcome="")
+    tape.case("a", "n1", "Operating", startedAt=True, attempts=attempts, timeline=[line], evidence={"bootID": "1"})
+    tape.operation("reboot-1", "a", 2, intent=BOOT)
+    tape.ticket("t", "n1", 7)
+    tape.killed()
+
+
+def work_goes_on_after_a_kill(tape: Tape) -> None:
+    a_kill(tape)
+    tape.operation("reboot-1", "a", 2, finishedAt="later")
+    tape.case("a", phase="Recovered", endedAt=True, attempts=tried("reset-1", "reboot-1", outcome="Succeeded"))
+    tape.let_go("a")
+    tape.remove("noderemediations.remediator.dev", "a")
+    tape.later(110)
+    tape.end()
+
+
+def set_back(**status: object) -> Story:
+    """A case of which a new controller forgets something."""
+
+    def story(tape: Tape) -> None:
+        a_kill(tape)
+        tape.case("a", **({"phase": "Operating"} | status))
+
+    return story
+
+
+def a_case_that_disappears(tape: Tape) -> None:
+    a_kill(tape)
+    tape.remove("noderemediations.remediator.dev", "a")
+
+
+def an_operation_that_loses_its_intent(tape: Tape) -> None:
+    a_kill(tape)
+    tape.operation("reboot-1", "a", 2, intent=None)
+
+
+def a_ticket_that_forgets_its_issue(tape: Tape) -> None:
+    a_kill(tape)
+    tape.write("tickets.remediator.dev", "t", status={"issue": None})
+
+
+def a_ticket_that_goes(tape: Tape) -> None:
+    a_kill(tape)
+    tape.remove("tickets.remediator.dev", "t")
+
+
+def another_issue_after_the_first_was_closed(tape: Tape) -> None:
+    a_kill(tape)
+    tape.write("tickets.remediator.dev", "t", status={"phase": "Closed"})
+    tape.write("tickets.remediator.dev", "t", status={"phase": "Pending", "issue": None})
+    tape.remove("tickets.remediator.dev", "t")
+
+
+def work_that_lies_still_after_a_kill(tape: Tape) -> None:
+    a_kill(tape)
+    tape.later(110)
+
+
+HOLDS = [
+    (another_issue_after_the_first_was_closed, 3),
+    (work_goes_on_after_a_kill, 6),
+]
+BROKEN = [
+    (a_ticket_that_goes, "ticket t, there at the kill at 12:00:00, disappeared"),
+    (set_back(attempts=[]), "case a, there at the kill at 12:00:00, lost attempts at 12:00:00"),
+    (set_back(attempts=tried("reset-9", "reboot-1")), "lost attempts"),
+    (set_back(timeline=[]), "lost its timeline"),
+    (set_back(phase=""), "lost its phase"),
+    (set_back(phase="Held"), "lost its phase"),
+    (set_back(startedAt="9"), "lost the time of its claim"),
+    (set_back(evidence={}), "lost its evidence"),
+    (a_case_that_disappears, "case a, there at the kill at 12:00:00, disappeared at 12:00:00 before"),
+    (an_operation_that_loses_its_intent, "operation reboot-1, there at the kill at 12:00:00, lost its intent"),
+    (a_ticket_that_forgets_its_issue, "ticket t, there at the kill at 12:00:00, lost its issue"),
+    (work_that_lies_still_after_a_kill, "case a has not moved since the kill at 12:00:00"),
+    (work_that_lies_still_after_a_kill, "operation reboot-1 has not moved since the kill"),
+]
+
+
+@stories("checks", HOLDS)
+def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
+    holds("I7", story, checks)
+
+
+@stories("said", BROKEN)
+def test_what_is_broken_is_named(story: Story, said: str) -> None:
+    breaks("I7", story, said)

@@ -1,0 +1,277 @@
+"""Both ways to start a program: what it sees, what is seen of it, and that nothing stays behind."""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from remediator_sim.npd import Processes, Zygote, plugin
+from remediator_sim.npd.config import Monitor, Rule
+from remediator_sim.npd.runner import head
+from remediator_sim.npd.status import Exit
+from tests.remediator_sim.waiting import gone, until
+
+ROOT = Path(__file__).resolve().parents[3]
+PYTHON = Path(sys.executable).parent / "python3"
+ENV = {"PATH": f"{PYTHON.parent}:{os.environ['PATH']}", "HOME": "/nowhere", "NAME": "ünode"}
+FIRST_LINES = [
+    "#!/usr/bin/env -S python3 -E -s -S -B",
+    "#!/usr/bin/env -S python3 -I -S -B",
+    "#!/usr/bin/env -S python3 -ESP",
+    f"#!{PYTHON} -IS",
+]
+
+
+@pytest.fixture(params=["processes", "zygote"])
+async def runner(request):
+    if request.param == "processes":
+        yield Processes()
+        return
+    async with Zygote() as zygote:
+        yield zygote
+
+
+@pytest.fixture
+async def zygote():
+    async with Zygote() as zygote:
+        yield zygote
+
+
+def program(path, text, first=FIRST_LINES[0]):
+    path.write_text(f"{first}\n{text}")
+    path.chmod(0o755)
+    return path
+
+
+async def ran(runner, path, *args, env=ENV):
+    """(exit code, stdout, stderr) of one run."""
+    running = await runner.start([str(path), *args], env)
+    with running.stdout as out, running.stderr as err:
+        said, complained = await asyncio.gather(head(out, 1 << 20), head(err, 1 << 20))
+    return await running.ended(), said, complained
+
+
+def warm(zygote):
+    """The id of the warm process."""
+    return zygote._warm._process.pid
+
+
+def children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+SEES = """
+import json, os, signal, sys, threading
+print(json.dumps({
+    "argv": sys.argv, "path": sys.path, "name": __name__, "file": __file__, "main": sys.modules["__main__"].__file__,
+    "env": sorted(os.environ.items()), "cwd": os.getcwd(), "stdin": sys.stdin.read(), "site": "site" in sys.modules,
+    "descriptors": sorted(os.listdir("/proc/self/fd"))[:-1], "mask": sorted(signal.pthread_sigmask(0, [])),
+    "handlers": [str(signal.getsignal(number)) for number in (2, 13, 15, 17)], "threads": threading.active_count(),
+    "isatty": sys.stdout.isatty(), "encoding": sys.stdout.encoding, "buffered": sys.stdout.line_buffering,
+    "bytecode": sys.dont_write_bytecode, "group": os.getpgrp() == os.getpid(), "builtins": __builtins__.__name__,
+}, sort_keys=True))
+"""
+
+
+@pytest.mark.parametrize("first", FIRST_LINES)
+async def test_a_forked_program_sees_what_a_fresh_interpreter_shows_it(zygote, tmp_path, first):
+    path = program(tmp_path / "sees.py", SEES, first)
+    env = ENV | {"PYTHONPATH": "/nowhere", "LC_CTYPE": "C.UTF-8"}
+    fresh = await ran(Processes(), path, "--a", "b c", env=env)
+    forked = await ran(zygote, path, "--a", "b c", env=env)
+    assert fresh[0] == 0, fresh
+    assert forked == fresh
+    assert children(warm(zygote)) == []
+
+
+ENDS = {
+    "nothing": "",
+    "None": "sys.exit()",
+    "a number": "sys.exit(7)",
+    "a large number": "sys.exit(256 + 3)",
+    "a negative number": "sys.exit(-1)",
+    "a truth": "sys.exit(True)",
+    "words": "sys.exit('gave up')",
+    "an exception": "def f():\n    raise ValueError('broken')\nf()",
+    "no program": "this is no Python",
+    "a missing module": "import nowhere_to_be_found",
+    "a signal": "os.kill(os.getpid(), 15)",
+    "without flushing": "print('lost'); os._exit(3)",
+    "a closed output": "sys.stdout.close()",
+    "a thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('last'))).start()",
+    "a daemon": "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+    "atexit": "import atexit\natexit.register(print, 'farewell')\nsys.exit(1)",
+    "an open file": "left = open(sys.argv[1], 'a')\nleft.write('written')",
+    "bytes": "sys.stdout.buffer.write(b'\\xff\\x00')",
+    "an odd character": "print('\\udcff')",
+    "a child": "import subprocess\nprint(subprocess.check_output([sys.executable, '-I', '-S', '-c', 'print(40 + 2)']))",
+    "a broken pipe": "import subprocess\nprint(subprocess.check_output('yes | head -1; echo $?', shell=True))",
+    "no execution as a module": "print(__name__, __spec__, __package__, __doc__)",
+}
+
+
+@pytest.mark.parametrize("text", ENDS.values(), ids=ENDS)
+async def test_a_forked_program_ends_as_a_fresh_one_does(zygote, tmp_path, text):
+    path = program(tmp_path / "ends.py", f"import os, sys\n{text}\n" if text != ENDS["no program"] else text)
+    left = tmp_path / "left"
+    fresh, wrote = await ran(Processes(), path, str(left)), left.exists() and left.read_text()
+    left.unlink(missing_ok=True)
+    forked = await ran(zygote, path, str(left))
+    assert forked == fresh
+    assert (left.exists() and left.read_text()) == wrote
+
+
+async def test_an_edited_program_or_neighbour_is_run_as_it_is_now(zygote, tmp_path):
+    path = program(tmp_path / "main.py", "import _near\nprint(_near.WORD)\n")
+    (tmp_path / "_near.py").write_text("WORD = 'old'\n")
+    assert (await ran(zygote, path))[1] == b"old\n"
+    (tmp_path / "_near.py").write_text("WORD = 'newer'\n")
+    assert (await ran(zygote, path))[1] == b"newer\n"
+    program(path, "import _near\nprint(_near.WORD, 'still')\n")
+    assert (await ran(zygote, path))[1] == b"newer still\n"
+    assert not (tmp_path / "__pycache__").exists()
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "/bin/sh",
+        "/usr/bin/env python3",
+        f"{PYTHON} -E",
+        f"{PYTHON} -ESO",
+        "/usr/bin/env -S python3 -ES -c print(__name__)",
+    ],
+)
+async def test_what_is_not_for_the_zygote_is_run_by_the_kernel(zygote, tmp_path, first):
+    path = program(tmp_path / "other", "echo = exit = 0\n", f"#!{first}")
+    assert await ran(zygote, path) == await ran(Processes(), path)
+
+
+async def test_what_cannot_be_started_is_an_error_for_both(runner, tmp_path):
+    plain = program(tmp_path / "plain.py", "")
+    plain.chmod(0o644)
+    odd = program(tmp_path / "odd.py", "", "#!/nowhere/python -I")
+    for path in (plain, odd, tmp_path, tmp_path / "none"):
+        with pytest.raises(OSError, match=r"Permission denied|No such file"):
+            await runner.start([str(path)], ENV)
+
+
+async def test_three_hundred_runs_leave_no_descriptor_no_zombie_and_no_memory(zygote, tmp_path):
+    path = program(tmp_path / "main.py", "import argparse, sys\nprint('x' * 5000)\nsys.exit(1)\n")
+
+    async def many(count):
+        results = await asyncio.gather(*(ran(zygote, path) for _ in range(count)))
+        assert {(code, len(said)) for code, said, _ in results} == {(1, 5001)}
+
+    def kept():
+        resident = int(Path(f"/proc/{warm(zygote)}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return {pid: len(os.listdir(f"/proc/{pid}/fd")) for pid in (os.getpid(), warm(zygote))}, resident  # noqa: PTH208
+
+    await many(50)
+    before, resident = kept()
+    for _ in range(6):
+        await many(50)
+    after, now = kept()
+    assert after == before
+    assert now - resident < 1 << 20
+    assert children(warm(zygote)) == []
+
+
+async def test_more_runs_at_once_than_a_socket_holds_are_all_done(zygote, tmp_path):
+    path = program(tmp_path / "main.py", "import sys\nprint(sys.argv[1])\n")
+    env = ENV | {"LARGE": "x" * 20000}
+    results = await asyncio.gather(*(ran(zygote, path, str(number), env=env) for number in range(60)))
+    assert [int(said) for _, said, _ in results] == list(range(60))
+
+
+HANG = """
+import os, subprocess, sys, time
+child = subprocess.Popen(["/bin/sleep", "300"])
+with open(sys.argv[1] + ".draft", "w") as file:
+    file.write(f"{os.getpid()} {child.pid}")
+os.rename(sys.argv[1] + ".draft", sys.argv[1])
+time.sleep(300)
+"""
+
+
+async def test_a_cancelled_run_takes_its_whole_group_with_it(runner, tmp_path):
+    path, told = program(tmp_path / "hang.py", HANG), tmp_path / "told"
+    rule = Rule("permanent", "A", "Bad", str(path), (str(told),))
+    monitor = Monitor("s", (), (rule,), timeout=300)
+    task = asyncio.create_task(plugin.run(monitor, rule, runner, ENV))
+    await until(told.exists)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    own, child = map(int, told.read_text().split())
+    assert gone(own)
+    await until(lambda: gone(child))
+
+
+async def test_an_end_that_was_not_asked_for_yet_when_its_waiter_was_cancelled_can_be_asked_for_again(zygote, tmp_path):
+    running = await zygote.start([str(program(tmp_path / "ends", ""))], ENV)
+    async with zygote._warm._sending:  # as when its socket is full
+        waits = asyncio.ensure_future(running.ended())
+        await asyncio.sleep(0)
+        waits.cancel()
+        await asyncio.wait({waits})
+    assert await asyncio.wait_for(running.ended(), 10) == 0
+    for pipe in (running.stdout, running.stderr):
+        pipe.close()
+
+
+async def test_a_start_that_nobody_waits_for_any_more_is_undone(zygote, tmp_path):
+    path, told = program(tmp_path / "hang.py", HANG), tmp_path / "told"
+    await ran(zygote, program(tmp_path / "first.py", ""))
+    start = asyncio.create_task(zygote.start([str(path), str(told)], ENV))
+    await asyncio.sleep(0)
+    start.cancel()
+    with suppress(asyncio.CancelledError):
+        await start
+    await ran(zygote, program(tmp_path / "last.py", ""))  # answered after the one before
+    await until(lambda: children(warm(zygote)) == [])
+
+
+async def test_a_zygote_that_dies_takes_its_programs_along_and_another_takes_its_place(zygote, tmp_path):
+    path, told = program(tmp_path / "hang.py", HANG), tmp_path / "told"
+    rule = Rule("permanent", "A", "Bad", str(path), (str(told),))
+    monitor = Monitor("s", (), (rule,), timeout=300)
+    task = asyncio.create_task(plugin.run(monitor, rule, zygote, ENV))
+    await until(told.exists)
+    os.kill(warm(zygote), signal.SIGKILL)
+    own, child = map(int, told.read_text().split())
+    await until(lambda: gone(own))
+    os.kill(child, signal.SIGKILL)  # an orphan that holds the output
+    assert (await task).exit is Exit.UNKNOWN
+    assert (await ran(zygote, program(tmp_path / "next.py", "print('again')")))[1] == b"again\n"
+
+
+OWNER = """
+import asyncio, sys
+from remediator_sim.npd import Zygote
+async def main():
+    zygote = Zygote()
+    await zygote.start(sys.argv[1:], {"PATH": "/usr/bin:/bin"})
+    print(zygote._warm._process.pid, flush=True)
+    await asyncio.sleep(300)
+asyncio.run(main())
+"""
+
+
+async def test_a_zygote_and_its_programs_end_with_a_process_that_is_killed(tmp_path):
+    path, told = program(tmp_path / "hang.py", HANG, f"#!{sys.executable} -IS"), tmp_path / "told"
+    words = [sys.executable, "-c", OWNER, str(path), str(told)]
+    owner = await asyncio.create_subprocess_exec(*words, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    try:
+        zygote = int(await owner.stdout.readline())
+        await until(told.exists)
+    finally:
+        owner.kill()
+        await owner.communicate()
+    own, child = map(int, told.read_text().split())
+    os.kill(child, signal.SIGKILL)
+    await until(lambda: gone(zygote) and gone(own))
