@@ -38,22 +38,22 @@ test: check ## everything that needs only Python
 	$(BIN)/pytest -n 3 --dist worksteal -m "not cluster and not gpu and not long" --ignore $(DEMO)
 
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
-	$(BIN)/python -m tests.cluster.build
+	$(BIN)/python -m deploy.images.programs
 	$(BIN)/pytest -rs -m "cluster and not long" --timeout 900 $(ARGS)
 
 test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd; needs root, too
-	$(BIN)/python -m tests.cluster.build
+	$(BIN)/python -m deploy.images.programs
 	$(BIN)/pytest -rs tests/kubelet --timeout 900 $(ARGS)
 
 test-gpu: setup ## detectors and operations on the GPUs of this machine; says what it cannot see here and why; best as root
 	$(BIN)/pytest -rs -m gpu tests/gpu --timeout 300 $(ARGS)
 
 test-long: setup ## every case of the tests that `make test-cluster` takes a sample of; needs Go and a quarter of an hour
-	$(BIN)/python -m tests.cluster.build
+	$(BIN)/python -m deploy.images.programs
 	$(BIN)/pytest -rs -m long --timeout 3600 $(ARGS)
 
 images: setup ## the Dockerfiles, and both images as dist/*.tar, made without docker; needs Go
-	@$(BIN)/python -m tests.cluster.build
+	@$(BIN)/python -m deploy.images.programs
 	@$(BIN)/python -m deploy.images
 
 cluster: setup ## a real control plane with NODES simulated nodes; prints the KUBECONFIG

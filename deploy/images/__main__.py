@@ -6,8 +6,8 @@ from pathlib import Path
 
 from deploy.images import build, dockerfile
 from deploy.images.machine import Unbuildable
+from deploy.images.programs import NotBuilt
 from deploy.images.table import HERE, REQUIREMENTS, ROOT, shipped
-from tests.cluster.build import NotBuilt
 
 REGISTRY = "docker.io"  # what a container runtime takes a name without a host to mean
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from deploy.images import machine
 from deploy.images.bytecode import compiled
 from deploy.images.oci import File, Run, layer, write
+from deploy.images.programs import binary
 from deploy.images.requirements import pins
 from deploy.images.table import REQUIREMENTS, ROOT, Base, Image
-from tests.cluster.build import binary
 
 FOLDERS = {"/tmp": 0o1777, "/run": 0o755, "/etc": 0o755}  # a read-only file system must have what is mounted into it
 ENVIRONMENT = {

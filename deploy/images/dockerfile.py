@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping
 
+from deploy.images.programs import PROGRAMS
 from deploy.images.requirements import only
 from deploy.images.table import REQUIREMENTS, Base, Image
-from tests.cluster.build import PROGRAMS
 
 HEAD = """\
 # {about}. Written by `make images` from deploy/images/images.toml: change it there.
@@ -41,7 +41,7 @@ def dockerfile(base: Base, image: Image) -> str:
 
 def ignore(image: Image) -> str:
     """What docker sends to its builder: what is copied, and no more."""
-    modules = [f"tests/cluster/modules/{PROGRAMS[program].module}" for program in image.programs]
+    modules = [f"deploy/images/modules/{PROGRAMS[program].module}" for program in image.programs]
     wanted = [_requirements(image), *modules, *image.copy]
     return "\n".join(["*", *(f"!{one}" for one in wanted), "**/__pycache__"]) + "\n"
 
@@ -52,7 +52,7 @@ def _stage(base: Base, name: str) -> str:
     return (
         f"FROM {base.go} AS {name}\n"
         "WORKDIR /module\n"
-        f"COPY tests/cluster/modules/{program.module} .\n"
+        f"COPY deploy/images/modules/{program.module} .\n"
         f"RUN CGO_ENABLED=0 {build}\n\n"
     )
 

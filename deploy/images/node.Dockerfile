@@ -2,7 +2,7 @@
 #   docker build -f deploy/images/node.Dockerfile -t remediator/node:TAG .
 FROM golang:1.26-bookworm AS node-problem-detector
 WORKDIR /module
-COPY tests/cluster/modules/node-problem-detector .
+COPY deploy/images/modules/node-problem-detector .
 RUN CGO_ENABLED=0 go build -mod=readonly -trimpath -ldflags "-s -w" -o /node-problem-detector k8s.io/node-problem-detector/cmd/nodeproblemdetector
 
 FROM python:3.11-slim-bookworm

@@ -5,10 +5,10 @@ import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from deploy.images.programs import binary
 from remediator.kube import api
 from remediator.kube.wire.client import Client, Kind, check
 from tests.bench import floor
-from tests.cluster.build import binary
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.nodes import NODES, create_nodes
 

@@ -18,12 +18,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from deploy.images.programs import binary
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.kubelet.program import Program
 from remediator_sim.plain import NODES
 from tests.bench.numbers import TICKS
-from tests.cluster.build import binary
 from tests.detectors.node import DETECTORS, Node
 from tests.native import build_stub
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 from urllib.request import Request, urlopen
 
-from tests.cluster.build import binary, stages
+from deploy.images.programs import binary, stages
 from tests.cluster.keys import Keys
 from tests.cluster.processes import Child, Running
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cluster.build import cache
+from deploy.images.programs import cache
 from tests.cluster.processes import Running
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import build, record
+from deploy.images import programs as build
+from tests.cluster import record
 from tests.cluster.control_plane import free_ports
 from tests.cluster.processes import Child, Running, end
 
@@ -69,7 +70,7 @@ def test_what_is_built_needs_no_go(cache, monkeypatch, capsys):
 
 
 def test_a_program_that_is_not_built_is_named_with_the_remedy(cache):
-    with pytest.raises(build.NotBuilt, match=r"kubectl is not built: run .*tests\.cluster\.build"):
+    with pytest.raises(build.NotBuilt, match=r"kubectl is not built: run .*deploy\.images\.programs"):
         build.binary("kubectl")
 
 

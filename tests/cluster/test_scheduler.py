@@ -12,6 +12,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from deploy.images.programs import binary
 from remediator.core import names
 from remediator.kube import api
 from remediator.kube.manifests import crd
@@ -24,7 +25,6 @@ from remediator.scheduler.extender import Extender
 from remediator.scheduler.verdict import UNRESOLVABLE, Reason
 from remediator.web import extender as page
 from remediator.web import probes as health
-from tests.cluster.build import binary
 from tests.cluster.control_plane import HOST, ControlPlane, free_ports
 from tests.cluster.nodes import NODES, gpu_node
 from tests.cluster.processes import Child

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from deploy.images.programs import binary
+from deploy.images.programs import main as build
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from tests.cluster import record
-from tests.cluster.build import binary
-from tests.cluster.build import main as build
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.nodes import create_nodes
 

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 import yaml
 
+from deploy.images.programs import binary
 from remediator.kube import api
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import MERGE_PATCH, STRATEGIC_PATCH
-from tests.cluster.build import binary
 from tests.cluster.control_plane import ControlPlane
 from tests.contract.test_manifests import OBJECTS, PODS, ROOT
 from tests.remediator.kube.manifests.examples import NOT_HONOURED, SPECS, TYPOS, WRONG, manifest

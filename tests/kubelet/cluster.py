@@ -12,8 +12,8 @@ import yaml
 from deploy.images import build
 from deploy.images.__main__ import REGISTRY
 from deploy.images.oci import Run
+from deploy.images.programs import binary
 from deploy.images.table import ROOT, Image, shipped
-from tests.cluster.build import binary
 from tests.kubelet.node import PAUSE, Node
 from tests.kubelet.plane import NodePlane
 

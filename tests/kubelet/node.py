@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.build import binary
+from deploy.images.programs import binary
 from tests.cluster.processes import Child
 from tests.kubelet.cgroups import Cgroup
 from tests.kubelet.plane import PORT, SERVICE, NodePlane

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.cluster.build import cache
+from deploy.images.programs import cache
 
 PACKAGES = ("containerd", "runc")
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "runc")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.cluster.build import binary
+from deploy.images.programs import binary
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.nodes import gpu_node
 from tests.contract.test_manifests import ROOT

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from deploy.images.programs import binary
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.program import Program
-from tests.cluster.build import binary
 from tests.detectors.node import DETECTORS, Node
 
 GPUS = 8

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from deploy.images.programs import binary
 from remediator.core import names
 from remediator.kube import api
 from remediator.kube.runtime.elector import LEASE
@@ -11,7 +12,6 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator_sim.kubelet.program import output
 from remediator_sim.plain import NODES, PODS, plain
-from tests.cluster.build import binary
 from tests.cluster.servers import Server
 
 REMEDIATOR = Path(sys.executable).with_name("remediator")

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.cluster.build import binary
+from deploy.images.programs import binary
 from tests.cluster.servers import serving
 from tests.contract.api.calls import config_map, core_event, fresh, node, until
 

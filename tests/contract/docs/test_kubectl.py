@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.cluster.build import binary
+from deploy.images.programs import binary
 from tests.cluster.servers import serving
 from tests.contract.docs.known import CLUSTER, EVERYWHERE, needs, on_embedded, tried, wanting
 from tests.contract.docs.pages import Command, Recipe

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from deploy.images.programs import binary
 from remediator.kube import api
 from remediator.kube.manifests import lint
 from remediator.kube.wire import errors
@@ -17,7 +18,6 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator_sim import manifests
 from remediator_sim.apiserver import EmbeddedServer
-from tests.cluster.build import binary
 from tests.cluster.control_plane import ControlPlane
 from tests.contract.docs import shapes
 from tests.contract.docs.shapes import Manifest, of

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.images.programs import binary
 from remediator.kube.wire import errors
 from remediator.kube.wire.times import parse, stamp
 from remediator.kube.wire.transport import STRATEGIC_PATCH
@@ -18,7 +19,6 @@ from remediator_sim.kubelet.program import Program
 from remediator_sim.npd import Monitor, NodeProblemDetector
 from remediator_sim.npd.exporter import EVENTS
 from remediator_sim.plain import NODES, Object
-from tests.cluster.build import binary
 from tests.remediator_sim.waiting import until
 
 KINDS = ["processes", "zygote", pytest.param("real", marks=pytest.mark.cluster)]

@@ -1,4 +1,4 @@
-"""Build the programs of the control plane once: `python -m tests.cluster.build`.
+"""Build the programs of the control plane once: `python -m deploy.images.programs`.
 
 Each ends up in a folder of the user's cache that is named by what it was made from, so that a second run costs nothing
 and a changed go.mod, go.sum or flag makes a new one.
@@ -68,10 +68,10 @@ def cache() -> Path:
 
 
 def binary(name: str) -> Path:
-    """The built program of that name. Raises NotBuilt before `python -m tests.cluster.build` has run."""
+    """The built program of that name. Raises NotBuilt before `python -m deploy.images.programs` has run."""
     path = PROGRAMS[name].folder / name
     if not path.is_file():
-        raise NotBuilt(f"{name} is not built: run `python -m tests.cluster.build` (or make test-cluster)")
+        raise NotBuilt(f"{name} is not built: run `python -m deploy.images.programs` (or make test-cluster)")
     return path
 
 
