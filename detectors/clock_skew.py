@@ -21,23 +21,24 @@ that we may not ask for, is "cannot tell": run node-problem-detector on the node
 Exit codes: 0 the clock is kept, 1 it is not, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from _detector import clock, explain, keep_evidence, main, parser
-from _standing import Standing, lasts, memory, stand, standings
-from _timex import Reading, read_file, read_kernel
-from _verdict import Verdict, boot_id, write_json
+from nodelib.contract.detector import clock, explain, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.kernel.timex import Reading, read_file, read_kernel
+from nodelib.state.debounce import Standing, lasts, memory, stand, standings
 
 NAME = "clock_skew"
 LIMIT = 16.0  # the most that the kernel counts up to, 500 ppm a second (NTP_PHASE_LIMIT)

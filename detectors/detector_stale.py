@@ -15,22 +15,23 @@ Unknown, what the node's other Conditions say is not trusted.
 Exit codes: 0 every detector runs, 1 one has stopped, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from _detector import clock, parser
-from _verdict import Verdict, boot_id, mark_path, read_json, run, write_json
+from nodelib.contract.detector import clock, parser
+from nodelib.contract.npd import Verdict, boot_id, mark_path, read_json, run, write_json
 
 INTERVALS = 3  # one missed run is a busy node, a run may last one interval and a half, three are a stopped detector
 

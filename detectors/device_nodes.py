@@ -28,25 +28,37 @@ no driver is "cannot tell" (see GpuLost).
 Exit codes: 0 every node is there, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _detector import conclude, explain, keep_evidence, main, parser
-from _driver import roots
-from _gpus import Card, Driven, known, ours, read_driver, read_nodes, read_pci, unreadable
-from _nodes import Number, Wanted, has, is_closed, majors, of_gpus, of_infiniband, of_mig, of_switches, without_verbs
-from _verdict import Verdict
+from nodelib.contract.detector import conclude, explain, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict
+from nodelib.host.device_nodes import (
+    Number,
+    Wanted,
+    has,
+    is_closed,
+    majors,
+    of_gpus,
+    of_infiniband,
+    of_mig,
+    of_switches,
+    without_verbs,
+)
+from nodelib.host.driver import roots
+from nodelib.host.gpus import Card, Driven, known, ours, read_driver, read_nodes, read_pci, unreadable
 
 NAME = "device_nodes"
 LISTED = 6  # names in one text

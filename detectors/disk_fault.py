@@ -29,14 +29,15 @@ look again with --explain. Lines of the log overwritten unread: make its buffer 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 import errno
@@ -44,13 +45,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _attributes import text
-from _detector import clock, conclude, explain, keep_evidence, main, parser
-from _disk_log import STORY, Blamed, blame, stands
-from _disks import ARRAY_STATES, Array, Disk, present, read_arrays, read_disks, read_guests
-from _kmsg import Line, Log, read_new, since
-from _smart import is_told, judge_page
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.host.attributes import text
+from nodelib.host.disks import ARRAY_STATES, Array, Disk, present, read_arrays, read_disks, read_guests
+from nodelib.host.smart import PROGRAM as SMART
+from nodelib.host.smart import is_told, judge_page
+from nodelib.kernel.disk_log import STORY, Blamed, blame, stands
+from nodelib.kernel.kmsg import Line, Log, read_new, since
 
 NAME = "disk_fault"
 FINE = "no disk has a fault"
@@ -157,10 +159,9 @@ def ask_smart(
     asked = [str(path.absolute()) for path in paths if path.exists()]
     if not asked or (memory.asked_at is not None and 0 <= now - memory.asked_at < SMART_EVERY):
         return (memory.smart if asked else {}), "", False
-    from _probe import ask  # subprocess costs more than all the rest, and few runs ask
+    from nodelib.host.child_process import ask  # subprocess costs more than all the rest, and few runs ask
 
-    child = Path(__file__).resolve().with_name("_smart.py")
-    answer = ask([sys.executable, "-I", "-S", "-B", str(child), *asked], options.state, NAME, options.deadline)
+    answer = ask([sys.executable, "-I", "-S", "-B", str(SMART), *asked], options.state, NAME, options.deadline)
     said = {name: one for name, one in answer.said.items() if isinstance(one, dict)}
     unsaid = {} if answer.hung else {Path(path).name: {} for path in asked}
     return {**unsaid, **memory.smart, **said}, answer.hung, not (answer.hung or answer.why)

@@ -20,14 +20,15 @@ line: run node-problem-detector in the network of the node.
 Exit codes: 0 names can be looked up, 1 they cannot, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 import ipaddress
@@ -35,14 +36,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from _attributes import text
-from _detector import clock, conclude, explain, keep_evidence, main, parser
-from _dns import PORT, ROOT, Question, ask_nameserver, encode, parse_resolv
-from _hostroot import node_root, within
-from _replies import Reply, in_the_nodes_network, together
-from _runtimes import node_path
-from _standing import Standing, memory, stand, standings
-from _verdict import Verdict, boot_id, write_json
+from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.host.attributes import text
+from nodelib.host.root import node_root, within
+from nodelib.net.dns import PORT, ROOT, Question, ask_nameserver, encode, parse_resolv
+from nodelib.net.probe_result import Reply, in_the_nodes_network, together
+from nodelib.net.runtimes import node_path
+from nodelib.state.debounce import Standing, memory, stand, standings
 
 NAME = "dns"
 RESOLV = "/etc/resolv.conf"

@@ -24,24 +24,25 @@ A node without the NVIDIA driver is fine; one that has GPUs and no driver loaded
 Exit codes: 0 versions agree, 1 they differ, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from typing import Any, NamedTuple
 
-from _asking import nvml, parser
-from _detector import explain, keep_evidence, main
-from _driver import Module, libraries, module, roots
-from _gpus import Card, known, ours, read_pci, unreadable
-from _probe import Answer
-from _verdict import Verdict
+from nodelib.contract.detector import explain, keep_evidence, main
+from nodelib.contract.npd import Verdict
+from nodelib.host.child_process import Answer
+from nodelib.host.driver import Module, libraries, module, roots
+from nodelib.host.gpus import Card, known, ours, read_pci, unreadable
+from nodelib.nvml.client import nvml, parser
 
 NAME = "driver_mismatch"
 MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH

@@ -27,26 +27,27 @@ shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
 Exit codes: 0 no GPU is held, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _answers import Gpu, Seen, absent, doubts, look, views
-from _asking import parser
-from _detector import add_token_dir, clock, explain, keep_evidence, main
-from _owners import Owner, is_allowed, pids, read_owners, sees_host, shares_memory
-from _tasks import dashed
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import add_token_dir, clock, explain, keep_evidence, main
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.host.threads import dashed
+from nodelib.nvml.client import parser
+from nodelib.nvml.gpu_owners import Owner, is_allowed, pids, read_owners, sees_host, shares_memory
+from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
 
 NAME = "gpu_busy"
 IDLE = 16 * 2**20  # bytes that a GPU may have in use while nobody uses it
@@ -160,7 +161,10 @@ def list_pods(before: Pods, wanted: Collection[str], now: float, options: argpar
     known = not before.why and 0 <= now - before.asked_at < ASK_AGAIN and set(wanted) <= before.living
     if not wanted or known:
         return before
-    from _podlist import CannotTell, living  # HTTP and TLS cost more than all the rest, and few runs need them
+    from nodelib.k8s.pod_list import (
+        CannotTell,
+        living,
+    )  # HTTP and TLS cost more than all the rest, and few runs need them
 
     try:
         return Pods(frozenset(living(options.token_dir, API_DEADLINE)), now, "")

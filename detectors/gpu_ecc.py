@@ -29,25 +29,26 @@ driver and pynvml (nvidia-ml-py) must fit each other.
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _answers import Gpu, Seen, absent, doubts, look, views
-from _asking import parser
-from _detector import clock, explain, keep_evidence, main
-from _ecc import QUESTIONS, Sample, often, sampled
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import clock, explain, keep_evidence, main
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.nvml.client import parser
+from nodelib.nvml.ecc import QUESTIONS, Sample, often, sampled
+from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
 
 NAME = "gpu_ecc"
 MOST_PAGES = 60  # a card has room for 64 retired pages (NVIDIA, GPU memory error management: row remapping)

@@ -45,27 +45,28 @@ kubelet's own and may be older than its last start.
 Exit codes: 0 every GPU answers, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from _asking import nvml, parser
-from _detector import clock, explain, keep_evidence, main
-from _driver import roots
-from _gpus import read_driver, read_nodes, read_offered, read_pci
-from _nodes import is_closed
-from _nvml import answering
-from _presence import DOUBTS, FAULTS, NOTES, Seen, judge
-from _verdict import Verdict, read_json, write_json
+from nodelib.contract.detector import clock, explain, keep_evidence, main
+from nodelib.contract.npd import Verdict, read_json, write_json
+from nodelib.host.device_nodes import is_closed
+from nodelib.host.driver import roots
+from nodelib.host.gpus import read_driver, read_nodes, read_offered, read_pci
+from nodelib.nvml.client import nvml, parser
+from nodelib.nvml.gpu_inventory import DOUBTS, FAULTS, NOTES, Seen, judge
+from nodelib.nvml.queries import answering
 
 NAME = "gpu_lost"
 KUBELET = "1/root/var/lib/kubelet"  # below /proc: the node's own, which this container need not mount

@@ -31,24 +31,25 @@ shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Collection, Mapping, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _answers import Gpu, Seen, absent, doubts, look, views
-from _asking import parser
-from _detector import clock, explain, keep_evidence, main
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import clock, explain, keep_evidence, main
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.nvml.client import parser
+from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
 
 NAME = "gpu_nvlink"
 MOST_LINKS = 72

@@ -28,25 +28,26 @@ driver and pynvml (nvidia-ml-py) must fit each other.
 Exit codes: 0 nothing asked for, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from _answers import Gpu, Seen, absent, doubts, look, views
-from _asking import parser
-from _detector import explain, keep_evidence, main
-from _recovery import QUESTIONS
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import explain, keep_evidence, main
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.nvml.client import parser
+from nodelib.nvml.recovery import QUESTIONS
+from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
 
 NAME = "gpu_recovery"
 [QUESTION] = QUESTIONS

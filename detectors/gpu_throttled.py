@@ -27,25 +27,26 @@ shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 from argparse import Namespace
 from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _answers import Gpu, Seen, absent, doubts, look, views
-from _asking import parser
-from _detector import clock, explain, keep_evidence, main
-from _throttle import Past, Slow, advance, signs
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import clock, explain, keep_evidence, main
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.nvml.client import parser
+from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
+from nodelib.nvml.throttle import Past, Slow, advance, signs
 
 NAME = "gpu_throttled"
 LONG = 360.0  # seconds of the window: gpud takes 0.6 samples a minute over 10 minutes for a fault
@@ -59,7 +60,7 @@ SHAPES = {
 
 
 class Kind(NamedTuple):
-    """A way of being slow, by its name in _throttle. `remedy`: what to look at."""
+    """A way of being slow, by its name in nodelib.nvml.throttle. `remedy`: what to look at."""
 
     name: str
     words: str

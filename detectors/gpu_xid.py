@@ -31,26 +31,27 @@ all GPUs that need no reboot, loading the driver anew is enough. UUID, serial nu
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from _detector import clock, keep_evidence, main, parser
-from _kmsg import Log, read_new, since
-from _verdict import Verdict, boot_id, read_json, write_json
-from _xid import FALLEN, SEVERITY, read_events, unfinished, words
-from _xid_faults import GONE, SWITCH, Device, Devices, Fault, follow, follow_repairs, shelve
-from _xids import SXID_LINK_DIED
+from nodelib.contract.detector import clock, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.kernel.kmsg import Log, read_new, since
+from nodelib.kernel.xid import FALLEN, SEVERITY, read_events, unfinished, words
+from nodelib.kernel.xid_faults import GONE, SWITCH, Device, Devices, Fault, follow, follow_repairs, shelve
+from nodelib.kernel.xid_table import SXID_LINK_DIED
 
 NAME = "gpu_xid"
 ECHO = 60.0  # seconds within which the links of a GPU that falls off the bus go down
@@ -179,7 +180,7 @@ def doubts(options: argparse.Namespace, boot: str, log: Log, memory: Memory) -> 
 
 def has_gpus(options: argparse.Namespace) -> bool:
     """Tell whether the node may have an NVIDIA GPU. Where a sandbox hides PCI and the driver, /dev still shows it."""
-    from _gpus import read_driver, read_nodes, read_pci  # few runs need it
+    from nodelib.host.gpus import read_driver, read_nodes, read_pci  # few runs need it
 
     views = (read_driver(options.proc), read_nodes(options.dev))
     return any(view is not None for view in views) or read_pci(options.sys) != ()
@@ -187,7 +188,7 @@ def has_gpus(options: argparse.Namespace) -> bool:
 
 def evidence(options: argparse.Namespace, devices: Devices) -> list[dict[str, Any]]:
     """Return who the faulty devices are, and their lines; bounded, lest it be cut elsewhere."""
-    from _gpus import read_driver
+    from nodelib.host.gpus import read_driver
 
     driven = read_driver(options.proc) or {}
     uuids = {address.rpartition(".")[0]: gpu.uuid for address, gpu in driven.items()}

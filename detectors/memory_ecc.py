@@ -19,23 +19,24 @@ and /sys. Lines of the log overwritten unread: make its buffer larger (log_buf_l
 Exit codes: 0 no uncorrected error, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from _detector import clock, conclude, explain, keep_evidence, main, parser
-from _edac import STORY, Part, read_log, read_parts
-from _kmsg import read_new, since
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.kernel.edac import STORY, Part, read_log, read_parts
+from nodelib.kernel.kmsg import read_new, since
 
 NAME = "memory_ecc"
 FINE, NO_EDAC = "no uncorrected memory errors", "this node does not report memory errors (no EDAC)"

@@ -26,14 +26,15 @@ attaches and detaches whole cards, leave those out with --ignore. After a change
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Mapping
@@ -41,17 +42,17 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import _kmsg
-from _addresses import Addresses, read_addresses
-from _cardlog import NOBODY, Death, deaths, stalls
-from _detector import clock, conclude, explain, keep_evidence, main, parser
-from _expected import Fact, Seen, facts, judge_facts, lacking, learn
-from _flaps import Past, follow, pasts, recent, times_of, too_many
-from _infiniband import read_gids, read_ports
-from _links import Port, read_interfaces, read_slaves, uppers, whereabouts
-from _replies import Reply, in_the_nodes_network
-from _standing import Standing, memory, names, stand, standings
-from _verdict import Verdict, boot_id, write_json
+from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.kernel import kmsg
+from nodelib.kernel.nic_log import NOBODY, Death, deaths, stalls
+from nodelib.net.addresses import Addresses, read_addresses
+from nodelib.net.expected import Fact, Seen, facts, judge_facts, lacking, learn
+from nodelib.net.flaps import Past, follow, pasts, recent, times_of, too_many
+from nodelib.net.links import Port, read_interfaces, read_slaves, uppers, whereabouts
+from nodelib.net.probe_result import Reply, in_the_nodes_network
+from nodelib.net.rdma import read_gids, read_ports
+from nodelib.state.debounce import Standing, memory, names, stand, standings
 
 NAME = "network_link"
 
@@ -103,7 +104,7 @@ def recall(found: Mapping[str, Any]) -> Memory:
         dead={address: Death(*pair) for address, pair in cards if _is_pair(pair)},
         lacking=standings(found.get("lacking")),
         refused=names(found.get("refused")),
-        cursor=_kmsg.since(found, str(found.get("boot_id", ""))),
+        cursor=kmsg.since(found, str(found.get("boot_id", ""))),
     )
 
 
@@ -150,7 +151,7 @@ def addresses(proc: Path) -> Addresses | str:
         return str(error)
 
 
-def update(known: Memory, seen: Seen, found: Mapping[str, Fact], log: _kmsg.Log, now: float) -> Memory:
+def update(known: Memory, seen: Seen, found: Mapping[str, Fact], log: kmsg.Log, now: float) -> Memory:
     """Return what is known after this run."""
     stalled = {name: [*times] for name, times in known.stalls.items()}
     for name, times in stalls(log.lines).items():
@@ -188,7 +189,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     now, boot = clock(options), boot_id(options.proc)
     path = options.state / f"{NAME}.json"
     last = recall(memory(path, boot))
-    seen, log = look(options, last), _kmsg.read_new(options.dev, last.cursor)
+    seen, log = look(options, last), kmsg.read_new(options.dev, last.cursor)
     found = facts(seen, options.require, last.had)
     known = update(last, seen, found, log, now)
     verdict, line = judge(found, known, log.why, now)

@@ -17,14 +17,15 @@ node-problem-detector privileged, with the node's process ids (hostPID). Mounts 
 Exit codes: 0 every mount answers or is only slow, 1 a mount is stale or stuck, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 import errno
@@ -34,11 +35,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _detector import clock, conclude, keep_evidence, main, parser
-from _nfs import GARBLED, Counters, Mount, ask_servers, read_counters, read_mounts
-from _probe import Answer, ask, is_alive
-from _replies import together
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import clock, conclude, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.host.child_process import Answer, ask, is_alive
+from nodelib.net.nfs import GARBLED, Counters, Mount, ask_servers, read_counters, read_mounts
+from nodelib.net.probe_result import together
 
 NAME = "nfs_mount"
 NULL_DEADLINE = 5.0  # seconds for a server to answer, after the mounts had theirs

@@ -17,24 +17,25 @@ follows; over UDP or RDMA only silence over TCP proves nothing. "name no server"
 Exit codes: 0 every server answers, 1 a server does not, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from _detector import clock, conclude, keep_evidence, main, parser
-from _nfs import GARBLED, Mounts, Server, ask_servers, read_mounts
-from _replies import Reply
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import clock, conclude, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.net.nfs import GARBLED, Mounts, Server, ask_servers, read_mounts
+from nodelib.net.probe_result import Reply
 
 NAME = "nfs_server"
 

@@ -27,14 +27,15 @@ lspci -vv on the node; where that shows nothing either, the device is gone or we
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 import re
@@ -42,11 +43,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _attributes import text
-from _detector import clock, conclude, explain, keep_evidence, main, parser
-from _pcie import ADDRESS, FALLEN, STORY, End, Link, read_links, slot
-from _standing import names
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.host.attributes import text
+from nodelib.host.pcie import ADDRESS, FALLEN, STORY, End, Link, read_links, slot
+from nodelib.state.debounce import names
 
 NAME = "pcie_link"
 KINDS = ("gpu", "nvswitch", "rdma", "nvme", "switch")
@@ -189,7 +190,7 @@ def recall(path: Path, boot: str) -> Known:
 
 def evidence(options: argparse.Namespace, links: Collection[Link], line: str) -> dict[str, Any]:
     """Return who is ill and what the kernel says of it; bounded, lest it be cut elsewhere."""
-    from _kmsg import read_new  # few runs need it
+    from nodelib.kernel.kmsg import read_new  # few runs need it
 
     ill = [link for link in links if f" {link.address} " in line][:3]
     lines = [told.text for told in read_new(options.dev, None).lines if STORY.search(told.text)]

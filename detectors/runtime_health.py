@@ -22,28 +22,29 @@ the line: run node-problem-detector in the network of the node.
 Exit codes: 0 both work, 1 one does not, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from _cri import Runtime
-from _detector import clock, conclude, explain, keep_evidence, main, parser
-from _hostroot import node_root
-from _loopback import get, loopback_url
-from _replies import Reply, in_the_nodes_network
-from _runtimes import add_socket_option, ask_runtimes
-from _standing import Standing, lasts, memory, names, stand, standings
-from _verdict import Verdict, boot_id, write_json
+from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.host.root import node_root
+from nodelib.net.cri import Runtime
+from nodelib.net.loopback import get, loopback_url
+from nodelib.net.probe_result import Reply, in_the_nodes_network
+from nodelib.net.runtimes import add_socket_option, ask_runtimes
+from nodelib.state.debounce import Standing, lasts, memory, names, stand, standings
 
 NAME = "runtime_health"
 KUBELET, KUBELET_URL = "kubelet", "http://127.0.0.1:10248/healthz"

@@ -19,23 +19,24 @@ look at the way to the API server. "can be read", "make no sense": run it with t
 Exit codes: 0 no such process, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _detector import add_token_dir, clock, conclude, keep_evidence, main, parser
-from _tasks import Scan, Thread, dashed, scan, stack
-from _verdict import Verdict, boot_id, read_json, write_json
+from nodelib.contract.detector import add_token_dir, clock, conclude, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.host.threads import Scan, Thread, dashed, scan, stack
 
 NAME = "unkillable_process"
 
@@ -101,7 +102,10 @@ def recall(path: Path, boot: str) -> dict[str, Still]:
 
 def ask(options: argparse.Namespace) -> set[str] | str:
     """Return the Pods that should run on this node, or why nobody knows."""
-    from _podlist import CannotTell, living  # HTTP and TLS cost more than all the rest, and few runs need them
+    from nodelib.k8s.pod_list import (
+        CannotTell,
+        living,
+    )  # HTTP and TLS cost more than all the rest, and few runs need them
 
     try:
         return living(options.token_dir, options.deadline)

@@ -24,21 +24,22 @@ look at that, and at UnkillableProcess.
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python3 -I leaves it out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-import _turn
+from nodelib.state import slots
 
 if __name__ == "__main__":
-    _turn.take()  # before all that costs memory
+    slots.take()  # before all that costs memory
 
 import argparse
 
-import _damage
-from _damage import Watch
-from _detector import main, parser
-from _verdict import Verdict
+from nodelib.contract.detector import main, parser
+from nodelib.contract.npd import Verdict
+from nodelib.host import fs_health
+from nodelib.host.fs_health import Watch
 
 WATCH = Watch(
     "volume_error",
@@ -51,7 +52,7 @@ WATCH = Watch(
 
 def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     """One run over the volumes of Pods."""
-    return _damage.check(options, WATCH)
+    return fs_health.check(options, WATCH)
 
 
 if __name__ == "__main__":

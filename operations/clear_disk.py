@@ -14,9 +14,10 @@ and logs changed since are kept), journalMegabytes (500: that much of the journa
 (/var/lib/kubelet).
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import os
 import re
@@ -26,12 +27,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _leftovers import Leftover, find, remove
-from _node import run, shown
-from _operation import Environment, Failed, Refused, main
-from _parameters import number, words
-from _processes import UID, bare
-from _runtime import crictl, known_pods, kubelet_root
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import number, words
+from nodelib.host.commands import run, shown
+from nodelib.host.crictl import crictl, known_pods, kubelet_root
+from nodelib.host.old_files import Leftover, find, remove
+from nodelib.host.processes import UID, bare
 
 ASK_SECONDS = 30.0
 WORK_SECONDS = 300.0

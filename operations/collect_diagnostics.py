@@ -17,9 +17,10 @@ Nothing here can hang it for long: NVML, the node's programs and the bundle's ta
 deadline, the kernel log is read without blocking.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import json
 import os
@@ -28,11 +29,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from _bundle import deliver, pack
-from _gpu_list import ask_nvml, merge, read_driver, read_pci
-from _kernel_log import read_lines, telling
-from _node import run
-from _operation import MESSAGE_BYTES, Environment, main, say
+from nodelib.contract.operation import MESSAGE_BYTES, Environment, main, say
+from nodelib.host.bundle import deliver, pack
+from nodelib.host.commands import run
+from nodelib.kernel.kernel_log import read_lines, telling
+from nodelib.nvml.gpu_list import ask_nvml, merge, read_driver, read_pci
 
 SMI_SECONDS, REPORT_SECONDS = 20.0, 60.0
 REPORT = "nvidia-bug-report.sh"

@@ -14,20 +14,21 @@ when the case no longer holds the node. Exit 0: no Pod is left that should go. E
 way is named.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import os
 import time
 from typing import Any, NamedTuple
 
-from _api import MERGE_PATCH, Api, Reply, ServerError, Unreachable
-from _case import ENDED
-from _claim import require_claim
-from _operation import Environment, Failed, Refused, main
-from _parameters import number
-from _pods import Pod, budgets_over, list_budgets, list_pods
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import number
+from nodelib.k8s.api import MERGE_PATCH, Api, Reply, ServerError, Unreachable
+from nodelib.k8s.case import ENDED
+from nodelib.k8s.claims import require_claim
+from nodelib.k8s.pods import Pod, budgets_over, list_budgets, list_pods
 
 LOOK_AGAIN = 5.0  # seconds that an answer about our claim is good for
 RETRY_FIRST, RETRY_MOST = 1.0, 30.0

@@ -13,17 +13,18 @@ PARAMETERS: megabytes (of each GPU's memory, default 1024), seconds (for all GPU
 Exit codes: 0 all GPUs work, 1 one does not, 2 cannot tell.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import json
 from typing import Any
 
-from _cuda import Broken, Cuda, Missing
-from _node import run_here
-from _operation import Environment, Failed, Refused, main
-from _parameters import number
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import number
+from nodelib.host.commands import run_here
+from nodelib.host.cuda import Broken, Cuda, Missing
 
 HEALTH, WORK = "--health", "--work"  # the two children
 MEGABYTES, SECONDS, HEALTH_SECONDS = 1024, 120, 60

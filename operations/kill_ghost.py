@@ -13,21 +13,22 @@ started before in this boot.
 PARAMETERS: podUIDs (only processes of these Pods), graceSeconds (10), killSeconds (30), kubeletRoot (/var/lib/kubelet).
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import os
 import signal
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from _attempt import create_marker, require_fresh
-from _ending import end, named
-from _operation import Environment, Failed, Refused, main
-from _parameters import number, words
-from _processes import Process, bare, is_stuck, of_pods, require_own
-from _runtime import known_pods, kubelet_root
+from nodelib.contract.attempt import create_marker, require_fresh
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import number, words
+from nodelib.host.crictl import known_pods, kubelet_root
+from nodelib.host.processes import Process, bare, is_stuck, of_pods, require_own
+from nodelib.host.terminate import end, named
 
 
 def kill_ghosts(environment: Environment, dry_run: bool) -> str:

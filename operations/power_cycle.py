@@ -19,22 +19,23 @@ trusted, or the BMC of another machine; the power is off already; this attempt w
 Exit 1: the BMC or the API server does not answer, or the power does not go or come back in time.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import os
 import time
 from pathlib import Path
 from typing import Any
 
-from _api import Api
-from _bmc import Bmc, Power, Silent, ask_power, read_entry
-from _case import Seen, look, patiently
-from _ipmi import Ipmi
-from _operation import Environment, Failed, Refused, main
-from _parameters import flag, number
-from _redfish import Redfish
+from nodelib.bmc.ipmi import Ipmi
+from nodelib.bmc.power import Bmc, Power, Silent, ask_power, read_entry
+from nodelib.bmc.redfish import Redfish
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import flag, number
+from nodelib.k8s.api import Api
+from nodelib.k8s.case import Seen, look, patiently
 
 PATIENCE = 60.0  # seconds that API server and BMC may take to answer before anything was done
 LEASES = "/apis/coordination.k8s.io/v1/namespaces"

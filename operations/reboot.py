@@ -14,9 +14,10 @@ exit 1. lastResort ("sysrq"), what to do when the service manager turns the requ
 or the node has not gone down in time. Whether the reboot worked is told by the node's new boot id, not by this program.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import os
 import subprocess
@@ -24,10 +25,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from _attempt import create_marker, require_fresh
-from _node import ENTER, ends_by
-from _operation import Environment, Failed, Refused, Stopped, main, say
-from _parameters import number
+from nodelib.contract.attempt import create_marker, require_fresh
+from nodelib.contract.operation import Environment, Failed, Refused, Stopped, main, say
+from nodelib.contract.parameters import number
+from nodelib.host.commands import ENTER, ends_by
 
 SYNC_SECONDS = 20.0
 ANSWER_SECONDS = 90.0  # systemctl itself gives the service manager 25 s for one question

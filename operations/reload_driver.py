@@ -19,22 +19,23 @@ stopped; all of them), gpus (how many must be there afterwards; as many as befor
 (120), busySeconds (30).
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from _attempt import create_marker, require_fresh
-from _clients import Clients, is_drained, still
-from _node import run, shown
-from _openers import User
-from _openers import named as named_users
-from _operation import Environment, Failed, Refused, main
-from _parameters import number, words
-from _units import Unit, change, look_at, why
+from nodelib.contract.attempt import create_marker, require_fresh
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import number, words
+from nodelib.host.commands import run, shown
+from nodelib.host.device_users import User
+from nodelib.host.device_users import named as named_users
+from nodelib.host.gpu_users import Clients, is_drained, still
+from nodelib.host.units import Unit, change, look_at, why
 
 # In this order they are unloaded: what uses another comes before it.
 MODULES = (

@@ -16,9 +16,10 @@ PARAMETERS: mountPoints (a list of paths: these and what shares their connection
 mountSeconds (60), kubeletRoot (/var/lib/kubelet: whose volume a mount is, its place below tells).
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import json
 import os
@@ -27,13 +28,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from _attempt import create_marker, require_fresh
-from _mounts import Mount, read_mounts, server_of, users_of, why_silent
-from _mounts import shown as shown_server
-from _node import Command, Told, run, shown
-from _operation import Environment, Failed, Refused, main
-from _parameters import number, words
-from _runtime import kubelet_root
+from nodelib.contract.attempt import create_marker, require_fresh
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import number, words
+from nodelib.host.commands import Command, Told, run, shown
+from nodelib.host.crictl import kubelet_root
+from nodelib.host.mounts import Mount, read_mounts, server_of, users_of, why_silent
+from nodelib.host.mounts import shown as shown_server
 
 RPC_SECONDS = 10.0
 UMOUNT_SECONDS = 30.0

@@ -22,9 +22,10 @@ the switches between them, after a fatal SXid), driverRoot (where a containerise
 /run/nvidia/driver), resetSeconds (180), busySeconds (30).
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,16 +33,16 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from _attempt import create_marker, require_fresh
-from _clients import DRIVERS, Clients, Counts, is_drained, still
-from _node import Told, run, shown
-from _openers import files_of
-from _openers import named as named_users
-from _operation import Environment, Failed, Refused, main
-from _parameters import flag, number, text, words
-from _processes import read
-from _smi import Gpu, Holder, Smi, holders, links, look, persistent, plain
-from _units import change, look_at, why
+from nodelib.contract.attempt import create_marker, require_fresh
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import flag, number, text, words
+from nodelib.host.commands import Told, run, shown
+from nodelib.host.device_users import files_of
+from nodelib.host.device_users import named as named_users
+from nodelib.host.gpu_users import DRIVERS, Clients, Counts, is_drained, still
+from nodelib.host.processes import read
+from nodelib.host.units import change, look_at, why
+from nodelib.nvml.nvidia_smi import Gpu, Holder, Smi, holders, links, look, persistent, plain
 
 NVLINK = re.compile(r"nvlink|not supported|must also be reset|same command", re.IGNORECASE)
 NOTE_SECONDS = 5.0

@@ -15,12 +15,13 @@ new Pod; the kubelet is not heard of; the case or the operation has ended, or do
 Exit 1: no new Pod was Ready in time; why is named.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-from _daemon_pods import restart
-from _operation import Environment, main
+from nodelib.contract.operation import Environment, main
+from nodelib.k8s.daemon_pods import restart
 
 NAMES = (
     "calico-node",

@@ -14,22 +14,23 @@ EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
 PARAMETERS: service (required), restartSeconds (120), settleSeconds (10), healthzPort (10248; 0: do not ask).
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from _attempt import create_marker, require_fresh
-from _node import run, shown
-from _openers import named, users
-from _operation import Environment, Failed, Refused, main
-from _parameters import number
-from _runtime import is_absent
-from _units import Unit, change, look_at, why
+from nodelib.contract.attempt import create_marker, require_fresh
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import number
+from nodelib.host.commands import run, shown
+from nodelib.host.crictl import is_absent
+from nodelib.host.device_users import named, users
+from nodelib.host.units import Unit, change, look_at, why
 
 ASK_SECONDS = 10.0
 

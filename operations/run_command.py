@@ -13,9 +13,10 @@ the program says so.
 PARAMETERS: timeoutSeconds (600); all others are the program's own.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import contextlib
 import json
@@ -27,10 +28,10 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from _attempt import create_marker, require_fresh
-from _node import GRACE, ends_by
-from _operation import Environment, Failed, Refused, main
-from _parameters import number
+from nodelib.contract.attempt import create_marker, require_fresh
+from nodelib.contract.operation import Environment, Failed, Refused, main
+from nodelib.contract.parameters import number
+from nodelib.host.commands import GRACE, ends_by
 
 LINE_BYTES, PIPE_BYTES = 4096, 1 << 16  # a pipe holds no more
 

@@ -8,14 +8,15 @@ person has uncordoned it, the annotation that stays tells the controller so.
 PARAMETERS: caseUID (the case that holds the node). Exit 2 when that case does not hold the node.
 """
 
+import os.path
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] or ".")  # python -I leaves a program's own folder out
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 from typing import Any
 
-from _cordon_mark import ANNOTATION, Change, cordoned_by, is_cordoned, left, write
-from _operation import Environment, main
+from nodelib.contract.operation import Environment, main
+from nodelib.k8s.cordon_mark import ANNOTATION, Change, cordoned_by, is_cordoned, left, write
 
 
 def decide(node: dict[str, Any], case_uid: str) -> Change | str:

@@ -11,6 +11,7 @@ RUN pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.t
 COPY --from=node-problem-detector /node-problem-detector /usr/local/bin/node-problem-detector
 COPY detectors /opt/remediator/detectors
 COPY operations /opt/remediator/operations
-RUN python3 -m compileall -q --invalidation-mode unchecked-hash /opt/remediator/detectors /opt/remediator/operations
+COPY nodelib /opt/remediator/nodelib
+RUN python3 -m compileall -q --invalidation-mode unchecked-hash /opt/remediator/detectors /opt/remediator/operations /opt/remediator/nodelib
 USER 0:0
 CMD ["node-problem-detector"]

@@ -26,6 +26,7 @@ import stat
 import sys
 import threading
 import types
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -111,8 +112,20 @@ def _compile(path: str, program: Program) -> None:
         if name.partition(".")[0] in sys.stdlib_module_names:
             with suppress(ImportError):  # what cannot be imported here may never be reached there
                 importlib.import_module(name)
-        elif (near := str(Path(path).resolve().with_name(f"{name}.py"))) not in program.keys and key(near):
-            _compile(near, program)
+        else:
+            for near in _near(Path(path).resolve(), name):
+                if str(near) not in program.keys and key(str(near)):
+                    _compile(str(near), program)
+
+
+def _near(path: Path, name: str) -> Iterator[Path]:
+    """Where a module may lie that `path` imports: beside it, or in a package beside one of the folders above it."""
+    yield path.with_name(f"{name}.py")
+    parts = name.split(".")
+    for above in path.parents[1:4]:
+        if (above / parts[0] / "__init__.py").exists():
+            yield from (above.joinpath(*parts[:at], "__init__.py") for at in range(1, len(parts) + 1))
+            yield above.joinpath(*parts[:-1], f"{parts[-1]}.py")
 
 
 def _imports(tree: ast.AST) -> set[str]:
@@ -122,6 +135,8 @@ def _imports(tree: ast.AST) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module)
+            if node.module.partition(".")[0] not in sys.stdlib_module_names:
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}  # some are modules
     return found
 
 

@@ -17,13 +17,18 @@ import yaml
 from remediator.kube.api.template import Drain, NodeOperationTemplate, NodeOperationTemplateSpec, Success
 
 ROOT = Path(__file__).resolve().parents[2]
-DETECTORS, OPERATIONS = ROOT / "detectors", ROOT / "operations"
+DETECTORS, OPERATIONS, NODELIB = ROOT / "detectors", ROOT / "operations", ROOT / "nodelib"
+BOOTSTRAP = """
+import os.path
+import sys
+
+sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+"""
 IMAGE = "/opt/remediator"
 
 
 def programs(folder):
-    """Return the programs of a folder; a name that starts with an underscore is a neighbour that they share."""
-    return sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+    return sorted(folder.glob("*.py"))
 
 
 def templates():
@@ -53,26 +58,56 @@ def option(arguments, name):
     return next(one.partition("=")[2] for one in arguments if one.startswith(f"--{name}="))
 
 
-def imports(path):
+def modules(path):
+    """What a file imports, and what it takes from there: some of it are modules of a package."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (name.name.partition(".")[0] for name in node.names)
+            yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield (node.module or "").partition(".")[0]
+            yield from (node.module or "", *(f"{node.module}.{name.name}" for name in node.names))
 
 
-@pytest.mark.parametrize("folder", [DETECTORS, OPERATIONS], ids=named)
-def test_programs_import_the_standard_library_pynvml_and_their_neighbours_only(folder):
-    neighbours = {path.stem for path in folder.glob("_*.py")}
-    for path in folder.glob("*.py"):
-        strangers = set(imports(path)) - set(sys.stdlib_module_names) - neighbours - {"pynvml"}
+def imports(path):
+    return {name.partition(".")[0] for name in modules(path)}
+
+
+@pytest.mark.parametrize("folder", [DETECTORS, OPERATIONS, NODELIB], ids=named)
+def test_what_runs_on_a_node_imports_the_standard_library_pynvml_and_nodelib_only(folder):
+    for path in folder.rglob("*.py"):
+        strangers = imports(path) - set(sys.stdlib_module_names) - {"nodelib", "pynvml"}
         assert not strangers, f"{path.name} imports {sorted(strangers)}"
 
 
 @pytest.mark.parametrize("folder", [DETECTORS, OPERATIONS], ids=named)
-def test_the_folders_of_programs_are_no_packages(folder):
+def test_the_folders_of_programs_hold_programs_only(folder):
     assert programs(folder)
-    assert not (folder / "__init__.py").exists()
+    known = {*programs(folder), *folder.glob("*.yaml"), folder / "__pycache__"}
+    assert set(folder.iterdir()) <= known
+    for path in programs(folder):
+        assert re.match(r'#!.*\n"""', path.read_text())
+        assert path.read_text().count(BOOTSTRAP) == 1
+
+
+def test_no_module_of_nodelib_hides_one_of_the_standard_library():
+    """Two of them are programs, too: what lies beside such a file would be imported in the place of its namesake."""
+    assert [path for path in NODELIB.rglob("*.py") if path.stem in sys.stdlib_module_names] == []
+
+
+@pytest.mark.parametrize("flags", [(), ("-I", "-S")], ids=["", "-I -S"])
+def test_a_program_finds_nodelib_by_a_relative_path_an_absolute_one_and_a_link_from_any_folder(flags, tmp_path):
+    (tmp_path / "linked.py").symlink_to(DETECTORS / "gpu_ecc.py")
+    (tmp_path / "folder").symlink_to(DETECTORS)
+    for words, cwd in (
+        ("detectors/gpu_ecc.py", ROOT),
+        ("gpu_ecc.py", DETECTORS),
+        ("../detectors/gpu_ecc.py", OPERATIONS),
+        (DETECTORS / "gpu_ecc.py", tmp_path),
+        ("linked.py", tmp_path),
+        ("folder/gpu_ecc.py", tmp_path),
+    ):
+        command = [sys.executable, *flags, "-B", words, "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=cwd, check=True)
+        assert done.stdout.startswith("usage: ")
 
 
 @pytest.mark.parametrize("path", programs(DETECTORS) + programs(OPERATIONS), ids=named)
@@ -285,9 +320,3 @@ def test_looking_at_a_node_disturbs_nothing_on_it():
     assert template["drain"] == {"strategy": "None"}
     assert "priorityClassName" not in spec
     assert all(mount["readOnly"] for mount in spec["containers"][0]["volumeMounts"])
-
-
-def test_no_neighbour_of_a_detector_has_the_name_of_one_of_an_operation() -> None:
-    """A program has its own folder on its path, a test has both, and one name would hide the other."""
-    names = [{path.name for path in (ROOT / folder).glob("_*.py")} for folder in ("detectors", "operations")]
-    assert names[0] & names[1] == set()

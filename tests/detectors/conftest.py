@@ -1,4 +1,4 @@
-"""Detectors import their neighbours by bare name, as they do where they run."""
+"""Detectors are programs: tests import them by bare name."""
 
 import sys
 from pathlib import Path

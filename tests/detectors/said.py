@@ -2,11 +2,11 @@
 
 import json
 
-from _answers import see
-from _gpus import Card
-from _probe import Answer
 from hypothesis import strategies as st
 
+from nodelib.host.child_process import Answer
+from nodelib.host.gpus import Card
+from nodelib.nvml.results import see
 from tests.detectors.node import address
 
 SECOND = "0000:11:00.0 (GPU-1a2b3c4d)"  # the name of gpu(1)

@@ -1,10 +1,10 @@
 """What NVML said, read back: which answers make sense, and what leaves a detector in doubt."""
 
 import pytest
-from _answers import absent, doubts, read_gpus, see
-from _gpus import Card
-from _probe import Answer
 
+from nodelib.host.child_process import Answer
+from nodelib.host.gpus import Card
+from nodelib.nvml.results import absent, doubts, read_gpus, see
 from tests.detectors.said import SECOND, gpu, seen, silent
 
 SHAPES = {"heat": {"now": "number", "most": "number?"}, "links": {"link": "numbers", "name": "texts"}}

@@ -6,13 +6,13 @@ import struct
 import subprocess
 
 import pytest
-from _standing import Standing
-from _timex import HEAD, Reading, read_file, read_kernel, reading
-from _verdict import Verdict
 from clock_skew import FORGOTTEN, OFF, UNSYNCED, judge, key, sign
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
+from nodelib.kernel.timex import HEAD, Reading, read_file, read_kernel, reading
+from nodelib.state.debounce import Standing
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.clock_skew import MOST, UNSYNC, arrange
 

@@ -7,14 +7,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from _cni import Config, held_locks, missing_plugins, parse_config, parse_locks, read_config
-from _replies import Reply
-from _standing import Standing
-from _verdict import Verdict
 from cni import Seen, judge, keys
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
+from nodelib.net.cni import Config, held_locks, missing_plugins, parse_config, parse_locks, read_config
+from nodelib.net.probe_result import Reply
+from nodelib.state.debounce import Standing
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.cni import UNREADY, arrange
 from tests.detectors.fixtures.runtime_health import HealthServer

@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from _verdict import Verdict
 from detector_stale import judge
 
+from nodelib.contract.npd import Verdict
 from tests.detectors.node import DETECTORS
 
 OK, FAULT, UNKNOWN = Verdict

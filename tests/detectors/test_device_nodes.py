@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from _gpus import Card, Driven
-from _nodes import Number, Wanted, has, majors, of_gpus, of_infiniband, of_mig
 from device_nodes import Seen, judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.host.device_nodes import Number, Wanted, has, majors, of_gpus, of_infiniband, of_mig
+from nodelib.host.gpus import Card, Driven
 from tests.detectors.fixtures.device_nodes import DEVICES, MIG, everything, link, node, with_infiniband, without
 from tests.detectors.node import DETECTORS, address
 
@@ -148,7 +148,7 @@ CLOSED = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from _nodes import has, is_closed
+from nodelib.host.device_nodes import has, is_closed
 if os.geteuid() == 0:
     os.setuid(65534)
 own = Path("/proc/1/root/run/nvidia/driver/dev")
@@ -157,7 +157,9 @@ print(*map(is_closed, [own, Path("/none"), Path("/dev")]), has([own], "null"), h
 
 
 def test_a_folder_of_process_1_is_closed_to_who_is_not_privileged_and_hides_no_other(tmp_path):
-    done = subprocess.run([sys.executable, "-I", "-c", CLOSED, DETECTORS], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", CLOSED, DETECTORS.parent], capture_output=True, text=True, check=False
+    )
     assert done.stderr == ""
     assert done.stdout.strip() == f"True False False None {Number(1, 3)}"
 

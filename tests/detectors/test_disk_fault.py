@@ -6,17 +6,17 @@ import subprocess
 import time
 from pathlib import Path
 
-import _smart
 import pytest
-from _disk_log import Blamed, many, read_log, stands, unit
-from _disks import ARRAY_STATES, Array, Disk, read_arrays
-from _kmsg import Line, read_new
-from _smart import ADMIN, COMMAND, WARNINGS, ask_controller, judge_page, page_command, parse_page
-from _verdict import Verdict
 from disk_fault import Memory, Seen, judge, judge_array, judge_state, recall
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
+from nodelib.host import smart
+from nodelib.host.disks import ARRAY_STATES, Array, Disk, read_arrays
+from nodelib.host.smart import ADMIN, COMMAND, WARNINGS, ask_controller, judge_page, page_command, parse_page
+from nodelib.kernel.disk_log import Blamed, many, read_log, stands, unit
+from nodelib.kernel.kmsg import Line, read_new
 from tests.detectors.fixtures.disk_fault import CASES, ERRORS, FINE, MODERN, RESET_FAILED
 from tests.detectors.kernel_tree import KernelTree, run_case
 from tests.detectors.test_filesystem_error import ANYTHING
@@ -228,7 +228,7 @@ def test_what_is_no_nvme_controller_is_asked_in_vain_and_told_of_by_its_number(t
     (tmp_path / "nvme0").write_text("")
     assert ask_controller(tmp_path / "nvme0") == {"errno": 25}
     assert ask_controller(tmp_path / "nvme1") == {"errno": 2}
-    _smart.main([str(tmp_path / "nvme0"), str(tmp_path / "nvme1")], tmp_path / "answer.json")
+    smart.main([str(tmp_path / "nvme0"), str(tmp_path / "nvme1")], tmp_path / "answer.json")
     assert json.loads((tmp_path / "answer.json").read_text()) == {
         "nvme0": {"errno": 25}, "nvme1": {"errno": 2}, "done": True,
     }  # fmt: skip

@@ -5,14 +5,14 @@ import subprocess
 import time
 
 import pytest
-from _dns import ROOT, Question, Resolver, ask_nameserver, encode, parse_answer, parse_resolv
-from _replies import Reply
-from _standing import Standing
-from _verdict import Verdict
 from dns import Group, judge
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
+from nodelib.net.dns import ROOT, Question, Resolver, ask_nameserver, encode, parse_answer, parse_resolv
+from nodelib.net.probe_result import Reply
+from nodelib.state.debounce import Standing
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.dns import PORT, NameServer, arrange
 from tests.detectors.null_server import dead_port

@@ -4,13 +4,13 @@ import json
 import re
 
 import pytest
-from _driver import Module, libraries, module
-from _gpus import Card
-from _probe import Answer
 from driver_mismatch import Seen, judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.host.child_process import Answer
+from nodelib.host.driver import Module, libraries, module
+from nodelib.host.gpus import Card
 from tests.detectors.fixtures.driver_mismatch import LOADED, OPEN, VERSION, driver
 from tests.detectors.node import Node
 

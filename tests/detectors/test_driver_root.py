@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-from _driver import CONTAINER, enter, roots
+
+from nodelib.host.driver import CONTAINER, enter, roots
 
 NODE = "proc/1/root"
 

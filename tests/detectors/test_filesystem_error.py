@@ -8,14 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from _attributes import number
-from _damage import Known, Seen, judge_one, read_codes, recall
-from _filesystems import Errors, Filesystem, broken, parse_mounts, read_btrfs
-from _kmsg import Line
-from _verdict import Verdict
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
+from nodelib.host.attributes import number
+from nodelib.host.filesystems import Errors, Filesystem, broken, parse_mounts, read_btrfs
+from nodelib.host.fs_health import Known, Seen, judge_one, read_codes, recall
+from nodelib.kernel.kmsg import Line
 from tests.detectors.fixtures.filesystem_error import CASES, FINE, POD, XFS_SHUT
 from tests.detectors.kernel_tree import BTIME, KernelTree, run_case
 

@@ -6,11 +6,11 @@ import subprocess
 import sys
 
 import pytest
-from _owners import Owner, is_allowed, read_owners, sees_host
 from gpu_busy import ASK_AGAIN, IDLE, SHAPES, Pods, World, find, judge, mark, recall
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.nvml.gpu_owners import Owner, is_allowed, read_owners, sees_host
 from tests.detectors.fixtures.gpu_busy import HELD, SHELL, USED, process
 from tests.detectors.node import DETECTORS
 from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup

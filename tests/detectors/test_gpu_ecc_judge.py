@@ -3,18 +3,18 @@
 import json
 
 import pytest
-from _answers import see
-from _asking import checked
-from _ecc import QUESTIONS, often, sampled
-from _gpus import Card, Driven
-from _probe import Answer
-from _verdict import Verdict
 from gpu_ecc import COUNTER_CHARS, MOST_PAGES, NEEDED, SHAPES, faulty, judge, told
 from gpu_ecc import FAULTS as SIGNS
 from gpu_ecc import __doc__ as HELP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
+from nodelib.host.child_process import Answer
+from nodelib.host.gpus import Card, Driven
+from nodelib.nvml.client import checked
+from nodelib.nvml.ecc import QUESTIONS, often, sampled
+from nodelib.nvml.results import see
 from tests.detectors.node import address
 
 OK, FAULT, UNKNOWN = Verdict

@@ -3,15 +3,15 @@
 import json
 
 import pytest
-from _gpus import Card, Driven, Offered, read_offered
-from _presence import DRIVER_PATIENCE, Seen, judge
-from _probe import Answer
-from _verdict import Verdict
 from gpu_lost import __doc__ as HELP
 from gpu_lost import remember
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
+from nodelib.host.child_process import Answer
+from nodelib.host.gpus import Card, Driven, Offered, read_offered
+from nodelib.nvml.gpu_inventory import DRIVER_PATIENCE, Seen, judge
 from tests.detectors.node import address
 
 OK, FAULT, UNKNOWN = Verdict

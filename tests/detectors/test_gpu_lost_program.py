@@ -5,13 +5,13 @@ import time
 
 import gpu_lost
 import pytest
-from _gpus import read_driver, read_pci
-from _presence import Seen, judge
-from _probe import Answer, start_time
-from _verdict import Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
+from nodelib.host.child_process import Answer, start_time
+from nodelib.host.gpus import read_driver, read_pci
+from nodelib.nvml.gpu_inventory import Seen, judge
 from tests.detectors.node import ALIVE, FALLEN, Node, address
 
 OK, FAULT, UNKNOWN = 0, 1, 2

@@ -3,16 +3,16 @@
 import json
 
 import pytest
-from _answers import see
-from _asking import checked
-from _gpus import Card
-from _probe import Answer
-from _verdict import Verdict
 from gpu_recovery import ACTIONS, SHAPES, TIMES, Memory, count, judge, recall
 from gpu_recovery import __doc__ as HELP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
+from nodelib.host.child_process import Answer
+from nodelib.host.gpus import Card
+from nodelib.nvml.client import checked
+from nodelib.nvml.results import see
 from tests.detectors.node import Node, address, uuid
 
 OK, FAULT, UNKNOWN = Verdict

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from _throttle import GAP, WINDOW, Past, advance, signs
 from gpu_throttled import SHAPES, Memory, judge, recall, remember
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.nvml.throttle import GAP, WINDOW, Past, advance, signs
 from tests.detectors.node import Node
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen, silent
 

@@ -1,12 +1,12 @@
 """What lines of one boot add up to: causes and consequences, repeats, repairs, and the driver's own word."""
 
 import pytest
-from _kmsg import Line, Log
-from _verdict import Verdict
-from _xid import read_events
-from _xid_faults import follow
 from gpu_xid import RECENT, Memory, judge, learn, needs
 
+from nodelib.contract.npd import Verdict
+from nodelib.kernel.kmsg import Line, Log
+from nodelib.kernel.xid import read_events
+from nodelib.kernel.xid_faults import follow
 from tests.detectors.fixtures.gpu_xid import advice
 
 GPU, OTHER = "0000:1c:00", "0000:3b:00"

@@ -1,11 +1,12 @@
 """Lines of the NVIDIA driver, as drivers 515 to 610 print them: what is read from each, and what it calls for."""
 
 import pytest
-from _kmsg import Line
-from _xid import CALLS_FOR, Event, kind_of, read_events, sxid_kind, table, unfinished, wanted, words
-from _xids import XIDS
 from hypothesis import given
 from hypothesis import strategies as st
+
+from nodelib.kernel.kmsg import Line
+from nodelib.kernel.xid import CALLS_FOR, Event, kind_of, read_events, sxid_kind, table, unfinished, wanted, words
+from nodelib.kernel.xid_table import XIDS
 
 NAMELESS = "pid='<unknown>', name=<unknown>, "
 

@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from _kmsg import Line, Log, read_new, run_on, since
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.kernel.kmsg import Line, Log, read_new, run_on, since
 from tests.detectors.fixtures.gpu_xid import KernelLog
 
 BEGIN = "Linux version 6.8.0"
@@ -34,7 +34,7 @@ def device(monkeypatch, tmp_path, answers):
             raise OSError(answer, os.strerror(answer))
         return answer
 
-    monkeypatch.setattr("_kmsg.os.read", read)
+    monkeypatch.setattr("nodelib.kernel.kmsg.os.read", read)
     return tmp_path
 
 
@@ -96,7 +96,7 @@ def test_an_error_in_the_middle_keeps_what_was_read_and_says_why(monkeypatch, tm
 
 
 def test_a_log_that_never_ends_is_left_in_the_end(monkeypatch, tmp_path):
-    monkeypatch.setattr("_kmsg.MOST_READS", 100)
+    monkeypatch.setattr("nodelib.kernel.kmsg.MOST_READS", 100)
     dev = device(monkeypatch, tmp_path, (b"3,%d,0,-;more\n" % number for number in range(1000)))
     found = read_new(dev, None)
     assert (len(found.lines), found.cursor) == (100, 99)

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from _edac import Part, read_log, read_parts
-from _kmsg import Line
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_ecc import FINE, Rate, has_many, judge, rate, recall
 
+from nodelib.kernel.edac import Part, read_log, read_parts
+from nodelib.kernel.kmsg import Line
 from tests.detectors.fixtures.memory_ecc import CASES, IN_USE, LABEL, LOST_PAGE, ON_DIMM, UNCORRECTED, apei
 from tests.detectors.kernel_tree import KernelTree, run_case
 from tests.detectors.test_filesystem_error import ANYTHING

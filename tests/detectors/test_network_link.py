@@ -6,10 +6,10 @@ import shutil
 import subprocess
 
 import pytest
-from _verdict import Verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.network_link import BREAKS, DEAD, STALL, NetTree, seen_before
 

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
-from _addresses import parse_fib_trie, parse_if_inet6, parse_ipv6_route, parse_route, read_addresses
-from _cardlog import NOBODY, deaths, stalls
-from _flaps import Past, follow, pasts, recent, too_many
-from _infiniband import read_ports
-from _kmsg import Line
-from _links import Port, read_counter, read_interfaces, whereabouts
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodelib.kernel.kmsg import Line
+from nodelib.kernel.nic_log import NOBODY, deaths, stalls
+from nodelib.net.addresses import parse_fib_trie, parse_if_inet6, parse_ipv6_route, parse_route, read_addresses
+from nodelib.net.flaps import Past, follow, pasts, recent, too_many
+from nodelib.net.links import Port, read_counter, read_interfaces, whereabouts
+from nodelib.net.rdma import read_ports
 from tests.detectors.fixtures.network_link import FIB, NetTree
 
 ROUTES = """Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT

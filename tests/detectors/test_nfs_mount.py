@@ -9,13 +9,13 @@ import sys
 import time
 
 import pytest
-from _nfs import Counters, Mount, Server
-from _probe import Answer, is_alive, start_time
-from _verdict import Verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from nfs_mount import NULL_DEADLINE, TABLE, Sight, compare, decide, judge, key, remember, statfs
 
+from nodelib.contract.npd import Verdict
+from nodelib.host.child_process import Answer, is_alive, start_time
+from nodelib.net.nfs import Counters, Mount, Server
 from tests.detectors.node import DETECTORS
 from tests.detectors.null_server import NullServer, dead_port
 from tests.detectors.proc_tree import ProcTree

@@ -5,13 +5,13 @@ import struct
 import time
 
 import pytest
-from _nfs import GARBLED, Mount, Mounts, Server, ask_server, parse_reply
-from _replies import Reply, in_the_nodes_network
-from _verdict import Verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from nfs_server import judge
 
+from nodelib.contract.npd import Verdict
+from nodelib.net.nfs import GARBLED, Mount, Mounts, Server, ask_server, parse_reply
+from nodelib.net.probe_result import Reply, in_the_nodes_network
 from tests.detectors.null_server import NullServer, dead_port
 from tests.detectors.proc_tree import ProcTree
 

@@ -5,25 +5,21 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import _ecc
-import _holders
-import _nvlink
-import _recovery
-import _throttle
 import gpu_ecc
 import gpu_lost
 import gpu_recovery
 import pytest
-from _answers import see
-from _asking import checked
-from _gpus import Card
-from _nvml import Teller, ask_nvml, nonsense, place_path
-from _probe import Answer
-from _questions import QUESTIONS, TABLES
-from _verdict import Verdict, read_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodelib.contract.npd import Verdict, read_json
+from nodelib.host.child_process import Answer
+from nodelib.host.gpus import Card
+from nodelib.nvml import ecc, nvlink, processes, recovery, throttle
+from nodelib.nvml.child import QUESTIONS, TABLES
+from nodelib.nvml.client import checked
+from nodelib.nvml.queries import Teller, ask_nvml, nonsense, place_path
+from nodelib.nvml.results import see
 from tests.detectors.node import DETECTORS, address, uuid
 
 
@@ -81,7 +77,7 @@ def test_an_answer_that_makes_no_sense_is_told_of(answer):
 
 
 def test_questions_of_all_detectors_are_asked_each_by_its_own_name():
-    tables = [module.QUESTIONS for module in (_ecc, _recovery, _throttle, _nvlink, _holders)]
+    tables = [module.QUESTIONS for module in (ecc, recovery, throttle, nvlink, processes)]
     assert list(TABLES) == tables
     assert len(QUESTIONS) == sum(map(len, tables))
 
@@ -158,12 +154,12 @@ def test_where_the_child_is_at_is_written_before_each_step(tmp_path):
 
 
 def test_the_child_is_cheap_to_start():
-    code = "import sys; sys.path.insert(0, sys.argv[1]); had = set(sys.modules); import _questions; "
+    code = "import sys; sys.path.insert(0, sys.argv[1]); had = set(sys.modules); import nodelib.nvml.child; "
     code += "print(*{name.partition('.')[0] for name in set(sys.modules) - had})"
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-B", "-c", code, str(DETECTORS)], capture_output=True, text=True
+        [sys.executable, "-I", "-S", "-B", "-c", code, str(DETECTORS.parent)], capture_output=True, text=True
     )
-    assert "_questions" in done.stdout.split()
+    assert "nodelib" in done.stdout.split()
     dear = {
         "asyncio",
         "dataclasses",

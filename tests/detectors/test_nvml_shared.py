@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from _probe import SETTLE, _take
 
-from tests.detectors.node import DETECTORS, Node
+from nodelib.host.child_process import SETTLE, _take
+from nodelib.nvml.client import CHILD
+from tests.detectors.node import Node
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 FRESH = "--fresh=20"
@@ -234,7 +235,7 @@ def test_the_record_of_an_earlier_hang_is_not_held_against_who_starts_the_next_c
 def test_a_child_whose_starter_is_gone_ends_itself(node):
     node.orders("hang init")
     node.state.mkdir()
-    command = [sys.executable, "-E", "-s", "-S", "-B", str(DETECTORS / "_questions.py"), "--limit=3"]
+    command = [sys.executable, "-E", "-s", "-S", "-B", str(CHILD), "--limit=3"]
     child = subprocess.Popen([*command, str(node.state / "nvml.answer.json")], env=node.environment())
     assert child.wait(timeout=20) == -signal.SIGALRM
     assert starts(node) == 1

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from _pcie import End, Link, _lanes, _rate, _total, read_links
 from hypothesis import given
 from hypothesis import strategies as st
 from pcie_link import FINE, Declared, Known, due, judge, parse, recall, remember
 
+from nodelib.host.pcie import End, Link, _lanes, _rate, _total, read_links
 from tests.detectors.fixtures.pcie_link import CASES, GPU, GPU_KIND, NARROW, NVME, UPPER, node
 from tests.detectors.kernel_tree import KernelTree, run_case
 from tests.detectors.test_filesystem_error import ANYTHING

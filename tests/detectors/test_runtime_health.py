@@ -8,16 +8,16 @@ import time
 from pathlib import Path
 
 import pytest
-from _cri import Ready, Runtime, ask_runtime, parse_status, request
-from _hostroot import within
-from _loopback import get, loopback_url
-from _replies import Reply
-from _standing import Standing, stand, standings
-from _verdict import Verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from runtime_health import KUBELET, Health, judge, kubelet_health, runtime_health
 
+from nodelib.contract.npd import Verdict
+from nodelib.host.root import within
+from nodelib.net.cri import Ready, Runtime, ask_runtime, parse_status, request
+from nodelib.net.loopback import get, loopback_url
+from nodelib.net.probe_result import Reply
+from nodelib.state.debounce import Standing, stand, standings
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.runtime_health import (
     SOCKET,

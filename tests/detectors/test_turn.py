@@ -11,36 +11,36 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from _detector import parser
-from _turn import STATE, TURNS, _state
 
+from nodelib.contract.detector import parser
+from nodelib.state.slots import STATE, TURNS, _state
 from tests.detectors.node import DETECTORS
 
 SECONDS, SOON = 30.0, 5.0
-# argv: detectors/, patience, its own options. Says when it comes and how long it waited, and works until stdin closes.
+# argv: nodelib's parent, patience, its own options. Tells when it comes and how long it waited; stdin's end is its own.
 WORKER = """
 import sys, time
 sys.path.insert(0, sys.argv.pop(1))
-import _turn
-_turn.PATIENCE = float(sys.argv.pop(1))
+from nodelib.state import slots
+slots.PATIENCE = float(sys.argv.pop(1))
 print("came", flush=True)
 begun = time.monotonic()
-_turn.take()
+slots.take()
 print(time.monotonic() - begun, flush=True)
 sys.stdin.read()
 """
-# argv: detectors/, --state, ask or share. Asks a child for something while it has a turn; the child never answers.
+# argv: nodelib's parent, --state, ask or share. Asks a child for something while it has a turn; nothing is answered.
 PARENT = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-import _turn
-_turn.take()
+from nodelib.state import slots
+slots.take()
 from pathlib import Path
-import _probe
+from nodelib.host import child_process
 more = {"boot": "one", "fresh": 0.0} if sys.argv[2] == "share" else {}
 code = "import signal, sys; open(sys.argv[1] + '.ready', 'w').close(); signal.pause()"
 command = [sys.executable, "-I", "-S", "-c", code]
-getattr(_probe, sys.argv[2])(command, Path(sys.argv[1].removeprefix("--state=")), "child", 60.0, **more)
+getattr(child_process, sys.argv[2])(command, Path(sys.argv[1].removeprefix("--state=")), "child", 60.0, **more)
 """
 
 
@@ -48,7 +48,7 @@ class Worker:
     """A process that takes a turn."""
 
     def __init__(self, state, *options, patience=SECONDS):
-        words = [WORKER, str(DETECTORS), str(patience), f"--state={state}", *options]
+        words = [WORKER, str(DETECTORS.parent), str(patience), f"--state={state}", *options]
         command = [sys.executable, "-I", "-S", "-B", "-c", *words]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         assert self.process.stdout.readline() == b"came\n"
@@ -180,7 +180,7 @@ def test_by_hand_nobody_waits_and_nobody_is_kept_waiting(tmp_path, option):
 
 @pytest.mark.parametrize("way", ["ask", "share"])
 def test_a_child_that_is_left_behind_holds_no_turn(tmp_path, way):
-    command = [sys.executable, "-I", "-S", "-B", "-c", PARENT, str(DETECTORS), f"--state={tmp_path}", way]
+    command = [sys.executable, "-I", "-S", "-B", "-c", PARENT, str(DETECTORS.parent), f"--state={tmp_path}", way]
     parent = subprocess.Popen(command)
     pids = []
     try:
@@ -222,8 +222,8 @@ def test_each_detector_takes_its_turn_before_it_imports_what_costs_memory(path):
     imported = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.If):
-            assert ast.unparse(node).splitlines()[1].strip() == "_turn.take()"
+            assert ast.unparse(node).splitlines()[1].strip() == "slots.take()"
             break
         if isinstance(node, ast.Import | ast.ImportFrom):
             imported |= {alias.name for alias in node.names}
-    assert imported == {"sys", "_turn"}
+    assert imported == {"os.path", "sys", "slots"}

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 
 import pytest
-from _podlist import uids
-from _tasks import Scan, Stat, Thread, bare, dashed, parse_cgroup, parse_stat, parse_status, word
-from _verdict import Verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from unkillable_process import Still, judge, stand
 
+from nodelib.contract.npd import Verdict
+from nodelib.host.threads import Scan, Stat, Thread, bare, dashed, parse_cgroup, parse_stat, parse_status, word
+from nodelib.k8s.pod_list import uids
 from tests.detectors.proc_tree import CONTAINER, UID, pod_cgroup, stat_line, status_text
 
 OK, FAULT, UNKNOWN = Verdict

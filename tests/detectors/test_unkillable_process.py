@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from _tasks import parse_stat, parse_status, scan
 
+from nodelib.host.threads import parse_stat, parse_status, scan
 from tests.detectors.node import DETECTORS
 from tests.detectors.null_server import dead_port
 from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup, stat_line

@@ -5,9 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from _verdict import one_line, write_json
 from hypothesis import given
 from hypothesis import strategies as st
+
+from nodelib.contract.npd import one_line, write_json
 
 
 @pytest.mark.parametrize(

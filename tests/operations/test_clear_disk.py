@@ -6,9 +6,9 @@ import subprocess
 import time
 
 import pytest
-from _leftovers import find, remove
 from clear_disk import may_go, size
 
+from nodelib.host.old_files import find, remove
 from tests.operations.scripted import Node, answer
 
 GONE, ALIVE = "8f3c2a10-1111-2222-3333-444455556666", "d80f4a0e-576f-47a8-a0cf-69dc23dc1980"

@@ -8,11 +8,11 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from _bundle import within
 from collect_diagnostics import fit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodelib.host.bundle import within
 from tests.operations import scripted as scripted_node
 from tests.operations.conftest import Program
 

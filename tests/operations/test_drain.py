@@ -6,9 +6,9 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from _pods import selects
 from drain import LOOK_AGAIN, Bucket, Drain, Orders
 
+from nodelib.k8s.pods import selects
 from tests.operations.conftest import OPERATIONS, Program
 from tests.operations.fake_api import pod, too_many
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from _ending import send
-from _operation import Refused
-from _processes import Process, pod_of, read, require_own
 from kill_ghost import confirm, ghosts
 
+from nodelib.contract.operation import Refused
+from nodelib.host.processes import Process, pod_of, read, require_own
+from nodelib.host.terminate import send
 from tests.operations.scripted import BOOT, Node, answer
 
 GONE, ALIVE = "8f3c2a10-1111-2222-3333-444455556666", "d80f4a0e-576f-47a8-a0cf-69dc23dc1980"

@@ -4,11 +4,11 @@ import os
 import signal
 import time
 
-import _smi
 import pytest
-from _node import Command, run
-from _operation import Refused
 
+from nodelib.contract.operation import Refused
+from nodelib.host.commands import Command, run
+from nodelib.nvml import nvidia_smi
 from tests.remediator_sim.waiting import gone
 
 
@@ -53,7 +53,7 @@ def test_one_that_does_not_end_is_ended_with_its_children(nsenter, tmp_path):
 
 
 def test_one_that_does_not_heed_sigterm_is_killed(nsenter, tmp_path, monkeypatch):
-    monkeypatch.setattr("_node.GRACE", 0.3)
+    monkeypatch.setattr("nodelib.host.commands.GRACE", 0.3)
     nsenter(f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 0.05; done")
     assert run((), 0.5).code is None
     wait_until_gone(int((tmp_path / "pid").read_text()))
@@ -76,7 +76,7 @@ def test_commands_run_at_the_same_time(nsenter):
 
 
 def test_a_driver_that_does_not_answer_takes_no_reset(nsenter, monkeypatch):
-    monkeypatch.setattr(_smi, "ASK_SECONDS", 0.2)
+    monkeypatch.setattr(nvidia_smi, "ASK_SECONDS", 0.2)
     nsenter("exec sleep 60")
     with pytest.raises(Refused, match=r"does not answer within 0\.2 s, so it will not reset: reboot the node"):
-        _smi.look(_smi.Smi())
+        nvidia_smi.look(nvidia_smi.Smi())

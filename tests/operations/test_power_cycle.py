@@ -5,9 +5,9 @@ import os
 import signal
 import time
 
-import _bmc
 import pytest
 
+from nodelib.bmc import power
 from tests.operations.conftest import Program
 from tests.operations.fake_bmc import PASSWORD, UUID, FakeBmc, FakeIpmi
 from tests.operations.fake_cluster import BOOT, FakeCluster
@@ -358,7 +358,7 @@ def test_what_all_bmcs_share_is_said_once_and_a_node_may_say_otherwise(bmc, cycl
 def test_the_nodes_name_fills_an_address_that_all_share(tmp_path):
     (tmp_path / "default.json").write_text('{"address": "{node}-bmc.example", "username": "u", "password": "p"}')
     (tmp_path / "node.json").mkdir()  # as a kubelet mounts a key that is not there
-    entry = _bmc.read_entry(tmp_path, "gpu-1")
+    entry = power.read_entry(tmp_path, "gpu-1")
     assert (entry.host, entry.port, entry.protocol, entry.insecure) == ("gpu-1-bmc.example", 443, "redfish", False)
 
 
@@ -373,7 +373,7 @@ def test_the_nodes_name_fills_an_address_that_all_share(tmp_path):
     ],
 )
 def test_an_address_is_a_name_or_an_ip_of_either_kind(address, found):
-    assert _bmc.split(address, 443) == found
+    assert power.split(address, 443) == found
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import time
 
 import pytest
 import reboot
-from _attempt import create_marker
-from _operation import Environment, Failed, Refused
 
+from nodelib.contract.attempt import create_marker
+from nodelib.contract.operation import Environment, Failed, Refused
 from tests.operations.conftest import Program
 
 BOOT = "11111111-2222-3333-4444-555555555555"

@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from _openers import users
 from reload_driver import unload_order
 
-from tests.operations.conftest import OPERATIONS
+from nodelib.host import device_users
+from nodelib.host.device_users import users
 from tests.operations.holders import Holders
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 
@@ -306,6 +306,6 @@ def test_a_dry_run_says_every_step_and_takes_none(node):
 def test_who_holds_a_gpu_is_looked_for_by_a_program_of_its_own(tmp_path):
     (tmp_path / "7/fd").mkdir(parents=True)
     (tmp_path / "7/task").mkdir()
-    words = [sys.executable, "-I", "-S", OPERATIONS / "_openers.py", tmp_path]
+    words = [sys.executable, "-I", "-S", device_users.__file__, tmp_path]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert [json.loads(line) for line in said.splitlines()] == [{"at": 7}]

@@ -4,8 +4,8 @@ import asyncio
 import json
 
 import pytest
-from _mounts import Mount, read_mounts, server_of, why_silent
 
+from nodelib.host.mounts import Mount, read_mounts, server_of, why_silent
 from remediator_sim.machine.nfs import NfsServer
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 

@@ -5,11 +5,11 @@ import time
 
 import pytest
 import yaml
-from _clients import may_end
-from _openers import files_of
-from _processes import Process
-from _smi import Gpu, judge, links, recovery_actions
 
+from nodelib.host.device_users import files_of
+from nodelib.host.gpu_users import may_end
+from nodelib.host.processes import Process
+from nodelib.nvml.nvidia_smi import Gpu, judge, links, recovery_actions
 from tests.operations.conftest import OPERATIONS
 from tests.operations.holders import Holders
 from tests.operations.scripted import BOOT, ENTER, Node, answer

@@ -19,9 +19,10 @@ from remediator_sim.invariants.table import TEXTS
 from tests.contract.docs.pages import PAGES, ROOT
 from tests.contract.test_programs import (
     DETECTORS,
+    NODELIB,
     OPERATIONS,
-    imports,
     is_privileged,
+    modules,
     monitors,
     pod_spec,
     programs,
@@ -149,7 +150,7 @@ def test_what_the_page_says_of_a_conditions_text_is_what_its_detector_says(condi
     heads = re.findall(r"^\| ([^`|]+) \|.*\n\|-", text, flags=re.MULTILINE)
     phrases = [phrase for row in rows for phrase in re.findall(r"`(.+?)`", row)]
     if set(heads) == {"the text says"}:
-        assert unsaid(phrases, said(PROGRAM_OF[condition], *DETECTORS.glob("_*.py"))) == []
+        assert unsaid(phrases, said(PROGRAM_OF[condition], *NODELIB.rglob("*.py"))) == []
     else:
         assert heads[0] in ("fault in the text", "statvfs of the mount", "the kernel waits in")
 
@@ -251,17 +252,17 @@ def test_what_an_operation_says_and_takes_is_what_its_page_says(path: Path) -> N
     rows = re.findall(r"^\| (.*?`.+?) \|", section, flags=re.MULTILINE)
     exits = re.findall(r"^Exit [012].*?(?=\n\n|\Z)", section, flags=re.MULTILINE | re.DOTALL)
     spoken = [phrase for text in (*rows, *exits) for phrase in re.findall(r"`([^`]{5,})`", text.replace("\n", " "))]
-    sources = [path, *(OPERATIONS / f"{name}.py" for name in neighbours(path))]
+    sources = [path, *neighbours(path)]
     assert unsaid(spoken, said(*sources)) == []
     shared = {name for source in sources[1:] for name in taken(source)}
     explained = {name for name in shared if name in str(ast.get_docstring(ast.parse(path.read_text())))}
     assert taken_in_page(section) == {*taken(path), *explained}
 
 
-def neighbours(path: Path) -> set[str]:
-    """The modules of its own folder that a program is made of."""
-    own = {name for name in imports(path) if (path.parent / f"{name}.py").exists()}
-    return own.union(*(neighbours(path.parent / f"{name}.py") for name in own))
+def neighbours(path: Path) -> set[Path]:
+    """The modules of nodelib that a program is made of."""
+    own = {file for name in modules(path) if (file := ROOT / f"{name.replace('.', '/')}.py").exists()}
+    return own.union(*(neighbours(file) for file in own))
 
 
 def taken(path: Path) -> list[str]:
@@ -287,7 +288,8 @@ def test_the_ten_promises_are_told_and_each_names_tests_that_are_there() -> None
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_option_that_a_page_names_belongs_to_a_program_of_ours(page: Path) -> None:
-    sources = [ROOT / "remediator" / "cli.py", *DETECTORS.glob("*.py"), *OPERATIONS.glob("*.py")]
+    on_nodes = [path for folder in (DETECTORS, OPERATIONS, NODELIB) for path in folder.rglob("*.py")]
+    sources = [ROOT / "remediator" / "cli.py", *on_nodes]
     text = "".join(path.read_text() for path in sources)
     settable = {
         name.replace("_", "-") for name in re.findall(r"^    (\w+): ", (sources[0]).read_text(), flags=re.MULTILINE)

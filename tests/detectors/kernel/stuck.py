@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from _tasks import parse_stat, parse_status
-
+from nodelib.host.threads import parse_stat, parse_status
 from tests.detectors.proc_tree import CONTAINER
 from tests.kubelet.cgroups import Cgroup
 

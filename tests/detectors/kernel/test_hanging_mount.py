@@ -9,8 +9,8 @@ import signal
 import subprocess
 
 import pytest
-from _probe import GRACE
 
+from nodelib.host.child_process import GRACE
 from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.nfs_node import DEADLINE, NfsNode
 from tests.detectors.kernel.stuck import is_unkillable, wait_for

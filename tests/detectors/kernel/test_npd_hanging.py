@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from _probe import GRACE
 
+from nodelib.host.child_process import GRACE
 from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.nfs_node import NfsNode
 from tests.detectors.kernel.npd import DEADLINE, SECONDS, SLACK, Count, monitor, played, runs
@@ -52,9 +52,9 @@ async def test_a_hanging_mount_is_told_while_every_other_monitor_goes_on_and_onl
 # What every detector that must ask something writes, and what it must not write.
 SAFE = """
 import sys
-sys.path.insert(0, {detectors!r})
+sys.path.insert(0, {nodelib!r})
 from pathlib import Path
-from _probe import ask
+from nodelib.host.child_process import ask
 child = "import sys; open(sys.argv[1], 'w').close(); open(sys.argv[2], 'w').write('{{\\"done\\": true}}')"
 answer = ask([sys.executable, "-I", "-S", "-c", child, {target!r}], Path({state!r}), "disk", {deadline})
 print("it hangs" if answer.hung else "it answers")
@@ -72,7 +72,7 @@ except subprocess.TimeoutExpired:
 async def test_a_child_on_a_frozen_disk_is_left_behind_in_time_where_a_plain_one_holds_up_its_monitor(
     server, disk, tmp_path
 ):
-    words = {"target": f"{disk.folder}/file", "state": str(tmp_path / "state"), "detectors": str(DETECTORS)}
+    words = {"target": f"{disk.folder}/file", "state": str(tmp_path / "state"), "nodelib": str(DETECTORS.parent)}
     async with played(server, tmp_path / "node") as play, Count(words["target"]) as children:
         safe = {"path": str(play.program(SAFE.format(**words, deadline=DEADLINE), "safe")), "condition": "Safe"}
         other = {**words, "target": f"{disk.folder}/other"}

@@ -4,8 +4,8 @@ import sys
 import time
 
 import pytest
-from _probe import GRACE
 
+from nodelib.host.child_process import GRACE
 from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.npd import DEADLINE, SLACK, Count, monitor, played, runs
 from tests.detectors.kernel.stuck import children_of, is_unkillable

@@ -1,4 +1,4 @@
-"""_probe and a child that no signal ends: it writes to a frozen file system. Nobody waits longer than was agreed."""
+"""A child that no signal ends: it writes to a frozen file system. Nobody waits longer than was agreed."""
 
 import fcntl
 import json
@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from _probe import GRACE, ask, is_alive, share, start_time
 
+from nodelib.host.child_process import GRACE, ask, is_alive, share, start_time
 from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.stuck import Victim, children_of, is_unkillable, wait_for
 
@@ -83,11 +83,11 @@ def test_callers_at_the_same_time_share_the_one_child_that_cannot_be_killed(disk
     disk.freeze()
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from pathlib import Path; from _probe import share\n"
+        "from pathlib import Path; from nodelib.host.child_process import share\n"
         "answer = share(sys.argv[4:], Path(sys.argv[2]), 'disk', float(sys.argv[3]), boot='one', fresh=0.0)\n"
         "print(answer.hung or answer.why)"
     )
-    folder = Path(sys.modules[share.__module__].__file__).parent
+    folder = Path(sys.modules[share.__module__].__file__).parents[2]
     command = [sys.executable, "-c", code, str(folder), str(asking.state), str(DEADLINE), *asking.command]
     begun = time.monotonic()
     callers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]

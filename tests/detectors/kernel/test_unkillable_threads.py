@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from _owners import read_owners
-from _tasks import bare
 
+from nodelib.host.threads import bare
+from nodelib.nvml.gpu_owners import read_owners
 from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.stuck import COMM, FORMS, Victim, hierarchies, pod_cgroups
 from tests.detectors.node import DETECTORS

@@ -1,0 +1,175 @@
+"""A BMC that speaks Redfish (DMTF DSP0266): find the node's ComputerSystem, read its PowerState, reset it.
+
+Everything is discovered from the service root; no path is guessed. TLS is verified, against the entry's own authority
+if it has one, unless the entry says insecure.
+"""
+
+import base64
+import http.client
+import json
+import ssl
+from typing import Any
+
+from nodelib.bmc.power import SECRET, Entry, Silent, Steps, choose
+from nodelib.contract.operation import Failed, Refused
+
+ROOT = "/redfish/v1/"
+TIMEOUT = 30.0  # seconds for one answer: BMCs are slow
+RESET = "#ComputerSystem.Reset"
+# Off and on is the only way that can be watched and, when an answer is lost, told from what was not done.
+WAYS = (Steps("ForceOff", "On"), Steps("ForceOff", "ForceOn"), Steps("PowerCycle", ""), Steps("ForceRestart", ""))
+
+Object = dict[str, Any]
+
+
+class Redfish:
+    """One ComputerSystem of one BMC."""
+
+    def __init__(self, entry: Entry, system_uuid: str):
+        """Find the node's system. Raises Refused for none or another machine's, Failed, Silent."""
+        self.entry = entry
+        word = f"{entry.username}:{entry.password}".encode()
+        self._headers = {"Authorization": f"Basic {base64.b64encode(word).decode()}", "Accept": "application/json"}
+        self._connection = http.client.HTTPSConnection(entry.host, entry.port, timeout=TIMEOUT, context=_context(entry))
+        system = self._find(entry.uuid or system_uuid)
+        self._path = system["@odata.id"]
+        self._target, allowed = self._reset_of(system)
+        self.steps = choose(allowed, WAYS)
+
+    def power(self) -> str:
+        """Return PowerState as the BMC has it now."""
+        return str(self._get(self._path).get("PowerState") or "")
+
+    def tell(self, step: str) -> None:
+        """Send one ResetType, once, over a connection of its own: one that had gone stale would lose it."""
+        self._connection.close()
+        self._send("POST", self._target, {"ResetType": step})
+
+    def shown(self, step: str) -> str:
+        """The request, in words."""
+        return f'POST {{"ResetType": "{step}"}} to https://{self.entry.host}:{self.entry.port}{self._target}'
+
+    def _find(self, uuid: str) -> Object:
+        members = self._get(_link(self._get(ROOT).get("Systems"), "Systems of the service root")).get("Members") or []
+        systems = [self._get(_link(member, "a member of Systems")) for member in members]
+        found = pick([one for one in systems if RESET in (one.get("Actions") or {})], self.entry, uuid)
+        return {**found, "@odata.id": _link(found, "the system")}
+
+    def _reset_of(self, system: Object) -> tuple[str, list[str] | None]:
+        """Return where to send a reset and which are allowed: None where the BMC does not say."""
+        action = system["Actions"][RESET]
+        allowed, info = action.get("ResetType@Redfish.AllowableValues"), action.get("@Redfish.ActionInfo")
+        if allowed is None and info:
+            parameters = self._get(_path(info, "ActionInfo")).get("Parameters") or []
+            allowed = next((one.get("AllowableValues") for one in parameters if one.get("Name") == "ResetType"), None)
+        return _path(action.get("target"), f"target of {RESET}"), allowed
+
+    def _get(self, path: str) -> Object:
+        return self._send("GET", path)
+
+    def _send(self, method: str, path: str, body: Object | None = None) -> Object:
+        """Send one request, once. Raises Silent when nobody knows what became of it, Refused, Failed."""
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        try:
+            self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = self._connection.getresponse()
+            status, told = answer.status, _object(answer.read())
+        except ssl.SSLCertVerificationError as error:
+            self._connection.close()
+            raise Refused(
+                f"the certificate of BMC {self.entry.host} is not to be trusted ({error.verify_message}): put its "
+                f"authority into ca.crt of its entry, or say insecure, in {SECRET}"
+            ) from error
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise Silent(f"{method} {path} at {self.entry.host}: {type(error).__name__}: {error}") from error
+        self._judge(status, f"{method} {path}", told)
+        return told
+
+    def _judge(self, status: int, what: str, told: Object) -> None:
+        if status < 300:
+            return
+        said = f"{what} at {self.entry.host}: {message(told) or f'HTTP {status}'}"
+        if status in (401, 403):  # never tried again: BMCs lock accounts
+            raise Refused(f"the BMC does not let user {self.entry.username} in, mend its entry in {SECRET}: {said}")
+        if status >= 500 or status == 429:
+            raise Silent(said)
+        raise Failed(f"the BMC did not take it: {said}")
+
+
+def pick(systems: list[Object], entry: Entry, uuid: str) -> Object:
+    """Return the system that is the node, of those that can be reset. Raises Refused for none, or when in doubt."""
+    names = ", ".join(str(one.get("Id")) for one in systems)
+    if entry.system:
+        systems = [one for one in systems if one.get("Id") == entry.system]
+    if not systems:
+        raise Refused(f"BMC {entry.host} has no system {entry.system or 'that can be reset'}: it has {names or 'none'}")
+    told = [str(one["UUID"]) for one in systems if is_told(str(one.get("UUID") or ""))]
+    if is_told(uuid) and told:
+        systems = [one for one in systems if is_same(str(one.get("UUID") or ""), uuid)]
+    if not systems:
+        raise Refused(
+            f"BMC {entry.host} is that of another machine: its UUID is {', '.join(told)}, the node's is {uuid}; mend "
+            f"address in {SECRET}, or put the BMC's UUID there as uuid if the two are known to differ"
+        )
+    if len(systems) > 1:
+        raise Refused(f"BMC {entry.host} has several systems, name the node's as system in {SECRET}: {names}")
+    return systems[0]
+
+
+def is_told(uuid: str) -> bool:
+    """Tell whether a UUID says anything: empty, all zeros and all ones are what firmware has that was never set."""
+    return bool(_bare(uuid).strip("0") and _bare(uuid).strip("f"))
+
+
+def is_same(one: str, other: str) -> bool:
+    """Tell whether two UUIDs are the same, also when one has the byte order of old SMBIOS tables."""
+    left, right = _bare(one), _bare(other)
+    return is_told(one) and is_told(other) and right in (left, _swapped(left))
+
+
+def _bare(uuid: str) -> str:
+    return uuid.replace("-", "").lower()
+
+
+def _swapped(bare: str) -> str:
+    parts = [bare[:8], bare[8:12], bare[12:16]]
+    turned = ["".join(reversed([part[at : at + 2] for at in range(0, len(part), 2)])) for part in parts]
+    return "".join(turned) + bare[16:]
+
+
+def message(told: Object) -> str:
+    """What a BMC says of a failure, the extended words if there are any."""
+    error = told.get("error") if isinstance(told.get("error"), dict) else {}
+    extended = [one.get("Message") for one in error.get("@Message.ExtendedInfo") or [] if isinstance(one, dict)]
+    words = [str(word) for word in extended if word]
+    return " ".join(words) or str(error.get("message") or "")
+
+
+def _link(holder: object, what: str) -> str:
+    return _path(holder.get("@odata.id") if isinstance(holder, dict) else None, what)
+
+
+def _path(value: object, what: str) -> str:
+    """Return a path on this BMC. Raises Refused for anything else: the password goes nowhere else."""
+    if not isinstance(value, str) or not value.startswith("/") or value.startswith("//"):
+        raise Refused(f"the BMC gives no path for {what}: {value!r}; power-cycle by hand")
+    return value
+
+
+def _context(entry: Entry) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=entry.ca or None)
+    except (ssl.SSLError, ValueError) as error:
+        raise Refused(f"{SECRET}: ca.crt of BMC {entry.host} is no certificate in PEM: {error}") from error
+    if entry.insecure:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _object(body: bytes) -> Object:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,65 @@
+"""What the node's own kubelet and container runtime know of Pods and images: no token, no API server."""
+
+import json
+import re
+from typing import Any
+
+from nodelib.contract.operation import Refused
+from nodelib.host.commands import Told, run
+from nodelib.host.processes import UID, bare
+
+ASK_SECONDS = 60.0
+KUBELET = "/var/lib/kubelet"
+
+
+def crictl(*words: str) -> dict[str, Any] | None:
+    """Return what the runtime answers; None where crictl is not installed. Raises Refused when it does not tell."""
+    told = run(("crictl", *words, "-o", "json"), ASK_SECONDS)
+    if is_absent(told):
+        return None
+    try:
+        found = json.loads(told.text[max(0, told.text.find("{")) :])  # a warning about its configuration may come first
+    except ValueError:
+        found = None
+    if told.code != 0 or not isinstance(found, dict):
+        raise Refused(f"the container runtime does not tell ({' '.join(('crictl', *words))}): {told.last}")
+    return found
+
+
+def is_absent(told: Told) -> bool:
+    """Whether nsenter did not find the program on the node."""
+    return bool(told.code) and "failed to execute" in told.text
+
+
+def known_pods(root: str = KUBELET, own: str = "") -> set[str]:
+    """Return the uids (32 hex digits) of all Pods that the kubelet still keeps a folder of, or the runtime runs.
+
+    A kubelet makes the folder before anything of the Pod runs, static Pods under their hash, and keeps it until all of
+    it has ended. Raises Refused when that cannot be told, or when `own`, the uid of the Pod that asks, is not there.
+    """
+    told = run(("ls", "-1A", f"{root}/pods"), ASK_SECONDS)
+    uids = {bare(name) for name in told.text.split() if re.fullmatch(UID, name, re.IGNORECASE)}
+    if told.code != 0 or not uids:
+        raise Refused(f"which Pods live cannot be told from {root}/pods ({told.last}): set PARAMETERS.kubeletRoot")
+    if own and bare(own) not in uids:
+        raise Refused(
+            f"{root}/pods does not know this very Pod, so it is not the kubelet's: set PARAMETERS.kubeletRoot"
+        )
+    return uids | _running_pods()
+
+
+def _running_pods() -> set[str]:
+    sandboxes = (crictl("pods") or {}).get("items") or []
+    ready = {one["metadata"]["uid"] for one in sandboxes if one.get("state") == "SANDBOX_READY"}
+    running = (crictl("ps") or {}).get("containers") or []
+    return {
+        bare(uid) for uid in ready | {(one.get("labels") or {}).get("io.kubernetes.pod.uid", "") for one in running}
+    }
+
+
+def kubelet_root(given: dict[str, Any]) -> str:
+    """Return PARAMETERS.kubeletRoot, the kubelet's --root-dir. Raises Refused when it is no absolute path."""
+    root = given.get("kubeletRoot", KUBELET)
+    if not isinstance(root, str) or not re.fullmatch(r"(?:/[A-Za-z0-9._-]+)+", root):
+        raise Refused(f'PARAMETERS.kubeletRoot is not an absolute path: write {{"kubeletRoot": "{KUBELET}"}}')
+    return root

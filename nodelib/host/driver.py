@@ -1,0 +1,100 @@
+"""The NVIDIA driver: versions of the module that is loaded and of the libraries on disk, and the way to its NVML.
+
+Judges nothing.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from nodelib.host.root import within
+
+CONTAINER = "run/nvidia/driver"  # where a driver in a container shows its own root to the node
+FOLDERS = (
+    *("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "lib64", "usr/lib/nvidia"),
+    *("usr/local/nvidia/lib64", "home/kubernetes/bin/nvidia/lib64", "opt/nvidia/lib64", "usr/lib/wsl/lib"),
+)
+NVML = "libnvidia-ml.so.1"
+VERSION = r"[0-9]{3,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?"
+MODULE = re.compile(rf"^NVRM version:.*?\s({VERSION})(?:\s|$)")
+LIBRARY = re.compile(rf"^libnvidia-ml\.so\.({VERSION})$")
+
+
+class Module(NamedTuple):
+    """What /proc says of the loaded module. `version`: "" for none; `why` it cannot be told, else ""."""
+
+    version: str = ""
+    text: str = ""
+    why: str = ""
+
+
+def module(proc: Path) -> Module:
+    """Return the version of the kernel module that is loaded."""
+    try:
+        lines = (proc / "driver/nvidia/version").read_bytes()[:4096].decode("ascii", "replace").splitlines()
+    except FileNotFoundError:
+        return Module() if (proc / "sys").exists() else Module(why=f"{proc} is no /proc")
+    except OSError as error:
+        return Module(why=error.strerror or type(error).__name__)
+    text = next((line for line in lines if line.startswith("NVRM")), "")
+    found = MODULE.match(text)
+    return Module(found[1], text[:200]) if found else Module(text=text[:200], why="it names none")
+
+
+def roots(proc: Path, named: Path | None) -> list[Path]:
+    """Return where the driver's files may lie: in `named`, else as a container shows them, else in the node's root."""
+    node = proc / "1/root"
+    return [named] if named else [node / CONTAINER, node]
+
+
+def is_loaded(proc: Path) -> bool:
+    """Tell whether a kernel module of the driver is loaded."""
+    return (proc / "driver/nvidia/version").exists()
+
+
+def libraries(roots: Iterable[Path]) -> dict[str, str]:
+    """Return the version of each library that libnvidia-ml.so.1 may be, by path, of the first root that has any."""
+    for root in roots:
+        folders = (root / folder for folder in FOLDERS)
+        found = {str(folder / name): version for folder in folders for name, version in _versions(folder).items()}
+        if found:
+            return found
+    return {}
+
+
+def _versions(folder: Path) -> dict[str, str]:
+    """Return what libnvidia-ml.so.1 is; where it is a file and no link (in a container), what lies beside it."""
+    link = folder / NVML
+    try:
+        if link.is_symlink():
+            names = [link.readlink().name]
+        else:
+            names = [path.name for path in folder.iterdir()] if link.exists() else []
+    except OSError:
+        return {}
+    return {name: found[1] for name in names if (found := LIBRARY.match(name))}
+
+
+def enter(roots: Sequence[Path], node: Path) -> None:
+    """Let NVML and its devices be those of the node: a container that was started before the driver has none.
+
+    The library is loaded from the first of `roots` that has it, so that whoever asks for it by its name is given this
+    one. Then paths begin in that root, or in `node` where that root has no devices. Nothing happens on the node itself,
+    where a library or devices are not to be found, and where we may not.
+    """
+    try:
+        root, library = next(found for root in roots if root.exists() and (found := (root, _library(root)))[1])
+        place = next(one for one in (root, node) if (one / "dev/nvidiactl").exists() and not one.samefile("/"))
+        import ctypes  # few programs need it
+
+        ctypes.CDLL(str(library))  # before the step, so that what it needs besides comes from where Python's comes from
+        os.chroot(place)
+    except (OSError, StopIteration):
+        return
+
+
+def _library(root: Path) -> Path | None:
+    paths = (within(root, f"{folder}/{NVML}") for folder in FOLDERS)
+    return next((path for path in paths if path.is_file()), None)

@@ -1,0 +1,208 @@
+"""Whether file systems are damaged or shut: one judgement for the node's own and for volumes of Pods."""
+
+import argparse
+import errno
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from nodelib.contract.detector import clock, conclude, explain, keep_evidence
+from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
+from nodelib.host.filesystems import (
+    STORY,
+    Errors,
+    Filesystem,
+    Mounts,
+    boot_time,
+    broken,
+    read_btrfs,
+    read_ext4,
+    read_mounts,
+    story_of_ext4,
+)
+from nodelib.kernel.kmsg import Log, read_new, since
+
+SHUT = {"emergency_ro", "shutdown"}
+LOGGED = ("xfs", "btrfs")  # of which the log is believed: a name that one of them had may be another's by now
+
+# The child: argv is [folder of each XFS, answer file]. Nothing is imported that costs.
+CHILD = """
+import os, sys
+codes = []
+def say(done):
+    with open(sys.argv[-1] + ".draft", "w") as answer:
+        answer.write('{"codes": %s, "done": %s}' % (codes, "true" if done else "false"))
+    os.replace(sys.argv[-1] + ".draft", sys.argv[-1])
+for path in sys.argv[1:-1]:
+    try:
+        os.stat(path)
+        codes.append(0)
+    except OSError as error:
+        codes.append(error.errno)
+    say(False)
+say(True)
+"""
+
+
+class Watch(NamedTuple):
+    """Which file systems a detector looks at: volumes of Pods, or all others; and what it says when all is well.
+
+    `none`: where there is nothing to look at.
+    """
+
+    name: str
+    condition: str
+    volumes: bool
+    fine: str
+    none: str
+
+
+class Known(NamedTuple):
+    """What was so when a file system was first seen in this boot: seconds since boot, writable, errors of btrfs."""
+
+    at: float
+    writable: bool
+    errors: int | None = None
+
+
+class Seen(NamedTuple):
+    """What one run saw of one file system. `why`: "" or what could not be read.
+
+    `ext4`, `btrfs`: counters, None where there are none; `stat`: error number of XFS's root folder, 0 for none, None
+    for not asked; `log`: the kernel's line that says that it has given up, "" for none.
+    """
+
+    ext4: Errors | None = None
+    btrfs: int | None = None
+    stat: int | None = None
+    log: str = ""
+    why: str = ""
+
+
+def judge_one(one: Filesystem, seen: Seen, known: Known, boot: int | None) -> tuple[Verdict, str]:
+    """Return the verdict of one file system and its words. `boot`: seconds since 1970, None when nobody knows."""
+    if fault := next((words for words, holds in _faults(one, seen, known, boot).items() if holds), ""):
+        return Verdict.FAULT, fault
+    if seen.ext4 and seen.ext4.total and boot is None:
+        return Verdict.UNKNOWN, "has met errors, and /proc/stat does not tell if since boot"
+    if seen.stat:
+        return Verdict.UNKNOWN, f"cannot be asked ({errno.errorcode.get(seen.stat, seen.stat)})"
+    return (Verdict.UNKNOWN, seen.why) if seen.why else (Verdict.OK, "")
+
+
+def _faults(one: Filesystem, seen: Seen, known: Known, boot: int | None) -> dict[str, bool]:
+    """Return each fault and whether it is one, the one that tells most first."""
+    from_when = None if boot is None else int(boot + known.at) if one.volume else boot
+    grown = seen.btrfs is not None and known.errors is not None and seen.btrfs > known.errors
+    new = seen.ext4 is not None and from_when is not None and seen.ext4.total > 0 and seen.ext4.last >= from_when
+    read_only = "ro" in one.options
+    told = bool(seen.log) and (read_only if one.kind == "btrfs" else seen.stat != 0)
+    shut = bool(one.options & SHUT) or seen.stat == errno.EIO or told
+    return {
+        "was shut by the kernel": shut,
+        "has met errors since boot": new or grown,
+        "has become read-only": read_only and known.writable and not one.volume,
+    }
+
+
+def judge(
+    mounts: Mounts, seen: Mapping[str, Seen], known: Mapping[str, Known], boot: int | None, why: str
+) -> dict[str, Verdict]:
+    """Return the verdict of each thing that was seen, by key; `why`: "" or why the kernel's log cannot be read."""
+    found = {"mountinfo has lines that make no sense": Verdict.UNKNOWN} if mounts.garbled else {}
+    if why:
+        found[why] = Verdict.UNKNOWN
+    for one in mounts.found:
+        verdict, words = judge_one(one, seen[one.key], known[one.key], boot)
+        found[f"{one.name} {words}"] = verdict
+    return found
+
+
+def look(options: argparse.Namespace, one: Filesystem, answers: Mapping[str, Any], log: Mapping[str, str]) -> Seen:
+    """Read all that the kernel shows of one file system."""
+    code, why = answers.get(one.key, (None, ""))
+    ext4 = btrfs = None
+    try:
+        ext4 = read_ext4(options.sys, one) if one.kind.startswith("ext") else None
+        btrfs = read_btrfs(options.sys, one) if one.kind == "btrfs" else None
+    except (OSError, ValueError) as error:
+        why = f"cannot be judged: {error} cannot be read"
+    return Seen(ext4, btrfs, code, log.get(one.device, "") if one.kind in LOGGED else "", why)
+
+
+def stat(options: argparse.Namespace, name: str, mounts: Mounts) -> dict[str, tuple[int | None, str]]:
+    """Ask for the root folder of each XFS; return the error number, None where there is no answer, and why."""
+    asked = {one.key: one.top[0] for one in mounts.found if one.kind == "xfs" and one.top}
+    if not asked:
+        return {}
+    from nodelib.host.child_process import ask  # subprocess costs more than all the rest, and few nodes have XFS
+
+    paths = [f"{options.proc.absolute()}/1/root{point}" for point in asked.values()]
+    command = [sys.executable, "-I", "-S", "-c", CHILD, *paths]
+    answer = ask(command, options.state, name, options.deadline)
+    why = f"has not answered since {answer.hung}" if answer.hung else f"cannot be asked: {answer.why or 'no answer'}"
+    return read_codes([*asked], answer.said.get("codes"), why)
+
+
+def read_codes(keys: list[str], said: Any, why: str) -> dict[str, tuple[int | None, str]]:
+    """Read what the child said of `keys`, in order; whoever comes after one that hangs was not asked, this is `why`."""
+    codes = said if isinstance(said, list) and all(type(code) is int for code in said) else []
+    return {key: (codes[index], "") if index < len(codes) else (None, why) for index, key in enumerate(keys)}
+
+
+def remember(mounts: Mounts, before: Mapping[str, Known], seen: Mapping[str, Seen], now: float) -> dict[str, Known]:
+    """Return what each file system was like at first sight; one that was unmounted is forgotten."""
+    fresh = {one.key: Known(now, "ro" not in one.options, seen[one.key].btrfs) for one in mounts.found}
+    return {key: before.get(key, first) for key, first in fresh.items()}
+
+
+def recall(memory: Mapping[str, Any], boot: str) -> tuple[dict[str, Known], dict[str, str]]:
+    """Return the file systems and the log's verdicts that the last run of this boot knew; garbage is left out."""
+    same = bool(boot) and memory.get("boot_id") == boot
+    first, log = (memory.get(name) if same else None for name in ("known", "broken"))
+    known = {}
+    for key, value in first.items() if isinstance(first, dict) else ():
+        match value:
+            case [int(at) | float(at), bool(writable), None | int() as errors]:
+                known[key] = Known(float(at), writable, errors)
+    return known, {key: line for key, line in log.items() if isinstance(line, str)} if isinstance(log, dict) else {}
+
+
+def evidence(options: argparse.Namespace, mounts: Mounts, line: str, log: Log) -> dict[str, Any]:
+    """Return what a person asks for first; bounded, lest it be cut elsewhere."""
+    ill = [one for one in mounts.found if one.name in line][:2]
+    return {
+        "filesystems": [
+            {
+                "device": one.device,
+                "source": one.source[:60],
+                "points": [point[-80:] for point in one.points[:2]],  # the end of a volume's names it
+                "options": ",".join(sorted(one.options))[:100],
+                "last error": story_of_ext4(options.sys, one.device)[:120],
+            }
+            for one in ill
+        ],
+        "kernel": [told.text[:110] for told in log.lines if STORY.search(told.text)][-4:],
+    }
+
+
+def check(options: argparse.Namespace, watch: Watch) -> tuple[Verdict, str]:
+    """One run: read mounts, counters and log, judge, remember."""
+    now, path, boot = clock(options), options.state / f"{watch.name}.json", boot_id(options.proc)
+    memory = read_json(path)
+    known, given_up = recall(memory, boot)
+    mounts, booted = read_mounts(options.proc, options.sys).of(watch.volumes), boot_time(options.proc)
+    log = read_new(options.dev, since(memory, boot))
+    given_up, answers = broken(log.lines, given_up), stat(options, watch.name, mounts)
+    seen = {one.key: look(options, one, answers, given_up) for one in mounts.found}
+    known = remember(mounts, known, seen, now)
+    found = judge(mounts, seen, known, booted, log.why)
+    verdict, line = conclude(found, watch.fine if mounts.found else watch.none)
+    write_json(path, {"boot_id": boot, "cursor": log.cursor, "known": known, "broken": given_up})
+    story = {"condition": watch.condition, "line": line[:300], **evidence(options, mounts, line, log)}
+    keep_evidence(options.state, watch.name, verdict, story)
+    if options.explain:
+        views = {"booted": booted, "kernel log": log.why or "read", "lines of it were lost": log.lost}
+        checks = {one.name: f"{seen[one.key]}, at first {known[one.key]}" for one in mounts.found}
+        explain(views, checks, verdict)
+    return verdict, line

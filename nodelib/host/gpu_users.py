@@ -1,0 +1,103 @@
+"""Who has GPUs open on a node that is drained, and how those let go that are ended without harm.
+
+A drain leaves the Pods of DaemonSets and static Pods, and of these the device plugin and DCGM have every GPU open all
+the time. Their processes are ended; the kubelet starts them again, at once the first time, later after 10, 20 and 40 s:
+one of these gaps is wide enough. Nobody else is ended: no process of no Pod, none of this very Pod, none that runs
+Pods, none of the driver's own.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from nodelib.contract.operation import Refused
+from nodelib.host.device_users import User, named, users
+from nodelib.host.processes import Process, pod_of, read, require_own
+from nodelib.host.terminate import end
+
+TRIES = 5
+SIGNALS = ((signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0))  # and how many seconds each is given
+# As /proc has them: a name is cut after 15 characters.
+DRIVERS = ("nvidia-persiste", "nv-fabricmanage", "nvidia-imex")
+SPARED = (*DRIVERS, "systemd", "kubelet", "containerd", "containerd-shim", "dockerd", "crio", "conmon", "runc", "crun")
+
+T = TypeVar("T")
+Counts = Callable[[User], bool]  # whether it matters that this process holds this device
+
+
+def is_drained() -> bool:
+    """Whether the template says that only Pods are left that a drain leaves."""
+    return os.environ.get("DRAINED") == "true"
+
+
+def may_end(one: User | Process, own: str) -> bool:
+    """Whether a process may be ended on a drained node; `own` is the Pod that asks, "" where it cannot be seen."""
+    return bool(one.pod) and one.pod != own and one.name not in SPARED
+
+
+class Clients(NamedTuple):
+    """Who holds GPUs. `drained`: processes of Pods may be ended; `seconds` that others are given to let go."""
+
+    proc: Path
+    drained: bool
+    seconds: float
+
+    def found(self, counts: Counts) -> tuple[list[User], list[User]]:
+        """Return who may be ended, and who else holds a GPU. Raises Refused when that cannot be told."""
+        found = [one for one in users(self.proc) if counts(one)]
+        ours = [one for one in found if self.is_ours(one)]
+        return ours, [one for one in found if one not in ours]
+
+    def is_ours(self, one: User | Process | None) -> bool:
+        """Whether this process may be ended here."""
+        return self.drained and one is not None and may_end(one, own_pod(self.proc))
+
+    def turns(self, counts: Counts) -> Iterator[str]:
+        """Yield "" as soon as nobody holds a GPU, or in words who does: TRIES times, over `seconds` and what ends take.
+
+        Processes of Pods are ended for it, unless somebody else is in the way. Raises Refused.
+        """
+        for turn in range(TRIES):
+            if turn:
+                time.sleep(self.seconds / (TRIES - 1))
+            yield self.free(counts)
+
+    def free(self, counts: Counts) -> str:
+        """End who may be ended, unless somebody else holds a GPU; return who holds one then, in words."""
+        ours, others = self.found(counts)
+        if others or not ours:
+            return named(others)
+        require_own(self.proc)
+        print(f"ending what holds a GPU: {named(ours)}", flush=True)
+        for signum, seconds in SIGNALS:
+            end(self.proc, lambda: self.processes(counts), signum, seconds)
+        ours, others = self.found(counts)
+        return named(sorted([*ours, *others]))
+
+    def processes(self, counts: Counts) -> list[Process]:
+        """Return who may be ended, as a signal needs to know them."""
+        held = {(one.pid, one.pod) for one in self.found(counts)[0]}
+        known = [(pod, read(self.proc, pid)) for pid, pod in held]
+        return sorted(process for pod, process in known if process and process.pod == pod)
+
+
+def own_pod(proc: Path) -> str:
+    """The Pod that this program runs in, "" where its cgroup namespace hides that, or by hand. Raises Refused."""
+    try:
+        return pod_of((proc / "self/cgroup").read_text())
+    except OSError as error:
+        raise Refused(f"which Pod this is cannot be told, so no process is ended: {error}") from error
+
+
+def still(look: Callable[[], Sequence[T]], seconds: float) -> Sequence[T]:
+    """Return what `look` finds: nothing, as soon as it finds nothing, or what it finds after `seconds`.
+
+    Whoever asks NVML has the GPUs open for a second, and a detector asks every minute.
+    """
+    until = time.monotonic() + seconds
+    while (found := look()) and time.monotonic() < until:
+        time.sleep(min(1.0, seconds / 10))
+    return found

@@ -1,0 +1,141 @@
+"""NFS mounts of the node as its first process sees them, who else holds them, and whether a server answers.
+
+Read from /proc alone and from plain sockets: nothing here touches a mount, so nothing here can hang on one.
+"""
+
+import contextlib
+import ipaddress
+import re
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from nodelib.host.crictl import KUBELET
+from nodelib.host.processes import bare, living
+
+TYPES = ("nfs", "nfs4")
+NFS_PORT, NFS_PROGRAM = 2049, 100003
+# What the kernel found out when it mounted; given back it would pin the mount to a server's former address.
+FOUND_OUT = ("addr", "clientaddr", "mountaddr", "mountport", "mountproto", "mountvers", "namlen")
+POD_GROUP = re.compile(r"(?:^|[/-])pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?=\.slice|[/:]|$)", re.I)
+
+
+class Mount(NamedTuple):
+    """One mount. `device`: major:minor, the same for all that share a connection and its trouble; `source` as given."""
+
+    point: str
+    device: str
+    root: str
+    kind: str
+    source: str
+    options: str
+    follows: bool  # this row came, and goes, with a mount of another namespace
+    pod: str = ""  # the uid of the Pod whose volume this is, without dashes; "" for a mount of the node's own
+
+    @property
+    def origin(self) -> str:
+        """What to mount: the source, and the folder in it where only that was mounted."""
+        return self.source.rstrip("/") + self.root if self.root != "/" else self.source
+
+    @property
+    def wanted(self) -> str:
+        """The options to mount with: all that the kernel did not find out by itself."""
+        parts = dict.fromkeys(self.options.split(","))
+        if "ro" in parts:  # the mount and what it shows may differ; the stricter one holds
+            parts.pop("rw", None)
+        return ",".join(part for part in parts if part.partition("=")[0] not in FOUND_OUT)
+
+    def option(self, name: str) -> str:
+        """The value of one option; "" when it is not there."""
+        found = dict(part.partition("=")[::2] for part in self.options.split(","))
+        return found.get(name, "")
+
+
+def read_mounts(mountinfo: Path, kubelet: str = KUBELET) -> list[Mount]:
+    """Return the NFS mounts of one mountinfo file in its order; `kubelet` is its --root-dir. Raises OSError."""
+    lines = mountinfo.read_text(errors="replace").splitlines()
+    return [mount for line in lines if (mount := _read_line(line, kubelet))]
+
+
+def _read_line(line: str, kubelet: str) -> Mount | None:
+    before, dash, after = line.partition(" - ")
+    mine, rest = before.split(" "), after.split(" ")
+    if not dash or len(mine) < 6 or len(rest) < 3 or rest[0] not in TYPES:
+        return None
+    root, point, source = (_plain(text) for text in (mine[3], mine[4], rest[1]))
+    follows = any(field.startswith("master:") for field in mine[6:])
+    volume = re.match(rf"{re.escape(kubelet)}/pods/([0-9a-f-]{{32,36}})/", point)
+    pod = bare(volume[1]) if volume else ""
+    return Mount(point, mine[2], root, rest[0], source, f"{mine[5]},{rest[2]}", follows, pod)
+
+
+def _plain(text: str) -> str:
+    """Undo the kernel's escapes for blanks and the like (\\040)."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def pods_of(proc: Path) -> Iterator[tuple[str, Path]]:
+    """Yield (uid of its Pod, folder of a thread) for each process of a Pod. Reads only files that nothing can block."""
+    for folder in proc.iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):
+                thread = living(folder)
+                found = POD_GROUP.search((thread / "cgroup").read_text(errors="replace")) if thread else None
+                if thread and found:
+                    yield bare(found[1]), thread
+
+
+def users_of(proc: Path, mounts: list[Mount]) -> list[str]:
+    """Return in words which Pods hold one of `mounts`: their own volume, or a copy in their namespace that would stay.
+
+    A copy that follows the node's mount goes with it and is no hold.
+    """
+    devices, owned = {mount.device for mount in mounts}, {mount.pod: mount.point for mount in mounts if mount.pod}
+    found = set()
+    for uid, folder in pods_of(proc):
+        if uid in owned:
+            found.add(f"Pod {uid} still runs and owns {owned[uid]}")
+        with contextlib.suppress(OSError):
+            kept = [one for one in read_mounts(folder / "mountinfo") if one.device in devices and not one.follows]
+            found.update(f"Pod {uid} has {one.source} at {one.point}" for one in kept)
+    return sorted(found)
+
+
+def server_of(mount: Mount) -> tuple[str, int, int]:
+    """Return address, port and version of NFS of the server behind a mount."""
+    address = mount.option("addr") or mount.source.rpartition(":/")[0].strip("[]")
+    port = mount.option("port") if mount.option("proto").startswith("tcp") else ""  # RDMA has a port of its own
+    version = mount.option("vers")[:1] or ("4" if mount.kind == "nfs4" else "3")
+    return address, int(port) if port.isdecimal() and int(port) else NFS_PORT, int(version)
+
+
+def why_silent(server: tuple[str, int, int], seconds: float) -> str:
+    """Ask a server for nothing (RPC NULL over TCP) and return why it is not fit to mount from; "" when it is."""
+    address, port, version = server
+    xid, until = 0x52454D31, time.monotonic() + seconds
+    call = struct.pack(">11I", 0x80000028, xid, 0, 2, NFS_PROGRAM, version, 0, 0, 0, 0, 0)
+    try:
+        with socket.create_connection((address, port), timeout=seconds) as stream:
+            stream.sendall(call)
+            reply = b""
+            while len(reply) < 28:
+                stream.settimeout(max(0.01, until - time.monotonic()))
+                more = stream.recv(4096)
+                if not more:
+                    return "it closes the connection"
+                reply += more
+    except OSError as error:
+        return error.strerror or str(error) or type(error).__name__
+    told, kind, state, _, _, accepted = struct.unpack(">6I", reply[4:28])
+    return "" if (told, kind, state, accepted) == (xid, 1, 0, 0) else f"it does not serve NFS version {version}"
+
+
+def shown(server: tuple[str, int, int]) -> str:
+    """A server's address for people."""
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(server[0]).version == 6:
+            return f"[{server[0]}]:{server[1]}"
+    return f"{server[0]}:{server[1]}"

@@ -1,0 +1,52 @@
+"""Units of the node's own systemd, asked and changed through its systemctl."""
+
+from typing import NamedTuple
+
+from nodelib.contract.operation import Refused
+from nodelib.host.commands import Told, run
+
+ASK_SECONDS = 30.0
+FIELDS = ("LoadState", "ActiveState", "MainPID", "KillMode")
+
+
+class Unit(NamedTuple):
+    """One service: `load` is loaded, masked or not-found; `active` as systemctl is-active says; `pid` 0 for none."""
+
+    name: str
+    load: str
+    active: str
+    pid: int
+    kill_mode: str
+
+    @property
+    def runs(self) -> bool:
+        """It is up."""
+        return self.active == "active"
+
+
+def look_at(name: str) -> Unit:
+    """Return what systemd says of one service. Raises Refused when it does not answer."""
+    told = run(("systemctl", "show", f"--property={','.join(FIELDS)}", f"{name}.service"), ASK_SECONDS)
+    found = dict(line.partition("=")[::2] for line in told.text.splitlines())
+    if told.code != 0 or not found.get("LoadState"):
+        raise Refused(
+            f"systemd does not tell of {name}: {why(told, ASK_SECONDS)}: reboot the node if it does not answer"
+        )
+    pid = found.get("MainPID", "")
+    return Unit(
+        name,
+        found["LoadState"],
+        found.get("ActiveState", ""),
+        int(pid) if pid.isdecimal() else 0,
+        found.get("KillMode", ""),
+    )
+
+
+def change(verb: str, name: str) -> tuple[str, ...]:
+    """The command that starts, stops or restarts one service, or forgets how it failed."""
+    return ("systemctl", verb, f"{name}.service")
+
+
+def why(told: Told, seconds: float) -> str:
+    """Why a command did not work."""
+    return f"no answer within {seconds:g} s" if told.code is None else f"exit {told.code}: {told.last}"

@@ -1,0 +1,116 @@
+"""The Kubernetes API over one kept connection: http.client, ssl and the token that the kubelet mounts. Nothing else.
+
+A client library would take longer to import than most drains to evict.
+"""
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from nodelib.contract.operation import Failed, Refused
+
+MERGE_PATCH = "application/merge-patch+json"
+TIMEOUT = 30.0
+
+
+class Unreachable(Exception):
+    """No answer came, or one that promises a better one later (5xx). Try again."""
+
+
+class Reply:
+    """One answer: its status, its JSON body ({} for none), how many seconds it asks to wait, the server's time."""
+
+    def __init__(self, status: int, body: bytes, headers: Mapping[str, str]):
+        self.status = status
+        self.body: dict[str, Any] = _object(body)
+        after = headers.get("Retry-After") or (self.body.get("details") or {}).get("retryAfterSeconds") or 0
+        self.retry_after = float(after) if str(after).isdigit() else 0.0
+        self._date = headers.get("Date")
+
+    @property
+    def at(self) -> datetime | None:
+        """When it was given, by the server's clock; None where it does not say."""
+        try:
+            return parsedate_to_datetime(self._date) if self._date else None
+        except ValueError:
+            return None
+
+    @property
+    def message(self) -> str:
+        """What the server says of a failure, with the causes that it names."""
+        causes = (self.body.get("details") or {}).get("causes") or []
+        words = [self.body.get("message") or f"HTTP {self.status}", *(cause.get("message") or "" for cause in causes)]
+        return " ".join(word for word in words if word)
+
+
+class Api:
+    """Requests as the Pod's service account. The token is read anew for each, because the kubelet renews it."""
+
+    def __init__(self, variables: Mapping[str, str], token_dir: str):
+        try:
+            self._host = variables["KUBERNETES_SERVICE_HOST"]
+            self._port = int(variables.get("KUBERNETES_SERVICE_PORT") or 443)
+            context = ssl.create_default_context(cafile=f"{token_dir}/ca.crt")
+            self.namespace = _read(f"{token_dir}/namespace")
+        except (KeyError, ValueError, OSError) as error:
+            raise Refused(f"no API server to talk to: {type(error).__name__}: {error}") from error
+        self._token_path = f"{token_dir}/token"
+        self._connection = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT, context=context)
+
+    def get(self, path: str, **query: str) -> Reply:
+        """Read an object or a list. Raises Unreachable, also for 410 and 429: ask again from the start."""
+        reply = self.request("GET", f"{path}?{urlencode(query)}" if query else path)
+        if reply.status in (410, 429):
+            raise Unreachable(f"GET {path}: {reply.message}")
+        return reply
+
+    def get_object(self, path: str) -> dict[str, Any]:
+        """Return one object. Raises Refused when there is none, Failed when we may not read it."""
+        reply = self.get(path)
+        if reply.status == 404:
+            raise Refused(f"not there any more: {reply.message}")
+        if reply.status != 200:
+            raise Failed(f"{path} cannot be read: {reply.message}")
+        return reply.body
+
+    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Reply:
+        """Send one request, once, and return the answer. Raises Unreachable; nobody knows then whether it was done."""
+        headers = {"Authorization": f"Bearer {_read(self._token_path)}", "Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        try:
+            self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = self._connection.getresponse()
+            reply = Reply(answer.status, answer.read(), answer.headers)
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise Unreachable(f"{method} {path}: {type(error).__name__}: {error}") from error
+        if reply.status >= 500:
+            raise ServerError(reply)
+        return reply
+
+
+class ServerError(Unreachable):
+    """The server answered 5xx. Some say something worth showing: two PodDisruptionBudgets over one Pod is a 500."""
+
+    def __init__(self, reply: Reply):
+        super().__init__(reply.message)
+        self.reply = reply
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return {"message": body[:200].decode(errors="replace")}
+    return value if isinstance(value, dict) else {}
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8").strip()

@@ -1,0 +1,111 @@
+"""What comes next for the Pods of one DaemonSet on one node. Pure.
+
+While a case holds the node its taint is there, and a DaemonSet that does not tolerate it makes no Pod: that is thought
+of before anything is deleted.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from nodelib.contract.operation import Refused
+from nodelib.k8s.claims import TAINT
+from nodelib.k8s.taints import Taint
+
+Object = dict[str, Any]
+
+
+class Delete(NamedTuple):
+    """This Pod is older than the attempt and must go. `awaited`: another one can come in its place at once."""
+
+    pod: Object
+    awaited: bool = True
+
+
+class Wait(NamedTuple):
+    """Nothing to do now; why it is not over. `made`: the new Pod is there."""
+
+    why: str
+    made: bool = False
+
+
+class Later(NamedTuple):
+    """All is done that can be while a case holds the node; why there is no new Pod."""
+
+    why: str
+
+
+class Done(NamedTuple):
+    """A Ready Pod is there that is younger than the attempt."""
+
+    pod: Object
+
+
+def key(item: Object) -> str:
+    """namespace/name, as kubectl shows it."""
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+
+def owner(pod: Object) -> str:
+    """The uid of the DaemonSet that a Pod belongs to; "" for a Pod of nobody or of something else."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return next((one["uid"] for one in owners if one.get("controller") and one.get("kind") == "DaemonSet"), "")
+
+
+def is_ending(pod: Object) -> bool:
+    """Tell whether somebody has deleted this Pod already."""
+    return pod["metadata"].get("deletionTimestamp") is not None
+
+
+def is_ready(pod: Object) -> bool:
+    """Tell whether its kubelet says that the Pod is Ready."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def trouble(pod: Object) -> str:
+    """Say in words why a Pod is not Ready, as far as its containers tell."""
+    status = pod.get("status") or {}
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    waiting = [(one["name"], (one.get("state") or {}).get("waiting") or {}) for one in containers]
+    said = [f"{name} {state['reason']}" for name, state in waiting if state.get("reason")]
+    return ", ".join(said) or status.get("phase") or "nothing is said of it"
+
+
+def move(pods: Sequence[Object], since: str, deleted: Collection[str]) -> Delete | Wait | Done:
+    """Say what comes next for the Pods of one DaemonSet on one node.
+
+    `since` is when the attempt was made, to the second: a Pod of that very second is young, or a quick restart would be
+    done twice. `deleted` has the uids that this start has deleted: any other came after.
+    """
+    live = [pod for pod in pods if not is_ending(pod)]
+    old = [pod for pod in live if not deleted and pod["metadata"]["creationTimestamp"] < since]
+    if old:
+        return Delete(min(old, key=lambda pod: str(pod["metadata"]["creationTimestamp"])))
+    young = [pod for pod in live if pod["metadata"]["uid"] not in deleted]
+    if any(is_ready(pod) for pod in young):
+        return Done(next(pod for pod in young if is_ready(pod)))
+    if young:
+        return Wait(f"the new Pod {key(young[0])} is not Ready: {trouble(young[0])}", made=True)
+    if pods:
+        return Wait(f"Pod {key(pods[0])} is still ending")
+    return Wait("there is no new Pod")
+
+
+def foresee(found: Delete | Wait, off: Sequence[Taint], needed: bool, begun: bool) -> Delete | Wait | Later:
+    """Heed the taints `off` that keep a new Pod off the node.
+
+    `needed`: the node does not become well without it; `begun`: the old one was deleted already. Raises Refused where
+    none would come even when the case ends, or not before it ends and it is needed.
+    """
+    if isinstance(found, Wait) and found.made:
+        return found
+    fatal = [taint for taint in off if needed or taint.key != TAINT]
+    if fatal and not begun:
+        words = " and ".join(f"{taint.key}:{taint.effect}" for taint in fatal)
+        raise Refused(
+            f"the DaemonSet does not tolerate {words}, so no new Pod would come: "
+            "add that toleration to it (operator: Exists), or take the taint away if it is yours"
+        )
+    if isinstance(found, Delete):
+        return found._replace(awaited=not off)
+    return Later(found.why) if off and not fatal else found

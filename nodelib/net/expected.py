@@ -1,0 +1,142 @@
+"""What a node's network must have: all that it once had in this boot, and what an operator requires. Pure.
+
+Each such thing is a Fact under a key that begins with its kind: "card eth0", "link eth0", "slave bond0 eth1",
+"address eth0 IPv4", "route IPv4", "gid mlx5_0/1".
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from nodelib.contract.npd import Verdict
+from nodelib.net.addresses import IPV4, Addresses
+from nodelib.net.links import Port
+from nodelib.net.rdma import Gids
+from nodelib.state.debounce import Standing, lasts
+
+PATIENCE = 240.0  # seconds: a switch that reboots takes no longer
+RUNS = {"card": 3}  # a card does not come back by itself
+LACKS = {"gone": "has left the bus", "driverless": "has lost its driver"}
+
+
+class Fact(NamedTuple):
+    """Whether something is as it should be, None for nobody can tell; `lack`: what to say otherwise.
+
+    `required`: whether the node had it before or not.
+    """
+
+    holds: bool | None
+    lack: str
+    required: bool = False
+
+
+class Seen(NamedTuple):
+    """All that was read in one run.
+
+    `ports`: interfaces and RDMA ports; `uppers`: interfaces with one that each is built on; `slaves` by bond;
+    `addresses`: or, as a text, why there are none; `devices`: what became of the devices of ports that are no more.
+    """
+
+    ports: Mapping[str, Port]
+    uppers: Mapping[str, str]
+    slaves: Mapping[str, Collection[str]]
+    addresses: Addresses | str
+    gids: Mapping[str, Gids]
+    devices: Mapping[str, str]
+
+
+def facts(seen: Seen, required: Iterable[str], had: Collection[str]) -> dict[str, Fact]:
+    """Return what is, what is no more, and what is required, by key."""
+    found = {f"card {name}": Fact(True, "") for name in seen.ports}
+    found.update({f"link {name}": Fact(port.up, port.lack) for name, port in seen.ports.items()})
+    found.update({f"slave {bond} {name}": Fact(True, "") for bond, slaves in seen.slaves.items() for name in slaves})
+    found.update(_addresses(seen))
+    found.update({f"gid {name}": fact for name, gids in seen.gids.items() for fact in _gid(seen, name, gids)})
+    for key in sorted(set(had) - set(found)):
+        lack = _lack(seen, *key.split(" "))
+        if lack:
+            found[key] = Fact(False, lack)
+    for name in required:
+        found.update(_required(seen, name))
+    return found
+
+
+def _required(seen: Seen, name: str) -> dict[str, Fact]:
+    ports = {port: seen.ports[port] for port in seen.ports if name in (port, port.partition("/")[0])}
+    if not ports:
+        return {f"link {name}": Fact(False, f"{name} is not there", required=True)}
+    return {f"link {port}": Fact(about.up, about.lack, required=True) for port, about in ports.items()}
+
+
+def _addresses(seen: Seen) -> dict[str, Fact]:
+    if isinstance(seen.addresses, str):
+        return {"route": Fact(None, f"addresses cannot be read: {seen.addresses}")}
+    owners = {f"address {name} {family}" for name, family in seen.addresses.owners if name in seen.uppers}
+    return {key: Fact(True, "") for key in [*owners, *(f"route {family}" for family in seen.addresses.defaults)]}
+
+
+def _gid(seen: Seen, name: str, gids: Gids) -> list[Fact]:
+    """Judge an active RoCE port: RDMA over IP needs the address of its interface as a RoCE v2 GID, too."""
+    if (
+        not seen.ports.get(name)
+        or not seen.ports[name].up
+        or not any(kind.endswith(("v1", "v2")) for kind in gids.kinds)
+    ):
+        return []
+    lack = f"{name} is ACTIVE but has no RoCE v2 address"
+    if "RoCE v2" not in gids.kinds:
+        return [Fact(False, lack, required=True)]
+    owners = seen.addresses.owners if isinstance(seen.addresses, Addresses) else frozenset()
+    built_on = {upper for upper, lower in seen.uppers.items() if _bottom(seen, lower) in gids.interfaces}
+    needed = any((one, IPV4) in owners for one in gids.interfaces | built_on)
+    return [Fact(gids.mapped or not needed, f"{lack} for the IPv4 one of its interface", required=True)]
+
+
+def _bottom(seen: Seen, name: str) -> str:
+    while seen.uppers.get(name, name) != name:
+        name = seen.uppers[name]
+    return name
+
+
+def _lack(seen: Seen, kind: str, name: str = "", other: str = "") -> str:
+    """Return what to say of something that was there and is no more; "" where that is no fault."""
+    where = seen.devices.get(name, "")
+    if kind == "card":
+        return f"{name} is gone: its card {LACKS[where]}" if where in LACKS else ""
+    if kind == "slave" and name in seen.slaves:
+        return f"{name} has lost its slave {other}"
+    if kind == "address" and name in seen.uppers:  # one that is gone itself is told of as a card, or a person's doing
+        return "" if isinstance(seen.addresses, str) else f"{name} has no {other} address any more"
+    if kind == "route":
+        return "" if isinstance(seen.addresses, str) else f"the {name} default route is gone"
+    if kind == "gid" and name in seen.ports and seen.ports[name].up:
+        return f"{name} is ACTIVE but has no RoCE v2 address"
+    return ""
+
+
+def judge_facts(
+    found: Mapping[str, Fact], had: Collection[str], standing: Mapping[str, Standing], now: float
+) -> dict[str, Verdict]:
+    """Turn facts into texts with verdicts. Ports that were never up in this boot are none's business."""
+    texts = {}
+    for key, fact in found.items():
+        if fact.holds is None:
+            texts[fact.lack] = Verdict.UNKNOWN
+        elif not fact.holds and (fact.required or key in had):
+            kind = key.partition(" ")[0]
+            lasting = lasts(standing.get(key), now, 0.0 if kind in RUNS else PATIENCE, RUNS.get(kind, 2))
+            texts[fact.lack if lasting else f"{fact.lack}, not for long yet"] = (
+                Verdict.FAULT if lasting else Verdict.UNKNOWN
+            )
+    return texts
+
+
+def lacking(found: Mapping[str, Fact]) -> list[str]:
+    """Return the keys of what is not as it should be."""
+    return [key for key, fact in found.items() if fact.holds is False]
+
+
+def learn(found: Mapping[str, Fact], had: Iterable[str], seen: Seen) -> set[str]:
+    """Return all that the node had in this boot by now; what was given to a Pod or renamed is forgotten."""
+    moved = {name for name, where in seen.devices.items() if where == "bound"}
+    kept = {key for key in had if not moved & set(key.split(" ")[1:])}
+    return kept | {key for key, fact in found.items() if fact.holds}

@@ -1,0 +1,63 @@
+"""How often things go wrong for a moment: links that go down and come back, queues that stand still. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from nodelib.net.links import Port
+
+MANY, WINDOW = 3, 12 * 3600.0
+STICKY = 3600.0  # seconds that it is told of after the last one
+SETTLE = 600.0  # seconds after boot in which drivers and bonds set up links, and take them down to do so
+
+
+class Past(NamedTuple):
+    """What the last run knew of a port, and when, in seconds since boot, it went down."""
+
+    up: bool | None
+    downs: int | None
+    times: tuple[float, ...] = ()
+
+
+def follow(before: Mapping[str, Past], ports: Mapping[str, Port], now: float) -> dict[str, Past]:
+    """Return what is known of each port now; one that is not there for a while keeps its past."""
+    found = {name: past for name, past in before.items() if name not in ports}
+    for name, port in ports.items():
+        past = before.get(name, Past(None, None))
+        new = _downs(past, port) if now >= SETTLE else 0
+        up = past.up if port.up is None else port.up
+        downs = past.downs if port.downs is None else port.downs
+        found[name] = Past(up, downs, recent([*past.times, *[now] * min(new, MANY)], now))
+    return found
+
+
+def _downs(past: Past, port: Port) -> int:
+    """Return how often the port went down since: by its own count, but at least what we saw; a reset count is none."""
+    seen = int(bool(past.up) and port.up is False)
+    counted = port.downs - past.downs if port.downs is not None and past.downs is not None else 0
+    return max(seen, counted)
+
+
+def recent(times: Iterable[float], now: float) -> tuple[float, ...]:
+    """Return the last of `times`, no more of them than matter; those from the future are of another clock."""
+    return tuple(sorted(time for time in times if now - WINDOW - STICKY < time <= now))[-MANY:]
+
+
+def too_many(times: tuple[float, ...], now: float) -> bool:
+    """Tell whether there were too many of `recent` within the window, the last of them not long ago."""
+    return len(times) >= MANY and times[-1] - times[-MANY] < WINDOW and 0 <= now - times[-1] < STICKY
+
+
+def times_of(value: Any) -> tuple[float, ...]:
+    """Read times from a memory."""
+    numbers = value if isinstance(value, list) else []
+    return tuple(sorted(float(time) for time in numbers if isinstance(time, int | float)))
+
+
+def pasts(value: Any) -> dict[str, Past]:
+    """Read ports' pasts from a memory; what makes no sense is left out."""
+    found = {}
+    for name, past in value.items() if isinstance(value, dict) else ():
+        match past:
+            case [bool() | None as up, int() | None as downs, list() as times]:
+                found[name] = Past(up, downs, times_of(times))
+    return found

@@ -1,0 +1,92 @@
+"""The ports of a node's RDMA devices (InfiniBand and RoCE), as sysfs shows them. Judges nothing."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from nodelib.net.links import GONE, Port, is_physical, read_counter, text
+
+STATE = re.compile(r"([0-9]): *([A-Za-z_]+)")
+ACTIVE, LINK_UP = "4", "5"
+NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+MAPPED = re.compile(r"0000:0000:0000:0000:0000:ffff:[0-9a-f]{4}:[0-9a-f]{4}")
+
+
+class Gids(NamedTuple):
+    """The addresses of a RoCE port. `kinds`: such as "RoCE v2"; `mapped`: a RoCE v2 one stands for an IPv4 address.
+
+    `interfaces`: whose addresses they are.
+    """
+
+    kinds: frozenset[str]
+    mapped: bool
+    interfaces: frozenset[str]
+
+
+def read_ports(sys: Path, refused: set[str]) -> dict[str, Port]:
+    """Return the ports by DEVICE/NUMBER; {} where there is no RDMA. `refused` as of `read_interfaces`."""
+    found = {}
+    for name, folder in _folders(sys):
+        try:
+            up, lack = _state(name, folder)
+            downs = read_counter(folder / "counters/link_downed", refused)
+            found[name] = Port(up, lack, downs, os.path.realpath(folder.parents[1] / "device"))
+        except GONE:
+            continue
+    return found
+
+
+def _folders(sys: Path) -> Iterator[tuple[str, Path]]:
+    try:
+        devices = sorted((sys / "class/infiniband").iterdir())
+    except GONE:
+        return
+    for device in devices:
+        if is_physical(device):
+            for folder in sorted((device / "ports").glob("[0-9]*")):
+                yield f"{device.name}/{folder.name}", folder
+
+
+def _state(name: str, folder: Path) -> tuple[bool | None, str]:
+    state, physical = STATE.match(text(folder / "state")), STATE.match(text(folder / "phys_state"))
+    if not state or not physical:
+        return None, f"{name} cannot be read: its state makes no sense"
+    if physical[1] != LINK_UP:
+        return False, f"{name} is not linked up"  # the state of its link changes all the time while it tries
+    return state[1] == ACTIVE, f"{name} is {state[2]}, not ACTIVE"
+
+
+def read_gids(sys: Path) -> dict[str, Gids]:
+    """Return the addresses of each RoCE port, by DEVICE/NUMBER."""
+    found = {}
+    for name, folder in _folders(sys):
+        try:
+            if text(folder / "link_layer") == "Ethernet":
+                found[name] = _gids(folder)
+        except GONE:
+            continue
+    return found
+
+
+def _gids(folder: Path) -> Gids:
+    """Read a port's table up to the first RoCE v2 address that stands for an IPv4 one; it may have 256 rows."""
+    kinds, interfaces = set(), {path.name for path in (folder.parents[1] / "device/net").glob("*")}
+    for path in sorted((folder / "gids").glob("[0-9]*"), key=lambda one: int(one.name)):
+        gid = _row(path)
+        if gid in ("", NO_GID):
+            continue
+        kind = _row(folder / "gid_attrs/types" / path.name)
+        kinds.add(kind)
+        interfaces.add(_row(folder / "gid_attrs/ndevs" / path.name))
+        if kind == "RoCE v2" and MAPPED.fullmatch(gid):
+            return Gids(frozenset(kinds - {""}), True, frozenset(interfaces - {""}))
+    return Gids(frozenset(kinds - {""}), False, frozenset(interfaces - {""}))
+
+
+def _row(path: Path) -> str:
+    try:
+        return text(path)
+    except OSError:
+        return ""  # EINVAL: an empty row

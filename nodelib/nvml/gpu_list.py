@@ -1,0 +1,88 @@
+"""Which GPUs a node has and who they are: by PCI, by the kernel module, and by NVML, which is asked in a child."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from nodelib.host.commands import run_here
+
+NVML_SECONDS = 20.0
+# What is asked besides who a GPU is: for the bundle, where nothing is too much.
+MORE = (
+    "Name VbiosVersion PersistenceMode EccMode RemappedRows RetiredPagesPendingStatus CurrentClocksEventReasons "
+    "PerformanceState PowerUsage EnforcedPowerLimit CurrPcieLinkWidth CurrPcieLinkGeneration MaxPcieLinkWidth "
+    "MaxPcieLinkGeneration PcieReplayCounter MemoryInfo ComputeRunningProcesses GraphicsRunningProcesses MigMode"
+)
+NVML_QUESTION = f"""
+import json, pynvml as n
+n.nvmlInit()
+print(json.dumps({{"driver": str(n.nvmlSystemGetDriverVersion())}}), flush=True)
+for i in range(n.nvmlDeviceGetCount()):
+    gpu = {{"index": i, "more": {{}}}}
+    try:
+        h = n.nvmlDeviceGetHandleByIndex(i)
+        gpu["address"] = n.nvmlDeviceGetPciInfo(h).busId
+        gpu["uuid"] = n.nvmlDeviceGetUUID(h)
+        gpu["serial"] = n.nvmlDeviceGetSerial(h)
+    except n.NVMLError as error:
+        gpu["error"] = error.value
+    gpu = {{k: v.decode() if isinstance(v, bytes) else v for k, v in gpu.items()}}
+    print(json.dumps(gpu), flush=True)
+    for name in "{MORE}".split() if "address" in gpu else ():
+        try:
+            gpu["more"][name] = str(getattr(n, "nvmlDeviceGet" + name)(h))
+        except (n.NVMLError, AttributeError) as error:
+            gpu["more"][name] = f"{{type(error).__name__}}: {{error}}"
+    print(json.dumps(gpu), flush=True)
+"""
+
+
+def read_pci(root: Path) -> list[dict[str, Any]]:
+    """Return NVIDIA's display functions on PCI; "fallen" when the configuration space reads all ones."""
+    found = []
+    for folder in sorted((root / "sys/bus/pci/devices").iterdir()):
+        vendor, kind = ((folder / name).read_text().strip() for name in ("vendor", "class"))
+        if vendor == "0x10de" and kind.startswith(("0x0300", "0x0302")):
+            fallen = (folder / "config").read_bytes()[:4] == b"\xff" * 4
+            found.append({"address": folder.name, **({"fallen": True} if fallen else {})})
+    return found
+
+
+def read_driver(root: Path) -> list[dict[str, Any]]:
+    """Return the GPUs that the kernel module lists, with their UUIDs."""
+    found = []
+    for folder in sorted((root / "proc/driver/nvidia/gpus").iterdir()):
+        uuid = re.search(r"^GPU UUID:\s*(\S+)", (folder / "information").read_text(errors="replace"), re.MULTILINE)
+        found.append({"address": folder.name.lower(), **({"uuid": uuid[1]} if uuid else {})})
+    return found
+
+
+def ask_nvml() -> list[dict[str, Any]]:
+    """Return what NVML says of each GPU, "more" with it. The child is left behind when it does not answer.
+
+    Raises OSError when it says nothing at all.
+    """
+    told = run_here([sys.executable, "-I", "-c", NVML_QUESTION], NVML_SECONDS)
+    said = [json.loads(line) for line in told.text.splitlines() if line.startswith("{")]
+    gpus = {gpu["index"]: gpu for gpu in said if "index" in gpu}  # the later line knows more
+    if not gpus:
+        raise OSError(f"NVML listed no GPU: {told.last}"[:100])
+    return [{**gpu, **({"address": short(gpu["address"])} if "address" in gpu else {})} for gpu in gpus.values()]
+
+
+def merge(known: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return `known` with what `more` says of the same address; what has no address, or a new one, is added."""
+    found = {gpu["address"]: dict(gpu) for gpu in known if "address" in gpu}
+    others = [gpu for gpu in (*known, *more) if "address" not in gpu]
+    for gpu in more:
+        if "address" in gpu:
+            found.setdefault(gpu["address"], {}).update(gpu)
+    return [*found.values(), *others]
+
+
+def short(address: str) -> str:
+    """Return NVML's spelling of a PCI address as sysfs has it."""
+    domain, _, rest = address.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"

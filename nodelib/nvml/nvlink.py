@@ -1,0 +1,69 @@
+"""What NVML knows of NVLink: questions for the child. States link by link, errors of all links, the fabric. No judging.
+
+A card without NVLink refuses the first link ("not supported"). Counters are cleared by a reset of the GPU.
+"""
+
+import ctypes
+from typing import Any
+
+from nodelib.nvml.fields import NOT_THERE, ask_fields
+from nodelib.nvml.queries import Question
+
+# Fields that count the errors of all links (until Ampere), and those of one link (since Hopper).
+TOTALS = {"replays": (52,), "recoveries": (59,), "CRC errors": (38, 45)}
+PER_LINK = {"replays": 161, "recoveries": 162, "CRC errors": 163, "failed recoveries": 214}
+
+
+def _links(nvml: Any, gpu: Any) -> dict[str, Any]:
+    """Parallel lists: number, up 0 or 1, what is at the other end (0 GPU, 2 switch, 255 not told) of each link."""
+    found: dict[str, list[int]] = {"link": [], "up": [], "remote": []}
+    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+        try:
+            up = nvml.nvmlDeviceGetNvLinkState(gpu, link)
+        except nvml.NVMLError as error:
+            if error.value not in NOT_THERE or not link:
+                raise
+            continue
+        for name, value in (("link", link), ("up", up), ("remote", _remote(nvml, gpu, link))):
+            found[name].append(value)
+    return found
+
+
+def _remote(nvml: Any, gpu: Any, link: int) -> int:
+    try:
+        return int(nvml.nvmlDeviceGetNvLinkRemoteDeviceType(gpu, link))
+    except nvml.NVMLError as error:
+        if error.value not in {*NOT_THERE, nvml.NVML_ERROR_INVALID_STATE, nvml.NVML_ERROR_UNKNOWN}:
+            raise
+        return int(nvml.NVML_NVLINK_DEVICE_TYPE_UNKNOWN)  # a link that is down may know of no other end
+
+
+def _errors(nvml: Any, gpu: Any) -> dict[str, Any]:
+    """Errors of all links by kind, for the kinds that this GPU counts."""
+    links = _links(nvml, gpu)["link"]
+    totals = {f"{name} {field}": field for name, fields in TOTALS.items() for field in fields}
+    scoped = {f"{name} of {link}": (field, link) for name, field in PER_LINK.items() for link in links}
+    answers = ask_fields(nvml, gpu, {**totals, **scoped})
+    found = {}
+    for name in PER_LINK:
+        one = [answers[key] for key in totals if key.startswith(f"{name} ") and key in answers]
+        each = [answers[key] for key in scoped if key.startswith(f"{name} of ") and key in answers]
+        if one or each:
+            found[name] = max(sum(one), sum(each))
+    return found
+
+
+def _fabric(nvml: Any, gpu: Any) -> dict[str, Any]:
+    """How far the GPU is registered with the fabric of its switches, and the mask of its health, 0 for not told."""
+    info = nvml.c_nvmlGpuFabricInfo_v2_t()
+    try:
+        nvml.nvmlDeviceGetGpuFabricInfoV(gpu, ctypes.byref(info))
+    except nvml.NVMLError as error:
+        if error.value not in NOT_THERE - {nvml.NVML_ERROR_NOT_SUPPORTED}:
+            raise
+        info = nvml.c_nvmlGpuFabricInfo_t()  # drivers before 550
+        nvml.nvmlDeviceGetGpuFabricInfo(gpu, ctypes.byref(info))
+    return {"state": info.state, "status": info.status, "health": getattr(info, "healthMask", 0)}
+
+
+QUESTIONS: dict[str, Question] = {"NVLink": _links, "NVLink errors": _errors, "fabric": _fabric}
