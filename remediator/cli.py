@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from remediator import metrics as telemetry
+from remediator import metrics
 from remediator.app import Replica
 from remediator.controller.explain import explain as explained
 from remediator.controller.explain import snapshot
@@ -145,7 +145,7 @@ def run(
         ),
     ] = None,
     name: Annotated[str, typer.Option(help="Who we are in the lease; new for each process.")] = "",
-    log_level: Annotated[telemetry.Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info",
+    log_level: Annotated[metrics.Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info",
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False,
 ) -> None:
     """Run the controller: watch node Conditions, open cases, repair nodes. Several replicas may run; one leads."""
@@ -166,7 +166,7 @@ def run(
         )
     except ValueError as wrong:
         raise _refusal(wrong) from None
-    telemetry.configure(log_level, log_json)
+    metrics.configure(log_level, log_json)
     asyncio.run(_until_told(_run(kubeconfig, settings)))
 
 

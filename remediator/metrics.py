@@ -10,13 +10,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 REGISTRY = CollectorRegistry()
 Level = Literal["debug", "info", "warning", "error"]
 
-DECISIONS = Counter(
-    "remediator_case_moments_total", "What happened in cases, by reason.", ["reason"], registry=REGISTRY
+CASE_EVENTS = Counter(
+    "remediator_case_events_total", "What happened in cases, by reason.", ["reason"], registry=REGISTRY
 )
 CASES = Gauge("remediator_cases", "Cases that have not ended, by phase.", ["phase"], registry=REGISTRY)
 HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by reason.", ["reason"], registry=REGISTRY)
-UNCLEAR = Gauge(
-    "remediator_unclear_nodes",
+UNKNOWN = Gauge(
+    "remediator_unknown_nodes",
     "Nodes of which nothing is proven, by the condition that is absent, Unknown or not believed; the leader counts.",
     ["condition"],
     registry=REGISTRY,

@@ -11,9 +11,9 @@ from datetime import datetime
 
 import structlog
 
-from remediator import metrics as telemetry
+from remediator import metrics
 from remediator.controller import case_plan, marks, observe
-from remediator.controller.cache import World
+from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import ChangeNode, Create, Done, Outcome, Patch, Retry, SaveCase
 from remediator.controller.observe import CaseView
 from remediator.controller.perform import Performer
@@ -22,7 +22,7 @@ from remediator.core import guard, names
 from remediator.core.breaker import Breaker, starts
 from remediator.core.budget import Budget, Claim
 from remediator.core.case import Block, Case, Phase, advance
-from remediator.core.guard import Admission, Request, Surroundings
+from remediator.core.guard import Admission, FleetContext, Request
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Step, case_step
 from remediator.core.reasons import Reason
@@ -33,7 +33,7 @@ from remediator.kube.api.builtin import CASE_HEAD
 log = structlog.get_logger()
 AT_ONCE = 16
 # Holds that end without anything happening to the case itself.
-LOOKED_AT_AGAIN = frozenset({Reason.EVIDENCE_UNCLEAR, Reason.PAUSED, Reason.SHARED_CAUSE})
+LOOKED_AT_AGAIN = frozenset({Reason.HEALTH_UNKNOWN, Reason.PAUSED, Reason.SHARED_CAUSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Asking:
 class Admissions:
     """The admission pass."""
 
-    def __init__(self, world: World, performer: Performer, breaker: Breaker) -> None:
-        self.world, self.performer, self.breaker = world, performer, breaker
+    def __init__(self, cache: ClusterCache, performer: Performer, breaker: Breaker) -> None:
+        self.cache, self.performer, self.breaker = cache, performer, breaker
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def run(self, now: datetime) -> float | None:
@@ -65,12 +65,12 @@ class Admissions:
 
     async def _keep_ledgers(self, now: datetime) -> Outcome:
         """Make the default budget, enter the claims that stand, drop those of ended cases, show the numbers."""
-        ledgers = {ledger.name: ledger for ledger in self.world.budgets}
+        ledgers = {ledger.name: ledger for ledger in self.cache.budgets}
         if names.DEFAULT_BUDGET not in ledgers and not any(ledger.fallback for ledger in ledgers.values()):
             made = await self.performer.all([Create(api.BUDGET, bodies.default_budget())])
             if not isinstance(made, Done):
                 return made
-        for ledger in sorted(self.world.budgets, key=lambda ledger: ledger.name):
+        for ledger in sorted(self.cache.budgets, key=lambda ledger: ledger.name):
             over = self._over() | await self._orphans(ledger)
             kept = await self._write(ledger, kept_claims(ledger, self._standing(ledger, now), over))
             if not isinstance(kept, Done):
@@ -79,30 +79,30 @@ class Admissions:
 
     def _over(self) -> frozenset[str]:
         """Cases whose entries may go: ended, and off their node."""
-        return frozenset(case.uid for case in self.world.cases if case.ended is not None and not self._on_node(case))
+        return frozenset(case.uid for case in self.cache.cases if case.ended is not None and not self._on_node(case))
 
     async def _orphans(self, ledger: Budget) -> frozenset[str]:
         """Entries of cases that somebody removed by force: unknown here, and unknown to the server as well."""
-        unknown = {claim.case for claim in ledger.claims if self.world.case(claim.case) is None}
+        unknown = {claim.case for claim in ledger.claims if self.cache.case(claim.case) is None}
         if not unknown:
             return frozenset()
         known = {found.metadata.uid for found in await self.performer.client.list_all(CASE_HEAD)}
         return frozenset(unknown - known)
 
     def _on_node(self, case: Case) -> bool:
-        node = self.world.nodes.get(case.node)
+        node = self.cache.nodes.get(case.node)
         return node is not None and observe.marked(node, case)
 
     def _standing(self, ledger: Budget, now: datetime) -> list[Claim]:
         """A claim for each case that holds a node under this budget: it is new, was edited, or the node relabelled."""
-        budgets = {found.name: found for found in self.world.budgets}
-        held = [(case, self.world.nodes.get(case.node)) for case in self.world.cases if case.open and case.claimed]
+        budgets = {found.name: found for found in self.cache.budgets}
+        held = [(case, self.cache.nodes.get(case.node)) for case in self.cache.cases if case.open and case.claimed]
         under = [case for case, node in held if node is not None and ledger in budgets_.over(node, budgets)]
         return [Claim(case.node, case.uid, case.started or now) for case in under]
 
     async def _write(self, before: Budget, after: Budget) -> Outcome:
         """Write a ledger and its numbers where they differ from what is there; a conflict brings the newest version."""
-        account = budgets_.account(after, self.world.counted()[after.name])
+        account = budgets_.account(after, self.cache.counted()[after.name])
         shown = (account.total, len(account.unavailable), account.allowed)
         if before.adopted and after.claims == before.claims and shown == before.numbers:
             return Done()
@@ -119,13 +119,13 @@ class Admissions:
             return Done(), None
         if await self._refresh(waiting):
             waiting = self._waiting(now)
-        around = observe.surroundings(self.world, now)
+        around = observe.fleet_context(self.cache, now)
         asking = {view.case.uid: self._asking(view, step, around, now) for view, step in waiting}
-        budgets = {ledger.name: ledger for ledger in self.world.budgets}
+        budgets = {ledger.name: ledger for ledger in self.cache.budgets}
         admission = guard.admit(
             [found.request for found in asking.values()],
             budgets,
-            self.world.counted(),
+            self.cache.counted(),
             self._starts(now),
             self.breaker,
             now,
@@ -140,7 +140,7 @@ class Admissions:
 
     def _waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
         """The open cases that ask to claim or to start, our finalizer on them."""
-        views = [observe.case_view(self.world, case, now) for case in self.world.cases if case.open and case.finalizer]
+        views = [observe.case_view(self.cache, case, now) for case in self.cache.cases if case.open and case.finalizer]
         found = [(view, case_step(view.seen)) for view in views]
         return [(view, step) for view, step in found if step in (Step.CLAIM, Step.START) and view.node is not None]
 
@@ -152,7 +152,7 @@ class Admissions:
         partly_claimed = []
         for view, step in waiting:
             partly = view.node is not None and view.node.case_uid == view.case.uid
-            ledgers = observe.ledgers(self.world, view.case)
+            ledgers = observe.ledgers(self.cache, view.case)
             if step is Step.CLAIM and (partly or ledgers):
                 partly_claimed.append(view.case.name)
                 await self._read_live(view.case, ledgers)
@@ -162,17 +162,17 @@ class Admissions:
         client, note = self.performer.client, self.performer.note
         node = await self.performer.node(case.node)
         if node is not None:
-            self.world.nodes.note(node.name, node)
+            self.cache.nodes.note(node.name, node)
         note(api.CASE, await client.get(api.CASE, case.name))
         for name in ledgers:
             note(api.BUDGET, await client.get(api.BUDGET, name))
 
-    def _asking(self, view: CaseView, step: Step, around: Surroundings, now: datetime) -> Asking:
+    def _asking(self, view: CaseView, step: Step, around: FleetContext, now: datetime) -> Asking:
         case, node, policy = view.case, view.node, view.policy
         if node is None:
             raise ValueError(f"case {case.name} asks without a node")
-        past = self.world.cases.by("node", case.node)
-        blocks = guard.alone(case, node, policy, past, around, now)
+        past = self.cache.cases.by("node", case.node)
+        blocks = guard.preconditions(case, node, policy, past, around, now)
         severity = policy.severity.rank if policy else 0
         return Asking(Request(case, node, severity, blocks), view, step)
 
@@ -182,8 +182,8 @@ class Admissions:
         A claim whose first attempt is still to come may start any moment, however long ago the claim was: that attempt
         will not be asked about again.
         """
-        coming = [now for case in self.world.cases if case.claimed and not case.attempts]
-        return [*starts(self.world.cases), *coming]
+        coming = [now for case in self.cache.cases if case.claimed and not case.attempts]
+        return [*starts(self.cache.cases), *coming]
 
     def _effects(self, asking: dict[str, Asking], admission: Admission, now: datetime) -> list["asyncio.Task[Outcome]"]:
         work = [self._go(asking[request.case.uid], now) for request in admission.admitted]
@@ -207,7 +207,7 @@ class Admissions:
         if not isinstance(outcome, Done):
             return outcome
         if case.trigger:
-            telemetry.CLAIM_SECONDS.observe(max(0.0, (now - case.trigger.since).total_seconds()))
+            metrics.CLAIM_SECONDS.observe(max(0.0, (now - case.trigger.since).total_seconds()))
         said = f"{case.node} is ours for {case.policy}"
         after = replace(advance(case, Reason.CLAIMED, said, now, Phase.DRAINING), started=now, blocks=())
         return await self.performer.all([SaveCase(case, after)])
@@ -215,7 +215,7 @@ class Admissions:
     def _cordons(self, view: CaseView) -> bool:
         """Whether any operation of the ladder wants the node cordoned."""
         rungs = view.policy.ladder if view.policy else ()
-        found = (self.world.templates.get(rung.operation) for rung in rungs)
+        found = (self.cache.templates.get(rung.operation) for rung in rungs)
         return any(template is not None and template.cordon for template in found)
 
     async def _hold(self, case: Case, blocks: tuple[Block, ...], now: datetime) -> Outcome:

@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Fact)
 OVERLAY_SECONDS = 2.0
 
 
-class Shelf(Generic[F]):
+class Store(Generic[F]):
     """The facts of one kind, by name. `fields` name what else they are looked up by.
 
     Those never change while an object lives; a namesake that came later is told apart when looked up.
@@ -103,7 +103,7 @@ def _reaches(version: str, other: str) -> bool:
     return version == other
 
 
-class Nodes(Shelf[Node]):
+class Nodes(Store[Node]):
     """Nodes. `epoch` moves whenever a number of a budget may have: counting a fleet in each pass costs too much."""
 
     epoch = 0
@@ -137,21 +137,21 @@ def availability(node: Node | None) -> tuple[object, ...]:
     return (node.ready, node.unschedulable, node.labels) if node else ()
 
 
-class World:
-    """All shelves. Pods are keyed `namespace/name`, all else by name."""
+class ClusterCache:
+    """All stores. Pods are keyed `namespace/name`, all else by name."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self.nodes = Nodes(monotonic)
         self.paused = False
         self._counted_for: object = None
         self._counted: dict[str, Members] = {}
-        self.policies: Shelf[Policy] = Shelf(monotonic)
-        self.templates: Shelf[Template] = Shelf(monotonic)
-        self.budgets: Shelf[Budget] = Shelf(monotonic)
-        self.cases: Shelf[Case] = Shelf(monotonic, "node", "uid")
-        self.operations: Shelf[Operation] = Shelf(monotonic, "case_uid", "uid")
-        self.pods: Shelf[Pod] = Shelf(monotonic, "case_uid", "operation_uid")
-        self.replicas: Shelf[Pod] = Shelf(monotonic)
+        self.policies: Store[Policy] = Store(monotonic)
+        self.templates: Store[Template] = Store(monotonic)
+        self.budgets: Store[Budget] = Store(monotonic)
+        self.cases: Store[Case] = Store(monotonic, "node", "uid")
+        self.operations: Store[Operation] = Store(monotonic, "case_uid", "uid")
+        self.pods: Store[Pod] = Store(monotonic, "case_uid", "operation_uid")
+        self.replicas: Store[Pod] = Store(monotonic)
 
     def counted(self) -> Mapping[str, Members]:
         """The nodes that each budget counts, counted anew only when a node or a selector has moved."""

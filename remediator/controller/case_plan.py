@@ -10,7 +10,7 @@ from remediator.controller.effects import ChangeNode, Create, Patch, Plan, SaveC
 from remediator.controller.observe import CaseView
 from remediator.core import names
 from remediator.core.case import Attempt, Case, Diagnosis, OperationPhase, Outcome, Phase, advance, with_attempt
-from remediator.core.evidence import Sign, watched
+from remediator.core.evidence import Health, watched
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Step
 from remediator.core.node import Node
@@ -47,7 +47,7 @@ def end(view: CaseView, phase: Phase, reason: Reason, message: str, now: datetim
 
 def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
-    untold = Reason.EVIDENCE_UNCLEAR if view.seen.sign is Sign.UNCLEAR else Reason.VERIFY_TIMEOUT
+    untold = Reason.HEALTH_UNKNOWN if view.seen.health is Health.UNKNOWN else Reason.VERIFY_TIMEOUT
     why = view.next if isinstance(view.next, Reason) else untold
     after = replace(
         advance(view.case, why, f"a person must look: {_tried(view.case)}", now, Phase.ESCALATED), blocks=()
@@ -180,7 +180,7 @@ def record(view: CaseView, live: Node, now: datetime) -> Plan:
 
 def _base(node: Node, policy: Policy | None) -> dict[str, datetime]:
     """The node's own heartbeats; of a node with more conditions than there is room for, what proves recovery first."""
-    proving = {name for signs in watched(node, policy) for name, _ in signs} if policy else set()
+    proving = {name for healths in watched(node, policy) for name, _ in healths} if policy else set()
     kept = sorted(node.conditions, key=lambda name: (name not in proving, name))[:MOST_HEARTBEATS]
     return {name: node.conditions[name].heartbeat for name in kept}
 
@@ -206,7 +206,7 @@ def plan(step: Step, view: CaseView, template: Template | None, now: datetime) -
             return end(view, Phase.RECOVERED, Reason.CLEARED_ITSELF, "the fault went before anything was done", now)
         case Step.RECOVER:
             return end(view, Phase.RECOVERED, Reason.VERIFIED, "healthy on fresh evidence; the node is back", now)
-        case Step.LOOK:
+        case Step.DIAGNOSE:
             return look(view, template, now)
         case Step.WATCH:
             return watch(view, now)

@@ -1,14 +1,14 @@
-"""World → what the lifecycle tables ask about. Pure: reads shelves, writes nothing."""
+"""ClusterCache → what the lifecycle tables ask about. Pure: reads stores, writes nothing."""
 
 from collections.abc import Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from remediator.controller.cache import World
+from remediator.controller.cache import ClusterCache
 from remediator.core import budget, evidence, guard, names
 from remediator.core.case import Case, Diagnosis, Operation, OperationPhase, Outcome, Phase, leaving
 from remediator.core.correlation import Cause, shared
-from remediator.core.evidence import Proof, Sign
+from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next, climb, follow_up
 from remediator.core.lifecycle import CaseSeen, Drain, Exit, OperationSeen, Tried
 from remediator.core.node import Node, Status
@@ -33,26 +33,26 @@ class CaseView:
     look_again: datetime | None
 
 
-def case_view(world: World, case: Case, now: datetime) -> CaseView:
+def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     """What is observed of a case."""
-    node = world.nodes.get(case.node)
-    policy = world.policies.get(case.policy)
-    operation = world.operations.get(case.attempt.operation) if case.attempt else None
+    node = cache.nodes.get(case.node)
+    policy = cache.policies.get(case.policy)
+    operation = cache.operations.get(case.attempt.operation) if case.attempt else None
     # Pods of a node that is gone have nobody to end them; the API server collects them.
-    pods = tuple(pod for pod in world.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
+    pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
     leave = leaving(case, node) or _abandoned(case, policy, now)
     proof, again = _proof(case, node, policy, now)
-    following = climb(policy, case, world.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
-    tried, follows = _tried(case, operation), follow_up(case, _after(world, case))
+    following = climb(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
+    tried, follows = _tried(case, operation), follow_up(case, _after(cache, case))
     seen = CaseSeen(
         ended=case.ended is not None,
         escalated=case.phase is Phase.ESCALATED,
         leave=leave is not None,
         pods=bool(pods),
-        marks=_marks(world, case, node),
+        marks=_marks(cache, case, node),
         claimed=case.claimed,
-        looked=case.diagnosis is not Diagnosis.PENDING,
-        sign=evidence.judge(node, policy, now).sign if node and policy else Sign.UNCLEAR,
+        diagnosed=case.diagnosis is not Diagnosis.PENDING,
+        health=evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN,
         tried=tried,
         proof=proof,
         rungs=isinstance(following, Next),
@@ -69,9 +69,9 @@ def _abandoned(case: Case, policy: Policy | None, now: datetime) -> Reason | Non
     return Reason.POLICY_MISSING if now - last.at >= WITHOUT_POLICY else None
 
 
-def _after(world: World, case: Case) -> tuple[str, ...]:
+def _after(cache: ClusterCache, case: Case) -> tuple[str, ...]:
     """What the template of the newest try wants done after it."""
-    template = world.templates.get(case.tries[-1].template) if case.tries else None
+    template = cache.templates.get(case.tries[-1].template) if case.tries else None
     return template.after if template else ()
 
 
@@ -92,9 +92,9 @@ def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) 
     return evidence.prove(node, policy, (attempt.heartbeats if attempt else None) or {}, ended, now)
 
 
-def _marks(world: World, case: Case, node: Node | None) -> bool:
+def _marks(cache: ClusterCache, case: Case, node: Node | None) -> bool:
     """Whether anything of ours is still to be taken off."""
-    return case.finalizer or bool(ledgers(world, case)) or (node is not None and marked(node, case))
+    return case.finalizer or bool(ledgers(cache, case)) or (node is not None and marked(node, case))
 
 
 def marked(node: Node, case: Case) -> bool:
@@ -110,9 +110,9 @@ def says_last_case(case: Case) -> bool:
     return case.started is not None or case.deleting
 
 
-def ledgers(world: World, case: Case) -> list[str]:
+def ledgers(cache: ClusterCache, case: Case) -> list[str]:
     """The budgets that hold an entry of this case, in name order."""
-    return sorted(ledger.name for ledger in world.budgets if ledger.holds(case.uid))
+    return sorted(ledger.name for ledger in cache.budgets if ledger.holds(case.uid))
 
 
 def _tried(case: Case, operation: Operation | None) -> Tried:
@@ -141,22 +141,22 @@ class OperationView:
     follows: bool  # it completes another operation: that the fault has gone by now does not stop it
 
 
-def operation_view(world: World, operation: Operation, now: datetime) -> OperationView:
+def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> OperationView:
     """What is observed of an operation."""
-    case, node = world.case(operation.case_uid), world.nodes.get(operation.node)
-    template = world.templates.get(operation.template)
-    policy = world.policies.get(case.policy) if case else None
-    drain, pod = world.pods.get(_key(drain_pod_name(operation))), world.pods.get(_key(pod_name(operation)))
-    pods = tuple(world.pods.by("operation_uid", operation.uid))
+    case, node = cache.case(operation.case_uid), cache.nodes.get(operation.node)
+    template = cache.templates.get(operation.template)
+    policy = cache.policies.get(case.policy) if case else None
+    drain, pod = cache.pods.get(_key(drain_pod_name(operation))), cache.pods.get(_key(pod_name(operation)))
+    pods = tuple(cache.pods.by("operation_uid", operation.uid))
     deadline = _deadline(operation, template, now)
     follows = any(one.follows for one in case.attempts if one.operation == operation.name) if case else False
-    sign = evidence.judge(node, policy, now).sign if node and policy else Sign.UNCLEAR
+    health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
     seen = OperationSeen(
         ended=operation.finished is not None,
         pods=bool(pods),
         ours=ours(operation, case, node),
         intent=operation.intent_at is not None,
-        sign=Sign.BAD if follows and sign is Sign.GOOD else sign,
+        health=Health.UNHEALTHY if follows and health is Health.HEALTHY else health,
         drain=_drain(operation, template, drain),
         exit=_exit(pod),
         criteria=template is not None and template.has_criteria,
@@ -246,37 +246,37 @@ def _key(name: str) -> str:
     return f"{names.OPERATIONS_NAMESPACE}/{name}"
 
 
-def surroundings(world: World, now: datetime) -> guard.Surroundings:
-    """What stands around every request of a pass."""
-    hosts = frozenset(pod.node for pod in world.replicas if pod.ready and not pod.deleting)
-    known = frozenset(template.name for template in world.templates if not missing(world, {template.name}))
-    return guard.Surroundings(known, world.paused, hosts, causes(world, now))
+def fleet_context(cache: ClusterCache, now: datetime) -> guard.FleetContext:
+    """What is true of the whole fleet in one pass."""
+    hosts = frozenset(pod.node for pod in cache.replicas if pod.ready and not pod.deleting)
+    known = frozenset(template.name for template in cache.templates if not missing(cache, {template.name}))
+    return guard.FleetContext(known, cache.paused, hosts, causes(cache, now))
 
 
-def missing(world: World, operations: Set[str]) -> frozenset[str]:
+def missing(cache: ClusterCache, operations: Set[str]) -> frozenset[str]:
     """Which of these templates, and of those that they want done after them, are not there."""
-    found = [template for name in operations if (template := world.templates.get(name))]
+    found = [template for name in operations if (template := cache.templates.get(name))]
     wanted = operations | {name for template in found for name in template.after}
-    return frozenset(name for name in wanted if world.templates.get(name) is None)
+    return frozenset(name for name in wanted if cache.templates.get(name) is None)
 
 
-def causes(world: World, now: datetime) -> dict[Cause, frozenset[str]]:
+def causes(cache: ClusterCache, now: datetime) -> dict[Cause, frozenset[str]]:
     """What many nodes have in common now, under the policies that ask about it and have a case."""
-    asked = {case.policy for case in world.cases if case.open}
-    asking = [policy for policy in world.policies if policy.correlation and policy.name in asked]
+    asked = {case.policy for case in cache.cases if case.open}
+    asking = [policy for policy in cache.policies if policy.correlation and policy.name in asked]
     found: dict[Cause, frozenset[str]] = {}
     for policy in asking:
-        found |= shared(policy, world.nodes, world.cases, now)
+        found |= shared(policy, cache.nodes, cache.cases, now)
     return found
 
 
-def drains_running(world: World) -> int:
+def drains_running(cache: ClusterCache) -> int:
     """How many operations are draining now."""
-    return sum(operation.phase is OperationPhase.DRAINING for operation in world.operations)
+    return sum(operation.phase is OperationPhase.DRAINING for operation in cache.operations)
 
 
-def budgets_over(world: World, node: Node) -> list[str]:
+def budgets_over(cache: ClusterCache, node: Node) -> list[str]:
     """The budgets that speak for a node and where they stand, a phrase each."""
-    ledgers = {ledger.name: ledger for ledger in world.budgets}
-    found = [(ledger, budget.account(ledger, world.counted()[ledger.name])) for ledger in budget.over(node, ledgers)]
+    ledgers = {ledger.name: ledger for ledger in cache.budgets}
+    found = [(ledger, budget.account(ledger, cache.counted()[ledger.name])) for ledger in budget.over(node, ledgers)]
     return [f"{ledger.name}: {len(stands.unavailable)} of {stands.most} unavailable" for ledger, stands in found]

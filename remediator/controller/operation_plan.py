@@ -110,7 +110,7 @@ def time_out(view: OperationView, now: datetime) -> Plan:
         begun = f"{before.left} pods left" if before.left is not None else _said(view.drain, "the drain never began")
         said = f"{begun}{blocked}"
         return (*late, _end(view, OperationPhase.FAILED, Reason.DRAIN_TIMEOUT, said, now))
-    said = _said(view.pod, "no sign of success in time")
+    said = _said(view.pod, "no health of success in time")
     return (*late, _end(view, OperationPhase.FAILED, Reason.TIMED_OUT, said, now))
 
 

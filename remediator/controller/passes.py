@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 import structlog
 
 from remediator.controller import case_plan, observe, operation_plan
-from remediator.controller.cache import World
+from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Done, GaveUp, Outcome, Patch, Retry
 from remediator.controller.observe import CaseView, OperationView
 from remediator.controller.perform import Performer
 from remediator.core import names
 from remediator.core.case import Case, leaving
-from remediator.core.decide import Decision, Start, Unclear, Wait, decide
-from remediator.core.evidence import Doubt, Sign, judge
+from remediator.core.decide import Decision, Start, Unknown, Wait, decide
+from remediator.core.evidence import Doubt, Health, judge
 from remediator.core.lifecycle import Move, Step, case_step, operation_move
 from remediator.core.node import Node
 from remediator.core.pod import leaving as leaving_pods
@@ -33,14 +33,14 @@ AFTER_REFUSAL = 60.0
 DOUBTED = 30.0
 # After something was done the next step is looked for at once; this much later, lest a stale cache make it a hot loop.
 SOON = 0.05
-LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED, Reason.UNCORDONED, Reason.NODE_GONE})
+LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.UNCORDONED_BY_USER, Reason.NODE_GONE})
 
 
 class Passes:
     """The passes that the controller runs. `ask` asks for an admission pass."""
 
-    def __init__(self, world: World, performer: Performer, drains: int, ask: Callable[[], None]) -> None:
-        self.world, self.performer, self.drains, self.ask = world, performer, drains, ask
+    def __init__(self, cache: ClusterCache, performer: Performer, drains: int, ask: Callable[[], None]) -> None:
+        self.cache, self.performer, self.drains, self.ask = cache, performer, drains, ask
         self._drain_turn = asyncio.Lock()
         self.doubts: dict[str, tuple[Doubt, ...]] = {}  # by node, of nodes that nothing is proven of
 
@@ -48,11 +48,11 @@ class Passes:
 
     def decision(self, node: Node, now: datetime) -> Decision:
         """What the node needs."""
-        return decide(node, self.world.policies, self.world.cases.by("node", node.name), now)
+        return decide(node, self.cache.policies, self.cache.cases.by("node", node.name), now)
 
     async def node(self, name: str, now: datetime) -> float | None:
         """Open a case where one is due. Cases that stand are woken by what happens to the node."""
-        node = self.world.nodes.get(name)
+        node = self.cache.nodes.get(name)
         if node is None:
             self.doubts.pop(name, None)
             return None
@@ -66,28 +66,28 @@ class Passes:
                 return _seconds(outcome)
             case Wait(until):
                 return _until(until, now)
-            case Unclear(doubts) if any(doubt.holds for doubt in doubts):
+            case Unknown(doubts) if any(doubt.holds for doubt in doubts):
                 return DOUBTED  # a heartbeat alone is no event
         return None
 
     def _note_doubts(self, name: str, decision: Decision) -> None:
         """A fault that is shown and not believed is told once: nobody sees otherwise why nothing happens."""
-        doubts = decision.doubts if isinstance(decision, Unclear) else ()
+        doubts = decision.doubts if isinstance(decision, Unknown) else ()
         before = self.doubts.pop(name, ())
         if doubts:
             self.doubts[name] = doubts
         told = [str(doubt) for doubt in doubts if doubt.holds]
         if told and told != [str(doubt) for doubt in before if doubt.holds]:
-            log.warning("a fault is shown, but not believed", node=name, because=told)
+            log.warning("ignoring an unhealthy condition", node=name, because=told)
 
     # --- cases -------------------------------------------------------------------------------------------------------
 
     async def case(self, name: str, now: datetime) -> float | None:
         """Bring one case one step further."""
-        case = self.world.cases.get(name)
+        case = self.cache.cases.get(name)
         if case is None:
             return None
-        view = observe.case_view(self.world, case, now)
+        view = observe.case_view(self.cache, case, now)
         step = case_step(view.seen)
         if step is Step.CLAIM and not case.finalizer:
             outcome = await self.performer.all(case_plan.keep(case))
@@ -106,20 +106,20 @@ class Passes:
             return Retry(1.0, "the cache is behind")
         if step is Step.RELEASE:
             return await self._release(view)
-        template = self.world.templates.get(names.DIAGNOSTICS_TEMPLATE)
+        template = self.cache.templates.get(names.DIAGNOSTICS_TEMPLATE)
         return await self.performer.all(case_plan.plan(step, view, template, now))
 
     async def _left(self, case: Case) -> bool:
         """Whether a person has really taken our marks away, read live."""
         live = await self.performer.node(case.node)
         if live is not None:
-            self.world.nodes.note(live.name, live)
+            self.cache.nodes.note(live.name, live)
         return leaving(case, live) is not None
 
     async def _release(self, view: CaseView) -> Outcome:
         """The node first, then the ledgers (the admission pass drops them together), then the finalizer."""
         on_node = view.node is not None and observe.marked(view.node, view.case)
-        if not on_node and observe.ledgers(self.world, view.case):
+        if not on_node and observe.ledgers(self.cache, view.case):
             self.ask()
             return Retry(0.5, "entries are still in the ledgers")
         return await self.performer.all(case_plan.release(view))
@@ -128,16 +128,16 @@ class Passes:
         """When the case may need us though nothing happens."""
         if step is Step.VERIFY and view.look_again is not None:
             return _until(view.look_again, now)
-        return {Step.REST: None, Step.WATCH: None, Step.STOP: None, Step.SWEEP: 1.0, Step.LOOK: 1.0}.get(step, SOON)
+        return {Step.REST: None, Step.WATCH: None, Step.STOP: None, Step.SWEEP: 1.0, Step.DIAGNOSE: 1.0}.get(step, SOON)
 
     # --- operations --------------------------------------------------------------------------------------------------
 
     async def operation(self, name: str, now: datetime) -> float | None:
         """Bring one operation one move further."""
-        operation = self.world.operations.get(name)
+        operation = self.cache.operations.get(name)
         if operation is None:
             return None
-        view = observe.operation_view(self.world, operation, now)
+        view = observe.operation_view(self.cache, operation, now)
         move = operation_move(view.seen)
         outcome = await self._move(move, view, now)
         if not isinstance(outcome, Done):
@@ -157,16 +157,16 @@ class Passes:
             return await self._let_go(view)
         if move is Move.CANCEL and not view.seen.ours and await self._still_ours(view):
             return Retry(1.0, "the cache is behind")
-        template = self.world.templates.get(names.DRAIN_TEMPLATE)
+        template = self.cache.templates.get(names.DRAIN_TEMPLATE)
         return await self.performer.all(operation_plan.plan(move, view, template, now))
 
     async def _drain(self, view: OperationView, now: datetime) -> Outcome:
         """Begin a drain unless enough are running; one at a time, so that each sees the ones before it."""
         async with self._drain_turn:
             begun = view.operation.drain_started is not None
-            if not begun and observe.drains_running(self.world) >= self.drains:
+            if not begun and observe.drains_running(self.cache) >= self.drains:
                 return Retry(5.0, "drains are running already")
-            template = self.world.templates.get(names.DRAIN_TEMPLATE)
+            template = self.cache.templates.get(names.DRAIN_TEMPLATE)
             return await self.performer.all(operation_plan.plan(Move.DRAIN, view, template, now))
 
     async def _operate(self, view: OperationView, now: datetime) -> Outcome:
@@ -178,8 +178,8 @@ class Passes:
             return Retry(1.0, "the node or the case has moved")
         if view.template is None:
             return Retry(5.0, "its template is gone, so nobody knows whether the node must be drained")
-        sign = judge(live, view.policy, now).sign
-        if sign is not Sign.BAD and not (view.follows and sign is Sign.GOOD):
+        health = judge(live, view.policy, now).health
+        if health is not Health.UNHEALTHY and not (view.follows and health is Health.HEALTHY):
             return Retry(1.0, "the fault does not show any more")
         left = await self._pods_left(view, now)
         again = operation_plan.drain_again(view, left) if left else operation_plan.intend(view, live, now)
@@ -197,7 +197,7 @@ class Passes:
         """The operation's case and node as the server has them now."""
         live = await self.performer.node(view.operation.node)
         if live is not None:
-            self.world.nodes.note(live.name, live)
+            self.cache.nodes.note(live.name, live)
         return await self.performer.case(view.case.name) if view.case else None, live
 
     async def _still_ours(self, view: OperationView) -> bool:
@@ -227,10 +227,10 @@ class Passes:
 
     async def policy(self, name: str, now: datetime) -> float | None:
         """Say on the policy whether it can act."""
-        policy = self.world.policies.get(name)
+        policy = self.cache.policies.get(name)
         if policy is None:
             return None
-        unknown = sorted(observe.missing(self.world, {rung.operation for rung in policy.ladder}))
+        unknown = sorted(observe.missing(self.cache, {rung.operation for rung in policy.ladder}))
         reason = Reason.UNKNOWN_OPERATION.value if unknown else "Ready"
         said = f"no NodeOperationTemplate {', '.join(unknown)}" if unknown else "every operation is known"
         if policy.ready == f"{'False' if unknown else 'True'}/{reason}/{policy.generation}":

@@ -7,8 +7,8 @@ from typing import Any
 
 import structlog
 
-from remediator import metrics as telemetry
-from remediator.controller.cache import Shelf, World
+from remediator import metrics
+from remediator.controller.cache import ClusterCache, Store
 from remediator.controller.effects import (
     ChangeNode,
     Create,
@@ -23,7 +23,7 @@ from remediator.controller.effects import (
     SaveOperation,
 )
 from remediator.core import names
-from remediator.core.case import Case, Moment
+from remediator.core.case import Case, CaseEvent
 from remediator.core.node import Node
 from remediator.kube import api
 from remediator.kube.api import decode as codec
@@ -38,23 +38,23 @@ PAUSE_SECONDS = 5.0
 
 
 class Performer:
-    """Carries effects out over one client, and notes every answer in the world."""
+    """Carries effects out over one client, and notes every answer in the cache."""
 
-    def __init__(self, client: Client, world: World, leads: Callable[[], bool]) -> None:
-        self.client, self.world, self.leads = client, world, leads
-        self._shelves: dict[str, tuple[Shelf[Any], Any]] = {
-            NODE.name: (world.nodes, codec.node),
-            POD.name: (world.pods, codec.operation_pod),
-            api.CASE.name: (world.cases, codec.remediation_case),
-            api.OPERATION.name: (world.operations, codec.operation),
-            api.BUDGET.name: (world.budgets, codec.disruption_budget),
+    def __init__(self, client: Client, cache: ClusterCache, leads: Callable[[], bool]) -> None:
+        self.client, self.cache, self.leads = client, cache, leads
+        self._stores: dict[str, tuple[Store[Any], Any]] = {
+            NODE.name: (cache.nodes, codec.node),
+            POD.name: (cache.pods, codec.operation_pod),
+            api.CASE.name: (cache.cases, codec.remediation_case),
+            api.OPERATION.name: (cache.operations, codec.operation),
+            api.BUDGET.name: (cache.budgets, codec.disruption_budget),
         }
 
     async def all(self, effects: Iterable[Effect]) -> Outcome:
         """Carry out effects in order, up to the first that is not Done."""
         for effect in effects:
             outcome = await self.one(effect)
-            telemetry.EFFECTS.labels(type(effect).__name__, type(outcome).__name__).inc()
+            metrics.EFFECTS.labels(type(effect).__name__, type(outcome).__name__).inc()
             if not isinstance(outcome, Done):
                 return outcome
         return Done()
@@ -122,16 +122,16 @@ class Performer:
         await self._patch(api.CASE, before.name, bodies.case_status(after), subresource="status")
         news = [moment for moment in after.timeline if moment not in before.timeline]
         for moment in news:
-            telemetry.DECISIONS.labels(moment.reason.value).inc()
+            metrics.CASE_EVENTS.labels(moment.reason.value).inc()
             log.info("case", name=after.name, node=after.node, reason=moment.reason.value, said=moment.message)
             await self._announce(after, moment)
         return Done()
 
-    async def _announce(self, case: Case, moment: Moment) -> None:
+    async def _announce(self, case: Case, moment: CaseEvent) -> None:
         """An Event on the node, under a name that follows from what it says; losing one loses no knowledge."""
         said = "\0".join((moment.reason.value, moment.message, moment.at.isoformat()))
         name = f"{case.name}.{hashlib.sha256(said.encode()).hexdigest()[:10]}"
-        body = bodies.event(name, self.world.nodes.get(case.node), case, moment)
+        body = bodies.event(name, self.cache.nodes.get(case.node), case, moment)
         try:
             await self.client.create(EVENT, body, namespace="default")
         except errors.AlreadyExists:
@@ -145,7 +145,7 @@ class Performer:
         self.note(kind, await self.client.patch(kind, name, body, namespace=namespace, subresource=subresource))
 
     async def _change_node(self, effect: ChangeNode) -> Outcome:
-        node = self.world.nodes.get(effect.name)
+        node = self.cache.nodes.get(effect.name)
         for _ in range(CONFLICTS):
             body = effect.change(node) if node else None
             if body is None:
@@ -173,10 +173,10 @@ class Performer:
 
     def note(self, kind: Kind[Any], wire: Any) -> None:
         """Let the next decision see what the server has just said."""
-        if kind.name in self._shelves:
-            shelf, read = self._shelves[kind.name]
+        if kind.name in self._stores:
+            store, read = self._stores[kind.name]
             fact = read(wire)
-            shelf.note(f"{fact.namespace}/{fact.name}" if kind.namespaced else fact.name, fact)
+            store.note(f"{fact.namespace}/{fact.name}" if kind.namespaced else fact.name, fact)
 
 
 def now() -> datetime:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from remediator.controller.cache import World
+from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Delete, Done, Patch
 from remediator.controller.perform import Performer
 from remediator.core import names
@@ -15,19 +15,19 @@ from remediator.kube.api import encode as bodies
 class Retention:
     """The sweep over old cases."""
 
-    def __init__(self, world: World, performer: Performer) -> None:
-        self.world, self.performer = world, performer
+    def __init__(self, cache: ClusterCache, performer: Performer) -> None:
+        self.cache, self.performer = cache, performer
 
     async def run(self, now: datetime) -> float | None:
         """Delete what has expired, up to the first refusal; the next sweep goes on."""
-        for case in expired(self.world.cases, now):
+        for case in expired(self.cache.cases, now):
             if not isinstance(await self.performer.all(self._away(case)), Done):
                 return None
         return None
 
     def _away(self, case: Case) -> list[Patch | Delete]:
         effects: list[Patch | Delete] = []
-        for operation in self.world.operations.by("case_uid", case.uid):
+        for operation in self.cache.operations.by("case_uid", case.uid):
             kept = bodies.without_finalizer(operation.version, operation.finalizers, names.CASE_FINALIZER)
             effects += [
                 Patch(api.OPERATION, operation.name, kept),

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from remediator import metrics as telemetry
+from remediator import metrics
 from remediator.controller.admission import Admissions
-from remediator.controller.cache import Shelf, World, availability
+from remediator.controller.cache import ClusterCache, Store, availability
 from remediator.controller.passes import Passes
 from remediator.controller.perform import Performer, now
 from remediator.controller.retention import Retention
@@ -51,7 +51,7 @@ class Controller:
 
     def __init__(self, client: Client, settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.client, self.settings = client, settings
-        self.world = World(monotonic)
+        self.cache = ClusterCache(monotonic)
         self.elector = Elector(
             client,
             LEASE,
@@ -61,11 +61,11 @@ class Controller:
             renew=settings.lease_renew,
             retry=settings.lease_retry,
         )
-        performer = Performer(client, self.world, lambda: self.elector.is_leader)
+        performer = Performer(client, self.cache, lambda: self.elector.is_leader)
         self._queue: WorkQueue[Key] | None = None
-        self._passes = Passes(self.world, performer, settings.drains, lambda: self._wake(ADMISSION))
-        self._admissions = Admissions(self.world, performer, settings.breaker)
-        self._retention = Retention(self.world, performer)
+        self._passes = Passes(self.cache, performer, settings.drains, lambda: self._wake(ADMISSION))
+        self._admissions = Admissions(self.cache, performer, settings.breaker)
+        self._retention = Retention(self.cache, performer)
         self._reflectors = self._watches()
 
     async def run(self) -> None:
@@ -76,18 +76,18 @@ class Controller:
             await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
             gc.collect()
             gc.freeze()  # the caches live as long as we do; walking them again and again is what pauses a loop
-            log.info("synced", nodes=len(self.world.nodes), cases=len(self.world.cases))
+            log.info("synced", nodes=len(self.cache.nodes), cases=len(self.cache.cases))
             await self.elector.run(self._lead)
 
     def measure(self) -> None:
         """Bring the gauges up to date; asked for by each scrape."""
         now = asyncio.get_running_loop().time()
         for kind, reflector in self._reflectors.items():
-            telemetry.AGE.labels(kind).set(min(reflector.age(now), 1e9))
-        phases = Counter(case.phase.value or "New" for case in self.world.cases if case.open)
-        holds = Counter(block.reason.value for case in self.world.cases if case.open for block in case.blocks)
+            metrics.AGE.labels(kind).set(min(reflector.age(now), 1e9))
+        phases = Counter(case.phase.value or "New" for case in self.cache.cases if case.open)
+        holds = Counter(block.reason.value for case in self.cache.cases if case.open for block in case.blocks)
         unclear = Counter(doubt.condition for doubts in self._passes.doubts.values() for doubt in doubts)
-        for gauge, counts in ((telemetry.CASES, phases), (telemetry.HELD, holds), (telemetry.UNCLEAR, unclear)):
+        for gauge, counts in ((metrics.CASES, phases), (metrics.HELD, holds), (metrics.UNKNOWN, unclear)):
             gauge.clear()
             for word, count in counts.items():
                 gauge.labels(word).set(count)
@@ -100,37 +100,37 @@ class Controller:
     # --- watches -----------------------------------------------------------------------------------------------------
 
     def _watches(self) -> dict[str, Reflector[Any, Any]]:
-        world, ours = self.world, names.OPERATIONS_NAMESPACE
+        cache, ours = self.cache, names.OPERATIONS_NAMESPACE
         replicas = {"namespace": names.SYSTEM_NAMESPACE, "labels": names.CONTROLLER_LABELS}
         return {
-            "nodes": self._watch(NODE, codec.node, world.nodes, self._on_node),
-            "policies": self._watch(api.POLICY, codec.remediation_policy, world.policies, self._on_policy),
-            "templates": self._watch(api.TEMPLATE, codec.template, world.templates, self._on_template),
-            "budgets": self._watch(api.BUDGET, codec.disruption_budget, world.budgets, self._on_budget),
-            "cases": self._watch(api.CASE, codec.remediation_case, world.cases, self._on_case),
-            "operations": self._watch(api.OPERATION, codec.operation, world.operations, self._on_operation),
-            "pods": self._watch(POD, codec.operation_pod, world.pods, self._on_pod, namespace=ours),
-            "replicas": self._watch(POD, codec.operation_pod, world.replicas, self._on_replica, **replicas),
+            "nodes": self._watch(NODE, codec.node, cache.nodes, self._on_node),
+            "policies": self._watch(api.POLICY, codec.remediation_policy, cache.policies, self._on_policy),
+            "templates": self._watch(api.TEMPLATE, codec.template, cache.templates, self._on_template),
+            "budgets": self._watch(api.BUDGET, codec.disruption_budget, cache.budgets, self._on_budget),
+            "cases": self._watch(api.CASE, codec.remediation_case, cache.cases, self._on_case),
+            "operations": self._watch(api.OPERATION, codec.operation, cache.operations, self._on_operation),
+            "pods": self._watch(POD, codec.operation_pod, cache.pods, self._on_pod, namespace=ours),
+            "replicas": self._watch(POD, codec.operation_pod, cache.replicas, self._on_replica, **replicas),
             "pause": self._watch_pause(),
         }
 
     def _watch(
-        self, kind: Kind[Any], read: Callable[[Any], Any], shelf: Shelf[Any], wake: Callable[..., None], **where: str
+        self, kind: Kind[Any], read: Callable[[Any], Any], store: Store[Any], wake: Callable[..., None], **where: str
     ) -> Reflector[Any, Any]:
         def changed(key: str, old: Any, new: Any) -> None:
-            shelf.changed(key, old, new)
+            store.changed(key, old, new)
             if self._queue is not None:
                 wake(old, new)
 
         reflector: Reflector[Any, Any] = Reflector(self.client, kind, read, changed, **where)  # type: ignore[arg-type]
-        shelf.attach(reflector.store)
+        store.attach(reflector.store)
         return reflector
 
     def _watch_pause(self) -> Reflector[Any, Any]:
         """Whether everything new is stopped, for admissions; before each Pod it is read live."""
 
         def changed(key: str, old: bool | None, new: bool | None) -> None:
-            self.world.paused = bool(new)
+            self.cache.paused = bool(new)
             self._wake(ADMISSION)
 
         fields = f"metadata.name={names.SYSTEM_NAMESPACE}"
@@ -145,7 +145,7 @@ class Controller:
         if node is None:
             return
         self._wake(Key("node", node.name))
-        for case in self.world.cases.by("node", node.name):
+        for case in self.cache.cases.by("node", node.name):
             if case.open or case.finalizer:
                 self._on_case(None, case)
         if availability(old) != availability(new):
@@ -156,7 +156,7 @@ class Controller:
         if case is None:
             return
         self._wake(Key("case", case.name))
-        for operation in self.world.operations.by("case_uid", case.uid):
+        for operation in self.cache.operations.by("case_uid", case.uid):
             self._wake(Key("operation", operation.name))
         if new is None or new.ended is not None:
             self._wake(Key("node", case.node))
@@ -167,7 +167,7 @@ class Controller:
         if operation is None:
             return
         self._wake(Key("operation", operation.name))
-        case = self.world.case(operation.case_uid)
+        case = self.cache.case(operation.case_uid)
         if case is not None:
             self._wake(Key("case", case.name))
 
@@ -175,7 +175,7 @@ class Controller:
         pod = new or old
         if pod is None:
             return
-        case = self.world.case(pod.case_uid)
+        case = self.cache.case(pod.case_uid)
         if case is not None:
             self._on_case(None, case)
 
@@ -185,13 +185,13 @@ class Controller:
     def _on_policy(self, old: Any, new: Any) -> None:
         policy = new or old
         self._wake(Key("policy", policy.name))
-        for node in self.world.nodes:
+        for node in self.cache.nodes:
             if policy.selects(node) or (old is not None and old.selects(node)):
                 self._wake(Key("node", node.name))
         self._wake(ADMISSION)
 
     def _on_template(self, old: Any, new: Any) -> None:
-        for policy in self.world.policies:
+        for policy in self.cache.policies:
             self._wake(Key("policy", policy.name))
         self._wake(ADMISSION)
 
@@ -203,7 +203,7 @@ class Controller:
     async def _lead(self) -> None:
         """Serve the queue; start with a pass over everything, since nothing is remembered."""
         self._queue = WorkQueue()
-        telemetry.LEADER.set(1)
+        metrics.LEADER.set(1)
         self._all()
         scheduler = self._sweeps()
         try:
@@ -213,7 +213,7 @@ class Controller:
             self._queue.close()
             self._queue = None
             self._passes.doubts.clear()
-            telemetry.LEADER.set(0)
+            metrics.LEADER.set(0)
 
     def _sweeps(self) -> AsyncIOScheduler:
         """Periodic work: a pass over everything, in case a wake-up was ever lost, and the end of old cases."""
@@ -232,19 +232,19 @@ class Controller:
 
     def _all(self) -> None:
         self._wake(ADMISSION)
-        for kind, shelf in self._shelves().items():
-            for fact in shelf:
+        for kind, store in self._stores().items():
+            for fact in store:
                 self._wake(Key(kind, fact.name))
 
-    def _shelves(self) -> dict[str, Shelf[Any]]:
-        world = self.world
-        return {"policy": world.policies, "node": world.nodes, "case": world.cases, "operation": world.operations}
+    def _stores(self) -> dict[str, Store[Any]]:
+        cache = self.cache
+        return {"policy": cache.policies, "node": cache.nodes, "case": cache.cases, "operation": cache.operations}
 
     async def _pass(self, key: Key) -> float | None:
         """One pass, with the one reading of the clock that it gets."""
         if self._queue is not None:
-            telemetry.QUEUE.set(self._queue.depth)
-        with telemetry.PASS_SECONDS.labels(key.kind).time():
+            metrics.QUEUE.set(self._queue.depth)
+        with metrics.PASS_SECONDS.labels(key.kind).time():
             return await self._dispatch(key, now())
 
     async def _dispatch(self, key: Key, at: datetime) -> float | None:

@@ -70,7 +70,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class CaseEvent:
     """One line of the timeline."""
 
     at: datetime
@@ -108,7 +108,7 @@ class Case:
     blocks: tuple[Block, ...] = ()
     diagnosis: Diagnosis = Diagnosis.PENDING
     evidence: object = None
-    timeline: tuple[Moment, ...] = ()
+    timeline: tuple[CaseEvent, ...] = ()
     started: datetime | None = None
     ended: datetime | None = None
     reason: Reason | None = None
@@ -145,7 +145,7 @@ TIMELINE = 50
 
 def advance(case: Case, reason: Reason, message: str, now: datetime, phase: Phase | None = None) -> Case:
     """The case with one more line in its (bounded) timeline, and its newest reason, message and phase."""
-    timeline = (*case.timeline, Moment(now, reason, message))[-TIMELINE:]
+    timeline = (*case.timeline, CaseEvent(now, reason, message))[-TIMELINE:]
     shown = case.phase if phase is None else phase
     return replace(case, phase=shown, reason=reason, message=message, timeline=timeline)
 
@@ -157,11 +157,11 @@ def leaving(case: Case, node: Node | None) -> Reason | None:
     if case.deleting:
         return Reason.CASE_DELETED
     if case.phase is Phase.ESCALATED and case.release:
-        return Reason.RELEASED_BY_PERSON
+        return Reason.RELEASED_BY_USER
     if case.claimed and node.case_uid != case.uid:
-        return Reason.TAINT_REMOVED
+        return Reason.TAINT_REMOVED_BY_USER
     if case.claimed and node.cordoned_by == case.uid and not node.unschedulable:
-        return Reason.UNCORDONED
+        return Reason.UNCORDONED_BY_USER
     return None
 
 

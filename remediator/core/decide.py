@@ -6,7 +6,7 @@ from datetime import datetime
 
 from remediator.core import evidence, names
 from remediator.core.case import Case, Trigger
-from remediator.core.evidence import Doubt, Finding, Sign
+from remediator.core.evidence import Doubt, Finding, Health
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 
@@ -22,7 +22,7 @@ class Unselected:
 
 
 @dataclass(frozen=True, slots=True)
-class Unclear:
+class Unknown:
     """Nothing is proven either way, and why."""
 
     doubts: tuple[Doubt, ...]
@@ -60,7 +60,7 @@ class Start:
     trigger: Trigger
 
 
-Decision = Healthy | Unselected | Unclear | Busy | Handled | Wait | Start
+Decision = Healthy | Unselected | Unknown | Busy | Handled | Wait | Start
 
 
 def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: datetime) -> Decision:
@@ -74,7 +74,7 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
 
     Returns:
         Start for the most severe policy that is due, on ties the one due first, then the name that sorts first; else
-        the earliest Wait; else Busy where a case is open; else Handled, Unclear, Healthy, Unselected. A policy has one
+        the earliest Wait; else Busy where a case is open; else Handled, Unknown, Healthy, Unselected. A policy has one
         open case of a node at most, and so have all policies that act together; one that only watches (DryRun, Paused,
         tickets only) stands in nobody's way, nor does a case that holds nothing and whose fault is not seen any more.
     """
@@ -84,7 +84,7 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
         (policy for policy in _free(node, policies, taken, now) if policy.selects(node)), key=lambda found: found.name
     )
     found = [(policy, evidence.judge(node, policy, now)) for policy in mine]
-    bad = [(policy, finding) for policy, finding in found if finding.sign is Sign.BAD]
+    bad = [(policy, finding) for policy, finding in found if finding.health is Health.UNHEALTHY]
     known = {case.name for case in cases} | {node.last_case}
     fresh = [(policy, finding) for policy, finding in bad if case_name(node, policy, finding) not in known]
     due = [(policy, finding) for policy, finding in fresh if finding.due and finding.due <= now]
@@ -103,7 +103,7 @@ def _free(node: Node, policies: Sequence[Policy], taken: Sequence[Case], now: da
     """The policies that may open a case beside those that are open."""
     own = {case.policy for case in taken}
     about_to_act = (policy for policy in policies if policy.acts and policy.name in own)
-    asking = any(evidence.judge(node, policy, now).sign is Sign.BAD for policy in about_to_act)
+    asking = any(evidence.judge(node, policy, now).health is Health.UNHEALTHY for policy in about_to_act)
     busy = asking or any(case.claimed for case in taken)
     return (policy for policy in policies if policy.name not in own and not (busy and policy.acts))
 
@@ -114,7 +114,7 @@ def _quiet(node: Node, found: list[tuple[Policy, Finding]], bad: list[tuple[Poli
         return Handled(case_name(node, *bad[0]), bad[0][0].name)
     doubts = tuple(sorted({doubt for _, finding in found for doubt in finding.doubts}))
     if doubts:
-        return Unclear(doubts)
+        return Unknown(doubts)
     return Healthy() if found else Unselected()
 
 

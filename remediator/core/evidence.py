@@ -14,12 +14,12 @@ DETECTOR_STALE = "DetectorStale"
 KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 
-class Sign(Enum):
-    """What one condition, or several, say of the node."""
+class Health(Enum):
+    """What one condition, or several, prove of the node."""
 
-    BAD = auto()
-    UNCLEAR = auto()
-    GOOD = auto()
+    UNHEALTHY = auto()
+    UNKNOWN = auto()
+    HEALTHY = auto()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,7 +38,7 @@ class Doubt:
 class Finding:
     """What one policy sees on one node. `since` is when the last clause came to hold; `due` adds the tolerance."""
 
-    sign: Sign
+    health: Health
     condition: Condition | None = None
     since: datetime | None = None
     due: datetime | None = None
@@ -46,62 +46,64 @@ class Finding:
 
 
 def judge(node: Node, policy: Policy, now: datetime) -> Finding:
-    """BAD where an entry of `when` holds (the one due first speaks), GOOD where none can, else UNCLEAR."""
+    """UNHEALTHY where an entry of `when` holds (the one due first counts), HEALTHY where none can, else UNKNOWN."""
     findings = [_entry(node, when, now) for when in policy.when]
-    bad = [finding for finding in findings if finding.sign is Sign.BAD]
-    if bad:
-        return min(bad, key=lambda finding: (finding.due or now, finding.condition.type if finding.condition else ""))
+    unhealthy = [finding for finding in findings if finding.health is Health.UNHEALTHY]
+    if unhealthy:
+        return min(
+            unhealthy, key=lambda finding: (finding.due or now, finding.condition.type if finding.condition else "")
+        )
     doubts = tuple(sorted({doubt for finding in findings for doubt in finding.doubts}))
-    return Finding(Sign.UNCLEAR, doubts=doubts) if doubts else Finding(Sign.GOOD)
+    return Finding(Health.UNKNOWN, doubts=doubts) if doubts else Finding(Health.HEALTHY)
 
 
 def _entry(node: Node, when: When, now: datetime) -> Finding:
-    """Clauses are AND-ed: one that is clearly not met settles it, else one that is unclear leaves it open."""
-    signs = {clause: _sign(node, clause, now) for clause in when.clauses}
-    if Sign.GOOD in signs.values():
-        return Finding(Sign.GOOD)
-    doubts = tuple(_doubt(node, clause, now) for clause, sign in signs.items() if sign is Sign.UNCLEAR)
+    """Clauses are AND-ed: one that is proven not met settles it, else one that is unknown leaves it open."""
+    by_clause = {clause: _health(node, clause, now) for clause in when.clauses}
+    if Health.HEALTHY in by_clause.values():
+        return Finding(Health.HEALTHY)
+    doubts = tuple(_doubt(node, clause, now) for clause, health in by_clause.items() if health is Health.UNKNOWN)
     if doubts:
-        return Finding(Sign.UNCLEAR, doubts=doubts)
-    last = max((node.conditions[clause.condition] for clause in when.clauses), key=lambda found: found.since)
-    return Finding(Sign.BAD, last, last.since, last.since + when.tolerance)
+        return Finding(Health.UNKNOWN, doubts=doubts)
+    last = max((node.conditions[clause.condition] for clause in when.clauses), key=lambda condition: condition.since)
+    return Finding(Health.UNHEALTHY, last, last.since, last.since + when.tolerance)
 
 
-def _sign(node: Node, clause: Clause, now: datetime) -> Sign:
-    """One clause. Absent, Unknown and stale are UNCLEAR; so is a detector's word where the detectors have stopped."""
-    found = node.conditions.get(clause.condition)
-    if found is not None and found.status is clause.status is Status.UNKNOWN:
-        return Sign.BAD  # asked for by name: a kubelet that is not heard of is what the policy is about
-    if found is None or found.status is Status.UNKNOWN or mistrust(node, clause.condition, now):
-        return Sign.UNCLEAR
-    return Sign.BAD if _met(found, clause) else Sign.GOOD
+def _health(node: Node, clause: Clause, now: datetime) -> Health:
+    """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
+    condition = node.conditions.get(clause.condition)
+    if condition is not None and condition.status is clause.status is Status.UNKNOWN:
+        return Health.UNHEALTHY  # asked for by name: a kubelet that is not heard of is what the policy is about
+    if condition is None or condition.status is Status.UNKNOWN or mistrust(node, clause.condition, now):
+        return Health.UNKNOWN
+    return Health.UNHEALTHY if _met(condition, clause) else Health.HEALTHY
 
 
-def _met(found: Condition, clause: Clause) -> bool:
-    return found.status is clause.status and (not clause.reasons or found.reason in clause.reasons)
+def _met(condition: Condition, clause: Clause) -> bool:
+    return condition.status is clause.status and (not clause.reasons or condition.reason in clause.reasons)
 
 
 def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
-    """Why a clause is unclear."""
-    found = node.conditions.get(clause.condition)
-    if found is None:
+    """Why a clause is unknown."""
+    condition = node.conditions.get(clause.condition)
+    if condition is None:
         return Doubt(clause.condition, "is absent")
-    if found.status is Status.UNKNOWN:
+    if condition.status is Status.UNKNOWN:
         return Doubt(clause.condition, "is Unknown")
-    return Doubt(clause.condition, mistrust(node, clause.condition, now), _met(found, clause))
+    return Doubt(clause.condition, mistrust(node, clause.condition, now), _met(condition, clause))
 
 
-def mistrust(node: Node, condition: str, now: datetime) -> str:
+def mistrust(node: Node, name: str, now: datetime) -> str:
     """Why the condition's word does not count; "" where it is fresh, the node answers and its detectors run.
 
     A clock of the node that is behind looks like a heartbeat that is old: no two clocks can be told apart from here.
     """
-    found = node.conditions[condition]
-    if now - found.heartbeat > STALE_AFTER:
+    condition = node.conditions[name]
+    if now - condition.heartbeat > STALE_AFTER:
         return (
             f"has no heartbeat of the last {STALE_AFTER.total_seconds() / 60:g} minutes, or the node's clock is behind"
         )
-    if condition in KUBELET_CONDITIONS:
+    if name in KUBELET_CONDITIONS:
         return ""
     if node.ready is Status.UNKNOWN:
         return "is not believed: the kubelet is not heard of"
@@ -131,25 +133,25 @@ def prove(
     """
     deadline = ended + policy.verify.timeout
     needs = watched(node, policy)
-    worst = max(min(_missing(node, sign, base, policy.verify) for sign in signs) for signs in needs)
+    worst = max(min(_missing(node, wanted, base, policy.verify) for wanted in group) for group in needs)
     if worst <= timedelta(0):
         return Proof.PASSED, now
-    if now >= deadline and not all(any(_looks_well(node, sign, now) for sign in signs) for signs in needs):
+    if now >= deadline and not all(any(_looks_well(node, wanted, now) for wanted in group) for group in needs):
         return Proof.TIMED_OUT, now
     soon = now + min(max(worst, timedelta(seconds=1)), timedelta(seconds=10))
     return Proof.WAITING, soon if now >= deadline else min(soon, deadline)
 
 
-Healthy = tuple[str, Status]
+HealthyStatus = tuple[str, Status]
 
 
-def _looks_well(node: Node, sign: Healthy, now: datetime) -> bool:
+def _looks_well(node: Node, wanted: HealthyStatus, now: datetime) -> bool:
     """Whether the condition says the healthy thing, and has said so lately."""
-    found = node.conditions.get(sign[0])
-    return found is not None and found.status is sign[1] and now - found.heartbeat <= STALE_AFTER
+    condition = node.conditions.get(wanted[0])
+    return condition is not None and condition.status is wanted[1] and now - condition.heartbeat <= STALE_AFTER
 
 
-def watched(node: Node, policy: Policy) -> list[tuple[Healthy, ...]]:
+def watched(node: Node, policy: Policy) -> list[tuple[HealthyStatus, ...]]:
     """What must be well: of each group one condition, with the status that means so.
 
     An entry of `when` is over when any of its clauses is. Ready and, on nodes that have it, DetectorStale must be well
@@ -160,15 +162,15 @@ def watched(node: Node, policy: Policy) -> list[tuple[Healthy, ...]]:
     return [(("Ready", Status.TRUE),), *stale, *entries]
 
 
-def _opposite(clause: Clause) -> Healthy:
+def _opposite(clause: Clause) -> HealthyStatus:
     return clause.condition, Status.FALSE if clause.status is Status.TRUE else Status.TRUE
 
 
-def _missing(node: Node, sign: Healthy, base: Mapping[str, datetime], verify: Verify) -> timedelta:
+def _missing(node: Node, wanted: HealthyStatus, base: Mapping[str, datetime], verify: Verify) -> timedelta:
     """How much longer the node must go on saying that all is well; `settle` anew where it does not say so now."""
-    name, healthy = sign
-    found = node.conditions.get(name)
-    if found is None or found.status is not healthy:
+    name, healthy = wanted
+    condition = node.conditions.get(name)
+    if condition is None or condition.status is not healthy:
         return max(verify.settle, timedelta(seconds=1))
-    fresh = verify.fresh - (found.heartbeat - base[name]) if name in base else timedelta(0)
-    return max(fresh, verify.settle - (found.heartbeat - found.since))
+    fresh = verify.fresh - (condition.heartbeat - base[name]) if name in base else timedelta(0)
+    return max(fresh, verify.settle - (condition.heartbeat - condition.since))

@@ -9,7 +9,7 @@ from remediator.core.breaker import Breaker
 from remediator.core.budget import Account, Budget, Claim, Members
 from remediator.core.case import Block, Case
 from remediator.core.correlation import Cause, cause
-from remediator.core.evidence import Sign, judge
+from remediator.core.evidence import Health, judge
 from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy, Urgency
 from remediator.core.reasons import REMEDY, Reason
@@ -49,8 +49,8 @@ def block(reason: Reason, message: str = "", until: datetime | None = None) -> B
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What stands around a request: shared by all requests of a pass."""
+class FleetContext:
+    """What stands fleet a request: shared by all requests of a pass."""
 
     templates: frozenset[str]
     paused: bool
@@ -58,33 +58,33 @@ class Surroundings:
     causes: Mapping[Cause, frozenset[str]] = field(default_factory=dict)
 
 
-def alone(
-    case: Case, node: Node, policy: Policy | None, past: Sequence[Case], around: Surroundings, now: datetime
+def preconditions(
+    case: Case, node: Node, policy: Policy | None, past: Sequence[Case], fleet: FleetContext, now: datetime
 ) -> tuple[Block, ...]:
-    """What stands against a case by itself, budgets apart; empty where nothing does."""
+    """What blocks one case, budgets apart; empty where nothing does."""
     if policy is None:
         return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
     finding = judge(node, policy, now)
-    unknown = [rung.operation for rung in policy.ladder if rung.operation not in around.templates]
+    unknown = [rung.operation for rung in policy.ladder if rung.operation not in fleet.templates]
     beside = past if policy.urgency is Urgency.NOW else ()  # one that touches nothing is in nobody's way
     holder = next((other.name for other in beside if other.uid != case.uid and _holds(other, node)), "")
     rests = None if case.claimed else cooling(case, policy, past, now)
     common = cause(case)
-    sharing = sorted(around.causes.get(common, ())) if common else []
+    sharing = sorted(fleet.causes.get(common, ())) if common else []
     checks = (
-        (around.paused, Reason.PAUSED, "everything new is stopped"),
+        (fleet.paused, Reason.PAUSED, "everything new is stopped"),
         (policy.mode is Mode.PAUSED, Reason.POLICY_PAUSED, f"policy {policy.name} is Paused"),
         (policy.mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would {_first(policy)}"),
         (bool(sharing), Reason.SHARED_CAUSE, f"{len(sharing)} nodes say the same ({', '.join(sharing[:5])})"),
         (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} calls a person"),
-        (case.hold, Reason.HELD_BY_PERSON, "spec.hold is true"),
+        (case.hold, Reason.HELD_BY_USER, "spec.hold is true"),
         (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
         (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
-        (around.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
-        (node.cordoned_by_person and not case.claimed, Reason.CORDONED_BY_PERSON, f"{node.name} is cordoned"),
+        (fleet.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
+        (node.cordoned_by_person and not case.claimed, Reason.CORDONED_BY_USER, f"{node.name} is cordoned"),
         (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
-        (finding.sign is Sign.UNCLEAR, Reason.EVIDENCE_UNCLEAR, "; ".join(map(str, finding.doubts))),
+        (finding.health is Health.UNKNOWN, Reason.HEALTH_UNKNOWN, "; ".join(map(str, finding.doubts))),
     )
     found = tuple(block(reason, message) for holds, reason, message in checks if holds)
     return (*found, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from remediator.core.case import Phase
-from remediator.core.evidence import Proof, Sign
+from remediator.core.evidence import Health, Proof
 
 
 class Tried(Enum):
@@ -32,8 +32,8 @@ class CaseSeen:
     pods: bool  # Pods of ours are still there
     marks: bool  # taint, ledger entry, finalizer: anything of ours that must go
     claimed: bool
-    looked: bool  # collect-diagnostics was recorded
-    sign: Sign
+    diagnosed: bool  # collect-diagnostics was recorded
+    health: Health
     tried: Tried
     proof: Proof
     rungs: bool  # something is left to try
@@ -50,7 +50,7 @@ class Step(Enum):
     END = auto()
     CLEAR = auto()  # the fault went by itself before we did anything
     CLAIM = auto()
-    LOOK = auto()
+    DIAGNOSE = auto()
     START = auto()
     FOLLOW = auto()  # what the operation's template wants done after it
     WATCH = auto()
@@ -70,22 +70,22 @@ CASE_ROWS: tuple[Row, ...] = (
     ({"leave": True, "tried": Tried.OPEN}, Step.STOP),
     ({"leave": True}, Step.END),
     ({"escalated": True}, Step.REST),
-    ({"claimed": False, "sign": Sign.GOOD}, Step.CLEAR),
+    ({"claimed": False, "health": Health.HEALTHY}, Step.CLEAR),
     ({"claimed": False}, Step.CLAIM),
-    ({"looked": False}, Step.LOOK),
+    ({"diagnosed": False}, Step.DIAGNOSE),
     ({"tried": Tried.OPEN}, Step.WATCH),
     ({"follow": True}, Step.FOLLOW),
     ({"proof": Proof.PASSED}, Step.RECOVER),
     ({"tried": Tried.WORKED, "proof": Proof.WAITING}, Step.VERIFY),
-    ({"sign": Sign.BAD, "rungs": True}, Step.START),
-    ({"sign": Sign.BAD}, Step.ESCALATE),
+    ({"health": Health.UNHEALTHY, "rungs": True}, Step.START),
+    ({"health": Health.UNHEALTHY}, Step.ESCALATE),
     ({"proof": Proof.WAITING}, Step.VERIFY),
     ({}, Step.ESCALATE),
 )
 
 SHOWN: Mapping[Step, Phase] = {
     Step.CLAIM: Phase.HELD,
-    Step.LOOK: Phase.DRAINING,
+    Step.DIAGNOSE: Phase.DRAINING,
     Step.START: Phase.DRAINING,
     Step.WATCH: Phase.DRAINING,
     Step.FOLLOW: Phase.DRAINING,
@@ -126,7 +126,7 @@ class OperationSeen:
     pods: bool
     ours: bool  # its case stands, is not leaving, and the node is the same and carries our claim
     intent: bool
-    sign: Sign
+    health: Health
     drain: Drain
     exit: Exit
     criteria: bool  # success shows on the node and outranks the exit code
@@ -156,12 +156,12 @@ OPERATION_ROWS: tuple[tuple[Mapping[str, object], Move], ...] = (
     ({"ended": True, "pods": True}, Move.SWEEP),
     ({"ended": True}, Move.REST),
     ({"intent": False, "ours": False}, Move.CANCEL),
-    ({"intent": False, "sign": Sign.GOOD}, Move.CANCEL),
+    ({"intent": False, "health": Health.HEALTHY}, Move.CANCEL),
     ({"intent": False, "drain": Drain.FAILED}, Move.DRAIN_FAILED),
     ({"intent": False, "overdue": True}, Move.TIME_OUT),
     ({"intent": False, "drain": Drain.WORKED}, Move.DRAINED),
     ({"intent": False, "drain": Drain.RUNNING}, Move.WAIT),
-    ({"intent": False, "sign": Sign.UNCLEAR}, Move.WAIT),
+    ({"intent": False, "health": Health.UNKNOWN}, Move.WAIT),
     ({"intent": False, "drain": Drain.ABSENT}, Move.DRAIN),
     ({"intent": False}, Move.OPERATE),
     ({"success": True}, Move.SUCCEED),
@@ -170,7 +170,7 @@ OPERATION_ROWS: tuple[tuple[Mapping[str, object], Move], ...] = (
     ({"exit": Exit.DONE, "criteria": False}, Move.SUCCEED),
     ({"exit": Exit.LOST, "criteria": False}, Move.FAIL),
     ({"overdue": True}, Move.TIME_OUT),
-    ({"exit": Exit.ABSENT, "ours": True, "sign": Sign.BAD}, Move.LAUNCH),
+    ({"exit": Exit.ABSENT, "ours": True, "health": Health.UNHEALTHY}, Move.LAUNCH),
     ({}, Move.WAIT),
 )
 

@@ -10,11 +10,11 @@ class Reason(StrEnum):
     DRY_RUN = "DryRun"
     POLICY_PAUSED = "PolicyPaused"
     PAUSED = "Paused"
-    HELD_BY_PERSON = "HeldByPerson"
+    HELD_BY_USER = "HeldByUser"
     OPTED_OUT = "OptedOut"
     CONTROL_PLANE = "ControlPlane"
     HOSTS_CONTROLLER = "HostsController"
-    CORDONED_BY_PERSON = "CordonedByPerson"
+    CORDONED_BY_USER = "CordonedByUser"
     NODE_BUSY = "NodeBusy"
     UNKNOWN_OPERATION = "UnknownOperation"
     POLICY_MISSING = "PolicyMissing"
@@ -24,7 +24,7 @@ class Reason(StrEnum):
     BUDGET_SPENT = "BudgetSpent"
     BUDGET_UNREADY = "BudgetUnready"
     BREAKER_OPEN = "BreakerOpen"
-    EVIDENCE_UNCLEAR = "EvidenceUnclear"
+    HEALTH_UNKNOWN = "HealthUnknown"
 
     # Milestones of a case that goes on.
     DETECTED = "Detected"
@@ -46,10 +46,10 @@ class Reason(StrEnum):
     LADDER_EXHAUSTED = "LadderExhausted"
     ATTEMPTS_SPENT = "AttemptsSpent"
     CASE_DELETED = "CaseDeleted"
-    TAINT_REMOVED = "TaintRemovedByPerson"
-    UNCORDONED = "UncordonedByPerson"
+    TAINT_REMOVED_BY_USER = "TaintRemovedByUser"
+    UNCORDONED_BY_USER = "UncordonedByUser"
     NODE_GONE = "NodeGone"
-    RELEASED_BY_PERSON = "ReleasedByPerson"
+    RELEASED_BY_USER = "ReleasedByUser"
 
     # Why one operation ended as it did.
     DRAIN_FAILED = "DrainFailed"
@@ -66,7 +66,7 @@ WARNINGS = frozenset(
         Reason.DIAGNOSIS_FAILED,
         Reason.FAILED,
         Reason.REFUSED,
-        Reason.EVIDENCE_UNCLEAR,
+        Reason.HEALTH_UNKNOWN,
         Reason.UNKNOWN_OPERATION,
         Reason.POLICY_MISSING,
         Reason.BREAKER_OPEN,
@@ -79,11 +79,11 @@ REMEDY: dict[Reason, str] = {
     Reason.DRY_RUN: "set spec.mode of the policy to Enforce to let it act",
     Reason.POLICY_PAUSED: "set spec.mode of the policy to Enforce to let it act",
     Reason.PAUSED: "remove the annotation remediator.dev/paused from the namespace of the controller",
-    Reason.HELD_BY_PERSON: "set spec.hold of the case to false",
+    Reason.HELD_BY_USER: "set spec.hold of the case to false",
     Reason.OPTED_OUT: "remove the label remediator.dev/exclude from the node",
     Reason.CONTROL_PLANE: "control plane nodes are repaired by a person",
     Reason.HOSTS_CONTROLLER: "start another replica of the controller on another node",
-    Reason.CORDONED_BY_PERSON: "uncordon the node to let the case start",
+    Reason.CORDONED_BY_USER: "uncordon the node to let the case start",
     Reason.NODE_BUSY: "wait for the other case of the node to end, or delete one of the two",
     Reason.UNKNOWN_OPERATION: "create the NodeOperationTemplate that the policy names, or correct the policy",
     Reason.POLICY_MISSING: "create the policy again, or delete the case; it ends by itself in half an hour",
@@ -93,7 +93,7 @@ REMEDY: dict[Reason, str] = {
     Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BREAKER_OPEN: "look at what fails in many places at once; starts go on when the window is over",
-    Reason.EVIDENCE_UNCLEAR: "look at node-problem-detector and the kubelet of the node",
+    Reason.HEALTH_UNKNOWN: "look at node-problem-detector and the kubelet of the node",
     Reason.LADDER_EXHAUSTED: "repair the node by hand, then set spec.release of the case to true",
     Reason.ATTEMPTS_SPENT: "repair the node by hand, then set spec.release of the case to true",
 }

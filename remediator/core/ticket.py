@@ -146,7 +146,7 @@ class ClosedBy(StrEnum):
 
     NOBODY = ""
     US = "Remediator"
-    PERSON = "Person"
+    USER = "User"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ class Ticket:
     """One issue that should be, with what we remember of it.
 
     `opened` names the issue among all that the subject ever had. `creating` is when a create was last begun whose
-    end we have not seen, or not trusted, and `creating_in` in which repository. `closing_told` says that the closing
-    comment was sent.
+    end we have not seen, or not trusted, and `creating_in` in which repository. `closing_commented` says that
+    the closing comment was sent.
     """
 
     name: str
@@ -192,7 +192,7 @@ class Ticket:
     creating_in: str = ""
     closed: datetime | None = None
     closed_by: ClosedBy = ClosedBy.NOBODY
-    closing_told: bool = False
+    closing_commented: bool = False
     written_hash: str = ""
     written: datetime | None = None
     severity: Severity | None = None

@@ -16,8 +16,7 @@ import structlog
 
 from remediator.kube.api import gpu_pods
 from remediator.kube.wire.client import Client
-from remediator.scheduler import metrics as telemetry
-from remediator.scheduler import protocol
+from remediator.scheduler import metrics, protocol
 from remediator.scheduler.fleet import Fleet, gpu_node
 from remediator.scheduler.protocol import Malformed, Request
 from remediator.scheduler.requeue import Waker
@@ -72,13 +71,13 @@ class Extender:
         return Verdict(node, reason, {**UNRESOLVABLE, **FAILED}.get(reason, ""), points, row)
 
     def _answer(self, call: str, body: bytes, say: Callable[[Request], bytes], fail: Callable[[str], bytes]) -> bytes:
-        with telemetry.SECONDS.labels(call).time():
+        with metrics.SECONDS.labels(call).time():
             try:
                 outcome, answer = ("ok", say(protocol.decode(body))) if self._fleet.complete else ("cold", fail(COLD))
             except Malformed as error:
                 log.warning("unreadable request to the extender", call=call, error=str(error))
                 outcome, answer = "malformed", fail(str(error))
-        telemetry.ANSWERS.labels(call, outcome).inc()
+        metrics.ANSWERS.labels(call, outcome).inc()
         return answer
 
     def _filtered(self, request: Request) -> bytes:
@@ -92,7 +91,7 @@ class Extender:
         hit = refused.keys() & left.keys()
         for name in hit:
             del left[name]
-        telemetry.REFUSED.labels(list_).inc(len(hit))
+        metrics.REFUSED.labels(list_).inc(len(hit))
         self._waker.refused(hit & self._fleet.rows.keys())
         return [refused[name] for name in hit]
 
@@ -139,7 +138,7 @@ class Extender:
             answers.put(name, new)
         for row, sign in ((old, -1), (new, 1)):
             if row is not None:
-                telemetry.NODES.labels(row.health.value).inc(sign)
+                metrics.NODES.labels(row.health.value).inc(sign)
 
 
 def shape_of(pod: gpu_pods.Pod) -> Shape:

@@ -20,8 +20,8 @@ REFUSED = Counter(
     ["list"],
     registry=REGISTRY,
 )
-WOKEN = Counter(
-    "remediator_extender_wakings_total",
+REQUEUED = Counter(
+    "remediator_extender_requeues_total",
     "Nodes marked because they had been refused and may be let through now, which makes kube-scheduler try again.",
     registry=REGISTRY,
 )

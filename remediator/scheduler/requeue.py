@@ -14,7 +14,7 @@ from remediator.kube.api.builtin import NODE
 from remediator.kube.runtime.queue import WorkQueue
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
-from remediator.scheduler import metrics as telemetry
+from remediator.scheduler import metrics
 from remediator.scheduler.verdict import Row, eased
 
 
@@ -47,7 +47,7 @@ class Waker:
 
     async def _mark(self, name: str) -> None:
         """With the time to the microsecond: the same mark again would be no change."""
-        mark = {"metadata": {"annotations": {names.EASED: self._clock().isoformat()}}}
+        mark = {"metadata": {"annotations": {names.SCHEDULABLE_AGAIN_AT: self._clock().isoformat()}}}
         with suppress(errors.NotFound):
             await self._client.patch(NODE, name, mark)
-            telemetry.WOKEN.inc()
+            metrics.REQUEUED.inc()

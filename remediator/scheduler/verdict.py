@@ -26,7 +26,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from remediator.core.case import Case, Phase
-from remediator.core.evidence import Sign, judge
+from remediator.core.evidence import Health, judge
 from remediator.core.guard import waits_in_queue
 from remediator.core.node import Node, Status
 from remediator.core.policy import Policy, Urgency
@@ -40,7 +40,7 @@ class Reason(StrEnum):
 
     FIT = "Fit"
     REPAIRED = "RecentlyRepaired"
-    UNCLEAR = "EvidenceUnclear"
+    UNCLEAR = "HealthUnknown"
     UNKNOWN = "UnknownNode"
     WAITING = "WaitingForRepair"
     NO_FREE_GPUS = "NoFreeGpus"
@@ -101,16 +101,16 @@ def health(node: Node, standings: Iterable[Standing], policies: Iterable[Policy]
     """What is so of a node whoever asks: the first row that holds. FIT where none does."""
     mine = [case for case in standings if case.node_uid == node.uid]
     speaking = [policy for policy in policies if policy.selects(node)]
-    signs = {(policy.urgency, judge(node, policy, now).sign) for policy in speaking}
-    unclear = any(sign is Sign.UNCLEAR for _, sign in signs)
+    healths = {(policy.urgency, judge(node, policy, now).health) for policy in speaking}
+    unclear = any(health is Health.UNKNOWN for _, health in healths)
     rows = (
         (any(case.escalated for case in mine), Reason.QUARANTINED),
         (bool(node.case_uid) or any(case.claimed for case in mine), Reason.CLAIMED),
         (node.unschedulable and bool(node.cordoned_by), Reason.CORDONED),
         ("Ready" in node.conditions and node.ready is not Status.TRUE, Reason.NOT_READY),
         (node.degraded or any(case.waits for case in mine), Reason.WAITING),
-        ((Urgency.NOW, Sign.BAD) in signs or any(case.open and not case.calls for case in mine), Reason.SICK),
-        ((Urgency.NEVER, Sign.BAD) in signs or any(case.open for case in mine), Reason.WAITING),
+        ((Urgency.NOW, Health.UNHEALTHY) in healths or any(case.open and not case.calls for case in mine), Reason.SICK),
+        ((Urgency.NEVER, Health.UNHEALTHY) in healths or any(case.open for case in mine), Reason.WAITING),
         (unclear or "Ready" not in node.conditions, Reason.UNCLEAR),
         (any(case.repaired and now - case.repaired < RECENT for case in mine), Reason.REPAIRED),
     )

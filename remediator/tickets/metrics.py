@@ -10,7 +10,9 @@ DELIVERIES = Counter(
     ["result"],
     registry=REGISTRY,
 )
-ALERTS = Counter("remediator_alerts_heard_total", "Alerts in stored posts, by status.", ["status"], registry=REGISTRY)
+ALERTS = Counter(
+    "remediator_alerts_received_total", "Alerts in stored posts, by status.", ["status"], registry=REGISTRY
+)
 ISSUE_CALLS = Counter(
     "remediator_issue_calls_total",
     "What was asked of the tracker, by action and result: done, later, unsure, refused.",

@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from remediator.scheduler import metrics as telemetry
-from remediator.scheduler import protocol
+from remediator.scheduler import metrics, protocol
 from remediator.scheduler.extender import Extender
 
 MOST_BYTES = 64 * 2**20
@@ -26,7 +25,7 @@ def _handler(
     async def handle(request: web.Request) -> web.Response:
         body = await _body(request)
         if body is None:
-            telemetry.ANSWERS.labels(call, "too-large").inc()
+            metrics.ANSWERS.labels(call, "too-large").inc()
         return web.Response(body=too_large if body is None else answer(body), content_type="application/json")
 
     return handle

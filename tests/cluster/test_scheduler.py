@@ -289,14 +289,17 @@ async def test_a_pod_that_was_tried_again_before_we_had_heard_that_the_node_is_w
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "early", ["sick"])
         await told(setting, "early", UNRESOLVABLE[Reason.SICK])
-        refused, woken = _counted("refused_nodes", list="unresolvable"), _counted("wakings")
+        refused, woken = _counted("refused_nodes", list="unresolvable"), _counted("requeues")
         setting.news.clear()
         await _say(setting, "sick", "False")
         await until(lambda: _counted("refused_nodes", list="unresolvable") > refused, SECONDS)
         setting.news.set()
         assert await lands(setting, "early") == "sick", "not after the five minutes of the scheduler's own patience"
-        assert _counted("wakings") == woken + 1
-        assert names.EASED in (await setting.client.get(NODES, setting.node("sick")))["metadata"]["annotations"]
+        assert _counted("requeues") == woken + 1
+        assert (
+            names.SCHEDULABLE_AGAIN_AT
+            in (await setting.client.get(NODES, setting.node("sick")))["metadata"]["annotations"]
+        )
 
 
 def _counted(what: str, **labels: str) -> float:

@@ -47,7 +47,7 @@ def edges() -> set[tuple[str, str, str]]:
     found = set()
     for seen in every(CaseSeen):
         step = case_step(seen)
-        tried_blindly = not seen.looked and seen.tried is not Tried.NONE  # LOOK comes before the first attempt
+        tried_blindly = not seen.diagnosed and seen.tried is not Tried.NONE  # LOOK comes before the first attempt
         if step in SHOWN and phase(seen) not in ("Ended", "Escalated") and not tried_blindly:
             found.add((phase(seen), SHOWN[step].value, step.name))
         if step is Step.RECORD and seen.claimed and not seen.escalated:

@@ -252,7 +252,7 @@ async def test_explain_says_what_would_happen_to_a_sick_node_and_what_stands_in_
     assert (code, err) == (0, "")
     assert out.startswith("gpu-1: gpu-lost holds (GpuLost=True, Said); a case opens now\n")
     assert "held: DryRun: would try reboot; set spec.mode of the policy to Enforce to let it act" in out
-    assert "policy gpu-lost (DryRun) sees BAD" in out
+    assert "policy gpu-lost (DryRun) sees UNHEALTHY" in out
     assert "budget all: 0 of 1 unavailable" in out
     assert before == after, "it changes nothing"
 

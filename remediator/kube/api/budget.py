@@ -53,8 +53,8 @@ class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
         bool,
         doc("Counts only nodes that no other budget selects. Default false."),
     ] = False
-    group_by: Annotated[Name | None, doc("Label key: one budget per value of it. Not honoured yet.")] = None
-    breaker: Annotated[Breaker | None, doc("Stops new disruption in a storm. Not honoured yet.")] = None
+    group_by: Annotated[Name | None, doc("Label key: one budget per value of it. Not supported yet.")] = None
+    breaker: Annotated[Breaker | None, doc("Stops new disruption in a storm. Not supported yet.")] = None
 
 
 _SPEC = rules(

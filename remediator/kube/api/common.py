@@ -32,7 +32,7 @@ def rules(*held: Rule) -> Meta:
 
 def later(field: str, within: str = "") -> Rule:
     """The rule for a field that the schema knows and the controller does not honour yet: it must be absent."""
-    return Rule(f"!has(self.{field})", f"{within}{field} is not honoured yet; remove it", f".{field}")
+    return Rule(f"!has(self.{field})", f"{within}{field} is not supported yet; remove it", f".{field}")
 
 
 def fixed(field: str) -> Meta:

@@ -192,7 +192,7 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
         blocks=tuple(case.Block(_reason(found.reason), found.message, found.until) for found in status.blocked_by),
         diagnosis=case.Diagnosis(status.diagnostics.outcome) if status.diagnostics else case.Diagnosis.PENDING,
         evidence=status.evidence,
-        timeline=tuple(case.Moment(entry.at, _reason(entry.reason), entry.message) for entry in status.timeline),
+        timeline=tuple(case.CaseEvent(entry.at, _reason(entry.reason), entry.message) for entry in status.timeline),
         started=status.started_at,
         ended=status.ended_at,
         reason=_reason(status.reason) if status.reason else None,

@@ -6,7 +6,7 @@ from typing import Any
 
 from remediator.core import names
 from remediator.core.budget import Account, Budget, Claim
-from remediator.core.case import Attempt, Case, Moment, Operation, Trigger
+from remediator.core.case import Attempt, Case, CaseEvent, Operation, Trigger
 from remediator.core.node import Node, Taint
 from remediator.core.policy import RunOn, Template
 from remediator.core.reasons import WARNINGS
@@ -201,7 +201,7 @@ def policy_ready(ready: bool, reason: str, message: str, generation: int, now: d
     return {"status": {"observedGeneration": generation, "conditions": [condition]}}
 
 
-def event(name: str, node: Node | None, case: Case, moment: Moment) -> Body:
+def event(name: str, node: Node | None, case: Case, moment: CaseEvent) -> Body:
     """An Event on the Node, where `kubectl describe node` shows it."""
     involved = {"apiVersion": "v1", "kind": "Node", "name": case.node, "uid": node.uid if node else ""}
     return {

@@ -34,7 +34,7 @@ class NodeOperationSpec(Base, frozen=True, kw_only=True):
     )
     case_uid: Annotated[
         Uid | None,
-        doc("metadata.uid of the NodeRemediation it belongs to. An operation without one is not honoured yet."),
+        doc("metadata.uid of the NodeRemediation it belongs to. An operation without one is not supported yet."),
     ] = msgspec.field(name="caseUID", default=None)
     attempt: Annotated[int, Meta(ge=1), doc("Number of the attempt within the case, counted from 1. Default 1.")] = 1
     template_name: Annotated[TemplateName, doc("The NodeOperationTemplate that says how.")]
@@ -49,7 +49,7 @@ class NodeOperationSpec(Base, frozen=True, kw_only=True):
 _SPEC = rules(
     Rule("self == oldSelf", "spec is immutable; make another NodeOperation"),
     Rule(
-        "has(self.caseUID)", "a NodeOperation without caseUID is not honoured yet; make a NodeRemediation", ".caseUID"
+        "has(self.caseUID)", "a NodeOperation without caseUID is not supported yet; make a NodeRemediation", ".caseUID"
     ),
 )
 

@@ -68,7 +68,7 @@ class When(Base, frozen=True, kw_only=True):
             x_kubernetes_list_type="atomic",
         ),
     ] = ()
-    alert: Annotated[Name | None, doc("Name of an Alertmanager alert that names the node. Not honoured yet.")] = None
+    alert: Annotated[Name | None, doc("Name of an Alertmanager alert that names the node. Not supported yet.")] = None
 
 
 _WHEN = rules(
@@ -124,7 +124,7 @@ class Verify(Base, frozen=True, kw_only=True):
         Positive, doc("How long to wait for recovery before the attempt counts as failed. Default 20m.")
     ] = "20m"
     probe: Annotated[
-        TemplateName | None, doc("Operation that must succeed before the node is given back. Not honoured yet.")
+        TemplateName | None, doc("Operation that must succeed before the node is given back. Not supported yet.")
     ] = None
 
 
@@ -146,15 +146,15 @@ class Urgency(Base, frozen=True, kw_only=True):
 
     mode: Annotated[
         Literal["Now", "WhenIdle", "Never"],
-        doc("Now: at once. Never: touch nothing, call a person. WhenIdle is not honoured yet. Default Now."),
+        doc("Now: at once. Never: touch nothing, call a person. WhenIdle is not supported yet. Default Now."),
     ] = "Now"
-    deadline: Annotated[Positive | None, doc("For WhenIdle: act after this long all the same. Not honoured yet.")] = (
+    deadline: Annotated[Positive | None, doc("For WhenIdle: act after this long all the same. Not supported yet.")] = (
         None
     )
 
 
 _URGENCY = rules(
-    Rule("self.mode != 'WhenIdle'", "urgency.mode WhenIdle is not honoured yet; remove it", ".mode"),
+    Rule("self.mode != 'WhenIdle'", "urgency.mode WhenIdle is not supported yet; remove it", ".mode"),
     later("deadline", "urgency."),
 )
 
@@ -228,19 +228,19 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
     urgency: Annotated[Urgency | None, _URGENCY, doc("Whether running work may be disturbed. Default: now.")] = None
     approval: Annotated[
         Literal["None", "Required"],
-        doc("Whether a person must approve each case. Required is not honoured yet. Default None."),
+        doc("Whether a person must approve each case. Required is not supported yet. Default None."),
     ] = "None"
     ticket: Annotated[PolicyTicket | None, doc("Whether a case gets a GitHub issue. Default: never.")] = None
     correlation: Annotated[
         Correlation | None,
         doc("Hold cases of nodes that say the same thing at the same time, and call a person once. Default: never."),
     ] = None
-    confirm: Annotated[Confirm | None, doc("A second source that must agree. Not honoured yet.")] = None
-    relapse: Annotated[Relapse | None, doc("What a new case soon after the last means. Not honoured yet.")] = None
+    confirm: Annotated[Confirm | None, doc("A second source that must agree. Not supported yet.")] = None
+    relapse: Annotated[Relapse | None, doc("What a new case soon after the last means. Not supported yet.")] = None
     windows: Annotated[
         tuple[Window, ...],
         Meta(max_length=16),
-        doc("Times in which cases may start. Not honoured yet.", x_kubernetes_list_type="atomic"),
+        doc("Times in which cases may start. Not supported yet.", x_kubernetes_list_type="atomic"),
     ] = ()
 
 
@@ -273,7 +273,7 @@ _SPEC = rules(
     later("confirm"),
     later("relapse"),
     later("windows"),
-    Rule("self.approval == 'None'", "approval: Required is not honoured yet; remove it", ".approval"),
+    Rule("self.approval == 'None'", "approval: Required is not supported yet; remove it", ".approval"),
 )
 
 

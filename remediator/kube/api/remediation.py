@@ -51,7 +51,7 @@ class NodeRemediationSpec(Base, frozen=True, kw_only=True):
     release: Annotated[
         bool, doc("Set true to give an Escalated node back: taint and claims are taken off. Default false.")
     ] = False
-    approved: Annotated[bool, doc("A person agrees to this case. Not honoured yet.")] = False
+    approved: Annotated[bool, doc("A person agrees to this case. Not supported yet.")] = False
 
 
 class Blocker(Base, frozen=True, kw_only=True):

@@ -39,7 +39,7 @@ class Drain(Base, frozen=True, kw_only=True):
         Strategy,
         doc(
             "Evict: ask, and respect every PodDisruptionBudget. Delete: delete with the Pod's own grace. "
-            "None: leave Pods alone. ForceDelete, EvictThenDelete and WaitForCompletion are not honoured yet. Required."
+            "None: leave Pods alone. Not supported yet: ForceDelete, EvictThenDelete, WaitForCompletion. Required."
         ),
     ]
     timeout: Annotated[
@@ -55,14 +55,16 @@ class Drain(Base, frozen=True, kw_only=True):
     rules: Annotated[
         tuple[DrainRule, ...],
         Meta(max_length=16),
-        doc("Other strategies for some Pods; the first match wins. Not honoured yet.", x_kubernetes_list_type="atomic"),
+        doc(
+            "Other strategies for some Pods; the first match wins. Not supported yet.", x_kubernetes_list_type="atomic"
+        ),
     ] = ()
 
 
 _DRAIN = rules(
     Rule(
         "self.strategy in ['Evict', 'Delete', 'None']",
-        "drain.strategy other than Evict, Delete and None is not honoured yet; remove it",
+        "drain.strategy other than Evict, Delete and None is not supported yet; remove it",
         ".strategy",
     ),
     later("rules", "drain."),
@@ -115,7 +117,7 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
         tuple[TemplateName, ...],
         Meta(max_length=16),
         doc(
-            "Operations that need not be tried once this one was done. Not honoured yet.",
+            "Operations that need not be tried once this one was done. Not supported yet.",
             x_kubernetes_list_type="atomic",
         ),
     ] = ()

@@ -106,9 +106,9 @@ class TicketStatus(Base, frozen=True, kw_only=True):
     creating_in: Annotated[str, Meta(max_length=140), doc("In which repository.")] = ""
     closed_at: Annotated[Time | None, doc("When it was closed, or seen to be.")] = None
     closed_by: Annotated[
-        Literal["", "Remediator", "Person"], doc("Who closed it. What a person closed is not reopened.")
+        Literal["", "Remediator", "User"], doc("Who closed it. What a person closed is not reopened.")
     ] = ""
-    closing_told: Annotated[bool, doc("The closing comment was sent.")] = False
+    closing_commented: Annotated[bool, doc("The closing comment was sent.")] = False
     last_write_hash: Annotated[str, Meta(max_length=64), doc("Hash of the text that was last written.")] = ""
     last_write_at: Annotated[Time | None, doc("When it was written.")] = None
     severity: Annotated[Severity | None, doc("The severity that the issue's label says.")] = None

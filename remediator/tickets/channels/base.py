@@ -16,7 +16,7 @@ class Issue:
     body: str
     open: bool
     reason: str  # "" | completed | not_planned | duplicate | reopened
-    closed_by_person: bool  # closed, and by somebody else than us
+    closed_by_user: bool  # closed, and by somebody else than us
     labels: tuple[str, ...]
     assignees: tuple[str, ...]
     created: datetime

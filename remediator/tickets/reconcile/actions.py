@@ -52,7 +52,7 @@ async def edit(visit: Visit) -> None:
     await visit.save(
         written_hash=digest,
         written=visit.now,
-        closing_told=visit.ticket.closing_told and not situation.stands,
+        closing_commented=visit.ticket.closing_commented and not situation.stands,
         told=told if news(told, situation) else remembered(told, situation.causes),
     )
 
@@ -71,13 +71,13 @@ async def tell(visit: Visit) -> None:
     ref, before, situation = _ref(visit), visit.ticket, visit.situation
     ends = not situation.stands and not situation.kept
     text = farewell(situation) if ends else comment(news(before.told, situation))
-    await visit.save(told=remembered(before.told, situation.causes), closing_told=ends)
+    await visit.save(told=remembered(before.told, situation.causes), closing_commented=ends)
     try:
         await visit.ask("comment", visit.desk.tracker.comment(ref.repository, ref.number, text))
     except Unsure:
         return  # it may be there: the body says the same
     except (Later, Refused):
-        await visit.save(told=before.told, closing_told=before.closing_told)
+        await visit.save(told=before.told, closing_commented=before.closing_commented)
         raise
 
 
@@ -96,13 +96,13 @@ async def closed(visit: Visit) -> None:
 async def leave(visit: Visit) -> None:
     """Record that a person closed it; what stands behind it now stays told."""
     told = lasting(visit.ticket.told, visit.situation.causes)
-    await visit.save(phase=TicketPhase.CLOSED, closed=visit.now, closed_by=ClosedBy.PERSON, told=told)
+    await visit.save(phase=TicketPhase.CLOSED, closed=visit.now, closed_by=ClosedBy.USER, told=told)
 
 
 async def lose(visit: Visit) -> None:
     """Record that a person deleted it: as if closed, only that there is nothing to look at any more."""
     told = lasting(visit.ticket.told, visit.situation.causes)
-    left = {"phase": TicketPhase.CLOSED, "closed": visit.now, "closed_by": ClosedBy.PERSON, "told": told}
+    left = {"phase": TicketPhase.CLOSED, "closed": visit.now, "closed_by": ClosedBy.USER, "told": told}
     await visit.save(issue=None, **left)
 
 
@@ -121,7 +121,7 @@ async def reopen(visit: Visit) -> None:
 async def resume(visit: Visit) -> None:
     """It is open again: of what we had closed all is new, of what a person had closed only what was not told."""
     told = visit.ticket.told if state(visit.ticket) is State.LEFT else ()
-    await visit.save(phase=TicketPhase.OPEN, closed=None, closed_by=ClosedBy.NOBODY, closing_told=False, told=told)
+    await visit.save(phase=TicketPhase.OPEN, closed=None, closed_by=ClosedBy.NOBODY, closing_commented=False, told=told)
 
 
 DEEDS: Mapping[Action, Deed] = {

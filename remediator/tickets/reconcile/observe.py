@@ -32,7 +32,7 @@ def state(ticket: Ticket) -> State:
     if ticket.phase is TicketPhase.CLOSED:
         if ticket.issue is None:
             return State.LOST
-        return State.LEFT if ticket.closed_by is ClosedBy.PERSON else State.CLOSED
+        return State.LEFT if ticket.closed_by is ClosedBy.USER else State.CLOSED
     if ticket.issue is not None:
         return State.OPEN
     return State.ABSENT if ticket.creating is None else State.CREATING
@@ -42,7 +42,7 @@ def sight(issue: Issue) -> Sight:
     """How the tracker shows an issue."""
     if issue.open:
         return Sight.OPEN
-    return Sight.PERSON if issue.closed_by_person else Sight.CLOSED
+    return Sight.PERSON if issue.closed_by_user else Sight.CLOSED
 
 
 def seen(
@@ -58,7 +58,7 @@ def seen(
         fresh=bool(fresh(ticket.told, situation.causes)),
         untold=untold,
         relabel=situation.stands and situation.severity is not ticket.severity,
-        told_end=ticket.closing_told,
+        told_end=ticket.closing_commented,
         doubt=ticket.issue is not None and _past(ticket.creating, times.create_again, now),
         look=stands is not Cause.NONE and now - read >= times.read_every,
         recent=ticket.closed is not None and now - ticket.closed < times.reopen_within,

@@ -14,7 +14,7 @@ from tests.contract.docs.world import lay_out
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 # To stop, in the order of the page about safety → the word that `remediator explain` then says of the node's case.
-STOPS = ("Paused", "PolicyPaused", "OptedOut", "HeldByPerson")
+STOPS = ("Paused", "PolicyPaused", "OptedOut", "HeldByUser")
 ENFORCE = 'kubectl patch rp gpu-lost --type merge -p \'{"spec":{"mode":"Enforce"}}\''
 EXPLAIN = "remediator explain NODE --kubeconfig FILE"
 HERE = EVERYWHERE | CLUSTER

@@ -36,9 +36,9 @@ async def fleet(lab):
 
 async def replica(lab):
     """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
-    world = await snapshot(lab.client)
-    performer = Performer(lab.client, world, lambda: True)
-    return Passes(world, performer, 50, lambda: None), Admissions(world, performer, Breaker(starts=1000))
+    cache = await snapshot(lab.client)
+    performer = Performer(lab.client, cache, lambda: True)
+    return Passes(cache, performer, 50, lambda: None), Admissions(cache, performer, Breaker(starts=1000))
 
 
 async def admissions(lab):
@@ -76,9 +76,9 @@ async def test_two_leaders_with_stale_caches_never_exceed_a_budget(fleet, most):
 
 def blind(one, *nodes):
     """The caches of this replica do not show the cases of these nodes yet."""
-    for case in [case for case in one.world.cases if case.node in nodes]:
-        del one.world.cases._base[case.name]
-        one.world.cases.changed(case.name, case, None)
+    for case in [case for case in one.cache.cases if case.node in nodes]:
+        del one.cache.cases._base[case.name]
+        one.cache.cases.changed(case.name, case, None)
     return one
 
 

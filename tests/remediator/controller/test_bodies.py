@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from remediator.core import names
 from remediator.core.budget import Members, account
-from remediator.core.case import Attempt, Block, Diagnosis, Moment, Outcome, Phase
+from remediator.core.case import Attempt, Block, CaseEvent, Diagnosis, Outcome, Phase
 from remediator.core.policy import RunOn
 from remediator.core.reasons import Reason
 from remediator.kube import api
@@ -112,7 +112,7 @@ cases = st.builds(
     blocks=st.lists(st.builds(Block, st.sampled_from(Reason), words, st.none() | times), max_size=3).map(tuple),
     diagnosis=st.sampled_from(Diagnosis),
     evidence=st.dictionaries(words, words | st.integers(0, 99), max_size=3),
-    timeline=st.lists(st.builds(Moment, times, st.sampled_from(Reason), words), max_size=3).map(tuple),
+    timeline=st.lists(st.builds(CaseEvent, times, st.sampled_from(Reason), words), max_size=3).map(tuple),
     started=st.none() | times,
     ended=st.none() | times,
     reason=st.none() | st.sampled_from(Reason),

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from remediator.controller import case_plan, observe, operation_plan
-from remediator.controller.cache import World
+from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, SaveCase, SaveOperation
 from remediator.core import names
-from remediator.core.case import Diagnosis, Moment, OperationPhase, Outcome, Phase
-from remediator.core.evidence import Proof, Sign
+from remediator.core.case import CaseEvent, Diagnosis, OperationPhase, Outcome, Phase
+from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Drain, Exit, Move, Step, Tried, case_step, operation_move
 from remediator.core.pod import PodPhase
@@ -46,20 +46,20 @@ TEMPLATES = (a_template(), DRAIN, DIAGNOSTICS)
 
 
 def a_world(*facts, node=SICK, policy=None, templates=TEMPLATES):
-    """A world with these facts."""
-    world = World(lambda: 0.0)
-    shelves = {"Case": world.cases, "Operation": world.operations, "Budget": world.budgets}
+    """A cache with these facts."""
+    cache = ClusterCache(lambda: 0.0)
+    stores = {"Case": cache.cases, "Operation": cache.operations, "Budget": cache.budgets}
     if node is not None:
-        world.nodes.note(node.name, node)
-    world.policies.note("gpu-lost", policy or a_policy(ladder=(("reboot", 2),)))
+        cache.nodes.note(node.name, node)
+    cache.policies.note("gpu-lost", policy or a_policy(ladder=(("reboot", 2),)))
     for template in templates:
-        world.templates.note(template.name, template)
+        cache.templates.note(template.name, template)
     for fact in facts:
         if type(fact).__name__ == "Pod":
-            world.pods.note(f"{fact.namespace}/{fact.name}", fact)
+            cache.pods.note(f"{fact.namespace}/{fact.name}", fact)
         else:
-            shelves[type(fact).__name__].note(fact.name, fact)
-    return world
+            stores[type(fact).__name__].note(fact.name, fact)
+    return cache
 
 
 def shown(effects):
@@ -86,14 +86,14 @@ def _shown(effect):
 # --- cases ---------------------------------------------------------------------------------------------------------
 
 
-def planned(case, *facts, now=NOW, **world):
+def planned(case, *facts, now=NOW, **cache):
     """The step of a case and its effects."""
-    view = observe.case_view(a_world(case, *facts, **world), case, now)
+    view = observe.case_view(a_world(case, *facts, **cache), case, now)
     step = case_step(view.seen)
     return step, shown(case_plan.plan(step, view, DIAGNOSTICS, now))
 
 
-ALONE = a_case(policy="gone", timeline=(Moment(at(0), Reason.POLICY_MISSING, "no policy gone"),))
+ALONE = a_case(policy="gone", timeline=(CaseEvent(at(0), Reason.POLICY_MISSING, "no policy gone"),))
 OPERATION = an_operation("op-1", CLAIMED, phase=OperationPhase.OPERATING)
 WELL = a_node("gpu-1", condition(status="False", since=2, heartbeat=19), taints=OURS, heartbeat=19)
 ENDED = replace(CLAIMED, phase=Phase.RECOVERED, ended=at(4))
@@ -104,7 +104,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
 
 
 @pytest.mark.parametrize(
-    ("case", "facts", "world", "step", "effects"),
+    ("case", "facts", "cache", "step", "effects"),
     [
         pytest.param(
             a_case(),
@@ -119,16 +119,16 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             UNLOOKED,
             [],
             {},
-            Step.LOOK,
+            Step.DIAGNOSE,
             [("create", "Pod", LOOKER, True)],
             id="look first, unless everything new is stopped",
         ),
-        pytest.param(UNLOOKED, [a_pod(LOOKER, **LOOKING)], {}, Step.LOOK, [], id="it looks"),
+        pytest.param(UNLOOKED, [a_pod(LOOKER, **LOOKING)], {}, Step.DIAGNOSE, [], id="it looks"),
         pytest.param(
             UNLOOKED,
             [a_pod(LOOKER, PodPhase.SUCCEEDED, message='{"a": 1}', **LOOKING)],
             {},
-            Step.LOOK,
+            Step.DIAGNOSE,
             [("case", "Draining", "Diagnosed"), ("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER)],
             id="what it saw is kept before its Pod goes",
         ),
@@ -136,7 +136,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             UNLOOKED,
             [a_pod(LOOKER, PodPhase.FAILED, message="no driver", **LOOKING)],
             {},
-            Step.LOOK,
+            Step.DIAGNOSE,
             [("case", "Draining", "DiagnosisFailed"), ("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER)],
             id="that it saw nothing stops nothing",
         ),
@@ -144,7 +144,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             UNLOOKED,
             [a_pod(LOOKER, **LOOKING)],
             {"now": at(18), "node": a_sick_node(minute=18, taints=OURS)},
-            Step.LOOK,
+            Step.DIAGNOSE,
             [("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER), ("case", "Draining", "DiagnosisFailed")],
             id="nor that it takes too long",
         ),
@@ -178,7 +178,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             [],
             {"node": a_sick_node()},
             Step.END,
-            [("case", "Cancelled", "TaintRemovedByPerson")],
+            [("case", "Cancelled", "TaintRemovedByUser")],
             id="no taint",
         ),
         pytest.param(CLAIMED, [], {"node": None}, Step.END, [("case", "Cancelled", "NodeGone")], id="the node is gone"),
@@ -199,7 +199,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             [],
             {},
             Step.END,
-            [("case", "Escalated", "ReleasedByPerson")],
+            [("case", "Escalated", "ReleasedByUser")],
             id="a person gives it back: it ends as it was called",
         ),
         pytest.param(
@@ -229,8 +229,8 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
         ),
     ],
 )
-def test_what_a_case_does_next(case, facts, world, step, effects):
-    assert planned(case, *facts, **world) == (step, effects)
+def test_what_a_case_does_next(case, facts, cache, step, effects):
+    assert planned(case, *facts, **cache) == (step, effects)
 
 
 @pytest.mark.parametrize(
@@ -277,28 +277,28 @@ def test_a_start_records_the_attempt_before_its_operation_is_made():
 
 
 def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a_person():
-    world = a_world(TRIED)
-    world.policies = type(world.policies)(lambda: 0.0)
-    early = observe.case_view(world, TRIED, at(4))
+    cache = a_world(TRIED)
+    cache.policies = type(cache.policies)(lambda: 0.0)
+    early = observe.case_view(cache, TRIED, at(4))
     assert (early.seen.proof, case_step(early.seen)) == (Proof.WAITING, Step.VERIFY)
     assert early.look_again is not None, "lest it be looked at all the time"
-    late = observe.case_view(world, TRIED, at(600))
+    late = observe.case_view(cache, TRIED, at(600))
     assert case_step(late.seen) is Step.ESCALATE
     assert shown(case_plan.plan(Step.ESCALATE, late, None, NOW)) == [("case", "Escalated", "PolicyMissing")]
 
 
 @pytest.mark.parametrize(
-    ("status", "sign", "reason"),
+    ("status", "health", "reason"),
     [
-        pytest.param("Unknown", Sign.UNCLEAR, "EvidenceUnclear", id="nobody can tell"),
-        pytest.param("False", Sign.GOOD, "VerifyTimeout", id="the fault has gone, but the node is not ready"),
+        pytest.param("Unknown", Health.UNKNOWN, "HealthUnknown", id="nobody can tell"),
+        pytest.param("False", Health.HEALTHY, "VerifyTimeout", id="the fault has gone, but the node is not ready"),
     ],
 )
-def test_why_a_person_is_called_when_recovery_was_not_proven(status, sign, reason):
+def test_why_a_person_is_called_when_recovery_was_not_proven(status, health, reason):
     case = replace(CLAIMED, attempts=(an_attempt(outcome=Outcome.SUCCEEDED, heartbeats={GPU: at(1)}),))
     node = a_node("gpu-1", condition(GPU, status, since=2, heartbeat=21), ready="False", heartbeat=21, taints=OURS)
     view = observe.case_view(a_world(case, node=node), case, at(22))
-    assert (view.seen.sign, view.seen.proof, case_step(view.seen)) == (sign, Proof.TIMED_OUT, Step.ESCALATE)
+    assert (view.seen.health, view.seen.proof, case_step(view.seen)) == (health, Proof.TIMED_OUT, Step.ESCALATE)
     assert shown(case_plan.plan(Step.ESCALATE, view, None, NOW)) == [("case", "Escalated", reason)]
 
 
@@ -313,9 +313,9 @@ INTENDED = replace(DRAINED, phase=OperationPhase.OPERATING, intent_boot_id="boot
 REBOOT = a_template(boot_id_changed=True, node_ready=True)
 
 
-def moved(operation, *facts, now=NOW, case=RUNNING, **world):
+def moved(operation, *facts, now=NOW, case=RUNNING, **cache):
     """The move of an operation and its effects."""
-    view = observe.operation_view(a_world(case, operation, *facts, **world), operation, now)
+    view = observe.operation_view(a_world(case, operation, *facts, **cache), operation, now)
     move = operation_move(view.seen)
     return move, shown(operation_plan.plan(move, view, DRAIN, now))
 
@@ -326,7 +326,7 @@ def ended(name, code, message="said"):
 
 
 @pytest.mark.parametrize(
-    ("operation", "facts", "world", "move", "effects"),
+    ("operation", "facts", "cache", "move", "effects"),
     [
         pytest.param(
             FRESH,
@@ -453,8 +453,8 @@ def ended(name, code, message="said"):
         pytest.param(replace(INTENDED, finished=at(4)), [], {}, Move.REST, [], id="and then nothing"),
     ],
 )
-def test_what_an_operation_does_next(operation, facts, world, move, effects):
-    assert moved(operation, *facts, **world) == (move, effects)
+def test_what_an_operation_does_next(operation, facts, cache, move, effects):
+    assert moved(operation, *facts, **cache) == (move, effects)
 
 
 @pytest.mark.parametrize(
@@ -494,10 +494,10 @@ def test_the_intent_takes_the_boot_that_was_seen_live():
 
 
 def test_ledgers_that_hold_a_case_are_found_in_name_order():
-    world = a_world(
+    cache = a_world(
         a_budget("b", claims=[("n", CLAIMED.uid)]), a_budget("a", claims=[("n", CLAIMED.uid)]), a_budget("c")
     )
-    assert observe.ledgers(world, CLAIMED) == ["a", "b"]
+    assert observe.ledgers(cache, CLAIMED) == ["a", "b"]
 
 
 def test_the_pods_of_operations_lie_in_their_own_namespace():

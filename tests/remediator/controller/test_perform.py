@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from remediator.controller import marks
-from remediator.controller.cache import World
+from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import ChangeNode, Create, Delete, Done, GaveUp, Patch, Retry, SaveCase
 from remediator.controller.perform import CONFLICTS, Performer
 from remediator.core import names
@@ -28,7 +28,7 @@ DELETE = Delete(api.BUDGET, "b", "")
 @pytest.fixture
 def performer(lab):
     lab.beating = False
-    return Performer(lab.client, World(lambda: 0.0), lambda: True)
+    return Performer(lab.client, ClusterCache(lambda: 0.0), lambda: True)
 
 
 def _writes(asked):
@@ -91,7 +91,7 @@ async def test_effects_end_at_the_first_that_is_not_done(lab, performer):
 
 
 async def test_who_does_not_lead_writes_nothing(lab):
-    follower = Performer(lab.client, World(lambda: 0.0), lambda: False)
+    follower = Performer(lab.client, ClusterCache(lambda: 0.0), lambda: False)
     before = len(lab.server.audit)
     assert isinstance(await follower.all([CREATE]), Retry)
     assert len(lab.server.audit) == before
@@ -99,16 +99,16 @@ async def test_who_does_not_lead_writes_nothing(lab):
 
 async def test_what_the_server_answers_is_known_to_the_next_decision(performer):
     await performer.one(CREATE)
-    assert performer.world.budgets.get("b").max_unavailable.value == 1
+    assert performer.cache.budgets.get("b").max_unavailable.value == 1
     await performer.one(PATCH)
-    assert performer.world.budgets.get("b").max_unavailable.value == 2
+    assert performer.cache.budgets.get("b").max_unavailable.value == 2
 
 
 async def test_a_gated_creation_waits_while_everything_new_is_stopped(lab, performer):
     gated = replace(CREATE, gated=True)
     await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: ""}})
     assert isinstance(await performer.one(gated), Retry)
-    assert performer.world.budgets.get("b") is None
+    assert performer.cache.budgets.get("b") is None
     await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
     assert await performer.one(gated) == Done()
 
@@ -123,7 +123,7 @@ async def claim(lab, performer):
     """A claim from a cache in which the node is older than it is."""
     await lab.node("gpu-1", "True")
     stale = codec.node(await lab.client.get(NODE, "gpu-1"))
-    performer.world.nodes.note("gpu-1", stale)
+    performer.cache.nodes.note("gpu-1", stale)
     await lab.change(NODES, "gpu-1", spec={"taints": [{"key": "maintenance", "effect": "NoSchedule"}]})
     return ChangeNode("gpu-1", marks.claim(a_case(node_uid=stale.uid), False))
 

@@ -25,8 +25,8 @@ def _names(lab: Lab, kind) -> list[str]:
 
 
 async def _sweep(lab: Lab, leads: bool = True) -> None:
-    world = await snapshot(lab.client)
-    await Retention(world, Performer(lab.client, world, lambda: leads)).run(now())
+    cache = await snapshot(lab.client)
+    await Retention(cache, Performer(lab.client, cache, lambda: leads)).run(now())
 
 
 async def test_a_case_that_ended_91_days_ago_goes_with_its_operation_and_one_of_89_stays(lab: Lab) -> None:

@@ -61,10 +61,10 @@ async def test_a_fault_that_is_shown_and_not_believed_is_told_once(lab, stale):
 
 def told(logs: list[Any]) -> list[Any]:
     """What was logged of faults that are not believed."""
-    return [[one["node"], one["because"]] for one in logs if one["event"] == "a fault is shown, but not believed"]
+    return [[one["node"], one["because"]] for one in logs if one["event"] == "ignoring an unhealthy condition"]
 
 
 def unclear(controller: Controller, condition: str) -> float:
     """How many nodes prove nothing by this condition, as the metric says."""
     controller.measure()
-    return REGISTRY.get_sample_value("remediator_unclear_nodes", {"condition": condition}) or 0.0
+    return REGISTRY.get_sample_value("remediator_unknown_nodes", {"condition": condition}) or 0.0

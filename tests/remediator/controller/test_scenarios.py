@@ -97,7 +97,7 @@ async def test_failure_climbs_to_a_person_who_gives_the_node_back(lab):
         assert (lab.taints("gpu-1"), lab.claims()) == ([names.CASE_TAINT], ["gpu-1"]), "it stays out of service"
         await lab.edit_case("gpu-1", release=True)
         await until(lambda: lab.ended("gpu-1", "Escalated"))
-        assert lab.story("gpu-1")[-1] == "ReleasedByPerson"
+        assert lab.story("gpu-1")[-1] == "ReleasedByUser"
         await lab.quiet()
         assert len(lab.cases("gpu-1")) == 1, "and the same fault is not opened again"
 
@@ -278,7 +278,7 @@ async def test_a_person_who_removes_the_taint_cancels_the_case_and_everything_of
         await lab.change(NODES, "gpu-1", spec={"taints": [mine]})
         await until(lambda: lab.ended("gpu-1", "Cancelled"))
         await lab.quiet()
-    assert lab.cases("gpu-1")[-1]["status"]["reason"] == "TaintRemovedByPerson"
+    assert lab.cases("gpu-1")[-1]["status"]["reason"] == "TaintRemovedByUser"
     assert lab.look("gpu-1")["spec"]["taints"] == [mine], "what a person set stays"
     assert len(lab.cases("gpu-1")) == 1, "and the same onset is not opened again"
     assert "reboot gpu-1" not in lab.ran
@@ -367,7 +367,7 @@ async def test_a_node_that_a_person_has_cordoned_is_left_alone_until_it_is_uncor
     await lab.node("gpu-1", "True")
     await lab.change(NODES, "gpu-1", spec={"unschedulable": True})
     async with running(lab):
-        await until(lambda: lab.reasons("gpu-1") == ["CordonedByPerson"])
+        await until(lambda: lab.reasons("gpu-1") == ["CordonedByUser"])
         await lab.quiet()
         assert (lab.taints("gpu-1"), lab.ran) == ([], [])
         await lab.change(NODES, "gpu-1", spec={"unschedulable": None})
@@ -388,7 +388,7 @@ async def test_our_cordon_goes_with_the_case_and_a_person_who_undoes_it_cancels(
         for _ in range(2):
             await lab.finish("cordoned-reboot", REBOOTED)
         await until(lambda: lab.ended("gpu-1", "Recovered") and lab.ended("gpu-2", "Cancelled"))
-    assert lab.cases("gpu-2")[-1]["status"]["reason"] == "UncordonedByPerson"
+    assert lab.cases("gpu-2")[-1]["status"]["reason"] == "UncordonedByUser"
 
 
 async def test_a_node_that_opts_out_is_held(lab):
@@ -475,7 +475,7 @@ async def test_what_waits_for_a_start_recovers_while_everything_is_held(lab):
     held = Answer(exit=1, message="failed", does=lambda lab, node: lab.edit_case(node, hold=True))
     lab.answer("reboot", held)
     async with running(lab):
-        await until(lambda: lab.reasons("gpu-1") == ["HeldByPerson"])
+        await until(lambda: lab.reasons("gpu-1") == ["HeldByUser"])
         ended = lab.cases("gpu-1")[0]["status"]["attempts"][0]["finishedAt"]
         await until(lambda: now() > datetime.fromisoformat(ended) + timedelta(seconds=1))
         await lab.condition("gpu-1", "False")

@@ -24,12 +24,18 @@ ESCALATED = replace(CLAIMED, phase=Phase.ESCALATED)
             replace(CLAIMED, deleting=True), a_node(taints=MINE), Reason.CASE_DELETED, id="a person deletes the case"
         ),
         pytest.param(replace(a_case(), deleting=True), a_node(), Reason.CASE_DELETED, id="even before the claim"),
-        pytest.param(CLAIMED, a_node(), Reason.TAINT_REMOVED, id="a person removes our taint"),
+        pytest.param(CLAIMED, a_node(), Reason.TAINT_REMOVED_BY_USER, id="a person removes our taint"),
         pytest.param(
-            CLAIMED, a_node(taints=[held_by(a_case("other"))]), Reason.TAINT_REMOVED, id="or puts another case's there"
+            CLAIMED,
+            a_node(taints=[held_by(a_case("other"))]),
+            Reason.TAINT_REMOVED_BY_USER,
+            id="or puts another case's there",
         ),
         pytest.param(
-            CLAIMED, a_node(taints=MINE, cordoned_by=CLAIMED.uid), Reason.UNCORDONED, id="a person undoes our cordon"
+            CLAIMED,
+            a_node(taints=MINE, cordoned_by=CLAIMED.uid),
+            Reason.UNCORDONED_BY_USER,
+            id="a person undoes our cordon",
         ),
         pytest.param(
             CLAIMED, a_node(taints=MINE, cordoned_by=CLAIMED.uid, unschedulable=True), None, id="our cordon stands"
@@ -39,7 +45,7 @@ ESCALATED = replace(CLAIMED, phase=Phase.ESCALATED)
         ),
         pytest.param(ESCALATED, a_node(taints=MINE), None, id="an escalated case stays"),
         pytest.param(
-            replace(ESCALATED, release=True), a_node(taints=MINE), Reason.RELEASED_BY_PERSON, id="until it is released"
+            replace(ESCALATED, release=True), a_node(taints=MINE), Reason.RELEASED_BY_USER, id="until it is released"
         ),
         pytest.param(
             replace(CLAIMED, release=True), a_node(taints=MINE), None, id="release is for escalated cases only"

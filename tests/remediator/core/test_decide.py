@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from remediator.core.case import Phase
-from remediator.core.decide import Busy, Handled, Healthy, Start, Unclear, Unselected, Wait, case_name, decide
+from remediator.core.decide import Busy, Handled, Healthy, Start, Unknown, Unselected, Wait, case_name, decide
 from remediator.core.evidence import Doubt, judge
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode, Severity, Urgency
@@ -16,9 +16,9 @@ OLD = "has no heartbeat of the last 15 minutes, or the node's clock is behind"
 SILENT = "is not believed: the kubelet is not heard of"
 
 
-def unclear(why: str, holds: bool = False) -> Unclear:
+def unclear(why: str, holds: bool = False) -> Unknown:
     """GpuLost proves nothing; `holds` where it shows the fault all the same."""
-    return Unclear((Doubt("GpuLost", why, holds),))
+    return Unknown((Doubt("GpuLost", why, holds),))
 
 
 UNKNOWN = unclear("is Unknown")
@@ -95,7 +95,7 @@ def test_only_the_reasons_that_a_policy_names_count(reason, expected):
     [
         pytest.param("True", Start, id="both hold"),
         pytest.param("False", Healthy, id="one clearly does not"),
-        pytest.param("Unknown", Unclear, id="one is unknown"),
+        pytest.param("Unknown", Unknown, id="one is unknown"),
     ],
 )
 def test_clauses_of_one_entry_must_hold_together(second, expected):
@@ -252,7 +252,7 @@ def test_a_policy_that_only_watches_opens_its_case_beside_one_that_acts_and_neve
         pytest.param("Unknown", 0, Start, id="silent, and its last word long ago, as it must be"),
         pytest.param("False", 15, Healthy, id="speaking of trouble, which is another policy's"),
         pytest.param("True", 15, Healthy, id="well"),
-        pytest.param("True", 0, Unclear, id="well, but that was long ago"),
+        pytest.param("True", 0, Unknown, id="well, but that was long ago"),
     ],
 )
 def test_a_policy_may_ask_for_a_kubelet_that_is_not_heard_of(ready, heartbeat, expected):

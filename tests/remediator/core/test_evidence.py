@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediator.core.evidence import Doubt, Proof, Sign, judge, prove, watched
+from remediator.core.evidence import Doubt, Health, Proof, judge, prove, watched
 from remediator.core.node import Status
 from remediator.core.policy import Clause
 from tests.builders import GPU, a_node, a_policy, at, condition, when
@@ -120,37 +120,37 @@ def test_proof_once_given_is_not_lost_by_waiting(since, age, base, later):
 
 
 @pytest.mark.parametrize(
-    ("entries", "node", "sign", "doubts"),
+    ("entries", "node", "health", "doubts"),
     [
-        pytest.param((when(),), a_node("n", condition()), Sign.BAD, (), id="holds"),
-        pytest.param((when(),), a_node("n", condition(status="False")), Sign.GOOD, (), id="does not hold"),
-        pytest.param((when(),), a_node("n"), Sign.UNCLEAR, (Doubt(GPU, "is absent"),), id="absent"),
+        pytest.param((when(),), a_node("n", condition()), Health.UNHEALTHY, (), id="holds"),
+        pytest.param((when(),), a_node("n", condition(status="False")), Health.HEALTHY, (), id="does not hold"),
+        pytest.param((when(),), a_node("n"), Health.UNKNOWN, (Doubt(GPU, "is absent"),), id="absent"),
         pytest.param(
             (when(Clause("A")), when(Clause("B"))),
             a_node("n", condition("A", "False")),
-            Sign.UNCLEAR,
+            Health.UNKNOWN,
             (Doubt("B", "is absent"),),
             id="well in one way, unknown in the other",
         ),
         pytest.param(
             (when(Clause("A")), when(Clause("B"))),
             a_node("n", condition("A")),
-            Sign.BAD,
+            Health.UNHEALTHY,
             (),
             id="sick in one way, unknown in the other",
         ),
         pytest.param(
             (when(Clause("A", Status.FALSE)),),
             a_node("n", condition("A", "False")),
-            Sign.BAD,
+            Health.UNHEALTHY,
             (),
             id="False is the fault",
         ),
     ],
 )
-def test_one_policy_sees_sickness_health_or_nothing(entries, node, sign, doubts):
+def test_one_policy_sees_sickness_health_or_nothing(entries, node, health, doubts):
     finding = judge(node, a_policy("p", *entries), at(3))
-    assert (finding.sign, finding.doubts) == (sign, doubts)
+    assert (finding.health, finding.doubts) == (health, doubts)
 
 
 def test_a_newer_heartbeat_alone_does_not_make_it_another_node():

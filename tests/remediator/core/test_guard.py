@@ -13,7 +13,7 @@ from remediator.core.breaker import Breaker
 from remediator.core.budget import Amount, with_claims
 from remediator.core.case import Block, Phase
 from remediator.core.correlation import Cause
-from remediator.core.guard import Request, Surroundings, alone, waits_in_queue
+from remediator.core.guard import FleetContext, Request, preconditions, waits_in_queue
 from remediator.core.policy import Mode, Urgency
 from remediator.core.reasons import REMEDY, Reason
 from tests.builders import (
@@ -31,7 +31,7 @@ from tests.builders import (
 )
 
 NOW = at(5)
-AROUND = Surroundings(frozenset({"reset-gpu", "reboot"}), paused=False, controller_nodes=frozenset({"cp-1", "cp-2"}))
+AROUND = FleetContext(frozenset({"reset-gpu", "reboot"}), paused=False, controller_nodes=frozenset({"cp-1", "cp-2"}))
 COMMON = Cause("gpu-lost", "GpuLost", "GPU fell off the bus")
 CLAIMED = {"phase": Phase.DRAINING, "started": at(1)}
 
@@ -39,7 +39,7 @@ CLAIMED = {"phase": Phase.DRAINING, "started": at(1)}
 def reasons(*, case=None, node=None, policy=None, past=(), around=AROUND, now=NOW):
     """The reasons against a case that nothing else stands against."""
     asked = case or a_case()
-    found = alone(asked, node or a_sick_node(), policy or a_policy(), [*past, asked], around, now)
+    found = preconditions(asked, node or a_sick_node(), policy or a_policy(), [*past, asked], around, now)
     assert all(REMEDY[block.reason] in block.message for block in found), "each says what a person can do"
     return [block.reason for block in found]
 
@@ -58,16 +58,16 @@ OTHER = a_case("other", **CLAIMED)
         ({"around": replace(AROUND, paused=True)}, Reason.PAUSED),
         ({"policy": a_policy(mode=Mode.PAUSED)}, Reason.POLICY_PAUSED),
         ({"policy": a_policy(mode=Mode.DRY_RUN)}, Reason.DRY_RUN),
-        ({"case": a_case(hold=True)}, Reason.HELD_BY_PERSON),
+        ({"case": a_case(hold=True)}, Reason.HELD_BY_USER),
         ({"node": a_sick_node(labels={"remediator.dev/exclude": "true"})}, Reason.OPTED_OUT),
         ({"node": a_sick_node(labels={"node-role.kubernetes.io/control-plane": ""})}, Reason.CONTROL_PLANE),
         ({"node": a_sick_node(labels={"node-role.kubernetes.io/master": ""})}, Reason.CONTROL_PLANE),
         ({"around": replace(AROUND, controller_nodes=frozenset({"gpu-1"}))}, Reason.HOSTS_CONTROLLER),
-        ({"node": a_sick_node(unschedulable=True)}, Reason.CORDONED_BY_PERSON),
+        ({"node": a_sick_node(unschedulable=True)}, Reason.CORDONED_BY_USER),
         ({"past": [OTHER]}, Reason.NODE_BUSY),
         ({"around": replace(AROUND, templates=frozenset({"reboot"}))}, Reason.UNKNOWN_OPERATION),
-        ({"node": a_node("gpu-1", condition(status="Unknown"))}, Reason.EVIDENCE_UNCLEAR),
-        ({"now": at(15, seconds=1)}, Reason.EVIDENCE_UNCLEAR),
+        ({"node": a_node("gpu-1", condition(status="Unknown"))}, Reason.HEALTH_UNKNOWN),
+        ({"now": at(15, seconds=1)}, Reason.HEALTH_UNKNOWN),
         ({"past": [OVER]}, Reason.COOLDOWN),
         ({"policy": a_policy(urgency=Urgency.NEVER, ladder=())}, Reason.TICKET_ONLY),
         ({"around": replace(AROUND, causes={COMMON: frozenset({"gpu-1", "gpu-2", "gpu-3"})})}, Reason.SHARED_CAUSE),
@@ -79,13 +79,13 @@ def test_each_thing_that_stands_against_a_case_by_itself(world, reason):
 
 
 def test_without_its_policy_nothing_else_is_asked():
-    found = alone(a_case(hold=True), a_sick_node(), None, [], AROUND, NOW)
+    found = preconditions(a_case(hold=True), a_sick_node(), None, [], AROUND, NOW)
     assert [block.reason for block in found] == [Reason.POLICY_MISSING]
 
 
 def test_everything_that_stands_in_the_way_is_said_at_once():
     world = {"case": a_case(hold=True), "policy": a_policy(mode=Mode.DRY_RUN), "past": [OVER]}
-    assert reasons(**world) == [Reason.DRY_RUN, Reason.HELD_BY_PERSON, Reason.COOLDOWN]
+    assert reasons(**world) == [Reason.DRY_RUN, Reason.HELD_BY_USER, Reason.COOLDOWN]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_what_does_not_stand_in_the_way(world, why):
 
 
 def test_a_cooldown_says_when_it_ends():
-    found = alone(a_case(), a_sick_node(), a_policy(cooldown=30), [OVER], AROUND, NOW)
+    found = preconditions(a_case(), a_sick_node(), a_policy(cooldown=30), [OVER], AROUND, NOW)
     assert found[0].until == at(30)
 
 
@@ -247,7 +247,7 @@ def test_a_ledger_is_never_filled_beyond_what_its_field_holds():
         ([Reason.BREAKER_OPEN], True),
         ([Reason.BUDGET_UNREADY], True),
         ([Reason.DRY_RUN], False),
-        pytest.param([Reason.BUDGET_SPENT, Reason.HELD_BY_PERSON], False, id="a person stops it as well"),
+        pytest.param([Reason.BUDGET_SPENT, Reason.HELD_BY_USER], False, id="a person stops it as well"),
         pytest.param([], False, id="nothing stands against it"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import get_type_hints
 
 import pytest
 
-from remediator.core.evidence import Proof, Sign
+from remediator.core.evidence import Health, Proof
 from remediator.core.lifecycle import (
     CASE_ROWS,
     OPERATION_ROWS,
@@ -82,7 +82,7 @@ def _where(found, *answers: Enum) -> list:
 
 
 def test_nothing_disturbs_a_node_that_is_not_claimed():
-    assert all(seen.claimed for seen in _where(CASES, Step.LOOK, Step.START, Step.FOLLOW, Step.WATCH))
+    assert all(seen.claimed for seen in _where(CASES, Step.DIAGNOSE, Step.START, Step.FOLLOW, Step.WATCH))
 
 
 def test_an_ended_case_only_clears_up():
@@ -100,14 +100,20 @@ def test_marks_go_after_pods_and_only_then_it_rests():
 def test_an_operation_is_started_only_on_clear_evidence_with_something_left_and_nothing_running():
     """Nothing disruptive starts on Unknown, stale or absent evidence."""
     for seen in _where(CASES, Step.START):
-        assert (seen.sign, seen.rungs, seen.looked, seen.leave, seen.escalated) == (Sign.BAD, True, True, False, False)
+        assert (seen.health, seen.rungs, seen.diagnosed, seen.leave, seen.escalated) == (
+            Health.UNHEALTHY,
+            True,
+            True,
+            False,
+            False,
+        )
         assert seen.tried in (Tried.NONE, Tried.WORKED, Tried.FAILED)
 
 
 def test_what_follows_an_operation_up_comes_before_its_success_is_judged():
     """A GPU that was reset is of no use until the device plugin has seen it."""
     for seen in _where(CASES, Step.FOLLOW):
-        assert (seen.follow, seen.leave, seen.escalated, seen.looked) == (True, False, False, True)
+        assert (seen.follow, seen.leave, seen.escalated, seen.diagnosed) == (True, False, False, True)
     assert not any(seen.follow and seen.claimed for seen in _where(CASES, Step.RECOVER, Step.VERIFY, Step.START))
 
 
@@ -126,11 +132,11 @@ def test_no_end_while_an_operation_runs_or_its_outcome_is_not_recorded():
 
 def test_recovery_needs_proof():
     assert all(seen.proof is Proof.PASSED for seen in _where(CASES, Step.RECOVER))
-    assert all(seen.sign is Sign.GOOD and not seen.claimed for seen in _where(CASES, Step.CLEAR))
+    assert all(seen.health is Health.HEALTHY and not seen.claimed for seen in _where(CASES, Step.CLEAR))
 
 
 def test_unclear_evidence_ends_nothing_that_was_not_claimed():
-    unclear = {step for seen, step in CASES if seen.sign is Sign.UNCLEAR and not seen.claimed and not seen.ended}
+    unclear = {step for seen, step in CASES if seen.health is Health.UNKNOWN and not seen.claimed and not seen.ended}
     assert unclear <= {Step.CLAIM, Step.END, Step.STOP, Step.RECORD, Step.REST}
 
 
@@ -153,7 +159,7 @@ def test_an_escalated_case_waits_for_a_person():
 def test_when_time_is_up_a_claimed_case_ends_starts_or_calls_a_person():
     """No case may wait for ever."""
     for seen, step in CASES:
-        settled = seen.looked and seen.tried in (Tried.NONE, Tried.WORKED, Tried.FAILED)
+        settled = seen.diagnosed and seen.tried in (Tried.NONE, Tried.WORKED, Tried.FAILED)
         if seen.claimed and settled and seen.proof is Proof.TIMED_OUT and not (seen.ended or seen.escalated):
             assert step in (Step.START, Step.FOLLOW, Step.ESCALATE, Step.END)
 
@@ -167,7 +173,13 @@ def test_steps_that_show_a_phase_show_one_that_a_person_can_read():
 
 def test_nothing_disturbs_a_node_without_our_claim_or_on_evidence_that_is_not_bad():
     for seen in _where(OPERATIONS, Move.DRAIN, Move.OPERATE):
-        assert (seen.ours, seen.sign, seen.intent, seen.ended, seen.overdue) == (True, Sign.BAD, False, False, False)
+        assert (seen.ours, seen.health, seen.intent, seen.ended, seen.overdue) == (
+            True,
+            Health.UNHEALTHY,
+            False,
+            False,
+            False,
+        )
 
 
 def test_the_intent_is_written_only_when_the_drain_is_done():
@@ -189,7 +201,7 @@ def test_the_pod_is_made_only_after_the_intent_and_only_where_there_is_none():
 
 def test_an_operation_is_cancelled_before_the_intent_and_never_after():
     assert all(
-        not seen.intent and (not seen.ours or seen.sign is Sign.GOOD) for seen in _where(OPERATIONS, Move.CANCEL)
+        not seen.intent and (not seen.ours or seen.health is Health.HEALTHY) for seen in _where(OPERATIONS, Move.CANCEL)
     )
     lost = {move for seen, move in OPERATIONS if not (seen.ours or seen.intent or seen.ended)}
     assert lost == {Move.CANCEL}
@@ -198,14 +210,14 @@ def test_an_operation_is_cancelled_before_the_intent_and_never_after():
 def test_after_the_intent_a_pod_is_only_made_for_a_fault_that_shows_on_a_node_that_is_still_ours():
     launches = _where(OPERATIONS, Move.LAUNCH)
     assert launches
-    assert all(seen.ours and seen.sign is Sign.BAD for seen in launches)
+    assert all(seen.ours and seen.health is Health.UNHEALTHY for seen in launches)
 
 
 def test_a_pod_that_was_made_is_left_to_end_whatever_is_seen_meanwhile():
     for seen, move in OPERATIONS:
         if seen.intent and not seen.ended and seen.exit is not Exit.ABSENT:
             twin = {name: getattr(seen, name) for name in asked(OperationSeen)}
-            assert operation_move(OperationSeen(**twin | {"ours": not seen.ours, "sign": Sign.GOOD})) is move
+            assert operation_move(OperationSeen(**twin | {"ours": not seen.ours, "health": Health.HEALTHY})) is move
 
 
 def test_success_outranks_the_exit_code_and_time():

@@ -123,7 +123,7 @@ async def test_evidence_grows_old_without_any_event(stand: Stand, monkeypatch, s
     monkeypatch.setattr(fleet, "ROUND_SECONDS", 0.05)
     stand.ahead = timedelta(minutes=16)
     await stand.policy("wakes-the-round", "Other")
-    await stand.sees("n1", "EvidenceUnclear")
+    await stand.sees("n1", "HealthUnknown")
 
 
 async def test_answers_that_stand_ready_follow_every_event(stand: Stand) -> None:

@@ -33,7 +33,7 @@ R, P = Reason, Phase
 WELL = a_node("gpu-1", condition(status="False"))
 SICK = a_sick_node()
 BUDGET, BREAKER, UNREADY = Block(Why.BUDGET_SPENT, ""), Block(Why.BREAKER_OPEN, ""), Block(Why.BUDGET_UNREADY, "")
-DRY, PERSON = Block(Why.DRY_RUN, ""), Block(Why.HELD_BY_PERSON, "")
+DRY, PERSON = Block(Why.DRY_RUN, ""), Block(Why.HELD_BY_USER, "")
 CLAIMED = held_by(a_case())
 DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
 REPAIRED = a_case(phase=P.RECOVERED, ended=at(-60), attempts=(an_attempt(),))
@@ -103,7 +103,7 @@ def test_every_phase_of_a_case_has_a_row() -> None:
 
 
 def test_an_open_case_stands_though_its_evidence_has_become_unclear() -> None:
-    assert said(a_node(), a_case(phase=P.HELD, blocks=(Block(Why.EVIDENCE_UNCLEAR, ""),))) is R.SICK
+    assert said(a_node(), a_case(phase=P.HELD, blocks=(Block(Why.HEALTH_UNKNOWN, ""),))) is R.SICK
 
 
 def test_a_case_of_a_namesake_says_nothing() -> None:

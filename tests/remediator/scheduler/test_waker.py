@@ -15,7 +15,7 @@ from tests.remediator_sim.waiting import until
 
 async def mark(stand: Stand, name: str) -> str:
     """The annotation; "" where there is none."""
-    return (await stand.client.get(NODES, name))["metadata"].get("annotations", {}).get(names.EASED, "")
+    return (await stand.client.get(NODES, name))["metadata"].get("annotations", {}).get(names.SCHEDULABLE_AGAIN_AT, "")
 
 
 def refuse(stand: Stand, *nodes: str, gpus: int = 1) -> None:
@@ -109,15 +109,15 @@ async def test_a_mark_that_the_api_server_does_not_take_is_tried_again(
     await stand.add_node("n1", GpuLost="True")
     await stand.sees("n1", "Sick")
     refuse(stand, "n1")
-    before = REGISTRY.get_sample_value("remediator_extender_wakings_total") or 0
+    before = REGISTRY.get_sample_value("remediator_extender_requeues_total") or 0
     await stand.condition("n1", "GpuLost", "False")
     await until(lambda: mark(stand, "n1"))
     assert failures == []
-    assert REGISTRY.get_sample_value("remediator_extender_wakings_total") == before + 1
+    assert REGISTRY.get_sample_value("remediator_extender_requeues_total") == before + 1
 
 
 EIGHT = ((GPU, 8),)
-EASED = [
+SCHEDULABLE_AGAIN_AT = [
     (Row(Reason.SICK, EIGHT), Row(Reason.FIT, EIGHT), True),
     (Row(Reason.CLAIMED, EIGHT), Row(Reason.REPAIRED, EIGHT), True),
     (Row(Reason.CLAIMED, EIGHT), Row(Reason.QUARANTINED, EIGHT), False),
@@ -130,6 +130,6 @@ EASED = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "so"), EASED)
+@pytest.mark.parametrize(("old", "new", "so"), SCHEDULABLE_AGAIN_AT)
 def test_a_node_is_eased_when_a_pod_that_was_refused_may_be_let_through(old: Row, new: Row, so: bool) -> None:
     assert eased(old, new) is so

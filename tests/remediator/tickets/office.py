@@ -128,11 +128,11 @@ class Tracker:
     async def close(self, repository: str, number: int, reason: str, duplicate_of: int | None = None) -> Issue:
         self._fault("close")
         assert (reason == "duplicate") == (duplicate_of is not None)
-        return self._change("close", number, open=False, reason=reason, closed_by_person=False)
+        return self._change("close", number, open=False, reason=reason, closed_by_user=False)
 
     async def reopen(self, repository: str, number: int) -> Issue:
         self._fault("reopen")
-        return self._change("reopen", number, open=True, reason="reopened", closed_by_person=False)
+        return self._change("reopen", number, open=True, reason="reopened", closed_by_user=False)
 
     async def comment(self, repository: str, number: int, text: str) -> str:
         fault = self._fault("comment")
@@ -165,7 +165,7 @@ class Tracker:
 
     def shut(self, number: int) -> None:
         """A person closes it."""
-        self.change(number, open=False, reason="completed", closed_by_person=True)
+        self.change(number, open=False, reason="completed", closed_by_user=True)
 
     def delete(self, number: int) -> None:
         """A person deletes it."""

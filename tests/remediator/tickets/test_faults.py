@@ -161,7 +161,7 @@ async def test_a_comment_that_was_put_off_is_sent_once_later(office: Office) -> 
 async def test_a_close_that_was_carried_out_but_not_recorded_is_not_a_persons(office: Office) -> None:
     await office.hear(delivery(fires()))
     await office.work()
-    office.tracker.change(1, open=False, reason="completed", closed_by_person=False)
+    office.tracker.change(1, open=False, reason="completed", closed_by_user=False)
     await office.hear(delivery(ends(end=1)))
     await office.later(minutes=1)
     assert (await office.ticket()).phase is TicketPhase.CLOSED
@@ -243,7 +243,7 @@ async def _story(
                 office.restart()
             case "person":
                 for issue in [issue for issue in office.tracker.there[-1:] if issue.open is how]:
-                    office.tracker.change(issue.number, open=not how, closed_by_person=how)
+                    office.tracker.change(issue.number, open=not how, closed_by_user=how)
             case "delete":
                 for issue in office.tracker.there[-1:]:
                     office.tracker.delete(issue.number)
@@ -341,7 +341,7 @@ async def test_what_a_person_reopens_while_we_are_about_to_create_another_is_tak
     office.tracker.shut(1)
     await office.hear(delivery(fires("GpuHot", minute=1)))
     await office.later(minutes=1)
-    office.tracker.change(1, open=True, reason="reopened", closed_by_person=False)
+    office.tracker.change(1, open=True, reason="reopened", closed_by_user=False)
     for _ in range(15):
         await office.later(minutes=1)
     assert (office.tracker.open, len(office.tracker.issues)) == ([1], 1)

@@ -58,7 +58,7 @@ async def test_an_issue_is_made_and_read_back(fake, hub):
 
     assert made == await hub.get(REPO, 1)
     assert (made.number, made.title, made.body, made.open, made.reason) == (1, DRAFT.title, DRAFT.body, True, "")
-    assert (made.labels, made.assignees, made.closed_by_person) == (DRAFT.labels, DRAFT.assignees, False)
+    assert (made.labels, made.assignees, made.closed_by_user) == (DRAFT.labels, DRAFT.assignees, False)
     assert made.url == f"{fake.web_url}/org/repo/issues/1"
     assert made.created == fake.issues(REPO)[0].created.replace(microsecond=0)
 
@@ -552,9 +552,9 @@ async def test_who_closed_it_is_told_apart(fake, hub, reason):
     fake.person("alice").close(REPO, 1, reason)
     theirs = await hub.get(REPO, 1)
 
-    assert (ours.open, ours.reason, ours.closed_by_person) == (False, reason, False)
-    assert (again.open, again.reason, again.closed_by_person) == (True, "reopened", False)
-    assert (theirs.open, theirs.reason, theirs.closed_by_person) == (False, reason, True)
+    assert (ours.open, ours.reason, ours.closed_by_user) == (False, reason, False)
+    assert (again.open, again.reason, again.closed_by_user) == (True, "reopened", False)
+    assert (theirs.open, theirs.reason, theirs.closed_by_user) == (False, reason, True)
     assert await hub.find(REPO, "mark4711", "gpu", LONG_AGO) == [theirs]
 
 

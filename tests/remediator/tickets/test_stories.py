@@ -139,7 +139,7 @@ async def test_what_a_person_closed_stays_closed_for_the_same_causes(office: Off
     assert office.tracker.open == []
     assert len(office.tracker.issues) == 1
     ticket = await office.ticket()
-    assert (ticket.phase, ticket.closed_by) == (TicketPhase.CLOSED, ClosedBy.PERSON)
+    assert (ticket.phase, ticket.closed_by) == (TicketPhase.CLOSED, ClosedBy.USER)
 
 
 async def test_a_cause_that_began_after_a_person_closed_it_opens_a_new_issue(office: Office) -> None:
@@ -171,7 +171,7 @@ async def test_the_younger_of_two_alerts_of_a_name_ending_is_no_new_cause(office
     office.tracker.shut(1)
     await office.hear(delivery(ends(minute=10, end=20, gpu="1")))
     await office.later(hours=2)
-    assert (await office.ticket()).closed_by is ClosedBy.PERSON
+    assert (await office.ticket()).closed_by is ClosedBy.USER
     await office.later(hours=2)
     assert len(office.tracker.issues) == 1
 
@@ -181,13 +181,13 @@ async def test_a_person_who_opens_it_again_has_it_kept_up_again(office: Office) 
     await office.work()
     office.tracker.shut(1)
     await office.later(hours=2)
-    office.tracker.change(1, open=True, reason="reopened", closed_by_person=False)
+    office.tracker.change(1, open=True, reason="reopened", closed_by_user=False)
     await office.later(hours=2)
     assert (await office.ticket()).phase is TicketPhase.OPEN
     await office.hear(delivery(ends(end=300)))
     await office.later(hours=1)
     assert office.tracker.open == []
-    assert office.tracker.issue(1).closed_by_person is False
+    assert office.tracker.issue(1).closed_by_user is False
 
 
 async def test_what_a_person_deleted_is_not_filed_again_for_the_same_causes_nor_asked_for_again(office: Office) -> None:
@@ -198,7 +198,7 @@ async def test_what_a_person_deleted_is_not_filed_again_for_the_same_causes_nor_
     await office.becomes("case-1", "Operating")
     await office.later(minutes=2)
     ticket = await office.ticket()
-    assert (ticket.phase, ticket.closed_by, ticket.issue) == (TicketPhase.CLOSED, ClosedBy.PERSON, None)
+    assert (ticket.phase, ticket.closed_by, ticket.issue) == (TicketPhase.CLOSED, ClosedBy.USER, None)
     reads = office.tracker.reads
     for _ in range(3):
         await office.later(hours=2)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from remediator.core.case import Block, Moment, Phase
+from remediator.core.case import Block, CaseEvent, Phase
 from remediator.core.policy import Correlation, Mode, TicketWhen
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Standing, Subject, Told
@@ -73,9 +73,9 @@ def test_without_its_policy_a_case_opens_nothing_and_keeps_what_is_open() -> Non
         (SHARED, COMMON),
         (BASE, NODE),
         (CALLS, NODE),
-        (replace(OVER, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),)), COMMON),
-        (slim(replace(OVER, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),))), COMMON),
-        (replace(BASE, timeline=(Moment(AT, Reason.SHARED_CAUSE, "x"),)), NODE),
+        (replace(OVER, timeline=(CaseEvent(AT, Reason.SHARED_CAUSE, "x"),)), COMMON),
+        (slim(replace(OVER, timeline=(CaseEvent(AT, Reason.SHARED_CAUSE, "x"),))), COMMON),
+        (replace(BASE, timeline=(CaseEvent(AT, Reason.SHARED_CAUSE, "x"),)), NODE),
         (replace(SHARED, trigger=None), NODE),
     ],
     ids=[

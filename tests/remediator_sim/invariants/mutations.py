@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from remediator.controller import marks, observe, perform
 from remediator.core import breaker, evidence, guard, names, ticket
 from remediator.core.case import Case, Diagnosis, Phase
-from remediator.core.evidence import Sign
+from remediator.core.evidence import Health
 from remediator.core.ladder import Next
 from remediator.core.node import Status
 from remediator.kube.api import decode as codec
@@ -54,13 +54,13 @@ def _pods_have_random_names() -> list[Patch]:
 
 
 def _unknown_is_bad() -> list[Patch]:
-    before = evidence._sign
+    before = evidence._health
 
-    def sign(node: Any, clause: Any, now: Any) -> Sign:
+    def health(node: Any, clause: Any, now: Any) -> Health:
         found = node.conditions.get(clause.condition)
-        return Sign.BAD if found and found.status is Status.UNKNOWN else before(node, clause, now)
+        return Health.UNHEALTHY if found and found.status is Status.UNKNOWN else before(node, clause, now)
 
-    return [Patch(evidence, "_sign", sign)]
+    return [Patch(evidence, "_health", health)]
 
 
 def _breaker_never_opens() -> list[Patch]:

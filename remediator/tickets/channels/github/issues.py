@@ -21,7 +21,7 @@ def ours(theirs: Theirs) -> Issue:
         body=theirs.body or "",
         open=is_open,
         reason=theirs.state_reason or "",
-        closed_by_person=not is_open and _by_person(theirs),
+        closed_by_user=not is_open and _by_person(theirs),
         labels=tuple(label.name for label in theirs.labels),
         assignees=tuple(user.login for user in theirs.assignees),
         created=theirs.created_at.astimezone(UTC),

@@ -43,7 +43,7 @@ def _when(**entry: Any) -> Object:
 
 
 # what is wrong → the manifest, and the field that an API server and lint both name
-NOT_HONOURED: dict[str, tuple[Object, str]] = {
+NOT_SUPPORTED: dict[str, tuple[Object, str]] = {
     "an alert": (_when(alert="NodeGpuXid"), "spec.when[0].alert"),
     "confirm": (_policy(confirm={"promQL": "up"}), "spec.confirm"),
     "a probe": (_policy(verify={"probe": "gpu-check"}), "spec.verify.probe"),

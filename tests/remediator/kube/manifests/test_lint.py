@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from remediator.kube.manifests import lint
-from tests.remediator.kube.manifests.examples import NOT_HONOURED, SPECS, TYPOS, WRONG, Object, manifest
+from tests.remediator.kube.manifests.examples import NOT_SUPPORTED, SPECS, TYPOS, WRONG, Object, manifest
 
 KNOWN = {"reboot", "a"}
 
@@ -18,12 +18,12 @@ def test_a_good_manifest_has_no_finding(kind: str) -> None:
     assert fields(manifest(kind)) == {}
 
 
-@pytest.mark.parametrize("case", NOT_HONOURED)
-def test_a_field_that_is_not_honoured_yet_is_refused_by_name(case: str) -> None:
-    document, field = NOT_HONOURED[case]
+@pytest.mark.parametrize("case", NOT_SUPPORTED)
+def test_a_field_that_is_not_supported_yet_is_refused_by_name(case: str) -> None:
+    document, field = NOT_SUPPORTED[case]
     found = fields(document)
     assert list(found) == [field]
-    assert "not honoured yet" in found[field]
+    assert "not supported yet" in found[field]
 
 
 @pytest.mark.parametrize("case", WRONG)
