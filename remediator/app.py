@@ -77,6 +77,7 @@ def _tickets(client: Client, settings: Settings) -> Tickets | None:
         tracker,
         route.load(settings.routes),
         identity=settings.identity,
+        namespace=settings.namespace,
         lease_duration=settings.lease_duration,
         lease_renew=settings.lease_renew,
         lease_retry=settings.lease_retry,

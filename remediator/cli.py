@@ -20,7 +20,7 @@ from remediator.app import Replica
 from remediator.controller.explain import explain as explained
 from remediator.controller.explain import snapshot
 from remediator.controller.perform import now
-from remediator.core import retention
+from remediator.core import names, retention
 from remediator.core.breaker import Breaker
 from remediator.kube.manifests import crd, lint
 from remediator.kube.runtime.backoff import full_jitter
@@ -47,6 +47,11 @@ Kubeconfig = Annotated[
     typer.Option(
         envvar="KUBECONFIG", help="How to reach the cluster from outside. Left out: the Pod's own service account."
     ),
+]
+
+Namespace = Annotated[
+    str,
+    typer.Option(envvar="POD_NAMESPACE", help="The controller's namespace: of its Leases and of the pause annotation."),
 ]
 
 
@@ -115,6 +120,10 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
 @app.command()
 def run(
     kubeconfig: Kubeconfig = None,
+    namespace: Namespace = names.SYSTEM_NAMESPACE,
+    operations_namespace: Annotated[
+        str, typer.Option(envvar="OPERATIONS_NAMESPACE", help="The namespace in which the Pods of operations run.")
+    ] = names.OPERATIONS_NAMESPACE,
     listen: Annotated[
         str, typer.Option(help="host:port for probes, metrics, the scheduler extender and webhooks.")
     ] = "127.0.0.1:8080",
@@ -152,6 +161,8 @@ def run(
     try:
         settings = Settings(
             identity=name or identity(),
+            namespace=namespace,
+            operations_namespace=operations_namespace,
             breaker=Breaker(starts, timedelta(seconds=window)),
             drains=drains,
             lease_duration=lease_seconds,
@@ -244,15 +255,23 @@ def _raise(error: OSError) -> None:
 
 
 @app.command()
-def explain(node: Annotated[str, typer.Argument(help="Name of the node.")], kubeconfig: Kubeconfig = None) -> None:
+def explain(
+    node: Annotated[str, typer.Argument(help="Name of the node.")],
+    kubeconfig: Kubeconfig = None,
+    namespace: Namespace = names.SYSTEM_NAMESPACE,
+) -> None:
     """Say why a node is, or is not, being repaired. Reads the cluster, changes nothing."""
-    raise typer.Exit(asyncio.run(_explain(node, kubeconfig)))
+    try:
+        namespaces = Settings(namespace=namespace).namespaces
+    except ValueError as wrong:
+        raise _refusal(wrong) from None
+    raise typer.Exit(asyncio.run(_explain(node, kubeconfig, namespaces)))
 
 
-async def _explain(name: str, kubeconfig: Path | None) -> int:
+async def _explain(name: str, kubeconfig: Path | None, namespaces: names.Namespaces) -> int:
     transport = await _connect(kubeconfig)
     try:
-        seen = await snapshot(Client(transport))
+        seen = await snapshot(Client(transport), namespaces)
     except errors.NotFound as failed:
         remedy = "is it an API server, and are Remediator's kinds in it (`remediator crds`)?"
         raise _refusal(f"the server of the kubeconfig says {failed.message!r}; {remedy}") from None

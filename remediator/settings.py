@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from remediator.core import names
 from remediator.core.breaker import Breaker
 
 HIGHEST_PORT = 65535
+LONGEST_LABEL = 63
 
 
 def identity() -> str:
@@ -30,9 +32,16 @@ def _is_url(text: str) -> bool:
     return found is not None and int(found[1] or 0) <= HIGHEST_PORT
 
 
+def _is_namespace(text: str) -> bool:
+    return len(text) <= LONGEST_LABEL and re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", text) is not None
+
+
+NAMESPACE_FORM = f"the name of a namespace, such as {names.SYSTEM_NAMESPACE}"
 # field, its option, whether a value fits, what would
 _RULES: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
     ("listen", "--listen", address, "host:port with a port of at most 65535, such as 127.0.0.1:8080"),
+    ("namespace", "--namespace", _is_namespace, NAMESPACE_FORM),
+    ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM),
     ("github_url", "--github-url", _is_url, "https://HOST or https://HOST/api/v3, such as https://api.github.com"),
 )
 
@@ -42,6 +51,8 @@ class Settings:
     """Times in seconds. Raises ValueError that names the option, what it is and what it should be."""
 
     identity: str = field(default_factory=identity)
+    namespace: str = names.SYSTEM_NAMESPACE
+    operations_namespace: str = names.OPERATIONS_NAMESPACE
     breaker: Breaker = field(default_factory=Breaker)
     drains: int = 50
     workers: int = 16
@@ -60,3 +71,8 @@ class Settings:
             value = getattr(self, name)
             if not fits(value):
                 raise ValueError(f"{option} is {value!r}, not {form}")
+
+    @property
+    def namespaces(self) -> names.Namespaces:
+        """Both of them."""
+        return names.Namespaces(self.namespace, self.operations_namespace)

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from remediator.core.budget import Budget, Members, members
 from remediator.core.case import Case, Operation
+from remediator.core.names import Namespaces
 from remediator.core.node import Node
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy, Template
@@ -140,7 +141,8 @@ def availability(node: Node | None) -> tuple[object, ...]:
 class ClusterCache:
     """All stores. Pods are keyed `namespace/name`, all else by name."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], namespaces: Namespaces | None = None) -> None:
+        self.namespaces = namespaces or Namespaces()
         self.nodes = Nodes(monotonic)
         self.paused = False
         self._counted_for: object = None

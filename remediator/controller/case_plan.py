@@ -75,7 +75,7 @@ def look(view: CaseView, template: Template | None, now: datetime) -> Plan:
         return (*pods.sweep((pod,) if pod else ()), SaveCase(case, late))
     if pod is None:
         name = observe.diagnostics_pod_name(case)
-        return (Create(POD, pods.pod(template, name, case, None), names.OPERATIONS_NAMESPACE, gated=True),)
+        return (Create(POD, pods.pod(template, name, case, None), gated=True),)
     if not pod.ended:
         return ()
     return (SaveCase(case, diagnosed(case, evidence(pod), pod.message, now)), *pods.sweep((pod,)))

@@ -11,11 +11,13 @@ from remediator.kube.wire.client import Kind
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create an object; one of that name being there is success. `gated`: not while everything new is stopped."""
+    """Create an object; one of that name being there is success. `gated`: not while everything new is stopped.
+
+    A Pod is created in the namespace of operations; the other kinds have none.
+    """
 
     kind: Kind[Any]
     body: Mapping[str, Any]
-    namespace: str = ""
     gated: bool = False
 
 

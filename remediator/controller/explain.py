@@ -20,9 +20,9 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 
 
-async def snapshot(client: Client) -> ClusterCache:
+async def snapshot(client: Client, namespaces: names.Namespaces) -> ClusterCache:
     """Read everything that a decision rests on."""
-    cache = ClusterCache(lambda: 0.0)
+    cache = ClusterCache(lambda: 0.0, namespaces)
     reads: tuple[tuple[Store[Any], Kind[Any], Callable[[Any], Any]], ...] = (
         (cache.nodes, NODE, codec.node),
         (cache.policies, api.POLICY, codec.remediation_policy),
@@ -33,9 +33,9 @@ async def snapshot(client: Client) -> ClusterCache:
     )
     for store, kind, read in reads:
         await _fill(client, store, kind, read)
-    replicas = await client.list_all(POD, namespace=names.SYSTEM_NAMESPACE, labels=names.CONTROLLER_LABELS)
+    replicas = await client.list_all(POD, namespace=namespaces.system, labels=names.CONTROLLER_LABELS)
     cache.replicas.attach({found.metadata.name: codec.operation_pod(found) for found in replicas})
-    cache.paused = await _paused(client)
+    cache.paused = await _paused(client, namespaces.system)
     return cache
 
 
@@ -46,9 +46,9 @@ async def _fill(client: Client, store: Store[Any], kind: Kind[Any], read: Callab
         store.changed(name, None, fact)
 
 
-async def _paused(client: Client) -> bool:
+async def _paused(client: Client, namespace: str) -> bool:
     try:
-        return codec.paused(await client.get(NAMESPACE, names.SYSTEM_NAMESPACE))
+        return codec.paused(await client.get(NAMESPACE, namespace))
     except errors.NotFound:
         return False
 

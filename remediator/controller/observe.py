@@ -146,7 +146,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     case, node = cache.case(operation.case_uid), cache.nodes.get(operation.node)
     template = cache.templates.get(operation.template)
     policy = cache.policies.get(case.policy) if case else None
-    drain, pod = cache.pods.get(_key(drain_pod_name(operation))), cache.pods.get(_key(pod_name(operation)))
+    drain, pod = _pod(cache, drain_pod_name(operation)), _pod(cache, pod_name(operation))
     pods = tuple(cache.pods.by("operation_uid", operation.uid))
     deadline = _deadline(operation, template, now)
     follows = any(one.follows for one in case.attempts if one.operation == operation.name) if case else False
@@ -242,8 +242,8 @@ def operation_name(case: Case, template: str, number: int) -> str:
     return names.name(case.node, template, case.uid, str(number))
 
 
-def _key(name: str) -> str:
-    return f"{names.OPERATIONS_NAMESPACE}/{name}"
+def _pod(cache: ClusterCache, name: str) -> Pod | None:
+    return cache.pods.get(f"{cache.namespaces.operations}/{name}")
 
 
 def fleet_context(cache: ClusterCache, now: datetime) -> guard.FleetContext:

@@ -42,7 +42,7 @@ def drain(view: OperationView, template: Template | None, now: datetime) -> Plan
         drain_pod=observe.drain_pod_name(before),
     )
     body = _drain_pod(view, template, now)
-    return (SaveOperation(before, begun), Create(POD, body, names.OPERATIONS_NAMESPACE, gated=True))
+    return (SaveOperation(before, begun), Create(POD, body, gated=True))
 
 
 def _drain_pod(view: OperationView, template: Template, now: datetime) -> bodies.Body:
@@ -90,7 +90,7 @@ def launch(view: OperationView) -> Plan:
         return ()
     parameters = json.dumps({**operation.parameters, "caseUID": operation.case_uid})
     body = pods.pod(view.template, observe.pod_name(operation), view.case, operation, parameters)
-    return (Create(POD, body, names.OPERATIONS_NAMESPACE, gated=True),)
+    return (Create(POD, body, gated=True),)
 
 
 def cancel(view: OperationView, now: datetime) -> Plan:

@@ -210,7 +210,7 @@ class Passes:
             return 0
         found = await self.performer.client.list_all(POD, fields=f"spec.nodeName={view.operation.node}")
         pods, skip = (codec.operation_pod(pod) for pod in found), view.template.skip_wait_for_delete
-        return len(leaving_pods(pods, names.OPERATIONS_NAMESPACE, skip, now))
+        return len(leaving_pods(pods, self.cache.namespaces.operations, skip, now))
 
     async def _let_go(self, view: OperationView) -> Outcome:
         """An ended operation that was deleted goes once its case has recorded it."""

@@ -22,7 +22,6 @@ from remediator.controller.effects import (
     SaveCase,
     SaveOperation,
 )
-from remediator.core import names
 from remediator.core.case import Case, CaseEvent
 from remediator.core.node import Node
 from remediator.kube import api
@@ -106,13 +105,14 @@ class Performer:
     async def _create(self, effect: Create) -> Outcome:
         if effect.gated and await self.paused():
             return Retry(PAUSE_SECONDS, "everything new is stopped")
-        self.note(effect.kind, await self.client.create(effect.kind, effect.body, namespace=effect.namespace))
+        namespace = self.cache.namespaces.operations if effect.kind.namespaced else ""
+        self.note(effect.kind, await self.client.create(effect.kind, effect.body, namespace=namespace))
         return Done()
 
     async def paused(self) -> bool:
         """Whether somebody stopped everything new, read live."""
         try:
-            return codec.paused(await self.client.get(NAMESPACE, names.SYSTEM_NAMESPACE))
+            return codec.paused(await self.client.get(NAMESPACE, self.cache.namespaces.system))
         except errors.NotFound:
             return False
 

@@ -51,11 +51,11 @@ class Controller:
 
     def __init__(self, client: Client, settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.client, self.settings = client, settings
-        self.cache = ClusterCache(monotonic)
+        self.cache = ClusterCache(monotonic, settings.namespaces)
         self.elector = Elector(
             client,
             LEASE,
-            names.SYSTEM_NAMESPACE,
+            settings.namespace,
             settings.identity,
             duration=settings.lease_duration,
             renew=settings.lease_renew,
@@ -100,8 +100,8 @@ class Controller:
     # --- watches -----------------------------------------------------------------------------------------------------
 
     def _watches(self) -> dict[str, Reflector[Any, Any]]:
-        cache, ours = self.cache, names.OPERATIONS_NAMESPACE
-        replicas = {"namespace": names.SYSTEM_NAMESPACE, "labels": names.CONTROLLER_LABELS}
+        cache, ours = self.cache, self.settings.operations_namespace
+        replicas = {"namespace": self.settings.namespace, "labels": names.CONTROLLER_LABELS}
         return {
             "nodes": self._watch(NODE, codec.node, cache.nodes, self._on_node),
             "policies": self._watch(api.POLICY, codec.remediation_policy, cache.policies, self._on_policy),
@@ -133,7 +133,7 @@ class Controller:
             self.cache.paused = bool(new)
             self._wake(ADMISSION)
 
-        fields = f"metadata.name={names.SYSTEM_NAMESPACE}"
+        fields = f"metadata.name={self.settings.namespace}"
         return Reflector(self.client, NAMESPACE, codec.paused, changed, fields=fields)
 
     def _wake(self, key: Key) -> None:

@@ -1,6 +1,7 @@
 """Names and marks that we put on objects, all deterministic: made twice is "already exists"."""
 
 import hashlib
+from dataclasses import dataclass
 
 GROUP = "remediator.dev"
 CASE_TAINT = f"{GROUP}/case"
@@ -16,12 +17,20 @@ OPERATION_LABEL = f"{GROUP}/operation"
 CASE_UID_LABEL = f"{GROUP}/case-uid"
 OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
 
-SYSTEM_NAMESPACE = "remediator-system"
+SYSTEM_NAMESPACE = "remediator-system"  # of the shipped manifests; the settings say which it is
 OPERATIONS_NAMESPACE = "remediator-operations"
 CONTROLLER_LABELS = "app.kubernetes.io/name=remediator,app.kubernetes.io/component=controller"
 DRAIN_TEMPLATE = "drain"
 DIAGNOSTICS_TEMPLATE = "collect-diagnostics"
 DEFAULT_BUDGET = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """The namespace of the controller, which holds its Leases and the pause annotation, and that of operation Pods."""
+
+    system: str = SYSTEM_NAMESPACE
+    operations: str = OPERATIONS_NAMESPACE
 
 
 def name(node: str, what: str, *identity: str) -> str:

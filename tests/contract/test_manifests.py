@@ -1,5 +1,7 @@
 """The manifests of deploy/ and operations/ fit together and ask for no more than they need."""
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -252,3 +254,34 @@ def test_the_patch_that_turns_tickets_on_mounts_the_files_that_it_names() -> Non
     named = [arg.split("=")[1] for arg in container["args"]]
     assert [name for name in named if str(Path(name).parent) not in folders] == []
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in patch["volumes"]}
+
+
+RENAMED: list[Object] = yaml.safe_load(
+    json.dumps(OBJECTS).replace("remediator-system", "gpu-ops").replace("remediator-operations", "gpu-ops-pods")
+)
+
+
+def test_in_namespaces_of_other_names_nothing_points_at_the_old_ones() -> None:
+    """As README says to install them there: every reference is still to an object that is made."""
+    spaces = {one["metadata"]["name"] for one in RENAMED if one["kind"] == "Namespace"}
+    assert spaces == {"gpu-ops", "gpu-ops-pods"}
+    assert {one["metadata"]["namespace"] for one in RENAMED if "namespace" in one["metadata"]} - {
+        "kube-node-lease"
+    } == spaces
+    accounts = {address(one) for one in RENAMED if one["kind"] == "ServiceAccount"}
+    subjects = [subject for one in RENAMED if one["kind"].endswith("RoleBinding") for subject in one["subjects"]]
+    assert {(subject["namespace"], subject["name"]) for subject in subjects} <= accounts
+    users = re.findall(r"system:serviceaccount:([\w-]+):([\w-]+)", json.dumps(RENAMED))
+    assert len(users) == 4
+    assert set(users) <= accounts
+    (role,) = [one for one in RENAMED if (one["kind"], address(one)) == ("ClusterRole", ("", "remediator"))]
+    assert {"gpu-ops", "kube-system"} == {name for rule in role["rules"] for name in rule.get("resourceNames", ())}
+
+
+def test_the_controller_is_told_both_of_its_namespaces() -> None:
+    deployment = named("Deployment", "remediator", "remediator-system")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    env = {entry.pop("name"): entry for entry in map(dict, container["env"])}
+    assert env["POD_NAMESPACE"]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace"
+    assert env["OPERATIONS_NAMESPACE"] == {"value": "remediator-operations"}
+    assert set(env) == {"POD_NAME", "POD_NAMESPACE", "OPERATIONS_NAMESPACE"}, "each is read by the settings"

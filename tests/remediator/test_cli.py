@@ -40,7 +40,19 @@ async def spawned(*args: object) -> tuple[int, str, str]:
     ("args", "words"),
     [
         ((), ["run", "crds", "lint", "explain"]),
-        (("run",), ["--kubeconfig", "--listen", "--drains", "--starts", "--window", "--lease-seconds", "--log-json"]),
+        (
+            ("run",),
+            [
+                "--kubeconfig",
+                "--listen",
+                "--drains",
+                "--starts",
+                "--window",
+                "--lease-seconds",
+                "--log-json",
+                "POD_NAMESPACE",
+            ],
+        ),
         (("crds",), ["--output", "CustomResourceDefinitions"]),
         (("lint",), ["--template", "Exit 1 where anything is wrong"]),
         (("explain",), ["Name of the node", "changes nothing"]),

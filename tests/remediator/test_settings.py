@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.settings import address
+from remediator.settings import Settings, address
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,16 @@ from remediator.settings import address
 )
 def test_an_address_is_a_host_and_a_port(listen: str, found: tuple[str, int] | None) -> None:
     assert address(listen) == found
+
+
+@pytest.mark.parametrize("field", ["namespace", "operations_namespace"])
+@pytest.mark.parametrize("name", ["", "GPU", "a/b", "-a", "a-", "a.b", "a" * 64])
+def test_what_cannot_be_a_namespace_is_refused_with_the_option(field: str, name: str) -> None:
+    option = f"--{field.replace('_', '-')}"
+    with pytest.raises(ValueError, match=f"^{option} is .*, not the name of a namespace, such as remediator-system$"):
+        Settings(**{field: name})
+
+
+def test_both_namespaces_are_handed_on_together() -> None:
+    namespaces = Settings(namespace="gpu-ops", operations_namespace="a" * 63).namespaces
+    assert (namespaces.system, namespaces.operations) == ("gpu-ops", "a" * 63)

@@ -245,7 +245,6 @@ def pod(
         "kind": "Pod",
         "metadata": {
             "name": name,
-            "namespace": names.OPERATIONS_NAMESPACE,
             "labels": {**(meta.get("labels") or {}), **labels},
             "annotations": meta.get("annotations") or {},
             "finalizers": [names.POD_FINALIZER],

@@ -9,7 +9,6 @@ from typing import Any
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from remediator.core import names
 from remediator.core.case import Case
 from remediator.core.policy import Policy
 from remediator.core.ticket import Subject, Ticket
@@ -44,7 +43,7 @@ def _now() -> datetime:
 class Tickets:
     """Everything that one replica runs for tickets. Watches and `receiver` serve everywhere; passes on the leader only.
 
-    `identity` must be new for each process start; the lease times are seconds.
+    `identity` must be new for each process start; `namespace` holds the Lease, whose times are seconds.
     """
 
     def __init__(
@@ -54,6 +53,7 @@ class Tickets:
         routes: Routes,
         *,
         identity: str,
+        namespace: str,
         lease_duration: float = 15.0,
         lease_renew: float = 10.0,
         lease_retry: float = 2.0,
@@ -64,7 +64,7 @@ class Tickets:
         self.elector = Elector(
             client,
             LEASE,
-            names.SYSTEM_NAMESPACE,
+            namespace,
             identity,
             duration=lease_duration,
             renew=lease_renew,

@@ -81,7 +81,8 @@ RUNS = Answer(exit=None)
 class Lab:
     """The server, its nodes, and what was scripted. Answers by template are used up one by one; the last one stays."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespaces: names.Namespaces | None = None) -> None:
+        self.namespaces = namespaces or names.Namespaces()
         self.server = EmbeddedServer()
         self.client = Client(self.server.transport())
         self.answers: dict[str, deque[Answer]] = defaultdict(deque)
@@ -100,7 +101,7 @@ class Lab:
         """CRDs, namespaces and templates."""
         for kind in api.KINDS:
             await self.client.create(CRDS, crd.crd(kind))
-        for space in (OPERATIONS, SYSTEM):
+        for space in (self.namespaces.system, self.namespaces.operations):
             await self.client.create(SPACES, {"metadata": {"name": space}})
         await self.template(names.DIAGNOSTICS_TEMPLATE)
         await self.template(names.DRAIN_TEMPLATE, runOn="Elsewhere")
@@ -202,7 +203,7 @@ class Lab:
             await self._begin(pod)
         elif meta.get("deletionTimestamp") and phase == "Running":
             await self._end(meta["name"], Answer(exit=143, message="killed"))
-            path = PODS.path(meta["name"], OPERATIONS)
+            path = PODS.path(meta["name"], self.namespaces.operations)
             await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
 
     async def _begin(self, pod: Object) -> None:
@@ -230,7 +231,9 @@ class Lab:
         await self._pod_status(name, {"phase": phase, "containerStatuses": [{"name": "main", "state": ended}]})
 
     async def _pod_status(self, name: str, status: Object) -> None:
-        await self.client.patch(PODS, name, {"status": status}, namespace=OPERATIONS, subresource="status")
+        await self.client.patch(
+            PODS, name, {"status": status}, namespace=self.namespaces.operations, subresource="status"
+        )
 
     # --- looking ---------------------------------------------------------------------------------------------------
 
@@ -241,7 +244,7 @@ class Lab:
 
     def pods(self, template: str = "") -> list[Object]:
         """The operation Pods, of one template if given."""
-        found = [pod for pod in self.all(PODS) if pod["metadata"]["namespace"] == OPERATIONS]
+        found = [pod for pod in self.all(PODS) if pod["metadata"]["namespace"] == self.namespaces.operations]
         return [pod for pod in found if template in ("", pod["metadata"]["labels"][names.OPERATION_LABEL])]
 
     def look(self, node: str) -> Object:
@@ -331,7 +334,11 @@ def stamp(at: datetime) -> str:
 @asynccontextmanager
 async def running(lab: Lab, identity: str = "one", **settings: Any) -> AsyncIterator[Controller]:
     """A controller at work, until the block is left."""
-    told = {"breaker": Breaker(starts=100)} | settings
+    told = {
+        "breaker": Breaker(starts=100),
+        "namespace": lab.namespaces.system,
+        "operations_namespace": lab.namespaces.operations,
+    } | settings
     controller = Controller(lab.client, Settings(identity=identity, **told))
     task = asyncio.ensure_future(controller.run())
     try:
@@ -343,9 +350,9 @@ async def running(lab: Lab, identity: str = "one", **settings: Any) -> AsyncIter
 
 
 @asynccontextmanager
-async def laboratory() -> AsyncIterator[Lab]:
+async def laboratory(namespaces: names.Namespaces | None = None) -> AsyncIterator[Lab]:
     """A server with CRDs and templates, whose nodes beat and whose kubelets work."""
-    lab = Lab()
+    lab = Lab(namespaces)
     await lab.prepare()
     tasks = [asyncio.ensure_future(work) for work in (lab.heart(), lab.kubelets())]
     try:

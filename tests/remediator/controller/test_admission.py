@@ -36,7 +36,7 @@ async def fleet(lab):
 
 async def replica(lab):
     """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
-    cache = await snapshot(lab.client)
+    cache = await snapshot(lab.client, lab.namespaces)
     performer = Performer(lab.client, cache, lambda: True)
     return Passes(cache, performer, 50, lambda: None), Admissions(cache, performer, Breaker(starts=1000))
 

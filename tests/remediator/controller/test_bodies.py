@@ -31,7 +31,6 @@ def test_a_pod_is_ours_ends_and_keeps_our_finalizer():
     body = a_body(metadata={"labels": {"team": "x"}, "annotations": {"a": "b"}})
     assert body["metadata"] == {
         "name": "p",
-        "namespace": names.OPERATIONS_NAMESPACE,
         "labels": {"team": "x"} | LABELS,
         "annotations": {"a": "b"},
         "finalizers": [names.POD_FINALIZER],

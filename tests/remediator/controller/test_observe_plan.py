@@ -7,7 +7,6 @@ import pytest
 from remediator.controller import case_plan, observe, operation_plan
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, SaveCase, SaveOperation
-from remediator.core import names
 from remediator.core.case import CaseEvent, Diagnosis, OperationPhase, Outcome, Phase
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next
@@ -73,7 +72,7 @@ def _shown(effect):
             return ("case", after.phase.value, after.reason.value if after.reason else "")
         case SaveOperation(_, after):
             return ("operation", after.phase.value, after.reason)
-        case Create(kind, body, _, gated):
+        case Create(kind, body, gated):
             return ("create", kind.name, body["metadata"]["name"], gated)
         case ChangeNode(name, _):
             return ("node", name)
@@ -500,10 +499,12 @@ def test_ledgers_that_hold_a_case_are_found_in_name_order():
     assert observe.ledgers(cache, CLAIMED) == ["a", "b"]
 
 
-def test_the_pods_of_operations_lie_in_their_own_namespace():
-    created = case_plan.operation(RUNNING, None)
-    assert (created.kind, created.namespace) == (api.OPERATION, "")
+def test_only_the_pods_of_operations_have_a_namespace():
+    assert case_plan.operation(RUNNING, None).kind is api.OPERATION
+    assert not api.OPERATION.namespaced
     view = observe.operation_view(a_world(RUNNING, INTENDED), INTENDED, NOW)
     (pod,) = operation_plan.launch(view)
-    assert (pod.kind, pod.namespace) == (POD, names.OPERATIONS_NAMESPACE)
+    assert pod.kind is POD
+    assert POD.namespaced
+    assert "namespace" not in pod.body["metadata"]
     assert pod.body["spec"]["activeDeadlineSeconds"] == minutes(15).total_seconds()

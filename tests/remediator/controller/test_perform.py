@@ -67,9 +67,10 @@ async def test_what_is_gone_already_is_done(performer):
     assert await performer.one(ChangeNode("gone", marks.claim(a_case(), False))) == Done()
 
 
-async def test_a_namespace_that_is_not_there_yet_is_waited_for(lab, performer):
+async def test_a_namespace_that_is_not_there_yet_is_waited_for(lab):
+    performer = Performer(lab.client, ClusterCache(lambda: 0.0, names.Namespaces(operations="nowhere")), lambda: True)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
-    assert isinstance(await performer.one(Create(codec.objects.POD, pod, "nowhere")), Retry)
+    assert isinstance(await performer.one(Create(codec.objects.POD, pod)), Retry)
 
 
 async def test_a_case_that_vanished_under_its_status_is_looked_at_again(performer):

@@ -25,7 +25,7 @@ def _names(lab: Lab, kind) -> list[str]:
 
 
 async def _sweep(lab: Lab, leads: bool = True) -> None:
-    cache = await snapshot(lab.client)
+    cache = await snapshot(lab.client, lab.namespaces)
     await Retention(cache, Performer(lab.client, cache, lambda: leads)).run(now())
 
 

@@ -28,7 +28,7 @@ ROUTES = Routes(Route(REPO))
 @asynccontextmanager
 async def running(office: Office, tracker: Any, identity: str = "one") -> AsyncIterator[Tickets]:
     """Tickets at work, until the block is left."""
-    made = Tickets(office.client, tracker, ROUTES, identity=identity, lease_retry=0.1)
+    made = Tickets(office.client, tracker, ROUTES, identity=identity, namespace="gpu-ops", lease_retry=0.1)
     task = asyncio.ensure_future(made.run())
     try:
         await until(made.ready)
@@ -42,7 +42,7 @@ async def running(office: Office, tracker: Any, identity: str = "one") -> AsyncI
 @pytest.fixture
 async def cluster(office: Office) -> Office:
     """An office in whose cluster our namespace stands."""
-    await office.client.create(SPACES, {"metadata": {"name": "remediator-system"}})
+    await office.client.create(SPACES, {"metadata": {"name": "gpu-ops"}})
     office.now = datetime.now(UTC)
     return office
 
