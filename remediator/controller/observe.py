@@ -187,7 +187,7 @@ def _deadline(operation: Operation, template: Template | None, now: datetime) ->
     return (now if queued else operation.drain_started or operation.created) + template.drain_timeout
 
 
-# How long a case waits for a policy that somebody deleted: then a person is called, or where it holds no node, it ends.
+# How long a case waits for a policy that somebody deleted: then it escalates, or ends where it holds no node.
 WITHOUT_POLICY = timedelta(minutes=30)
 # How long an operation may still take after somebody deleted its template.
 WITHOUT_TEMPLATE = timedelta(minutes=30)

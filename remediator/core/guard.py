@@ -76,7 +76,7 @@ def preconditions(
         (policy.mode is Mode.PAUSED, Reason.POLICY_PAUSED, f"policy {policy.name} is Paused"),
         (policy.mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would {_first(policy)}"),
         (bool(sharing), Reason.SHARED_CAUSE, f"{len(sharing)} nodes say the same ({', '.join(sharing[:5])})"),
-        (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} calls a person"),
+        (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} only escalates to a person"),
         (case.hold, Reason.HELD_BY_USER, "spec.hold is true"),
         (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
         (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
@@ -91,7 +91,11 @@ def preconditions(
 
 
 def _first(policy: Policy) -> str:
-    return f"try {policy.ladder[0].operation}" if policy.ladder and policy.urgency is Urgency.NOW else "call a person"
+    return (
+        f"try {policy.ladder[0].operation}"
+        if policy.ladder and policy.urgency is Urgency.NOW
+        else "escalate to a person"
+    )
 
 
 def _holds(other: Case, node: Node) -> bool:

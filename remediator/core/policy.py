@@ -32,7 +32,7 @@ class Severity(StrEnum):
 
 
 class Urgency(StrEnum):
-    """Whether running work may be disturbed. NEVER: nothing is done to the node, a person is called."""
+    """Whether running work may be disturbed. NEVER: nothing is done to the node, its cases only escalate."""
 
     NOW = "Now"
     NEVER = "Never"

@@ -10,9 +10,10 @@ Why each row stands where it does:
   waiting for the tolerance, and whatever the mode of the policy. Tolerance and mode say when Remediator may disturb
   what runs there. To send new work elsewhere disturbs nothing and is over as soon as the condition is. Where nobody
   will act (DryRun, paused, held by a person, excluded), keeping work off is all the help there is.
-* What only calls a person is not in the node as a rule: a dead file server, say, that every node mounts. Such a node is
-  let through behind the others, lest one server or one careless policy leave no node to any Pod.
-* Unclear evidence is no fault: the node is let through, behind those that are known to be well. It does not end a
+* What only escalates to a person has its cause outside the node as a rule: for example a dead file server that every
+  node mounts. Such a node is let through behind the others, so that one server or one careless policy does not leave
+  every Pod without a node.
+* Unknown health is no fault: the node is let through, behind those that are known to be well. It does not end a
   fault either: an open case stands until it is ended, and so does its verdict.
 * Pods of a DaemonSet are let through to any node: each has only that one, and the detectors that must show the node's
   recovery are such Pods.
@@ -76,7 +77,7 @@ class Standing:
     claimed: bool
     escalated: bool
     waits: bool
-    calls: bool  # nothing will be done to the node, a person is called
+    calls: bool  # nothing will be done to the node: the case only escalates
     repaired: datetime | None
 
 

@@ -30,7 +30,7 @@ TEXTS = {
     "I7": "Killing the controller loses nothing",
     "I8": "One thing gone wrong, at most one open issue",
     "I9": "The extender names each node once, and gives no work to a sick one",
-    "I10": "Attempts come to an end, and then a person is called",
+    "I10": "Attempts are finite; after the last one the case escalates",
 }
 
 CHECKS = (

@@ -137,7 +137,7 @@ class Relapse(Base, frozen=True, kw_only=True):
 class Attempts(Base, frozen=True, kw_only=True):
     """How often a node may be operated on under this policy, over all its cases."""
 
-    max: Annotated[int, Meta(ge=1, le=100), doc("Attempts within the window; then a person is called. Default 4.")] = 4
+    max: Annotated[int, Meta(ge=1, le=100), doc("Attempts within the window; then the case escalates. Default 4.")] = 4
     window: Annotated[Positive, doc("The time over which attempts are counted. Default 168h.")] = "168h"
 
 
@@ -146,7 +146,7 @@ class Urgency(Base, frozen=True, kw_only=True):
 
     mode: Annotated[
         Literal["Now", "WhenIdle", "Never"],
-        doc("Now: at once. Never: touch nothing, call a person. WhenIdle is not supported yet. Default Now."),
+        doc("Now: at once. Never: change nothing, escalate to a person. WhenIdle is not supported yet. Default Now."),
     ] = "Now"
     deadline: Annotated[Positive | None, doc("For WhenIdle: act after this long all the same. Not supported yet.")] = (
         None
@@ -213,15 +213,15 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
         tuple[Rung, ...],
         Meta(max_length=16),
         doc(
-            "Operations to try, mildest first. After the last one the node stays out of service and a person is "
-            "called. Required, unless urgency.mode is Never.",
+            "Operations to try, mildest first. After the last one the case escalates and the node stays "
+            "out of service. Required, unless urgency.mode is Never.",
             x_kubernetes_list_type="atomic",
         ),
     ] = ()
     verify: Annotated[
         Verify, rules(later("probe", "verify.")), doc("When the node counts as recovered after an operation.")
     ] = Verify()
-    attempts: Annotated[Attempts, doc("How often one node may be operated on before a person is called.")] = Attempts()
+    attempts: Annotated[Attempts, doc("How often one node may be operated on before the case escalates.")] = Attempts()
     cooldown: Annotated[
         Duration, doc("Shortest time between the end of one case of a node and the start of the next. Default 30m.")
     ] = "30m"
@@ -233,7 +233,9 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
     ticket: Annotated[PolicyTicket | None, doc("Whether a case gets a GitHub issue. Default: never.")] = None
     correlation: Annotated[
         Correlation | None,
-        doc("Hold cases of nodes that say the same thing at the same time, and call a person once. Default: never."),
+        doc(
+            "Hold cases of nodes that say the same thing at the same time, and open one ticket for all. Default: never."
+        ),
     ] = None
     confirm: Annotated[Confirm | None, doc("A second source that must agree. Not supported yet.")] = None
     relapse: Annotated[Relapse | None, doc("What a new case soon after the last means. Not supported yet.")] = None

@@ -50,7 +50,7 @@ COMMON = Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="t
         "never",
         "on escalation, goes on",
         "escalated",
-        "calls a person",
+        "only escalates to a person",
         "shares its cause",
         "waits for a budget",
         "released",
