@@ -1,4 +1,4 @@
-"""Tickets: what an issue is about, what was last told in it, and what we remember between two passes."""
+"""Tickets: what an issue is about, what was last reported in it, and what we remember between two passes."""
 
 import re
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from remediator.core.policy import Severity
 
 ALERTS = 64  # alerts that one Ticket holds
 CAUSES = 96  # causes that it remembers
-# How long after an end a delivery made before it may still arrive: Alertmanager repeats one, as it was made, for up to
-# its group_interval (5 minutes unless set), and its peers wait for each other.
-LATE = timedelta(minutes=10)
+# How long after an alert has ended a delivery made before its end may still arrive: Alertmanager repeats a delivery, as
+# it was made, for up to its group_interval (5 minutes unless set), and its peers wait for each other.
+RESEND_WINDOW = timedelta(minutes=10)
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -61,7 +61,7 @@ def _slug(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Alert:
-    """One alert as last heard of. `ended` is None while it fires; severity is that of a ticket."""
+    """One alert as last received. `ended` is None while it fires; severity is that of a ticket."""
 
     fingerprint: str
     name: str
@@ -85,55 +85,59 @@ class Alert:
         return self.starts, self.ended or EARLIEST, words
 
 
-def merged(known: Iterable[Alert], heard: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
+def merged(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
     """The newest state of each fingerprint, by fingerprint, whatever the order and repetition of deliveries.
 
-    What is heard firing at `now`, more than `LATE` after its end, fires again, whatever its start: Prometheus names the
-    same start when it has only been away from Alertmanager for a while, and another Prometheus names its own. Beyond
-    `ALERTS` those that fire stay before those that ended, younger before older.
+    An alert that is received firing at `now`, more than `RESEND_WINDOW` after its end, fires again, whatever its start:
+    Prometheus sends the same start when it could not reach Alertmanager for a while, and another Prometheus sends its
+    own. Beyond `ALERTS` those that fire stay before those that ended, younger before older.
     """
     newest = {alert.fingerprint: alert for alert in known}
-    for alert in heard:
+    for alert in received:
         other = newest.get(alert.fingerprint)
-        if other is None or alert.age > other.age or _again(alert, other, now):
+        if other is None or alert.age > other.age or _refired(alert, other, now):
             newest[alert.fingerprint] = alert
     kept = sorted(newest.values(), key=lambda alert: (alert.firing, alert.age, alert.fingerprint), reverse=True)
     return tuple(sorted(kept[:ALERTS], key=lambda alert: alert.fingerprint))
 
 
-def _again(alert: Alert, other: Alert, now: datetime) -> bool:
-    return alert.firing and other.ended is not None and now - other.ended > LATE
+def _refired(alert: Alert, other: Alert, now: datetime) -> bool:
+    return alert.firing and other.ended is not None and now - other.ended > RESEND_WINDOW
 
 
-def doubtful(known: Iterable[Alert], heard: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
-    """Those of `known` that ended at most `LATE` ago and are heard firing at `now`: a late word, or they fire again.
+def late_refires(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:
+    """Those of `known` that ended at most `RESEND_WINDOW` ago and are received firing at `now`.
 
-    Only who sent it can tell, by sending what is so when it is too late for late words.
+    Either the delivery is an old one that comes late, or they fire again. Only the sender can tell: it sends the
+    present state again, and after the window that state is believed.
     """
     over = {alert.fingerprint: alert for alert in known if not alert.firing}
-    pairs = ((over[alert.fingerprint], alert) for alert in heard if alert.firing and alert.fingerprint in over)
-    return tuple(end for end, alert in pairs if alert.age < end.age and not _again(alert, end, now))
+    pairs = ((over[alert.fingerprint], alert) for alert in received if alert.firing and alert.fingerprint in over)
+    return tuple(end for end, alert in pairs if alert.age < end.age and not _refired(alert, end, now))
 
 
-class Standing(StrEnum):
-    """How a cause stands."""
+class CauseState(StrEnum):
+    """Whether a cause of an issue still calls for it."""
 
-    STANDS = "Stands"
+    ACTIVE = "Active"
     ESCALATED = "Escalated"
     OVER = "Over"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What was last told of one cause; `since` is when its youngest part began."""
+class ReportedCause:
+    """What the issue last said of one cause: an alert, a case, or what many nodes share.
+
+    `key` is alert:NAME, case:NAME or "cause"; `since` is when its youngest part began.
+    """
 
     key: str
-    standing: Standing
+    state: CauseState
     since: datetime
 
 
 class TicketPhase(StrEnum):
-    """Where the issue stands, for people."""
+    """What users see of the state of the issue."""
 
     NEW = ""
     PENDING = "Pending"
@@ -159,7 +163,7 @@ class IssueRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class TicketCondition:
     """One condition of a Ticket: type, status "True" or "False", reason, sentence."""
 
     type: str
@@ -173,9 +177,8 @@ class Note:
 class Ticket:
     """One issue that should be, with what we remember of it.
 
-    `opened` names the issue among all that the subject ever had. `creating` is when a create was last begun whose
-    end we have not seen, or not trusted, and `creating_in` in which repository. `closing_commented` says that
-    the closing comment was sent.
+    `opened` tells this issue from all others of the subject. `creating` is when we last began to create it without
+    knowing how that ended, and `creating_in` in which repository.
     """
 
     name: str
@@ -196,9 +199,9 @@ class Ticket:
     written_hash: str = ""
     written: datetime | None = None
     severity: Severity | None = None
-    told: tuple[Told, ...] = ()
-    notes: tuple[Note, ...] = ()
+    reported: tuple[ReportedCause, ...] = ()
+    conditions: tuple[TicketCondition, ...] = ()
 
-    def note(self, type: str) -> Note | None:
+    def condition(self, type: str) -> TicketCondition | None:
         """The condition of this type."""
-        return next((note for note in self.notes if note.type == type), None)
+        return next((condition for condition in self.conditions if condition.type == type), None)

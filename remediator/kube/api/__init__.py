@@ -60,7 +60,15 @@ from remediator.kube.api.template import (
     NodeOperationTemplateStatus,
     Success,
 )
-from remediator.kube.api.ticket import Issue, Ticket, TicketAlert, TicketSpec, TicketStatus, TicketSubject, ToldCause
+from remediator.kube.api.ticket import (
+    Issue,
+    ReportedCause,
+    Ticket,
+    TicketAlert,
+    TicketSpec,
+    TicketStatus,
+    TicketSubject,
+)
 from remediator.kube.wire.client import Kind
 
 POLICY = Kind(GROUP, VERSION, "remediationpolicies", "RemediationPolicy", RemediationPolicy)
@@ -113,6 +121,7 @@ __all__ = [
     "RemediationPolicy",
     "RemediationPolicySpec",
     "RemediationPolicyStatus",
+    "ReportedCause",
     "Requirement",
     "Rung",
     "Success",
@@ -123,7 +132,6 @@ __all__ = [
     "TicketStatus",
     "TicketSubject",
     "TimelineEntry",
-    "ToldCause",
     "Trigger",
     "Verify",
     "When",

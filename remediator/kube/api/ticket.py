@@ -28,7 +28,7 @@ class TicketSubject(Base, frozen=True, kw_only=True):
 
 
 class TicketAlert(Base, frozen=True, kw_only=True):
-    """One alert of Alertmanager, as last heard of."""
+    """One alert of Alertmanager, as last received."""
 
     fingerprint: Annotated[str, Meta(min_length=1, max_length=64), doc("Alertmanager's name of the alert.")]
     name: Annotated[Word, doc("Label alertname.")]
@@ -82,20 +82,23 @@ class Issue(Base, frozen=True, kw_only=True):
     url: Annotated[str, Meta(max_length=512), doc("Its address.")] = ""
 
 
-class ToldCause(Base, frozen=True, kw_only=True):
-    """What the issue says of one cause."""
+class ReportedCause(Base, frozen=True, kw_only=True):
+    """What the issue says of one cause: a case, an alert, or what many nodes share."""
 
     key: Annotated[str, Meta(max_length=280), doc("case:NAME, alert:NAME or cause.")]
-    standing: Annotated[Literal["Stands", "Escalated", "Over"], doc("What was last told of it.")]
+    state: Annotated[
+        Literal["Active", "Escalated", "Over"],
+        doc("Active: it needs the issue. Escalated: a user must repair the node. Over: it has ended."),
+    ]
     since: Annotated[Time, doc("When its youngest part began.")]
 
 
 class TicketStatus(Base, frozen=True, kw_only=True):
-    """Where the issue stands, and what was told in it; written by the leader."""
+    """The state of the issue, and what was reported in it; written by the leader."""
 
     phase: Annotated[
         Literal["", "Pending", "Open", "Closed"],
-        doc("Pending: it is being created, or cannot be. Empty: nothing ever called for one."),
+        doc("Pending: it is being created, or cannot be. Empty: no alert or case ever called for one."),
     ] = ""
     issue: Annotated[Issue | None, doc("The issue on GitHub.")] = None
     previous_url: Annotated[str, Meta(max_length=512), doc("The issue that the subject had before.")] = ""
@@ -104,18 +107,18 @@ class TicketStatus(Base, frozen=True, kw_only=True):
         Time | None, doc("When a create was begun whose end is not known: it is looked for before it is repeated.")
     ] = None
     creating_in: Annotated[str, Meta(max_length=140), doc("In which repository.")] = ""
-    closed_at: Annotated[Time | None, doc("When it was closed, or seen to be.")] = None
+    closed_at: Annotated[Time | None, doc("When it was closed, or was seen closed.")] = None
     closed_by: Annotated[
-        Literal["", "Remediator", "User"], doc("Who closed it. What a person closed is not reopened.")
+        Literal["", "Remediator", "User"], doc("Who closed it. What a user closed is not reopened.")
     ] = ""
     closing_commented: Annotated[bool, doc("The closing comment was sent.")] = False
     last_write_hash: Annotated[str, Meta(max_length=64), doc("Hash of the text that was last written.")] = ""
     last_write_at: Annotated[Time | None, doc("When it was written.")] = None
     severity: Annotated[Severity | None, doc("The severity that the issue's label says.")] = None
     causes: Annotated[
-        tuple[ToldCause, ...],
+        tuple[ReportedCause, ...],
         Meta(max_length=96),
-        doc("What was last told of each cause: nothing is told twice.", x_kubernetes_list_type="atomic"),
+        doc("What was last reported of each cause: nothing is reported twice.", x_kubernetes_list_type="atomic"),
     ] = ()
     conditions: Conditions = ()
 

@@ -10,14 +10,14 @@ from remediator.core.ticket import (
     EARLIEST,
     About,
     Alert,
+    CauseState,
     ClosedBy,
     IssueRef,
-    Note,
-    Standing,
+    ReportedCause,
     Subject,
     Ticket,
+    TicketCondition,
     TicketPhase,
-    Told,
 )
 from remediator.kube import api
 from remediator.kube.wire.times import micro_stamp, stamp
@@ -32,7 +32,7 @@ def ticket(wire: api.Ticket) -> Ticket:
         name=meta.name,
         uid=meta.uid,
         subject=_subject(wire.spec.subject),
-        alerts=tuple(_alert(found) for found in wire.spec.alerts),
+        alerts=tuple(_alert(alert) for alert in wire.spec.alerts),
         created=meta.creation_timestamp or EARLIEST,
         version=meta.resource_version,
         phase=TicketPhase(status.phase),
@@ -47,8 +47,8 @@ def ticket(wire: api.Ticket) -> Ticket:
         written_hash=status.last_write_hash,
         written=status.last_write_at,
         severity=Severity(status.severity) if status.severity else None,
-        told=tuple(Told(found.key, Standing(found.standing), found.since) for found in status.causes),
-        notes=tuple(_note(found) for found in status.conditions),
+        reported=tuple(ReportedCause(cause.key, CauseState(cause.state), cause.since) for cause in status.causes),
+        conditions=tuple(_condition(wire) for wire in status.conditions),
     )
 
 
@@ -78,8 +78,8 @@ def _alert(wire: api.TicketAlert) -> Alert:
     )
 
 
-def _note(wire: Any) -> Note:
-    return Note(wire.type, wire.status, wire.reason, wire.message, wire.last_transition_time or EARLIEST)
+def _condition(wire: Any) -> TicketCondition:
+    return TicketCondition(wire.type, wire.status, wire.reason, wire.message, wire.last_transition_time or EARLIEST)
 
 
 def new_ticket(subject: Subject, alerts: Iterable[Alert] = ()) -> Body:
@@ -138,8 +138,8 @@ def ticket_status(ticket: Ticket) -> Body:
         "lastWriteHash": ticket.written_hash or None,
         "lastWriteAt": _time(ticket.written),
         "severity": ticket.severity.value if ticket.severity else None,
-        "causes": [_told_body(told) for told in ticket.told[:CAUSES]],
-        "conditions": [_note_body(note) for note in ticket.notes],
+        "causes": [_cause_body(cause) for cause in ticket.reported[:CAUSES]],
+        "conditions": [_condition_body(condition) for condition in ticket.conditions],
     }
     return {"metadata": {"resourceVersion": ticket.version}, "status": status}
 
@@ -148,17 +148,17 @@ def _issue_body(issue: IssueRef) -> Body:
     return {"repository": issue.repository, "number": issue.number, "url": issue.url}
 
 
-def _told_body(told: Told) -> Body:
-    return {"key": told.key, "standing": told.standing.value, "since": micro_stamp(told.since)}
+def _cause_body(cause: ReportedCause) -> Body:
+    return {"key": cause.key, "state": cause.state.value, "since": micro_stamp(cause.since)}
 
 
-def _note_body(note: Note) -> Body:
+def _condition_body(condition: TicketCondition) -> Body:
     return {
-        "type": note.type,
-        "status": note.status,
-        "reason": note.reason,
-        "message": note.message[:4096],
-        "lastTransitionTime": stamp(note.since),
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message[:4096],
+        "lastTransitionTime": stamp(condition.since),
     }
 
 

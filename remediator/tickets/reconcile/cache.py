@@ -21,7 +21,7 @@ def slim(case: Case) -> Case:
 ANSWER_SECONDS = 2.0
 
 
-class World:
+class TicketCache:
     """Facts by name. `tickets`, `cases` and `policies` are the reflectors' own stores."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from remediator.core.ticket import ClosedBy, IssueRef, TicketPhase, Told
+from remediator.core.ticket import ClosedBy, IssueRef, ReportedCause, TicketPhase
 from remediator.tickets.channels.base import Draft, Issue, Later, Refused
 from remediator.tickets.channels.routes import Route
 from remediator.tickets.reconcile.observe import sight, state
-from remediator.tickets.reconcile.reconcile import Visit
+from remediator.tickets.reconcile.reconcile import Reconcile
 from remediator.tickets.reconcile.situation import Situation, remembered
 from remediator.tickets.reconcile.states import Sight, State
 from remediator.tickets.render import body as render
@@ -19,7 +19,7 @@ INTENT = ("phase", "issue", "previous", "opened", "creating", "creating_in", "cl
 FALLBACKS = {"assignees": "AssigneesRefused", "labels": "LabelsRefused"}
 
 
-async def create(visit: Visit) -> None:
+async def create(visit: Reconcile) -> None:
     """Write that we begin, begin, write that it is done. Of two leaders only one succeeds with the first write."""
     before, again = visit.ticket, state(visit.ticket) is State.CREATING
     asked = visit.situation.route
@@ -43,10 +43,10 @@ async def create(visit: Visit) -> None:
         moved = f"{route.repository} is {issue.repository} now; correct the routes file"
         visit.note("RouteInvalid", "True", "RepositoryMoved", moved)
     written = {"written_hash": render.digest(text), "severity": situation.severity}
-    await _opened(visit, issue, doubt=again, told=remembered((), situation.causes), **written)
+    await _opened(visit, issue, doubt=again, reported=remembered((), situation.causes), **written)
 
 
-def _intent(visit: Visit, route: Route, again: bool) -> dict[str, Any]:
+def _intent(visit: Reconcile, route: Route, again: bool) -> dict[str, Any]:
     begun = {"creating": visit.now, "creating_in": route.repository, "phase": TicketPhase.PENDING}
     if again:
         return begun
@@ -60,7 +60,7 @@ def _intent(visit: Visit, route: Route, again: bool) -> dict[str, Any]:
     }
 
 
-async def _file(visit: Visit, situation: Situation, route: Route) -> tuple[Issue, str]:
+async def _file(visit: Reconcile, situation: Situation, route: Route) -> tuple[Issue, str]:
     """Create the issue, and say what was written: without whom or what the tracker will not have, if need be."""
     while True:
         text = visit.section(situation)
@@ -74,13 +74,15 @@ async def _file(visit: Visit, situation: Situation, route: Route) -> tuple[Issue
             route = replace(route, assignees=()) if error.field == "assignees" else replace(route, labels=())
 
 
-def _draft(visit: Visit, situation: Situation, route: Route, text: str) -> Draft:
+def _draft(visit: Reconcile, situation: Situation, route: Route, text: str) -> Draft:
     labels = dict.fromkeys((LABEL, SEVERITY_LABELS[situation.severity], *route.labels))
     title = render.title(situation, visit.rules.routes.cluster)
     return Draft(title, text, tuple(labels), route.assignees)
 
 
-async def _opened(visit: Visit, issue: Issue, *, doubt: bool, told: tuple[Told, ...], **written: Any) -> None:
+async def _opened(
+    visit: Reconcile, issue: Issue, *, doubt: bool, reported: tuple[ReportedCause, ...], **written: Any
+) -> None:
     """Record an issue as ours. `doubt`: there may be a twin. Without `written` its text is of another moment."""
     visit.sight = Sight.UNREAD  # a person may have been faster: it is read before anything else is written to it
     unknown = {"written_hash": "", "severity": None}
@@ -90,12 +92,12 @@ async def _opened(visit: Visit, issue: Issue, *, doubt: bool, told: tuple[Told, 
         creating=visit.ticket.creating if doubt else None,
         closing_commented=False,
         written=visit.now,
-        told=told,
+        reported=reported,
         **unknown | written,
     )
 
 
-async def search(visit: Visit) -> None:
+async def search(visit: Reconcile) -> None:
     """Look for what a create of ours may have left; the issue before will do as well, if a person reopened it."""
     found = await _found(visit, visit.ticket.creating_in)
     reopened = [issue for issue in found if issue.open and issue.url == visit.ticket.previous]
@@ -103,13 +105,13 @@ async def search(visit: Visit) -> None:
     visit.sight = sight(_best(visit.twins)) if visit.twins else Sight.NONE
 
 
-async def _found(visit: Visit, repository: str) -> list[Issue]:
+async def _found(visit: Reconcile, repository: str) -> list[Issue]:
     """The issues of this subject that were touched since the present one was begun, oldest first."""
     since = (visit.ticket.opened or visit.now) - MARGIN
     return await visit.ask("find", visit.desk.tracker.find(repository, visit.marker.searched, LABEL, since))
 
 
-def _twins(visit: Visit, found: list[Issue]) -> list[Issue]:
+def _twins(visit: Reconcile, found: list[Issue]) -> list[Issue]:
     """Those that carry the marker of the present one."""
     return [issue for issue in found if visit.marker.whole in issue.body]
 
@@ -119,14 +121,14 @@ def _best(twins: list[Issue]) -> Issue:
     return next((issue for issue in twins if issue.open), twins[0])
 
 
-async def adopt(visit: Visit) -> None:
+async def adopt(visit: Reconcile) -> None:
     """Take what a create of ours left. It speaks of what had begun by then: a person may have closed it since."""
     best, ticket = await _keep_one(visit), visit.ticket
     then = [cause for cause in visit.situation.causes if ticket.opened is None or cause.since <= ticket.opened]
-    await _opened(visit, best, doubt=ticket.creating != ticket.opened, told=remembered((), then))
+    await _opened(visit, best, doubt=ticket.creating != ticket.opened, reported=remembered((), then))
 
 
-async def settle(visit: Visit) -> None:
+async def settle(visit: Reconcile) -> None:
     """We created twice: where both succeeded, the older stays."""
     ours = visit.ticket.issue
     if ours is None:
@@ -134,12 +136,12 @@ async def settle(visit: Visit) -> None:
     visit.twins = _twins(visit, await _found(visit, ours.repository))
     best = await _keep_one(visit) if visit.twins else None
     if best and best.number != ours.number:
-        await _opened(visit, best, doubt=False, told=visit.ticket.told)
+        await _opened(visit, best, doubt=False, reported=visit.ticket.reported)
     else:
         await visit.save(creating=None)
 
 
-async def _keep_one(visit: Visit) -> Issue:
+async def _keep_one(visit: Reconcile) -> Issue:
     best = _best(visit.twins)
     for twin in visit.twins:
         if twin.open and twin.number != best.number:
@@ -149,6 +151,6 @@ async def _keep_one(visit: Visit) -> Issue:
     return best
 
 
-async def forget(visit: Visit) -> None:
+async def forget(visit: Reconcile) -> None:
     """Nothing was created, and nothing is needed any more."""
     await visit.save(creating=None, opened=None, phase=TicketPhase.NEW)

@@ -49,21 +49,21 @@ def seen(
     ticket: Ticket, situation: Situation, found: Sight, digest: str, read: datetime, now: datetime, times: Times
 ) -> Seen:
     """What is observed. `digest` is that of the text that should be written, `read` when the issue was last read."""
-    stands, untold = _cause(situation), bool(news(ticket.told, situation))
+    stands, untold = _cause(situation), bool(news(ticket.reported, situation))
     return Seen(
         state=state(ticket),
         cause=stands,
         sight=found,
         text=_text(ticket, digest, now, times, hurry=untold or stands is Cause.NONE),
-        fresh=bool(fresh(ticket.told, situation.causes)),
+        fresh=bool(fresh(ticket.reported, situation.causes)),
         untold=untold,
         relabel=situation.stands and situation.severity is not ticket.severity,
-        told_end=ticket.closing_commented,
+        closing_commented=ticket.closing_commented,
         doubt=ticket.issue is not None and _past(ticket.creating, times.create_again, now),
         look=stands is not Cause.NONE and now - read >= times.read_every,
         recent=ticket.closed is not None and now - ticket.closed < times.reopen_within,
         waited=_past(ticket.creating, times.create_again, now),
-        lapsed=lasting(ticket.told, situation.causes) != ticket.told,
+        lapsed=lasting(ticket.reported, situation.causes) != ticket.reported,
     )
 
 

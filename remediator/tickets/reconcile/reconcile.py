@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from remediator.core.ticket import Note, Ticket
+from remediator.core.ticket import Ticket, TicketCondition
 from remediator.tickets.channels.base import Issue, Later, Refused, TrackerError
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.reconcile.observe import Times, seen, sight, state
 from remediator.tickets.reconcile.situation import Situation
 from remediator.tickets.reconcile.states import Action, Seen, Sight, State, action
-from remediator.tickets.reconcile.store import Desk, Moved
+from remediator.tickets.reconcile.store import Moved, TicketStore
 from remediator.tickets.render import body as render
 from remediator.tickets.render.body import Marker
 
@@ -31,7 +31,7 @@ class Rules:
     key: Callable[[str], str]
 
 
-class Visit:
+class Reconcile:
     """One ticket while a pass is over it.
 
     `notes` are the Ticket's conditions as they should be; the next `save` writes them. `reads` says of each Ticket when
@@ -41,7 +41,7 @@ class Visit:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: TicketStore,
         rules: Rules,
         ticket: Ticket,
         look: Callable[[Ticket], Situation],
@@ -49,14 +49,14 @@ class Visit:
         now: datetime,
     ) -> None:
         self.desk, self.rules, self.ticket, self.now = desk, rules, ticket, now
-        self.notes = ticket.notes
+        self.conditions = ticket.conditions
         self.sight = Sight.UNREAD
         self.issue: Issue | None = None
         self.twins: list[Issue] = []
         self.rests = 0.0
         self._look, self._reads = look, reads
 
-    async def run(self, deeds: Mapping[Action, "Deed"]) -> float | None:
+    async def run(self, deeds: Mapping[Action, "Handler"]) -> float | None:
         """Do all that can be done now; seconds until the next look, None for no such wish."""
         try:
             for _ in range(STEPS):
@@ -86,7 +86,7 @@ class Visit:
 
     def section(self, situation: Situation, room: int = render.ROOM) -> str:
         """Our part of the body as it should be in a situation."""
-        notices = [note.message for note in self.notes if note.type == "RouteInvalid"]
+        notices = [note.message for note in self.conditions if note.type == "RouteInvalid"]
         return render.section(situation, self.marker, self.ticket.previous, notices, room)
 
     def shown(self, issue: Issue) -> None:
@@ -100,7 +100,7 @@ class Visit:
 
     async def save(self, **changes: Any) -> None:
         """Write changes of the status, and the conditions as they should be. Raises Moved."""
-        self.ticket = await self.desk.save(self.ticket, replace(self.ticket, notes=self.notes, **changes))
+        self.ticket = await self.desk.save(self.ticket, replace(self.ticket, conditions=self.conditions, **changes))
 
     def note(self, type: str, status: str, reason: str, message: str) -> None:
         """Set a condition; one that says the same already stays. Of words that change each time the first stay."""
@@ -109,14 +109,14 @@ class Visit:
             return
         since = old.since if old and old.status == status else self.now
         self.drop(type)
-        self.notes = (*self.notes, Note(type, status, reason, message, since))
+        self.conditions = (*self.conditions, TicketCondition(type, status, reason, message, since))
 
     def drop(self, type: str) -> None:
         """Take a condition back."""
-        self.notes = tuple(note for note in self.notes if note.type != type)
+        self.conditions = tuple(note for note in self.conditions if note.type != type)
 
-    def _noted(self, type: str) -> Note | None:
-        return next((note for note in self.notes if note.type == type), None)
+    def _noted(self, type: str) -> TicketCondition | None:
+        return next((note for note in self.conditions if note.type == type), None)
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class Visit:
 
     async def _rest(self, does: Action) -> float | None:
         times = self.rules.times
-        if state(self.ticket) is State.OPEN or (does is Action.REST and self.ticket.note("Synced")):
+        if state(self.ticket) is State.OPEN or (does is Action.REST and self.ticket.condition("Synced")):
             full = state(self.ticket) is State.OPEN and self._noted("BodyFull")
             said = ("False", "BodyFull", CROWDED) if full else ("True", "Synced", "the issue says what is so")
             self.note("Synced", *said)
@@ -162,4 +162,4 @@ class Visit:
         return "Unsure", times.look_every.total_seconds(), "it is looked for before it is repeated"
 
 
-Deed = Callable[[Visit], Awaitable[None]]
+Handler = Callable[[Reconcile], Awaitable[None]]

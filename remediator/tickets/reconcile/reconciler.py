@@ -8,21 +8,21 @@ from remediator.core.ticket import Subject, Ticket
 from remediator.kube.api.builtin import NAMESPACE
 from remediator.kube.wire import errors
 from remediator.tickets.channels.routes import Routes
-from remediator.tickets.reconcile.actions import DEEDS
+from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.observe import Times, abandoned
-from remediator.tickets.reconcile.reconcile import Rules, Visit
+from remediator.tickets.reconcile.reconcile import Reconcile, Rules
 from remediator.tickets.reconcile.situation import Situation, situation
-from remediator.tickets.reconcile.store import Desk
+from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.reconcile.subject import of_case, wants
 from remediator.tickets.render import body as render
 
 log = structlog.get_logger()
 
 
-class Keeper:
+class Reconciler:
     """Passes over tickets, for one leader."""
 
-    def __init__(self, desk: Desk, routes: Routes, times: Times) -> None:
+    def __init__(self, desk: TicketStore, routes: Routes, times: Times) -> None:
         self.desk, self.routes, self.times = desk, routes, times
         self._reads: dict[str, datetime] = {}
         self._rests: dict[str, datetime] = {}
@@ -44,9 +44,9 @@ class Keeper:
             return rest
         cluster = await self._cluster_uid()
         rules = Rules(self.routes, self.times, lambda name: render.key(cluster, name))
-        visit = Visit(self.desk, rules, ticket, self._situation, self._reads, now)
+        visit = Reconcile(self.desk, rules, ticket, self._situation, self._reads, now)
         try:
-            return await visit.run(DEEDS)
+            return await visit.run(ACTIONS)
         finally:
             self._rests[subject.name] = now + timedelta(seconds=visit.rests)
 

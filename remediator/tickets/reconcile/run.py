@@ -22,10 +22,10 @@ from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
 from remediator.tickets.channels.base import Tracker
 from remediator.tickets.channels.routes import Routes
-from remediator.tickets.reconcile.cache import World, slim
+from remediator.tickets.reconcile.cache import TicketCache, slim
 from remediator.tickets.reconcile.observe import Times
-from remediator.tickets.reconcile.reconciler import Keeper
-from remediator.tickets.reconcile.store import Desk
+from remediator.tickets.reconcile.reconciler import Reconciler
+from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.receiver import Receiver
 
 log = structlog.get_logger()
@@ -60,7 +60,7 @@ class Tickets:
         times: Times | None = None,
         now: Callable[[], datetime] = _now,
     ) -> None:
-        self.world = World()
+        self.world = TicketCache()
         self.elector = Elector(
             client,
             LEASE,
@@ -71,8 +71,8 @@ class Tickets:
             retry=lease_retry,
         )
         self.receiver = Receiver(client, self.world, self.ready, now)
-        desk = Desk(client, tracker, self.world, lambda: self.elector.is_leader)
-        self._keeper = Keeper(desk, routes, times or Times())
+        desk = TicketStore(client, tracker, self.world, lambda: self.elector.is_leader)
+        self._keeper = Reconciler(desk, routes, times or Times())
         self._now = now
         self._queue: WorkQueue[Subject] | None = None
         self._reflectors = self._watches(client)
@@ -153,5 +153,5 @@ class Tickets:
 
 
 def _unsynced(ticket: Ticket) -> bool:
-    note = ticket.note("Synced")
+    note = ticket.condition("Synced")
     return note is not None and note.status == "False"

@@ -57,7 +57,7 @@ class Seen:
     fresh: bool  # a cause began after what the issue says of it
     untold: bool  # something happened that people should hear of
     relabel: bool  # the severity is another one
-    told_end: bool  # the closing comment was sent
+    closing_commented: bool  # the closing comment was sent
     doubt: bool  # created twice, and it is time to look whether both succeeded
     look: bool  # the issue was not read for long
     recent: bool  # it was closed lately
@@ -116,7 +116,7 @@ _OPEN: tuple[Row, ...] = (
     ({"sight": Sight.OPEN, "text": Text.STALE}, Action.EDIT),
     ({"sight": Sight.OPEN, "relabel": True}, Action.LABEL),
     ({"sight": Sight.OPEN, "untold": True}, Action.TELL),
-    ({"sight": Sight.OPEN, "cause": Cause.NONE, "told_end": False}, Action.TELL),
+    ({"sight": Sight.OPEN, "cause": Cause.NONE, "closing_commented": False}, Action.TELL),
     ({"sight": Sight.OPEN, "cause": Cause.NONE}, Action.CLOSE),
     ({"text": Text.HASTY}, Action.WAIT),
     ({}, Action.REST),

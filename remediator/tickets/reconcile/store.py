@@ -13,7 +13,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
 from remediator.tickets.channels.base import Later, Refused, Tracker, Unsure
-from remediator.tickets.reconcile.cache import World
+from remediator.tickets.reconcile.cache import TicketCache
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -24,10 +24,10 @@ class Moved(Exception):
     """The Ticket is not what we decided on: another leader wrote it, or it is gone. Look again."""
 
 
-class Desk:
+class TicketStore:
     """Writes for one leader. `leads` is asked before each call of the tracker."""
 
-    def __init__(self, client: Client, tracker: Tracker, world: World, leads: Callable[[], bool]) -> None:
+    def __init__(self, client: Client, tracker: Tracker, world: TicketCache, leads: Callable[[], bool]) -> None:
         self.client, self.tracker, self.world, self.leads = client, tracker, world, leads
 
     async def make(self, subject: Subject) -> Ticket:

@@ -9,7 +9,7 @@ from datetime import datetime
 from remediator.core.case import Case
 from remediator.core.policy import Severity
 from remediator.core.ticket import About, Subject
-from remediator.tickets.reconcile.situation import Affair, Situation
+from remediator.tickets.reconcile.situation import LinkedCase, Situation
 from remediator.tickets.render.hints import advice
 from remediator.tickets.render.markdown import BEGIN, END, code, document, moment
 from remediator.tickets.render.tables import alerts, attempts, cases
@@ -62,7 +62,7 @@ def _about(subject: Subject) -> str:
 
 
 def _first(situation: Situation) -> str:
-    begun = [(affair.case.created, _name(affair.case)) for affair in situation.affairs if affair.wanted]
+    begun = [(linked.case.created, _name(linked.case)) for linked in situation.cases if linked.wanted]
     begun += [(alert.starts, alert.name) for alert in situation.alerts if alert.firing]
     return min(begun)[1] if begun else "recovered"
 
@@ -107,11 +107,11 @@ def _parts(situation: Situation, previous: str, notices: Iterable[str]) -> Itera
     yield 3, _faults(situation)
     yield 2, "\n".join(f"- ⚠ {code(notice, 400)}" for notice in notices)
     yield 1, advice(situation)
-    yield 4, cases(situation.affairs)
-    yield 5, attempts(situation.affairs)
+    yield 4, cases(situation.cases)
+    yield 5, attempts(situation.cases)
     yield 6, alerts(situation.alerts)
     yield 7, f"Before this: {previous}" if previous else ""
-    for number, found in enumerate(_evidence(situation.affairs)):
+    for number, found in enumerate(_evidence(situation.cases)):
         yield 8 + number, found
 
 
@@ -124,7 +124,7 @@ def _headline(situation: Situation) -> str:
 
 
 def _faults(situation: Situation) -> str:
-    lines = [_wrong(affair) for affair in situation.affairs if affair.wanted]
+    lines = [_wrong(linked) for linked in situation.cases if linked.wanted]
     firing = [alert for alert in situation.alerts if alert.firing]
     lines += [f"- alert {code(alert.name)} fires since {moment(alert.starts)}" for alert in firing]
     more = [f"- … and {len(lines) - FAULTS} more"] if len(lines) > FAULTS else []
@@ -140,8 +140,8 @@ def _subject(subject: Subject) -> str:
     return f"Alert {code(subject.alert)}" + (f" in cluster {code(subject.cluster)}" if subject.cluster else "")
 
 
-def _wrong(affair: Affair) -> str:
-    case = affair.case
+def _wrong(linked: LinkedCase) -> str:
+    case = linked.case
     if case.trigger is None:
         return f"- {code(case.node)}: opened by hand under policy {code(case.policy)} at {moment(case.created)}"
     trigger = case.trigger
@@ -149,8 +149,8 @@ def _wrong(affair: Affair) -> str:
     return f"- {code(case.node)}: {code(trigger.condition)} is {trigger.status} since {moment(trigger.since)}{said}"
 
 
-def _evidence(affairs: Iterable[Affair]) -> Iterator[str]:
-    found = [affair.case for affair in affairs if affair.case.evidence]
+def _evidence(cases: Iterable[LinkedCase]) -> Iterator[str]:
+    found = [linked.case for linked in cases if linked.case.evidence]
     for case in found[:DOCUMENTS]:
         text = document(case.evidence, EVIDENCE)
         yield f"<details><summary>Evidence of {case.name}</summary>\n\n{text}\n\n</details>"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from remediator.core.case import Case, Phase
-from remediator.core.ticket import Standing, Told
+from remediator.core.ticket import CauseState, ReportedCause
 from remediator.tickets.reconcile.situation import SHARED, Situation, known
 from remediator.tickets.render.hints import remedy
 from remediator.tickets.render.markdown import code, moment, span
@@ -18,30 +18,30 @@ class News:
     line: str
 
 
-def news(told: Iterable[Told], situation: Situation) -> tuple[News, ...]:
+def news(told: Iterable[ReportedCause], situation: Situation) -> tuple[News, ...]:
     """What was not told yet: a new cause, an escalation, the end of a case. Alerts that end are told by the text."""
     before, now = known(told), known(situation.causes)
     return (*_begun(before, now, situation), *_ended(before, now, situation))
 
 
-def _begun(before: dict[str, Told], now: dict[str, Told], situation: Situation) -> Iterator[News]:
+def _begun(before: dict[str, ReportedCause], now: dict[str, ReportedCause], situation: Situation) -> Iterator[News]:
     for key, cause in now.items():
         old = before.get(key)
-        over = old is not None and old.standing is Standing.OVER and not key.startswith("alert:")
-        if cause.standing is Standing.ESCALATED and (old is None or old.standing is not Standing.ESCALATED):
+        over = old is not None and old.state is CauseState.OVER and not key.startswith("alert:")
+        if cause.state is CauseState.ESCALATED and (old is None or old.state is not CauseState.ESCALATED):
             yield News(key, _escalated(key, situation))
         elif old is None or over:
             yield News(key, f"**New:** {_named(key, situation)}")
 
 
-def _ended(before: dict[str, Told], now: dict[str, Told], situation: Situation) -> Iterator[News]:
+def _ended(before: dict[str, ReportedCause], now: dict[str, ReportedCause], situation: Situation) -> Iterator[News]:
     for key, old in before.items():
-        if key not in now and old.standing is not Standing.OVER and not key.startswith("alert:"):
+        if key not in now and old.state is not CauseState.OVER and not key.startswith("alert:"):
             yield News(key, _over(key, situation))
 
 
 def _of(key: str, situation: Situation) -> Case | None:
-    return next((affair.case for affair in situation.affairs if f"case:{affair.case.name}" == key), None)
+    return next((linked.case for linked in situation.cases if f"case:{linked.case.name}" == key), None)
 
 
 def _named(key: str, situation: Situation) -> str:
@@ -56,7 +56,7 @@ def _named(key: str, situation: Situation) -> str:
 
 
 def _escalated(key: str, situation: Situation) -> str:
-    case = _of(key, situation) or next((found.case for found in situation.affairs if found.escalated), None)
+    case = _of(key, situation) or next((found.case for found in situation.cases if found.escalated), None)
     if case is None:
         return "**A person is needed.**"
     return f"**A person is needed** on {code(case.node)}: {code(case.message, 400)}. To do: {remedy(case.reason)}."
@@ -89,10 +89,10 @@ def comment(found: Iterable[News]) -> str:
     return "\n".join(f"- {item.line}" for item in found)
 
 
-def farewell(situation: Situation) -> str:
+def closing_comment(situation: Situation) -> str:
     """The comment before closing: how everything ended."""
-    ended = [affair for affair in situation.affairs if not affair.case.open]
-    lines = [f"- {ending(affair.case)}" for affair in ended[:20]]
+    ended = [linked for linked in situation.cases if not linked.case.open]
+    lines = [f"- {ending(linked.case)}" for linked in ended[:20]]
     lines += [f"- … and {len(ended) - 20} more cases" for _ in ended[20:21]]
     lines += [
         f"- alert {code(alert.name)} ended at {moment(alert.ended)}, after {span(alert.starts, alert.ended)}."

@@ -4,35 +4,35 @@ from collections.abc import Iterable
 
 from remediator.core.case import Phase
 from remediator.core.ticket import Alert
-from remediator.tickets.reconcile.situation import Affair
+from remediator.tickets.reconcile.situation import LinkedCase
 from remediator.tickets.render.markdown import code, moment, span, table
 
 CASES, ATTEMPTS, ALERTS = 40, 30, 64
 
 
-def cases(affairs: Iterable[Affair]) -> str:
+def cases(cases: Iterable[LinkedCase]) -> str:
     """Every case, the open ones first."""
-    rows = [_case_row(affair) for affair in affairs]
+    rows = [_case_row(linked) for linked in cases]
     head = ("case", "node", "policy", "phase", "rung", "since", "why")
     return "### Cases\n\n" + table(head, rows, CASES) if rows else ""
 
 
-def _case_row(affair: Affair) -> tuple[str, ...]:
-    case = affair.case
+def _case_row(linked: LinkedCase) -> tuple[str, ...]:
+    case = linked.case
     blocks = [f"{found.reason.value}: {code(found.message, 160)}" for found in case.blocks]
     why = "; ".join(blocks) or f"{case.reason.value if case.reason else ''} {code(case.message, 160)}".strip()
     phase = case.phase.value or "New"
-    return code(case.name), code(case.node), code(case.policy), phase, _rung(affair), moment(case.created), why
+    return code(case.name), code(case.node), code(case.policy), phase, _rung(linked), moment(case.created), why
 
 
-def _rung(affair: Affair) -> str:
-    rungs = len(affair.policy.ladder) if affair.policy else 0
-    if affair.case.phase in (Phase.NEW, Phase.HELD) and not affair.case.attempts:
+def _rung(linked: LinkedCase) -> str:
+    rungs = len(linked.policy.ladder) if linked.policy else 0
+    if linked.case.phase in (Phase.NEW, Phase.HELD) and not linked.case.attempts:
         return "-"
-    return f"{affair.case.rung + 1} of {rungs}" if rungs else str(affair.case.rung + 1)
+    return f"{linked.case.rung + 1} of {rungs}" if rungs else str(linked.case.rung + 1)
 
 
-def attempts(affairs: Iterable[Affair]) -> str:
+def attempts(cases: Iterable[LinkedCase]) -> str:
     """Every operation that was tried."""
     rows = [
         (
@@ -43,14 +43,14 @@ def attempts(affairs: Iterable[Affair]) -> str:
             attempt.outcome.value or "running",
             code(attempt.message),
         )
-        for affair in affairs
-        for attempt in affair.case.attempts
+        for linked in cases
+        for attempt in linked.case.attempts
     ]
     head = ("operation", "rung", "started", "took", "outcome", "said")
     return "### Attempts\n\n" + table(head, rows, ATTEMPTS) if rows else ""
 
 
-def alerts(heard: Iterable[Alert]) -> str:
+def alerts(received: Iterable[Alert]) -> str:
     """Every alert, those that fire first."""
     rows = [
         (
@@ -61,7 +61,7 @@ def alerts(heard: Iterable[Alert]) -> str:
             code(", ".join(f"{name}={value}" for name, value in alert.labels), 120),
             code(alert.summary, 160),
         )
-        for alert in sorted(heard, key=lambda alert: (not alert.firing, alert.severity.rank, alert.starts))
+        for alert in sorted(received, key=lambda alert: (not alert.firing, alert.severity.rank, alert.starts))
     ]
     head = ("alert", "severity", "since", "until", "labels", "summary")
     return "### Alerts\n\n" + table(head, rows, ALERTS) if rows else ""

@@ -53,7 +53,7 @@ class WirePayload(Wire, kw_only=True):
     truncated_alerts: int = 0
 
 
-class Heard(msgspec.Struct, frozen=True):
+class ParsedAlert(msgspec.Struct, frozen=True):
     """One alert with the labels that may tell what it is about."""
 
     alert: Alert
@@ -63,7 +63,7 @@ class Heard(msgspec.Struct, frozen=True):
 _DECODER = msgspec.json.Decoder(WirePayload)
 
 
-def heard(body: bytes) -> tuple[Heard, ...]:
+def parse(body: bytes) -> tuple[ParsedAlert, ...]:
     """The alerts of one delivery, in the order sent. Raises BadPayload.
 
     Of a truncated delivery only what fires is believed: `max_alerts` leaves alerts out that fire, so its "resolved" may
@@ -71,7 +71,7 @@ def heard(body: bytes) -> tuple[Heard, ...]:
     """
     payload = _decoded(body)
     believed = (wire for wire in payload.alerts if not payload.truncated_alerts or wire.status == "firing")
-    return tuple(Heard(_alert(wire), wire.labels) for wire in believed)
+    return tuple(ParsedAlert(_alert(wire), wire.labels) for wire in believed)
 
 
 def _decoded(body: bytes) -> WirePayload:

@@ -9,16 +9,16 @@ from enum import Enum
 
 import structlog
 
-from remediator.core.ticket import Alert, Subject, Ticket, doubtful, merged
+from remediator.core.ticket import Alert, Subject, Ticket, late_refires, merged
 from remediator.kube import api
 from remediator.kube.api import ticket_codec as tickets
 from remediator.kube.api.builtin import NODE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
-from remediator.tickets.reconcile.cache import World
+from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.subject import of_alert, to_look_up
-from remediator.tickets.webhook.payload import BadPayload, Heard, heard
+from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, parse
 
 log = structlog.get_logger()
 WRITERS = 16  # tickets written at once: a delivery may name 500 nodes, and Alertmanager waits 10 s
@@ -45,15 +45,17 @@ class Received:
 class Receiver:
     """Takes deliveries on every replica. `ready` says whether the caches are fresh, `now` is an aware time."""
 
-    def __init__(self, client: Client, world: World, ready: Callable[[], bool], now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, client: Client, world: TicketCache, ready: Callable[[], bool], now: Callable[[], datetime]
+    ) -> None:
         self._client, self._world, self._ready, self._now = client, world, ready, now
         self._turns = asyncio.Semaphore(WRITERS)
 
     async def receive(self, body: bytes) -> Received:
         """Store one delivery. The same one twice, at once or in another order ends in the same Tickets."""
-        now = self._now()  # when it was heard, before any waiting here
+        now = self._now()  # when it was received, before any waiting here
         try:
-            found = heard(body)
+            found = parse(body)
         except BadPayload as error:
             return self._answer(Received(Result.BAD, str(error)))
         if not self._ready():
@@ -71,7 +73,7 @@ class Receiver:
         metrics.DELIVERIES.labels(received.result.value).inc()
         return received
 
-    async def _grouped(self, found: Iterable[Heard]) -> Mapping[Subject, list[Alert]]:
+    async def _grouped(self, found: Iterable[ParsedAlert]) -> Mapping[Subject, list[Alert]]:
         exists: dict[str, bool] = {}
         groups: defaultdict[Subject, list[Alert]] = defaultdict(list)
         for one in found:
@@ -89,7 +91,7 @@ class Receiver:
             return False
         return True
 
-    async def _stored(self, found: Iterable[Heard], now: datetime) -> errors.ApiError | None:
+    async def _stored(self, found: Iterable[ParsedAlert], now: datetime) -> errors.ApiError | None:
         """Write every Ticket, whatever happens to one; the first failure, None where all is durable."""
         try:
             groups = await self._grouped(found)
@@ -139,6 +141,6 @@ def _doubt(ticket: Ticket | None, alerts: list[Alert], now: datetime) -> errors.
 
     It repeats what is refused, and in the end as things are then: what fires again is still firing when it is believed.
     """
-    found = doubtful(ticket.alerts if ticket else (), alerts, now)
+    found = late_refires(ticket.alerts if ticket else (), alerts, now)
     said = (f"alert {alert.name} ended at {alert.ended:%Y-%m-%d %H:%M:%S} UTC" for alert in found)
     return errors.Unavailable(0, "Doubtful", f"{', '.join(said)}; send again whether it fires") if found else None

@@ -16,10 +16,10 @@ from remediator.kube.manifests import crd
 from remediator.kube.wire.client import Client, Kind
 from remediator.tickets.channels.base import Draft, Issue, Refused, Unsure
 from remediator.tickets.channels.routes import Route, Routes
-from remediator.tickets.reconcile.cache import World, slim
+from remediator.tickets.reconcile.cache import TicketCache, slim
 from remediator.tickets.reconcile.observe import Times
-from remediator.tickets.reconcile.reconciler import Keeper
-from remediator.tickets.reconcile.store import Desk
+from remediator.tickets.reconcile.reconciler import Reconciler
+from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.receiver import Received, Receiver
 from remediator_sim.apiserver import EmbeddedServer
 
@@ -199,15 +199,15 @@ class Office:
             Route("org/default", ("ops",), ("ann",)), {"gpu": Route("org/gpu", ("gpu",))}, cluster="prod"
         )
         self.leads = True
-        self.world = World(lambda: 0.0)
+        self.world = TicketCache(lambda: 0.0)
         self.receiver = Receiver(self.client, self.world, lambda: True, lambda: self.now)
         self.times = Times(**times)
         self.restart()
 
     def restart(self) -> None:
         """Another process takes over: nothing in memory survives."""
-        desk = Desk(self.client, self.tracker, self.world, lambda: self.leads)
-        self.keeper = Keeper(desk, self.routes, self.times)
+        desk = TicketStore(self.client, self.tracker, self.world, lambda: self.leads)
+        self.keeper = Reconciler(desk, self.routes, self.times)
         self.due: dict[Subject, datetime] = {}
 
     async def prepare(self) -> None:
@@ -224,7 +224,7 @@ class Office:
 
     async def refresh(self) -> None:
         """Bring the caches up to date."""
-        self.world = fresh = World(lambda: 0.0)
+        self.world = fresh = TicketCache(lambda: 0.0)
         fresh.tickets = {ticket.name: ticket for ticket in await self.tickets()}
         fresh.policies = {w.metadata.name: codec.remediation_policy(w) for w in await self.client.list_all(api.POLICY)}
         fresh.cases = {w.metadata.name: slim(codec.remediation_case(w)) for w in await self.client.list_all(api.CASE)}

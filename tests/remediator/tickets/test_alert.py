@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.policy import Severity
-from remediator.core.ticket import ALERTS, About, Alert, Subject, doubtful, merged
+from remediator.core.ticket import ALERTS, About, Alert, Subject, late_refires, merged
 from remediator.tickets.reconcile.subject import of_alert, to_look_up
-from remediator.tickets.webhook.payload import BadPayload, heard
+from remediator.tickets.webhook.payload import BadPayload, parse
 from tests.remediator.tickets.office import PAYLOADS, START, delivery, ends, fires, payload
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PAYLOADS.glob("*.json")))
 def test_every_payload_of_a_real_alertmanager_is_understood(name: str) -> None:
     written = json.loads(payload(name))["alerts"]
-    found = {one.alert.fingerprint: one.alert for one in heard(payload(name))}
+    found = {one.alert.fingerprint: one.alert for one in parse(payload(name))}
     believed = [alert for alert in written if alert["status"] == "firing" or "max_alerts" not in name]
     assert set(found) == {alert["fingerprint"] for alert in believed}
     for alert in believed:
@@ -27,7 +27,7 @@ def test_every_payload_of_a_real_alertmanager_is_understood(name: str) -> None:
 
 
 def test_an_alert_keeps_what_a_person_needs() -> None:
-    (one,) = heard(payload("am0.33.1-prom-01_firing_first"))
+    (one,) = parse(payload("am0.33.1-prom-01_firing_first"))
     alert = one.alert
     assert (alert.name, alert.severity, alert.ended) == ("GPUXidError", Severity.CRITICAL, None)
     assert alert.summary == "XID 79 on gpu-0001 GPU 0"
@@ -67,19 +67,19 @@ def test_an_alert_keeps_what_a_person_needs() -> None:
 )
 def test_what_is_no_payload_is_refused_with_what_is_wrong(body: bytes, said: str) -> None:
     with pytest.raises(BadPayload, match=said):
-        heard(body)
+        parse(body)
 
 
 def test_a_truncated_payload_resolves_nothing() -> None:
-    found = heard(delivery(ends("A"), fires("B"), truncated=3))
+    found = parse(delivery(ends("A"), fires("B"), truncated=3))
     assert [one.alert.name for one in found] == ["B"]
 
 
 def test_hostile_words_become_one_line() -> None:
-    (one,) = heard(payload("am0.33.1-special_characters"))
+    (one,) = parse(payload("am0.33.1-special_characters"))
     assert one.alert.name == '特殊 "quoted" \\ back newline'
     assert "\n" not in one.alert.summary
-    (one,) = heard(delivery(fires() | {"annotations": {"summary": "a\x00b\u202ec" + "x" * 5000}}))
+    (one,) = parse(delivery(fires() | {"annotations": {"summary": "a\x00b\u202ec" + "x" * 5000}}))
     assert one.alert.summary.startswith("a b c")
     assert len(one.alert.summary) == 1024
 
@@ -180,16 +180,16 @@ def test_a_late_firing_does_not_undo_what_a_resolved_said(first: int) -> None:
 def test_a_firing_heard_more_than_10_minutes_after_the_end_fires_again(starts: int) -> None:
     firing, resolved = Alert("a", "A", _at(starts)), Alert("a", "A", _at(0), _at(5))
     assert merged([resolved], [firing], _at(15)) == (resolved,)
-    assert doubtful([resolved], [firing], _at(15)) == (resolved,)
+    assert late_refires([resolved], [firing], _at(15)) == (resolved,)
     late = _at(15) + timedelta(seconds=1)
     assert merged([resolved], [firing], late) == (firing,)
-    assert doubtful([resolved], [firing], late) == ()
+    assert late_refires([resolved], [firing], late) == ()
 
 
 def test_a_firing_that_began_after_the_end_is_in_no_doubt() -> None:
     resolved, again = Alert("a", "A", _at(0), _at(5)), Alert("a", "A", _at(6))
-    assert doubtful([resolved], [again], _at(6)) == ()
-    assert doubtful([again], [again], _at(6)) == doubtful([resolved], [resolved], _at(6)) == ()
+    assert late_refires([resolved], [again], _at(6)) == ()
+    assert late_refires([again], [again], _at(6)) == late_refires([resolved], [resolved], _at(6)) == ()
 
 
 def test_a_member_missing_from_a_payload_is_not_resolved() -> None:
@@ -207,13 +207,13 @@ def test_beyond_the_most_that_a_ticket_holds_those_that_fire_stay() -> None:
 
 
 def test_go_s_zero_time_is_no_end() -> None:
-    (one,) = heard(delivery(ends() | {"endsAt": "0001-01-01T00:00:00Z"}))
+    (one,) = parse(delivery(ends() | {"endsAt": "0001-01-01T00:00:00Z"}))
     assert one.alert.ended == one.alert.starts
-    (one,) = heard(delivery(fires() | {"startsAt": "2026-11-20T09:00:00.123456789+09:00"}))
+    (one,) = parse(delivery(fires() | {"startsAt": "2026-11-20T09:00:00.123456789+09:00"}))
     assert one.alert.starts == datetime(2026, 11, 20, 0, 0, 0, 123457, tzinfo=UTC)
 
 
 def test_a_payload_of_the_future_with_more_fields_is_read_all_the_same() -> None:
     body: dict[str, Any] = json.loads(delivery(fires()))
     body |= {"newThing": [1], "alerts": [body["alerts"][0] | {"another": {}}]}
-    assert len(heard(json.dumps(body).encode())) == 1
+    assert len(parse(json.dumps(body).encode())) == 1

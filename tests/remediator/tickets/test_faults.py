@@ -73,12 +73,12 @@ async def test_later_is_tried_again_when_it_said_and_shown_meanwhile(office: Off
     office.tracker.script("create", Later("rate limit", 37.0))
     await office.hear(delivery(fires()))
     assert (await office.work())[GPU] == 37.0
-    note = (await office.ticket()).note("Synced")
+    note = (await office.ticket()).condition("Synced")
     assert note
     assert (note.status, note.reason) == ("False", "TrackerAway")
     await office.later(seconds=37)
     assert office.tracker.open == [1]
-    note = (await office.ticket()).note("Synced")
+    note = (await office.ticket()).condition("Synced")
     assert note
     assert note.status == "True"
 
@@ -88,7 +88,7 @@ async def test_what_is_refused_is_shown_with_its_remedy_and_tried_again_slowly(o
     await office.hear(delivery(fires()))
     assert (await office.work())[GPU] == 300.0
     ticket = await office.ticket()
-    note = ticket.note("Synced")
+    note = ticket.condition("Synced")
     assert note
     assert note.message.startswith("no such repository org/default; correct repository")
     assert (ticket.phase, ticket.creating) == (TicketPhase.PENDING, None)
@@ -102,9 +102,9 @@ async def test_what_is_refused_for_another_reason_is_shown_with_that_one(office:
     )
     await office.hear(delivery(fires()))
     await office.work()
-    first = (await office.ticket()).note("Synced")
+    first = (await office.ticket()).condition("Synced")
     await office.later(minutes=5)
-    then = (await office.ticket()).note("Synced")
+    then = (await office.ticket()).condition("Synced")
     assert first
     assert then
     assert then.message.startswith("issues are off; ")
@@ -130,7 +130,7 @@ async def test_an_assignee_whom_the_tracker_does_not_know_costs_only_the_assigne
     issue = office.tracker.issue(1)
     assert (issue.assignees, issue.labels) == ((), ("remediator", "severity: warning", "ops"))
     assert "filed without assignees: ann cannot be assigned" in issue.body
-    note = (await office.ticket()).note("RouteInvalid")
+    note = (await office.ticket()).condition("RouteInvalid")
     assert note
     assert note.reason == "AssigneesRefused"
 
@@ -271,7 +271,7 @@ async def test_a_refusal_is_not_shown_any_more_once_nothing_is_wanted(office: Of
     await office.work()
     await office.hear(delivery(ends(end=1)))
     await office.later(minutes=5)
-    note = (await office.ticket()).note("Synced")
+    note = (await office.ticket()).condition("Synced")
     assert note
     assert note.status == "True"
     assert office.tracker.issues == []

@@ -8,7 +8,7 @@ from typing import get_type_hints
 
 import pytest
 
-from remediator.tickets.reconcile.actions import DEEDS
+from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.states import ROWS, Action, Cause, Seen, Sight, State, Text, action
 
 ASKED = tuple(field.name for field in fields(Seen))
@@ -48,7 +48,7 @@ def test_every_row_is_the_first_that_fits_somewhere(state: State) -> None:
 
 def test_every_action_is_reached_and_has_its_deed() -> None:
     assert {answer for _, answer in ALL} == set(Action)
-    assert set(DEEDS) == set(Action) - {Action.REST, Action.WAIT}
+    assert set(ACTIONS) == set(Action) - {Action.REST, Action.WAIT}
 
 
 def test_rows_ask_only_about_what_is_observed_in_its_own_words() -> None:
@@ -98,7 +98,7 @@ def test_what_a_person_closed_is_never_reopened() -> None:
 
 
 def test_only_what_nothing_stands_behind_is_closed_and_only_after_a_word() -> None:
-    assert all(seen.cause is Cause.NONE and seen.told_end for seen in _where(Action.CLOSE))
+    assert all(seen.cause is Cause.NONE and seen.closing_commented for seen in _where(Action.CLOSE))
 
 
 def test_an_issue_that_says_what_is_so_is_left_alone() -> None:

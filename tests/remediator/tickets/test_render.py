@@ -18,7 +18,7 @@ from remediator.core.ticket import About, Alert, Subject, Ticket
 from remediator.tickets.reconcile.situation import Situation, situation
 from remediator.tickets.render import body as render
 from remediator.tickets.render.body import Marker
-from remediator.tickets.render.comments import comment, farewell, news
+from remediator.tickets.render.comments import closing_comment, comment, news
 from remediator.tickets.render.markdown import BEGIN, END, code, link, span, spliced
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -135,7 +135,7 @@ def _harmless(make: str) -> None:
     assert not re.search(r"<script|href|</details>.*</details>.*</details>", prose)
     links = [child for token in tokens for child in token.children or () if child.type == "link_open"]
     assert links == []
-    for told in (comment(news((), found)), farewell(found)):
+    for told in (comment(news((), found)), closing_comment(found)):
         prose = outside_code(parsed(told))
         assert "@" not in prose
         assert "#" not in prose

@@ -100,7 +100,7 @@ async def test_an_answer_that_is_lost_leaves_a_pending_ticket_and_one_issue(
 
 
 async def _said_unsure(office: Office) -> bool:
-    note = (await office.ticket()).note("Synced")
+    note = (await office.ticket()).condition("Synced")
     return note is not None and note.reason == "Unsure"
 
 

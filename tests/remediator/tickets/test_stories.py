@@ -203,7 +203,7 @@ async def test_what_a_person_deleted_is_not_filed_again_for_the_same_causes_nor_
     for _ in range(3):
         await office.later(hours=2)
     assert (len(office.tracker.issues), office.tracker.reads) == (1, reads)
-    note = (await office.ticket()).note("Synced")
+    note = (await office.ticket()).condition("Synced")
     assert note is None or note.status == "True"
 
 
@@ -246,7 +246,7 @@ async def test_a_repository_that_was_renamed_is_named_to_whom_keeps_the_routes(o
     await office.hear(delivery(fires()))
     await office.work()
     ticket = await office.ticket()
-    note = ticket.note("RouteInvalid")
+    note = ticket.condition("RouteInvalid")
     assert note
     assert (note.reason, note.message) == ("RepositoryMoved", "org/default is org/new now; correct the routes file")
     assert ticket.issue
@@ -268,15 +268,15 @@ async def test_a_text_of_people_that_leaves_no_room_for_ours_is_left_as_it_is(
     assert office.tracker.issue(1).body.endswith(theirs)
     assert len(office.tracker.comments[1]) == 1
     ticket = await office.ticket()
-    synced = ticket.note("Synced")
-    assert (ticket.note("BodyFull") is None) is written
+    synced = ticket.condition("Synced")
+    assert (ticket.condition("BodyFull") is None) is written
     assert synced
     assert synced.reason == ("Synced" if written else "BodyFull")
     office.tracker.change(1, body=office.tracker.issue(1).body[:-own])
     await office.hear(delivery(fires("FanStuck")))
     await office.later(minutes=2)
     assert "FanStuck" in office.tracker.issue(1).body
-    assert (await office.ticket()).note("BodyFull") is None
+    assert (await office.ticket()).condition("BodyFull") is None
     await office.hear(delivery(ends(), ends("GpuHot"), ends("FanStuck")))
     await office.later(minutes=2)
     assert office.tracker.open == []
@@ -372,7 +372,7 @@ async def test_an_unknown_route_goes_to_the_default_and_says_so(office: Office) 
     await office.case()
     await office.work()
     assert office.tracker.issue(1).repository == "org/default"
-    note = (await office.ticket()).note("RouteInvalid")
+    note = (await office.ticket()).condition("RouteInvalid")
     assert note
     assert (note.status, note.reason) == ("True", "UnknownRoute")
     assert "no route tpu in the routes file" in office.tracker.issue(1).body

@@ -8,7 +8,7 @@ import pytest
 from remediator.core.case import Block, CaseEvent, Phase
 from remediator.core.policy import Correlation, Mode, TicketWhen
 from remediator.core.reasons import Reason
-from remediator.core.ticket import About, Standing, Subject, Told
+from remediator.core.ticket import About, CauseState, ReportedCause, Subject
 from remediator.tickets.reconcile.cache import slim
 from remediator.tickets.reconcile.situation import fresh, lasting, remembered
 from remediator.tickets.reconcile.subject import concerns, keeps, of_case, wants
@@ -92,12 +92,12 @@ def test_a_case_is_about_its_node_or_what_many_share(case, subject) -> None:
     assert of_case(case) == subject
 
 
-STANDS, OVER_, CALLED = Standing.STANDS, Standing.OVER, Standing.ESCALATED
+STANDS, OVER_, CALLED = CauseState.ACTIVE, CauseState.OVER, CauseState.ESCALATED
 
 
-def told(key: str, standing: Standing = STANDS, minute: int = 0) -> Told:
+def told(key: str, standing: CauseState = STANDS, minute: int = 0) -> ReportedCause:
     """What was told of a cause that began at this minute."""
-    return Told(key, standing, AT + minute * MINUTE)
+    return ReportedCause(key, standing, AT + minute * MINUTE)
 
 
 def test_a_cause_is_fresh_where_it_began_after_what_was_told_of_it() -> None:

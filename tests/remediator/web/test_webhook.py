@@ -13,7 +13,7 @@ from remediator.web import webhook
 from tests.remediator.tickets.office import Office, delivery, fires
 
 
-class Desk:
+class TicketStore:
     """A receiver that answers as told, and keeps what it was given."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Door:
     """The webhook at an address, and its token."""
 
     def __init__(self) -> None:
-        self.desk, self.token, self.url = Desk(), "secret", ""
+        self.desk, self.token, self.url = TicketStore(), "secret", ""
 
     async def post(self, body: bytes = b"{}", header: str | None = "Bearer secret") -> tuple[int, str, str]:
         headers = {"Authorization": header} if header is not None else {}

@@ -10,14 +10,14 @@ from remediator.core.policy import Severity
 from remediator.core.ticket import (
     About,
     Alert,
+    CauseState,
     ClosedBy,
     IssueRef,
-    Note,
-    Standing,
+    ReportedCause,
     Subject,
     Ticket,
+    TicketCondition,
     TicketPhase,
-    Told,
 )
 from remediator.kube import api
 from remediator.kube.api import ticket_codec as tickets
@@ -57,8 +57,8 @@ FULL: dict[str, Any] = {
     "written_hash": "ab" * 32,
     "written": AT,
     "severity": Severity.INFO,
-    "told": (Told("alert:GPUXidError", Standing.ESCALATED, AT.replace(microsecond=7)),),
-    "notes": (Note("Synced", "False", "Refused", "no such repository", AT),),
+    "reported": (ReportedCause("alert:GPUXidError", CauseState.ESCALATED, AT.replace(microsecond=7)),),
+    "conditions": (TicketCondition("Synced", "False", "Refused", "no such repository", AT),),
 }
 
 
