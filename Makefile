@@ -4,6 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 NODES  ?= 100
 ARGS   ?=
+DOCKER ?= docker
+TAG    ?= dev
 # A demo keeps a core busy; most of the other tests wait for a process.
 DEMO   := tests/remediator_sim/scenarios
 
@@ -52,9 +54,9 @@ test-long: setup ## every case of the tests that `make test-cluster` takes a sam
 	$(BIN)/python -m deploy.images.programs
 	$(BIN)/pytest -rs -m long --timeout 3600 $(ARGS)
 
-images: setup ## the Dockerfiles, and both images as dist/*.tar, made without docker; needs Go
-	@$(BIN)/python -m deploy.images.programs
-	@$(BIN)/python -m deploy.images
+images: ## both images, remediator/controller and remediator/node, with docker (or DOCKER=podman), tagged TAG
+	$(DOCKER) build -f deploy/images/controller.Dockerfile -t remediator/controller:$(TAG) .
+	$(DOCKER) build -f deploy/images/node.Dockerfile -t remediator/node:$(TAG) .
 
 cluster: setup ## a real control plane with NODES simulated nodes; prints the KUBECONFIG
 	@$(BIN)/python -m tests.cluster.up --nodes $(NODES)
@@ -71,6 +73,7 @@ npd: setup ## write node-problem-detector's files from the table of detectors
 requirements: setup ## compile the hashed requirements again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra demo --extra dev -o requirements-dev.txt
+	echo nvidia-ml-py | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate -c requirements.txt - -o deploy/images/node.txt
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

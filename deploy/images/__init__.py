@@ -1,1 +1,1 @@
-"""The two images: one table, a Dockerfile for each, and a tar for machines without docker."""
+"""The Dockerfiles of both images, and every pin of what is built in Go."""

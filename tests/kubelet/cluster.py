@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
-from deploy.images import build
-from deploy.images.__main__ import REGISTRY
-from deploy.images.oci import Run
 from deploy.images.programs import binary
-from deploy.images.table import ROOT, Image, shipped
+from tests.kubelet.images import build
+from tests.kubelet.images.build import REGISTRY
+from tests.kubelet.images.dockerfile import ROOT, image
+from tests.kubelet.images.oci import Run
 from tests.kubelet.node import PAUSE, Node
 from tests.kubelet.plane import NodePlane
 
@@ -31,8 +31,6 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self._path = path
         self._ends = ExitStack()
-        self._base, images = shipped()
-        self._images = {image.name: image for image in images}
         self._plane = NodePlane(folder / "plane")
 
     def __enter__(self) -> "Cluster":
@@ -76,9 +74,9 @@ class Cluster:
         assert text.count(slow) == 1
         return [one for one in yaml.safe_load_all(text.replace(slow, fast)) if one]
 
-    def give(self, image: str) -> None:
+    def give(self, name: str) -> None:
         """Import one image on both nodes, under the tag that the manifests ask for."""
-        tar = self._tar(self._images[image])
+        tar = self._tar(name)
         with ThreadPoolExecutor() as each:
             list(each.map(lambda node: node.import_images(tar), self.nodes.values()))
 
@@ -92,7 +90,7 @@ class Cluster:
             self.kubectl("wait", "node", *names, f"--for={state}", "--timeout=60s")
 
     def _start(self) -> None:
-        self._tar(self._images["node"])
+        self._tar("node")
         (self.folder / "plane").mkdir(parents=True)
         self._ends.enter_context(self._plane)
         with ThreadPoolExecutor() as aside:
@@ -109,10 +107,10 @@ class Cluster:
         self.kubectl("wait", "--for=condition=Established", *ours, "--timeout=30s")
         self.apply([one for one in self.shipped() if one["kind"] != "Deployment"])
 
-    def _tar(self, image: Image) -> Path:
+    def _tar(self, name: str) -> Path:
+        made = image(name)
         tags = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())["images"]
-        (tag,) = [one["newTag"] for one in tags if one["name"] == image.repository]
-        path = self.folder / f"{image.name}.tar"
-        runs = {f"{REGISTRY}/{image.repository}:{tag}": build.run(image), PAUSE: SLEEP}
-        build.tar(self._base, image, path, runs)
+        (tag,) = [entry["newTag"] for entry in tags if entry["name"] == made.repository]
+        path = self.folder / f"{name}.tar"
+        build.tar(made, path, {f"{REGISTRY}/{made.repository}:{tag}": build.run(made), PAUSE: SLEEP})
         return path

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from deploy.images.table import ROOT
 from remediator.core import names
 from remediator.kube.wire.client import Client, Kind
 from remediator_sim.plain import NODES, PODS
 from tests.kubelet.cluster import NAMES, Cluster
+from tests.kubelet.images.dockerfile import ROOT
 from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from deploy.images.table import ROOT
 from remediator.controller import pods
 from remediator.core import names
 from remediator.core.case import Case, Operation
@@ -25,6 +24,7 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
 from remediator_sim.plain import NODES, PODS, plain
 from tests.kubelet.cluster import OTHER, TARGET, Cluster
+from tests.kubelet.images.dockerfile import ROOT
 from tests.kubelet.pods import sleeper
 from tests.remediator_sim.waiting import until
 

@@ -1,16 +1,17 @@
-"""An image of the table, made of what this machine has: its layers, and the tar that they go into."""
+"""The tar of an image, made of what this machine has."""
 
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from deploy.images import machine
-from deploy.images.bytecode import compiled
-from deploy.images.oci import File, Run, layer, write
 from deploy.images.programs import binary
-from deploy.images.requirements import pins
-from deploy.images.table import REQUIREMENTS, ROOT, Base, Image
+from tests.kubelet.images import machine
+from tests.kubelet.images.bytecode import compiled
+from tests.kubelet.images.dockerfile import ROOT, Image
+from tests.kubelet.images.oci import File, Run, layer, write
 
+REGISTRY = "docker.io"  # what a container runtime takes a name without a host to mean
+TOOLS = ("cat", "env", "nsenter", "sh")  # of those that the base of the Dockerfiles has, what operations start
 FOLDERS = {"/tmp": 0o1777, "/run": 0o755, "/etc": 0o755}  # a read-only file system must have what is mounted into it
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -24,10 +25,9 @@ def run(image: Image) -> Run:
     return Run(image.command, image.user, ENVIRONMENT)
 
 
-def layers(base: Base, image: Image) -> list[bytes]:
-    """The base, the packages, and what is ours. Raises machine.Unbuildable, or NotBuilt for a program in Go."""
-    pinned = pins(REQUIREMENTS.read_text(), image.packages)
-    return [_base(base), _packages(tuple(pinned.items())), layer(compiled(ours(image)))]
+def tar(image: Image, path: Path, names: Mapping[str, Run]) -> str:
+    """Write the image into one tar, under these names; its digest. Raises Unbuildable, or NotBuilt for a program."""
+    return write(path, names, [_base(), _packages(tuple(image.packages.items())), layer(compiled(ours(image)))])
 
 
 def ours(image: Image) -> list[File]:
@@ -37,14 +37,9 @@ def ours(image: Image) -> list[File]:
     return [*programs, *copied]
 
 
-def tar(base: Base, image: Image, path: Path, names: Mapping[str, Run]) -> str:
-    """Write the image into one tar, under these names; its digest."""
-    return write(path, names, layers(base, image))
-
-
 @cache
-def _base(base: Base) -> bytes:
-    files = [*machine.python(), *machine.tools(base.tools)]
+def _base() -> bytes:
+    files = [*machine.python(), *machine.tools(TOOLS)]
     return layer(compiled([*files, *machine.libraries(files)]), FOLDERS)
 
 

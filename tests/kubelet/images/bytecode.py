@@ -5,7 +5,7 @@ import marshal
 import sys
 from pathlib import PurePosixPath
 
-from deploy.images.oci import File
+from tests.kubelet.images.oci import File
 
 UNCHECKED = (1).to_bytes(4, "little")  # a pyc that names its source by hash, and is believed without a look at it
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from deploy.images.oci import File
+from tests.kubelet.images.oci import File
 
 PREFIX = "/usr/local"
 VERSION = f"python{sys.version_info[0]}.{sys.version_info[1]}"

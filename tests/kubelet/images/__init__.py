@@ -1,0 +1,1 @@
+"""The images of the Dockerfiles as tars, for real nodes on a machine without docker."""
