@@ -141,7 +141,7 @@ class Admissions:
     def _waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
         """The open cases that ask to claim or to start, our finalizer on them."""
         views = [observe.case_view(self.cache, case, now) for case in self.cache.cases if case.open and case.finalizer]
-        found = [(view, case_step(view.seen)) for view in views]
+        found = [(view, case_step(view.observation)) for view in views]
         return [(view, step) for view, step in found if step in (Step.CLAIM, Step.START) and view.node is not None]
 
     async def _refresh(self, waiting: Sequence[tuple[CaseView, Step]]) -> bool:

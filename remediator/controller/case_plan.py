@@ -47,7 +47,7 @@ def end(view: CaseView, phase: Phase, reason: Reason, message: str, now: datetim
 
 def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
-    untold = Reason.HEALTH_UNKNOWN if view.seen.health is Health.UNKNOWN else Reason.VERIFY_TIMEOUT
+    untold = Reason.HEALTH_UNKNOWN if view.observation.health is Health.UNKNOWN else Reason.VERIFY_TIMEOUT
     why = view.next if isinstance(view.next, Reason) else untold
     after = replace(
         advance(view.case, why, f"a person must look: {_tried(view.case)}", now, Phase.ESCALATED), blocks=()
@@ -195,7 +195,7 @@ def verify(view: CaseView, now: datetime) -> Plan:
 def plan(step: Step, view: CaseView, template: Template | None, now: datetime) -> Plan:
     """The effects of a step that needs nothing but what was observed. CLAIM, START and RECORD need more."""
     match step:
-        case Step.SWEEP:
+        case Step.DELETE_PODS:
             return pods.sweep(view.pods)
         case Step.RELEASE:
             return release(view)

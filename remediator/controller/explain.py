@@ -96,7 +96,7 @@ def _ahead(cache: ClusterCache, node: Node, decision: Start, breaker: Breaker, n
 
 def _story(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime) -> Iterator[str]:
     view = observe.case_view(cache, case, now)
-    step = case_step(view.seen)
+    step = case_step(view.observation)
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
     if view.node is not None and step in (Step.CLAIM, Step.START):
         yield from (f"  {line}" for line in _blocks(cache, case, view.node, breaker, now))

@@ -10,7 +10,7 @@ from remediator.core.case import Case, Diagnosis, Operation, OperationPhase, Out
 from remediator.core.correlation import Cause, shared
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next, climb, follow_up
-from remediator.core.lifecycle import CaseSeen, Drain, Exit, OperationSeen, Tried
+from remediator.core.lifecycle import CaseObservation, Drain, Exit, OperationObservation, Tried
 from remediator.core.node import Node, Status
 from remediator.core.pod import Pod, PodPhase
 from remediator.core.policy import Policy, Strategy, Template
@@ -21,7 +21,7 @@ from remediator.core.reasons import Reason
 class CaseView:
     """One case with all that its pass needs. `next` is what the ladder offers, or why it offers nothing."""
 
-    seen: CaseSeen
+    observation: CaseObservation
     case: Case
     node: Node | None
     policy: Policy | None
@@ -44,7 +44,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     proof, again = _proof(case, node, policy, now)
     following = climb(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
     tried, follows = _tried(case, operation), follow_up(case, _after(cache, case))
-    seen = CaseSeen(
+    observation = CaseObservation(
         ended=case.ended is not None,
         escalated=case.phase is Phase.ESCALATED,
         leave=leave is not None,
@@ -56,9 +56,9 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         tried=tried,
         proof=proof,
         rungs=isinstance(following, Next),
-        follow=tried is Tried.WORKED and _succeeded(case) and follows is not None,
+        follow=tried is Tried.SUCCEEDED and _succeeded(case) and follows is not None,
     )
-    return CaseView(seen, case, node, policy, operation, pods, leave, following, follows, again)
+    return CaseView(observation, case, node, policy, operation, pods, leave, following, follows, again)
 
 
 def _abandoned(case: Case, policy: Policy | None, now: datetime) -> Reason | None:
@@ -121,14 +121,14 @@ def _tried(case: Case, operation: Operation | None) -> Tried:
         return Tried.NONE
     if attempt.outcome is Outcome.OPEN:
         return Tried.REPORTED if operation and operation.phase.outcome is not Outcome.OPEN else Tried.OPEN
-    return Tried.WORKED if attempt.outcome in (Outcome.SUCCEEDED, Outcome.CANCELLED) else Tried.FAILED
+    return Tried.SUCCEEDED if attempt.outcome in (Outcome.SUCCEEDED, Outcome.CANCELLED) else Tried.FAILED
 
 
 @dataclass(frozen=True, slots=True)
 class OperationView:
     """One operation with all that its pass needs."""
 
-    seen: OperationSeen
+    observation: OperationObservation
     operation: Operation
     case: Case | None
     node: Node | None
@@ -151,7 +151,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     deadline = _deadline(operation, template, now)
     follows = any(one.follows for one in case.attempts if one.operation == operation.name) if case else False
     health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
-    seen = OperationSeen(
+    observation = OperationObservation(
         ended=operation.finished is not None,
         pods=bool(pods),
         ours=ours(operation, case, node),
@@ -163,7 +163,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         success=succeeded(operation, template, node, pod),
         overdue=now >= deadline,
     )
-    return OperationView(seen, operation, case, node, policy, template, drain, pod, pods, deadline, follows)
+    return OperationView(observation, operation, case, node, policy, template, drain, pod, pods, deadline, follows)
 
 
 def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
@@ -194,14 +194,16 @@ WITHOUT_TEMPLATE = timedelta(minutes=30)
 
 
 def _drain(operation: Operation, template: Template | None, pod: Pod | None) -> Drain:
-    if template is None or template.strategy is Strategy.NONE or operation.drained:
-        return Drain.DONE
+    if template is None or template.strategy is Strategy.NONE:
+        return Drain.NOT_NEEDED
+    if operation.drained:
+        return Drain.RECORDED
     if pod is None:
         return Drain.ABSENT
-    return {PodPhase.SUCCEEDED: Drain.WORKED, PodPhase.FAILED: Drain.FAILED}.get(pod.phase, Drain.RUNNING)
+    return {PodPhase.SUCCEEDED: Drain.SUCCEEDED, PodPhase.FAILED: Drain.FAILED}.get(pod.phase, Drain.RUNNING)
 
 
-_EXITS = {0: Exit.DONE, 1: Exit.FAILED, 2: Exit.REFUSED}
+_EXITS = {0: Exit.SUCCEEDED, 1: Exit.FAILED, 2: Exit.REFUSED}
 
 
 def _exit(pod: Pod | None) -> Exit:
@@ -218,7 +220,7 @@ def succeeded(operation: Operation, template: Template | None, node: Node | None
     if template is None or node is None or operation.intent_at is None or not template.has_criteria:
         return False
     rebooted = bool(node.boot_id) and node.boot_id != operation.intent_boot_id
-    worked = rebooted if template.boot_id_changed else _exit(pod) is Exit.DONE
+    worked = rebooted if template.boot_id_changed else _exit(pod) is Exit.SUCCEEDED
     return worked and (not template.node_ready or node.ready is Status.TRUE)
 
 

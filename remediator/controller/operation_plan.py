@@ -95,7 +95,7 @@ def launch(view: OperationView) -> Plan:
 
 def cancel(view: OperationView, now: datetime) -> Plan:
     """Nothing was disturbed yet: stop the drain, and say why."""
-    sign_gone = view.seen.ours
+    sign_gone = view.observation.ours
     reason = Reason.CLEARED_ITSELF if sign_gone else Reason.CLAIM_LOST
     said = "the fault went before the operation" if sign_gone else "the case ended or lost its node"
     return (_end(view, OperationPhase.CANCELLED, reason, said, now),)
@@ -105,7 +105,7 @@ def time_out(view: OperationView, now: datetime) -> Plan:
     """Mark the late Pod for deletion, never with grace 0, and only then let the ladder climb."""
     late = tuple(Delete(POD, pod.name, pod.uid, pod.namespace) for pod in view.pods if not pod.deleting)
     before = view.operation
-    if before.intent_at is None and view.seen.drain is not Drain.DONE:
+    if before.intent_at is None and view.observation.drain not in (Drain.NOT_NEEDED, Drain.RECORDED):
         blocked = f"; blocked: {before.blocked}" if before.blocked else ""
         begun = f"{before.left} pods left" if before.left is not None else _said(view.drain, "the drain never began")
         said = f"{begun}{blocked}"
@@ -117,14 +117,14 @@ def time_out(view: OperationView, now: datetime) -> Plan:
 def plan(move: Move, view: OperationView, drain_template: Template | None, now: datetime) -> Plan:
     """The effects of a move that needs nothing but what was observed. OPERATE needs a live look first."""
     plans: Mapping[Move, Callable[[], Plan]] = {
-        Move.SWEEP: lambda: pods.sweep(view.pods),
+        Move.DELETE_PODS: lambda: pods.sweep(view.pods),
         Move.CANCEL: lambda: cancel(view, now),
         Move.DRAIN: lambda: drain(view, drain_template, now),
         Move.DRAINED: lambda: _drained(view),
         Move.DRAIN_FAILED: lambda: (
             _end(view, OperationPhase.FAILED, Reason.DRAIN_FAILED, _said(view.drain, "the drain failed"), now),
         ),
-        Move.LAUNCH: lambda: launch(view),
+        Move.CREATE_POD: lambda: launch(view),
         Move.SUCCEED: lambda: (_end(view, OperationPhase.SUCCEEDED, Reason.DONE, _succeeded(view), now),),
         Move.FAIL: lambda: (
             _end(view, OperationPhase.FAILED, Reason.PROGRAM_FAILED, _said(view.pod, "it said nothing"), now),

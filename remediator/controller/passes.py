@@ -88,7 +88,7 @@ class Passes:
         if case is None:
             return None
         view = observe.case_view(self.cache, case, now)
-        step = case_step(view.seen)
+        step = case_step(view.observation)
         if step is Step.CLAIM and not case.finalizer:
             outcome = await self.performer.all(case_plan.keep(case))
             return SOON if isinstance(outcome, Done) else _seconds(outcome)
@@ -128,7 +128,9 @@ class Passes:
         """When the case may need us though nothing happens."""
         if step is Step.VERIFY and view.look_again is not None:
             return _until(view.look_again, now)
-        return {Step.REST: None, Step.WATCH: None, Step.STOP: None, Step.SWEEP: 1.0, Step.DIAGNOSE: 1.0}.get(step, SOON)
+        return {Step.NOTHING: None, Step.WATCH: None, Step.STOP: None, Step.DELETE_PODS: 1.0, Step.DIAGNOSE: 1.0}.get(
+            step, SOON
+        )
 
     # --- operations --------------------------------------------------------------------------------------------------
 
@@ -138,24 +140,24 @@ class Passes:
         if operation is None:
             return None
         view = observe.operation_view(self.cache, operation, now)
-        move = operation_move(view.seen)
+        move = operation_move(view.observation)
         outcome = await self._move(move, view, now)
         if not isinstance(outcome, Done):
             return _seconds(outcome)
         if move is Move.WAIT:
             return max(1.0, min(_until(view.deadline, now), 30.0))
-        return {Move.REST: None, Move.SWEEP: 1.0, Move.LAUNCH: 1.0, Move.DRAIN: 1.0}.get(move, SOON)
+        return {Move.NOTHING: None, Move.DELETE_PODS: 1.0, Move.CREATE_POD: 1.0, Move.DRAIN: 1.0}.get(move, SOON)
 
     async def _move(self, move: Move, view: OperationView, now: datetime) -> Outcome:
         if move is Move.DRAIN:
             return await self._drain(view, now)
-        if move is Move.OPERATE:
+        if move is Move.WRITE_INTENT:
             return await self._operate(view, now)
-        if move is Move.LAUNCH and not await self._may_launch(view):
+        if move is Move.CREATE_POD and not await self._may_launch(view):
             return Retry(1.0, "the operation, its case or its node has moved")
-        if move is Move.REST:
+        if move is Move.NOTHING:
             return await self._let_go(view)
-        if move is Move.CANCEL and not view.seen.ours and await self._still_ours(view):
+        if move is Move.CANCEL and not view.observation.ours and await self._still_ours(view):
             return Retry(1.0, "the cache is behind")
         template = self.cache.templates.get(names.DRAIN_TEMPLATE)
         return await self.performer.all(operation_plan.plan(move, view, template, now))

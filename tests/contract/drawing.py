@@ -4,34 +4,35 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import product
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 from remediator.core.lifecycle import (
-    CASE_ROWS,
-    OPERATION_ROWS,
+    CASE_TABLE,
+    OPERATION_TABLE,
     SHOWN,
-    CaseSeen,
-    OperationSeen,
+    CaseObservation,
+    OperationObservation,
     Step,
     Tried,
     case_step,
 )
+from remediator.core.table import Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "cases.md"
 
 
-def every(seen: type[CaseSeen] | type[OperationSeen]) -> Iterator[CaseSeen | OperationSeen]:
+def every(seen: type[CaseObservation] | type[OperationObservation]) -> Iterator[CaseObservation | OperationObservation]:
     """Every combination of what can be observed."""
     kinds = get_type_hints(seen).values()
     values = [list(kind) if issubclass(kind, Enum) else [False, True] for kind in kinds]
     return (seen(*chosen) for chosen in product(*values))
 
 
-def phase(seen: CaseSeen) -> str:
+def phase(seen: CaseObservation) -> str:
     """The phase column that a case with these observations shows."""
     if seen.ended:
         return "Ended"
@@ -39,13 +40,13 @@ def phase(seen: CaseSeen) -> str:
         return "Escalated"
     if not seen.claimed:
         return "Held"
-    return "Verifying" if seen.tried in (Tried.WORKED, Tried.FAILED) else "Draining"
+    return "Verifying" if seen.tried in (Tried.SUCCEEDED, Tried.FAILED) else "Draining"
 
 
 def edges() -> set[tuple[str, str, str]]:
     """Which step leads from which phase to which."""
     found = set()
-    for seen in every(CaseSeen):
+    for seen in every(CaseObservation):
         step = case_step(seen)
         tried_blindly = not seen.diagnosed and seen.tried is not Tried.NONE  # LOOK comes before the first attempt
         if step in SHOWN and phase(seen) not in ("Ended", "Escalated") and not tried_blindly:
@@ -65,20 +66,22 @@ def diagram() -> str:
     return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> Held", *lines, *ends, "```"])
 
 
-def table(rows: tuple[tuple[Mapping[str, object], Enum], ...]) -> str:
+def table(rows: Sequence[Row[Any]]) -> str:
     """The rows as Markdown, in the order in which they are tried."""
-    lines = [f"| {number} | {_asks(asks)} | {step.name} |" for number, (asks, step) in enumerate(rows, 1)]
-    return "\n".join(["| row | where | does |", "|---|---|---|", *lines])
+    lines = [f"| {number} | {_asks(row.asks)} | {row.result.name} | {row.why} |" for number, row in enumerate(rows, 1)]
+    return "\n".join(["| row | where | does | why it stands here |", "|---|---|---|---|", *lines])
 
 
 def _asks(asks: Mapping[str, object]) -> str:
-    said = (f"{name} = {value.name if isinstance(value, Enum) else str(value).lower()}" for name, value in asks.items())
-    return ", ".join(said) or "otherwise"
+    questions = (
+        f"{name} = {value.name if isinstance(value, Enum) else str(value).lower()}" for name, value in asks.items()
+    )
+    return ", ".join(questions) or "otherwise"
 
 
 def drawn(page: str) -> str:
     """The page with its drawings replaced by those of the code."""
-    drawings = {"diagram": diagram(), "cases": table(CASE_ROWS), "operations": table(OPERATION_ROWS)}
+    drawings = {"diagram": diagram(), "cases": table(CASE_TABLE.rows), "operations": table(OPERATION_TABLE.rows)}
     for name, drawing in drawings.items():
         marks = rf"(<!-- drawn: {name} -->\n).*?(<!-- end -->)"
         page = re.sub(marks, lambda found, drawing=drawing: f"{found[1]}{drawing}\n{found[2]}", page, flags=re.DOTALL)

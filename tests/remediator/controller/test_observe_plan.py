@@ -88,7 +88,7 @@ def _shown(effect):
 def planned(case, *facts, now=NOW, **cache):
     """The step of a case and its effects."""
     view = observe.case_view(a_world(case, *facts, **cache), case, now)
-    step = case_step(view.seen)
+    step = case_step(view.observation)
     return step, shown(case_plan.plan(step, view, DIAGNOSTICS, now))
 
 
@@ -192,7 +192,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
         pytest.param(
             TRIED, [], {}, Step.ESCALATE, [("case", "Escalated", "LadderExhausted")], id="nothing is left: a person"
         ),
-        pytest.param(replace(TRIED, phase=Phase.ESCALATED), [], {}, Step.REST, [], id="a person has it"),
+        pytest.param(replace(TRIED, phase=Phase.ESCALATED), [], {}, Step.NOTHING, [], id="a person has it"),
         pytest.param(
             replace(TRIED, phase=Phase.ESCALATED, release=True),
             [],
@@ -205,7 +205,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             ENDED,
             [a_pod("p", case_uid=CLAIMED.uid), a_pod("q", case_uid=CLAIMED.uid, deletion=NOW, finalizers=())],
             {},
-            Step.SWEEP,
+            Step.DELETE_PODS,
             [("patch", "Pod", "p"), ("delete", "Pod", "p")],
             id="Pods go first, each once",
         ),
@@ -222,7 +222,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             replace(ENDED, finalizers=()),
             [],
             {"node": a_sick_node(last_case="later")},
-            Step.REST,
+            Step.NOTHING,
             [],
             id="nothing",
         ),
@@ -243,7 +243,7 @@ def test_what_a_case_does_next(case, facts, cache, step, effects):
     ],
 )
 def test_half_an_hour_after_its_policy_a_case_that_holds_nothing_ends(case, minute, step):
-    assert case_step(observe.case_view(a_world(case), case, at(minute)).seen) is step
+    assert case_step(observe.case_view(a_world(case), case, at(minute)).observation) is step
 
 
 @pytest.mark.parametrize("proving", ["Ready", GPU])
@@ -258,7 +258,7 @@ def test_of_a_node_with_more_conditions_than_there_is_room_for_those_that_prove_
 def test_the_end_of_an_operation_is_recorded_with_the_nodes_own_heartbeats():
     done = replace(OPERATION, phase=OperationPhase.SUCCEEDED, intent_boot_id="boot-1", message="new boot", finished=NOW)
     view = observe.case_view(a_world(RUNNING, done), RUNNING, NOW)
-    assert (view.seen.tried, case_step(view.seen)) == (Tried.REPORTED, Step.RECORD)
+    assert (view.observation.tried, case_step(view.observation)) == (Tried.REPORTED, Step.RECORD)
     (saved,) = case_plan.record(view, a_sick_node(minute=7), NOW)
     attempt = saved.after.attempt
     assert (attempt.outcome, attempt.finished, attempt.boot_id) == (Outcome.SUCCEEDED, NOW, "boot-1")
@@ -279,10 +279,10 @@ def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a
     cache = a_world(TRIED)
     cache.policies = type(cache.policies)(lambda: 0.0)
     early = observe.case_view(cache, TRIED, at(4))
-    assert (early.seen.proof, case_step(early.seen)) == (Proof.WAITING, Step.VERIFY)
+    assert (early.observation.proof, case_step(early.observation)) == (Proof.WAITING, Step.VERIFY)
     assert early.look_again is not None, "lest it be looked at all the time"
     late = observe.case_view(cache, TRIED, at(600))
-    assert case_step(late.seen) is Step.ESCALATE
+    assert case_step(late.observation) is Step.ESCALATE
     assert shown(case_plan.plan(Step.ESCALATE, late, None, NOW)) == [("case", "Escalated", "PolicyMissing")]
 
 
@@ -297,7 +297,11 @@ def test_why_a_person_is_called_when_recovery_was_not_proven(status, health, rea
     case = replace(CLAIMED, attempts=(an_attempt(outcome=Outcome.SUCCEEDED, heartbeats={GPU: at(1)}),))
     node = a_node("gpu-1", condition(GPU, status, since=2, heartbeat=21), ready="False", heartbeat=21, taints=OURS)
     view = observe.case_view(a_world(case, node=node), case, at(22))
-    assert (view.seen.health, view.seen.proof, case_step(view.seen)) == (health, Proof.TIMED_OUT, Step.ESCALATE)
+    assert (view.observation.health, view.observation.proof, case_step(view.observation)) == (
+        health,
+        Proof.TIMED_OUT,
+        Step.ESCALATE,
+    )
     assert shown(case_plan.plan(Step.ESCALATE, view, None, NOW)) == [("case", "Escalated", reason)]
 
 
@@ -315,7 +319,7 @@ REBOOT = a_template(boot_id_changed=True, node_ready=True)
 def moved(operation, *facts, now=NOW, case=RUNNING, **cache):
     """The move of an operation and its effects."""
     view = observe.operation_view(a_world(case, operation, *facts, **cache), operation, now)
-    move = operation_move(view.seen)
+    move = operation_move(view.observation)
     return move, shown(operation_plan.plan(move, view, DRAIN, now))
 
 
@@ -360,7 +364,7 @@ def ended(name, code, message="said"):
             [("delete", "Pod", DRAIN_POD), ("operation", "Failed", "DrainTimeout")],
             id="too late: its Pod is marked for deletion before the ladder may climb",
         ),
-        pytest.param(DRAINED, [], {}, Move.OPERATE, [], id="the live look comes before the intent"),
+        pytest.param(DRAINED, [], {}, Move.WRITE_INTENT, [], id="the live look comes before the intent"),
         pytest.param(
             DRAINED,
             [],
@@ -378,7 +382,7 @@ def ended(name, code, message="said"):
             id="the fault is gone before the intent",
         ),
         pytest.param(
-            INTENDED, [], {}, Move.LAUNCH, [("create", "Pod", OWN_POD, True)], id="after the intent the Pod is made"
+            INTENDED, [], {}, Move.CREATE_POD, [("create", "Pod", OWN_POD, True)], id="after the intent the Pod is made"
         ),
         pytest.param(INTENDED, [a_pod(OWN_POD, **OF)], {}, Move.WAIT, [], id="it runs"),
         pytest.param(
@@ -445,11 +449,11 @@ def ended(name, code, message="said"):
             replace(INTENDED, finished=at(4)),
             [a_pod(OWN_POD, **OF)],
             {},
-            Move.SWEEP,
+            Move.DELETE_PODS,
             [("patch", "Pod", OWN_POD), ("delete", "Pod", OWN_POD)],
             id="ended: its Pod goes",
         ),
-        pytest.param(replace(INTENDED, finished=at(4)), [], {}, Move.REST, [], id="and then nothing"),
+        pytest.param(replace(INTENDED, finished=at(4)), [], {}, Move.NOTHING, [], id="and then nothing"),
     ],
 )
 def test_what_an_operation_does_next(operation, facts, cache, move, effects):
@@ -483,7 +487,7 @@ def test_a_drain_that_is_repeated_has_a_pod_of_its_own():
 def test_an_operation_without_its_template_ends_in_time():
     view = observe.operation_view(a_world(RUNNING, DRAINING, templates=()), DRAINING, at(0))
     assert view.deadline == at(0) + observe.WITHOUT_TEMPLATE
-    assert (view.seen.drain, view.seen.exit) == (Drain.DONE, Exit.ABSENT)
+    assert (view.observation.drain, view.observation.exit) == (Drain.NOT_NEEDED, Exit.ABSENT)
 
 
 def test_the_intent_takes_the_boot_that_was_seen_live():

@@ -11,14 +11,14 @@ import pytest
 
 from remediator.core.evidence import Health, Proof
 from remediator.core.lifecycle import (
-    CASE_ROWS,
-    OPERATION_ROWS,
+    CASE_TABLE,
+    OPERATION_TABLE,
     SHOWN,
-    CaseSeen,
+    CaseObservation,
     Drain,
     Exit,
     Move,
-    OperationSeen,
+    OperationObservation,
     Step,
     Tried,
     case_step,
@@ -37,11 +37,11 @@ def _everything(seen: type) -> Iterator:
     return (seen(*combination) for combination in itertools.product(*values))
 
 
-CASES = [(seen, case_step(seen)) for seen in _everything(CaseSeen)]
-OPERATIONS = [(seen, operation_move(seen)) for seen in _everything(OperationSeen)]
+CASES = [(seen, case_step(seen)) for seen in _everything(CaseObservation)]
+OPERATIONS = [(seen, operation_move(seen)) for seen in _everything(OperationObservation)]
 TABLES = [
-    pytest.param(CASES, CASE_ROWS, Step, CaseSeen, 2**9 * 3 * 5 * 3, id="cases"),
-    pytest.param(OPERATIONS, OPERATION_ROWS, Move, OperationSeen, 2**7 * 3 * 5 * 6, id="operations"),
+    pytest.param(CASES, CASE_TABLE.rows, Step, CaseObservation, 2**9 * 3 * 5 * 3, id="cases"),
+    pytest.param(OPERATIONS, OPERATION_TABLE.rows, Move, OperationObservation, 2**7 * 3 * 6 * 6, id="operations"),
 ]
 
 
@@ -53,7 +53,9 @@ def test_the_table_answers_everything_that_can_be_observed(found, rows, answers,
 
 @pytest.mark.parametrize(("found", "rows", "answers", "seen", "size"), TABLES)
 def test_every_answer_is_given_and_every_row_is_the_first_that_fits_somewhere(found, rows, answers, seen, size):
-    first = Counter(next(i for i, (asks, _) in enumerate(rows) if _fits(one, asks)) for one, _ in found)
+    first = Counter(
+        next(number for number, row in enumerate(rows) if row.fits(observation)) for observation, _ in found
+    )
     assert set(first) == set(range(len(rows))), "a row that never comes first is dead"
     reached = {answer for _, answer in found}
     assert {answer.name for answer in answers} - {answer.name for answer in reached} == set()
@@ -62,14 +64,17 @@ def test_every_answer_is_given_and_every_row_is_the_first_that_fits_somewhere(fo
 @pytest.mark.parametrize(("found", "rows", "answers", "seen", "size"), TABLES)
 def test_rows_ask_only_about_what_is_observed_in_its_own_words(found, rows, answers, seen, size):
     hints = get_type_hints(seen)
-    for asks, _ in rows:
-        for name, value in asks.items():
+    for row in rows:
+        for name, value in row.asks.items():
             assert name in {field.name for field in fields(seen)}
             assert isinstance(value, hints[name])
 
 
-def _fits(seen: CaseSeen | OperationSeen, asks) -> bool:
-    return all(getattr(seen, name) == value for name, value in asks.items())
+@pytest.mark.parametrize(("found", "rows", "answers", "seen", "size"), TABLES)
+def test_every_row_says_in_a_sentence_of_its_own_why_it_stands_at_its_place(found, rows, answers, seen, size):
+    whys = [row.why for row in rows]
+    assert [why for why in whys if len(why) < 40 or not why.endswith(".")] == []
+    assert len(set(whys)) == len(rows)
 
 
 def _where(found, *answers: Enum) -> list:
@@ -86,14 +91,14 @@ def test_nothing_disturbs_a_node_that_is_not_claimed():
 
 
 def test_an_ended_case_only_clears_up():
-    assert {step for seen, step in CASES if seen.ended} == {Step.SWEEP, Step.RELEASE, Step.REST}
-    assert all(seen.ended for seen in _where(CASES, Step.SWEEP, Step.RELEASE))
+    assert {step for seen, step in CASES if seen.ended} == {Step.DELETE_PODS, Step.RELEASE, Step.NOTHING}
+    assert all(seen.ended for seen in _where(CASES, Step.DELETE_PODS, Step.RELEASE))
 
 
 def test_marks_go_after_pods_and_only_then_it_rests():
     for seen, step in CASES:
         if seen.ended:
-            expected = Step.SWEEP if seen.pods else Step.RELEASE if seen.marks else Step.REST
+            expected = Step.DELETE_PODS if seen.pods else Step.RELEASE if seen.marks else Step.NOTHING
             assert step is expected
 
 
@@ -107,7 +112,7 @@ def test_an_operation_is_started_only_on_clear_evidence_with_something_left_and_
             False,
             False,
         )
-        assert seen.tried in (Tried.NONE, Tried.WORKED, Tried.FAILED)
+        assert seen.tried in (Tried.NONE, Tried.SUCCEEDED, Tried.FAILED)
 
 
 def test_what_follows_an_operation_up_comes_before_its_success_is_judged():
@@ -137,13 +142,15 @@ def test_recovery_needs_proof():
 
 def test_unclear_evidence_ends_nothing_that_was_not_claimed():
     unclear = {step for seen, step in CASES if seen.health is Health.UNKNOWN and not seen.claimed and not seen.ended}
-    assert unclear <= {Step.CLAIM, Step.END, Step.STOP, Step.RECORD, Step.REST}
+    assert unclear <= {Step.CLAIM, Step.END, Step.STOP, Step.RECORD, Step.NOTHING}
 
 
 def test_recovery_and_release_do_not_depend_on_anything_being_left_to_try():
     """Holds and ladders stop starts only."""
-    for seen in _where(CASES, Step.RECOVER, Step.CLEAR, Step.END, Step.RELEASE, Step.SWEEP):
-        twin = CaseSeen(**{name: getattr(seen, name) for name in asked(CaseSeen)} | {"rungs": not seen.rungs})
+    for seen in _where(CASES, Step.RECOVER, Step.CLEAR, Step.END, Step.RELEASE, Step.DELETE_PODS):
+        twin = CaseObservation(
+            **{name: getattr(seen, name) for name in asked(CaseObservation)} | {"rungs": not seen.rungs}
+        )
         assert case_step(twin) is case_step(seen)
 
 
@@ -153,13 +160,13 @@ def test_an_escalated_case_waits_for_a_person():
         for seen, step in CASES
         if seen.escalated and not seen.ended and not seen.leave and seen.tried is not Tried.REPORTED
     ]
-    assert set(calm) == {Step.REST}
+    assert set(calm) == {Step.NOTHING}
 
 
 def test_when_time_is_up_a_claimed_case_ends_starts_or_calls_a_person():
     """No case may wait for ever."""
     for seen, step in CASES:
-        settled = seen.diagnosed and seen.tried in (Tried.NONE, Tried.WORKED, Tried.FAILED)
+        settled = seen.diagnosed and seen.tried in (Tried.NONE, Tried.SUCCEEDED, Tried.FAILED)
         if seen.claimed and settled and seen.proof is Proof.TIMED_OUT and not (seen.ended or seen.escalated):
             assert step in (Step.START, Step.FOLLOW, Step.ESCALATE, Step.END)
 
@@ -172,7 +179,7 @@ def test_steps_that_show_a_phase_show_one_that_a_person_can_read():
 
 
 def test_nothing_disturbs_a_node_without_our_claim_or_on_evidence_that_is_not_bad():
-    for seen in _where(OPERATIONS, Move.DRAIN, Move.OPERATE):
+    for seen in _where(OPERATIONS, Move.DRAIN, Move.WRITE_INTENT):
         assert (seen.ours, seen.health, seen.intent, seen.ended, seen.overdue) == (
             True,
             Health.UNHEALTHY,
@@ -183,13 +190,13 @@ def test_nothing_disturbs_a_node_without_our_claim_or_on_evidence_that_is_not_ba
 
 
 def test_the_intent_is_written_only_when_the_drain_is_done():
-    assert all(seen.drain is Drain.DONE for seen in _where(OPERATIONS, Move.OPERATE))
+    assert all(seen.drain in (Drain.NOT_NEEDED, Drain.RECORDED) for seen in _where(OPERATIONS, Move.WRITE_INTENT))
     assert all(seen.drain is Drain.ABSENT for seen in _where(OPERATIONS, Move.DRAIN))
 
 
 def test_the_pod_is_made_only_after_the_intent_and_only_where_there_is_none():
     """A disruptive Pod runs at most once per attempt."""
-    for seen in _where(OPERATIONS, Move.LAUNCH):
+    for seen in _where(OPERATIONS, Move.CREATE_POD):
         assert (seen.intent, seen.exit, seen.ended, seen.success, seen.overdue) == (
             True,
             Exit.ABSENT,
@@ -208,7 +215,7 @@ def test_an_operation_is_cancelled_before_the_intent_and_never_after():
 
 
 def test_after_the_intent_a_pod_is_only_made_for_a_fault_that_shows_on_a_node_that_is_still_ours():
-    launches = _where(OPERATIONS, Move.LAUNCH)
+    launches = _where(OPERATIONS, Move.CREATE_POD)
     assert launches
     assert all(seen.ours and seen.health is Health.UNHEALTHY for seen in launches)
 
@@ -216,8 +223,10 @@ def test_after_the_intent_a_pod_is_only_made_for_a_fault_that_shows_on_a_node_th
 def test_a_pod_that_was_made_is_left_to_end_whatever_is_seen_meanwhile():
     for seen, move in OPERATIONS:
         if seen.intent and not seen.ended and seen.exit is not Exit.ABSENT:
-            twin = {name: getattr(seen, name) for name in asked(OperationSeen)}
-            assert operation_move(OperationSeen(**twin | {"ours": not seen.ours, "health": Health.HEALTHY})) is move
+            twin = {name: getattr(seen, name) for name in asked(OperationObservation)}
+            assert (
+                operation_move(OperationObservation(**twin | {"ours": not seen.ours, "health": Health.HEALTHY})) is move
+            )
 
 
 def test_success_outranks_the_exit_code_and_time():
@@ -228,7 +237,7 @@ def test_success_outranks_the_exit_code_and_time():
 
 def test_a_clean_exit_alone_is_success_only_where_nothing_else_is_asked_for():
     for seen in _where(OPERATIONS, Move.SUCCEED):
-        assert seen.success or (seen.exit is Exit.DONE and not seen.criteria)
+        assert seen.success or (seen.exit is Exit.SUCCEEDED and not seen.criteria)
 
 
 def test_what_was_lost_may_still_succeed_until_time_is_up():
@@ -241,8 +250,8 @@ def test_what_was_lost_may_still_succeed_until_time_is_up():
 def test_no_operation_goes_on_when_time_is_up():
     for seen, move in OPERATIONS:
         if seen.overdue and not seen.ended:
-            assert move not in (Move.WAIT, Move.DRAIN, Move.OPERATE, Move.LAUNCH, Move.DRAINED)
+            assert move not in (Move.WAIT, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD, Move.DRAINED)
 
 
 def test_an_ended_operation_only_clears_up():
-    assert {move for seen, move in OPERATIONS if seen.ended} == {Move.SWEEP, Move.REST}
+    assert {move for seen, move in OPERATIONS if seen.ended} == {Move.DELETE_PODS, Move.NOTHING}
