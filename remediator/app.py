@@ -7,6 +7,7 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
+from remediator.clock import Clock
 from remediator.controller.run import Controller
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
@@ -24,12 +25,12 @@ log = structlog.get_logger()
 class Replica:
     """One process of the Deployment. Every replica watches, answers schedulers and takes webhooks; one writes."""
 
-    def __init__(self, client: Client, settings: Settings) -> None:
+    def __init__(self, client: Client, settings: Settings, clock: Clock) -> None:
         """Raises ValueError that names the option, and what to do, where the settings do not fit together."""
         self.settings = settings
-        self.controller = Controller(client, settings)
-        self.extender = Extender(client)
-        self.tickets = _tickets(client, settings)
+        self.controller = Controller(client, settings, clock)
+        self.extender = Extender(client, clock)
+        self.tickets = _tickets(client, settings, clock)
         self._parts: list[Controller | Extender | Tickets] = [
             self.controller,
             self.extender,
@@ -62,7 +63,7 @@ class Replica:
         return app
 
 
-def _tickets(client: Client, settings: Settings) -> Tickets | None:
+def _tickets(client: Client, settings: Settings, clock: Clock) -> Tickets | None:
     """Tickets where routes say to which repository they go; nothing is sent to anybody without."""
     if settings.routes is None:
         if settings.webhook_token_file or settings.github_token_file:
@@ -76,6 +77,7 @@ def _tickets(client: Client, settings: Settings) -> Tickets | None:
         client,
         tracker,
         route.load(settings.routes),
+        clock,
         identity=settings.identity,
         namespace=settings.namespace,
         lease_duration=settings.lease_duration,

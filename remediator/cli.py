@@ -17,9 +17,9 @@ from rich.console import Console
 
 from remediator import metrics
 from remediator.app import Replica
+from remediator.clock import SYSTEM
 from remediator.controller.explain import explain as explained
 from remediator.controller.explain import snapshot
-from remediator.controller.perform import now
 from remediator.core import names, retention
 from remediator.core.breaker import Breaker
 from remediator.kube.manifests import crd, lint
@@ -100,7 +100,7 @@ async def _until_told(work: Coroutine[Any, Any, None]) -> None:
 
 def _replica(client: Client, settings: Settings) -> Replica:
     try:
-        return Replica(client, settings)
+        return Replica(client, settings, SYSTEM)
     except (OSError, ValueError) as wrong:
         raise _refusal(wrong) from None
 
@@ -283,7 +283,7 @@ async def _explain(name: str, kubeconfig: Path | None, namespaces: names.Namespa
     if node is None:
         err.print(f"remediator: no node {name} in the cluster")
         return 1
-    for line in explained(seen, node, Breaker(), now()):
+    for line in explained(seen, node, Breaker(), SYSTEM.now()):
         out.print(line, markup=False)
     return 0
 

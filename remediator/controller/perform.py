@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -177,8 +176,3 @@ class Performer:
             store, read = self._stores[kind.name]
             fact = read(wire)
             store.note(f"{fact.namespace}/{fact.name}" if kind.namespaced else fact.name, fact)
-
-
-def now() -> datetime:
-    """The time, in whole seconds as the API keeps it."""
-    return datetime.now(UTC).replace(microsecond=0)

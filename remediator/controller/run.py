@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,10 +11,11 @@ import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from remediator import metrics
+from remediator.clock import Clock
 from remediator.controller.admission import Admissions
 from remediator.controller.cache import ClusterCache, Store, availability
 from remediator.controller.passes import Passes
-from remediator.controller.perform import Performer, now
+from remediator.controller.perform import Performer
 from remediator.controller.retention import Retention
 from remediator.core import names
 from remediator.core.case import Case, Operation
@@ -33,7 +33,6 @@ from remediator.settings import Settings
 log = structlog.get_logger()
 LEASE = "remediator"
 RESYNC_MINUTES = 10
-STALE_SECONDS = 150.0
 
 
 class Key(NamedTuple):
@@ -49,14 +48,15 @@ ADMISSION = Key("admission")
 class Controller:
     """Everything one replica runs. Watches are served by all; passes by the leader only."""
 
-    def __init__(self, client: Client, settings: Settings, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.client, self.settings = client, settings
-        self.cache = ClusterCache(monotonic, settings.namespaces)
+    def __init__(self, client: Client, settings: Settings, clock: Clock) -> None:
+        self.client, self.settings, self._clock = client, settings, clock
+        self.cache = ClusterCache(clock.monotonic, settings.namespaces)
         self.elector = Elector(
             client,
             LEASE,
             settings.namespace,
             settings.identity,
+            clock,
             duration=settings.lease_duration,
             renew=settings.lease_renew,
             retry=settings.lease_retry,
@@ -81,9 +81,8 @@ class Controller:
 
     def measure(self) -> None:
         """Bring the gauges up to date; asked for by each scrape."""
-        now = asyncio.get_running_loop().time()
         for kind, reflector in self._reflectors.items():
-            metrics.AGE.labels(kind).set(min(reflector.age(now), 1e9))
+            metrics.AGE.labels(kind).set(min(reflector.age(), 1e9))
         phases = Counter(case.phase.value or "New" for case in self.cache.cases if case.open)
         holds = Counter(block.reason.value for case in self.cache.cases if case.open for block in case.blocks)
         unclear = Counter(doubt.condition for doubts in self._passes.doubts.values() for doubt in doubts)
@@ -94,8 +93,7 @@ class Controller:
 
     def ready(self) -> bool:
         """Whether every watch has its list and shows signs of life; says nothing of leading."""
-        now = asyncio.get_running_loop().time()
-        return all(found.synced.is_set() and found.age(now) < STALE_SECONDS for found in self._reflectors.values())
+        return all(reflector.fresh() for reflector in self._reflectors.values())
 
     # --- watches -----------------------------------------------------------------------------------------------------
 
@@ -245,7 +243,7 @@ class Controller:
         if self._queue is not None:
             metrics.QUEUE.set(self._queue.depth)
         with metrics.PASS_SECONDS.labels(key.kind).time():
-            return await self._dispatch(key, now())
+            return await self._dispatch(key, self._clock.now())
 
     async def _dispatch(self, key: Key, at: datetime) -> float | None:
         match key.kind:

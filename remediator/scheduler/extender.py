@@ -8,12 +8,12 @@ and its encoding.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
 import structlog
 
+from remediator.clock import Clock
 from remediator.kube.api import gpu_pods
 from remediator.kube.wire.client import Client
 from remediator.scheduler import metrics, protocol
@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
 class Extender:
     """Run it as a task; ask it in the same loop. One that is cold says so to filter, and has no preferences."""
 
-    def __init__(self, client: Client, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self._fleet = Fleet(client, self._on_row, clock)
         self._waker = Waker(client, clock)
         self._shapes: OrderedDict[Shape, Answers] = OrderedDict()
@@ -54,7 +54,7 @@ class Extender:
 
     def ready(self) -> bool:
         """Whether the caches are complete and fresh. Once complete, requests are answered also from stale ones."""
-        return self._fleet.fresh(asyncio.get_running_loop().time())
+        return self._fleet.fresh()
 
     def filter(self, body: bytes) -> bytes:
         """ExtenderArgs to ExtenderFilterResult; what goes wrong stands in its `Error`."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from remediator.clock import Clock
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.kube import api
@@ -23,7 +24,6 @@ from remediator.scheduler.verdict import Gpus, Row, Standing, health, standing
 
 ROUND_SECONDS = 60.0  # evidence grows old and repairs are forgotten without any event
 SLICE = 20  # nodes judged without letting a request in
-STALE_SECONDS = 150.0
 log = structlog.get_logger(__name__)
 
 
@@ -51,9 +51,7 @@ class Fleet:
     Nothing is judged before every list is complete: `rows` is empty until then.
     """
 
-    def __init__(
-        self, client: Client, on_row: Callable[[str, Row | None, Row | None], None], clock: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, client: Client, on_row: Callable[[str, Row | None, Row | None], None], clock: Clock) -> None:
         self.rows: dict[str, Row] = {}
         self.complete = False
         self._on_row, self._clock = on_row, clock
@@ -79,13 +77,13 @@ class Fleet:
             log.info("extender synced", nodes=len(self.rows))
             await self._keep_judging()
 
-    def fresh(self, now: float) -> bool:
-        """Whether everything is known and every watch shows signs of life. `now` is the loop's time()."""
-        return self.complete and all(watch.age(now) < STALE_SECONDS for watch in self._watches)
+    def fresh(self) -> bool:
+        """Whether everything is known and every watch shows signs of life."""
+        return self.complete and all(watch.fresh() for watch in self._watches)
 
     def row(self, found: GpuNode) -> Row:
         """The row of a node as somebody else describes it, with what we know of its cases and Pods."""
-        return self._row(found, self._clock())
+        return self._row(found, self._clock.wall())
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -122,7 +120,7 @@ class Fleet:
     def _judge(self, names: Iterable[str]) -> None:
         if not self.complete:
             return
-        now = self._clock()
+        now = self._clock.wall()
         for name in names:
             found = self._nodes.store.get(name)
             self._put(name, self._row(found, now) if found else None)

@@ -5,10 +5,10 @@ hear of a change before us and be answered by what we still believed; cases, pol
 not watch at all. So a node that was refused to anybody is marked once it may be let through: a change for it to see.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
-from datetime import datetime
 
+from remediator.clock import Clock
 from remediator.core import names
 from remediator.kube.api.builtin import NODE
 from remediator.kube.runtime.queue import WorkQueue
@@ -21,7 +21,7 @@ from remediator.scheduler.verdict import Row, eased
 class Waker:
     """Remembers what was refused until that is over, and says so then, once. Each replica tells of what it refused."""
 
-    def __init__(self, client: Client, clock: Callable[[], datetime]) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._refused: set[str] = set()
         self._queue: WorkQueue[str] = WorkQueue()
@@ -47,7 +47,7 @@ class Waker:
 
     async def _mark(self, name: str) -> None:
         """With the time to the microsecond: the same mark again would be no change."""
-        mark = {"metadata": {"annotations": {names.SCHEDULABLE_AGAIN_AT: self._clock().isoformat()}}}
+        mark = {"metadata": {"annotations": {names.SCHEDULABLE_AGAIN_AT: self._clock.wall().isoformat()}}}
         with suppress(errors.NotFound):
             await self._client.patch(NODE, name, mark)
             metrics.REQUEUED.inc()

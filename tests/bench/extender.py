@@ -26,6 +26,7 @@ from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
+from remediator.clock import SYSTEM
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.scheduler.extender import Extender
@@ -136,7 +137,7 @@ async def serve(port: int, api: str) -> None:
         kubeconfig = Path(folder) / "kubeconfig"
         kubeconfig.write_text(json.dumps(fleet.kubeconfig(api)))
         transport = await HttpTransport.from_kubeconfig(kubeconfig)
-    extender = Extender(Client(transport))
+    extender = Extender(Client(transport), SYSTEM)
 
     async def ready(_: web.Request) -> web.Response:
         return web.Response(status=200 if extender.ready() else 503)

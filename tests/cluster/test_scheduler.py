@@ -13,6 +13,7 @@ import yaml
 from aiohttp import web
 
 from deploy.images.programs import binary
+from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.kube import api
 from remediator.kube.manifests import crd
@@ -86,7 +87,7 @@ async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
     await _define(client, api.POLICY, api.CASE)
     await client.create(POLICIES, _policy(mark))
     await client.create(SPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mark}})
-    extender = Extender(client)
+    extender = Extender(client, SYSTEM)
     found = Setting(control_plane, client, extender, news, port, mark, mark)
     app = web.Application()
     app.add_routes(page.routes(extender))

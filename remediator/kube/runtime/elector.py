@@ -4,14 +4,13 @@ import asyncio
 import math
 import os
 import random
-import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import structlog
 
+from remediator.clock import Clock
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import micro_stamp
@@ -52,17 +51,13 @@ def _exit() -> None:
     os._exit(1)
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Elector:
     """Competes for the Lease `namespace/name`. `identity` must be new for each process start.
 
     A leader renews every `retry` seconds. When its last renewal *began* `renew` seconds ago it stops leading,
     and 5 % of `duration` before the lease may pass on, `on_stuck` ends a process whose work has not stopped by then.
-    Others take the lease when they have seen it unchanged for `duration` by their own clock. `clock` gives monotonic
-    seconds, `wall` the UTC time for the record, `rand` floats in [0, 1).
+    Others take the lease when they have seen it unchanged for `duration` by their own monotonic clock; the wall time is
+    for the record only. `rand` gives floats in [0, 1).
     """
 
     def __init__(
@@ -71,18 +66,17 @@ class Elector:
         name: str,
         namespace: str,
         identity: str,
+        clock: Clock,
         *,
         duration: float = 15.0,
         renew: float = 10.0,
         retry: float = 2.0,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], datetime] = _utc_now,
         rand: Callable[[], float] = random.random,
         on_stuck: Callable[[], None] = _exit,
     ) -> None:
         self._client, self._name, self._namespace, self._identity = client, name, namespace, identity
         self._duration, self._renew, self._retry = duration, renew, retry
-        self._clock, self._wall, self._rand, self._on_stuck = clock, wall, rand, on_stuck
+        self._clock, self._rand, self._on_stuck = clock, rand, on_stuck
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._seen = Lease({})
         self._seen_at = -math.inf
@@ -112,7 +106,7 @@ class Elector:
 
     def _left(self) -> float:
         """Seconds that we may still lead on the last renewal."""
-        return self._held_from + self._renew - self._clock()
+        return self._held_from + self._renew - self._clock.monotonic()
 
     async def _acquire(self) -> None:
         while True:
@@ -142,11 +136,11 @@ class Elector:
             await asyncio.wait({task}, timeout=min(left, pause))
             if task.done() or left <= pause or self._left() <= 0:
                 break
-            asked = self._clock()
+            asked = self._clock.monotonic()
             renewed = await self._try(min(self._left(), self._renew / 2))
             if not renewed and self._seen.spec.holder_identity != self._identity:
                 break
-            pause = max(0.0, asked + self._retry * (1 + 0.2 * self._rand()) - self._clock())
+            pause = max(0.0, asked + self._retry * (1 + 0.2 * self._rand()) - self._clock.monotonic())
         if not task.done():
             self._log.warning("lease lost", holder=self._seen.spec.holder_identity)
 
@@ -155,7 +149,7 @@ class Elector:
         if not task.cancel():
             return
         margin = 0.05 * self._duration  # also what a process gets that slept past the end
-        left = max(margin, self._held_from + self._duration - margin - self._clock())
+        left = max(margin, self._held_from + self._duration - margin - self._clock.monotonic())
         stuck = asyncio.get_running_loop().call_later(left, self._on_stuck)
         interrupted: asyncio.CancelledError | None = None
         while not task.done():
@@ -179,7 +173,7 @@ class Elector:
 
     async def _take(self) -> bool:
         """Look, and write unless another holds the lease. If True, it is ours as of the start of this call."""
-        began = self._clock()
+        began = self._clock.monotonic()
         lease = await self._look()
         if self._taken():
             return False
@@ -203,18 +197,18 @@ class Elector:
 
     def _note(self, lease: Lease) -> None:
         if lease.version != self._seen.version:  # any write counts as a sign of life: wrong is only too late
-            self._seen, self._seen_at = lease, self._clock()
+            self._seen, self._seen_at = lease, self._clock.monotonic()
 
     def _taken(self) -> bool:
         """Whether the lease, as we saw it last, is not ours to write."""
         holder = self._seen.spec.holder_identity
         if self._leading:  # a leader renews and never takes: in between another may have led
             return holder != self._identity
-        fresh = self._clock() < self._seen_at + self._seen.spec.lease_duration_seconds
+        fresh = self._clock.monotonic() < self._seen_at + self._seen.spec.lease_duration_seconds
         return holder not in ("", self._identity) and fresh
 
     def _renewed(self, old: LeaseSpec | None) -> LeaseSpec:
-        now = micro_stamp(self._wall())
+        now = micro_stamp(self._clock.wall())
         mine = old is not None and old.holder_identity == self._identity
         return LeaseSpec(
             holder_identity=self._identity,

@@ -19,6 +19,7 @@ PAGE = 250
 IDLE_SECONDS = 75.0  # bookmarks come about once a minute
 WATCH_SECONDS = 300  # and up to twice that, so that watches do not end together
 HEALTHY_SECONDS = 60.0
+STALE_SECONDS = 150.0  # two bookmarks that did not come
 BACKOFF_BASE, BACKOFF_CAP = 0.8, 30.0
 DISTRUST_AFTER = 4  # refusals in a row before our resourceVersion is given up; a restored etcd knows it no more
 
@@ -78,9 +79,13 @@ class Reflector(Generic[T, F]):
         self._opened_at = math.inf
         self._alive_at = -math.inf
 
-    def age(self, now: float) -> float:
-        """Seconds since the last event, bookmark or page; infinite before the first. `now` is the loop's time()."""
-        return now - self._alive_at
+    def age(self) -> float:
+        """Seconds since the last event, bookmark or page; infinite before the first."""
+        return asyncio.get_running_loop().time() - self._alive_at
+
+    def fresh(self) -> bool:
+        """Whether the list is complete and the watch shows signs of life."""
+        return self.synced.is_set() and self.age() < STALE_SECONDS
 
     async def run(self) -> None:
         """Follow the API server until cancelled."""

@@ -1,6 +1,5 @@
 """What is known of tickets, cases and policies: the reflectors' facts, and tickets as the server last answered."""
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -24,7 +23,7 @@ ANSWER_SECONDS = 2.0
 class TicketCache:
     """Facts by name. `tickets`, `cases` and `policies` are the reflectors' own stores."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float]) -> None:
         self.tickets: Mapping[str, Ticket] = {}
         self.cases: Mapping[str, Case] = {}
         self.policies: Mapping[str, Policy] = {}

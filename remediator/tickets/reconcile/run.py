@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
+from remediator.clock import Clock
 from remediator.core.case import Case
 from remediator.core.policy import Policy
 from remediator.core.ticket import Subject, Ticket
@@ -32,12 +32,6 @@ log = structlog.get_logger()
 LEASE = "remediator-tickets"
 WORKERS = 4  # the tracker takes one write after the other anyway
 RESYNC_MINUTES = 10
-STALE_SECONDS = 150.0
-
-
-def _now() -> datetime:
-    """The time, in whole seconds as the API keeps it."""
-    return datetime.now(UTC).replace(microsecond=0)
 
 
 class Tickets:
@@ -51,6 +45,7 @@ class Tickets:
         client: Client,
         tracker: Tracker,
         routes: Routes,
+        clock: Clock,
         *,
         identity: str,
         namespace: str,
@@ -58,22 +53,22 @@ class Tickets:
         lease_renew: float = 10.0,
         lease_retry: float = 2.0,
         times: Times | None = None,
-        now: Callable[[], datetime] = _now,
     ) -> None:
-        self.world = TicketCache()
+        self.world = TicketCache(clock.monotonic)
         self.elector = Elector(
             client,
             LEASE,
             namespace,
             identity,
+            clock,
             duration=lease_duration,
             renew=lease_renew,
             retry=lease_retry,
         )
-        self.receiver = Receiver(client, self.world, self.ready, now)
+        self.receiver = Receiver(client, self.world, self.ready, clock)
         desk = TicketStore(client, tracker, self.world, lambda: self.elector.is_leader)
         self._keeper = Reconciler(desk, routes, times or Times())
-        self._now = now
+        self._clock = clock
         self._queue: WorkQueue[Subject] | None = None
         self._reflectors = self._watches(client)
 
@@ -88,8 +83,7 @@ class Tickets:
 
     def ready(self) -> bool:
         """Whether every watch has its list and shows signs of life; says nothing of leading."""
-        now = asyncio.get_running_loop().time()
-        return all(found.synced.is_set() and found.age(now) < STALE_SECONDS for found in self._reflectors)
+        return all(reflector.fresh() for reflector in self._reflectors)
 
     def measure(self) -> None:
         """Bring the gauges up to date; asked for by each scrape."""
@@ -149,7 +143,7 @@ class Tickets:
             self._queue = None
 
     async def _pass(self, subject: Subject) -> float | None:
-        return await self._keeper.visit(subject, self._now())
+        return await self._keeper.visit(subject, self._clock.now())
 
 
 def _unsynced(ticket: Ticket) -> bool:

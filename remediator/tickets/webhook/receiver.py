@@ -9,6 +9,7 @@ from enum import Enum
 
 import structlog
 
+from remediator.clock import Clock
 from remediator.core.ticket import Alert, Subject, Ticket, late_refires, merged
 from remediator.kube import api
 from remediator.kube.api import ticket_codec as tickets
@@ -43,17 +44,15 @@ class Received:
 
 
 class Receiver:
-    """Takes deliveries on every replica. `ready` says whether the caches are fresh, `now` is an aware time."""
+    """Takes deliveries on every replica. `ready` says whether the caches are fresh, `clock` when."""
 
-    def __init__(
-        self, client: Client, world: TicketCache, ready: Callable[[], bool], now: Callable[[], datetime]
-    ) -> None:
-        self._client, self._world, self._ready, self._now = client, world, ready, now
+    def __init__(self, client: Client, world: TicketCache, ready: Callable[[], bool], clock: Clock) -> None:
+        self._client, self._world, self._ready, self._clock = client, world, ready, clock
         self._turns = asyncio.Semaphore(WRITERS)
 
     async def receive(self, body: bytes) -> Received:
         """Store one delivery. The same one twice, at once or in another order ends in the same Tickets."""
-        now = self._now()  # when it was received, before any waiting here
+        now = self._clock.now()  # when it was received, before any waiting here
         try:
             found = parse(body)
         except BadPayload as error:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from remediator import clock
 from remediator.controller.run import Controller
 from remediator.core import names
 from remediator.core.breaker import Breaker
@@ -339,7 +340,7 @@ async def running(lab: Lab, identity: str = "one", **settings: Any) -> AsyncIter
         "namespace": lab.namespaces.system,
         "operations_namespace": lab.namespaces.operations,
     } | settings
-    controller = Controller(lab.client, Settings(identity=identity, **told))
+    controller = Controller(lab.client, Settings(identity=identity, **told), clock.SYSTEM)
     task = asyncio.ensure_future(controller.run())
     try:
         yield controller

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from remediator.clock import SYSTEM
 from remediator.controller.admission import Admissions
 from remediator.controller.explain import snapshot
 from remediator.controller.passes import Passes
-from remediator.controller.perform import Performer, now
+from remediator.controller.perform import Performer
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from tests.remediator.controller.lab import BUDGETS, CASES, NODES
@@ -24,10 +25,10 @@ async def fleet(lab):
         await lab.budget("all", most)
         for number in range(nodes):
             await lab.node(f"gpu-{number}", "True")
-        await (await admissions(lab)).run(now())
+        await (await admissions(lab)).run(SYSTEM.now())
         passes = (await replica(lab))[0]
         for number in range(nodes):
-            await passes.node(f"gpu-{number}", now())
+            await passes.node(f"gpu-{number}", SYSTEM.now())
         assert len(lab.all(CASES)) == nodes
         return lab
 
@@ -61,7 +62,7 @@ def tainted(lab):
 async def settle(*passes, times=3):
     """Let replicas run until conflicts have been sorted out."""
     for _ in range(times):
-        await asyncio.gather(*(one.run(now()) for one in passes))
+        await asyncio.gather(*(one.run(SYSTEM.now()) for one in passes))
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, "50%"])
@@ -103,7 +104,7 @@ async def test_fifty_nodes_are_claimed_with_one_write_of_the_ledger(fleet):
     lab = await fleet(50, 50)
     one = await admissions(lab)
     before = len(lab.server.audit)
-    await one.run(now())
+    await one.run(SYSTEM.now())
     written = [found for found in list(lab.server.audit)[before:] if "nodedisruptionbudgets/all" in found.path]
     assert (len(written), len(claimed(lab)), len(tainted(lab))) == (1, 50, 50)
 
@@ -113,7 +114,7 @@ async def test_a_pass_over_a_calm_fleet_writes_nothing(fleet):
     one = await admissions(lab)
     await settle(one)
     before = len(lab.server.audit)
-    await one.run(now())
+    await one.run(SYSTEM.now())
     assert len(lab.server.audit) == before
 
 
@@ -142,7 +143,7 @@ async def _end_first_case(lab):
     name = tainted(lab)[0]
     for _ in range(4):
         passes, _ = await replica(lab)
-        await passes.case(lab.cases(name)[-1]["metadata"]["name"], now())
+        await passes.case(lab.cases(name)[-1]["metadata"]["name"], SYSTEM.now())
     return name
 
 
@@ -172,7 +173,7 @@ async def test_a_case_that_a_cache_does_not_show_yet_keeps_its_entry(fleet):
     one = await admissions(lab)
     await settle(one)
     blind(one, "gpu-0")
-    await one.run(now())
+    await one.run(SYSTEM.now())
     assert claimed(lab) == ["gpu-0"], "the server is asked before an entry goes"
 
 
@@ -180,7 +181,7 @@ async def test_a_claim_that_was_cut_short_is_completed(fleet):
     """The ledger was written, the node was not."""
     lab = await fleet(1, 1)
     lab.server.faults.refuse(500, when=lambda asked: asked.method == "PATCH" and "/nodes/" in asked.path, times=1)
-    await (await admissions(lab)).run(now())
+    await (await admissions(lab)).run(SYSTEM.now())
     assert (claimed(lab), tainted(lab)) == (["gpu-0"], [])
     await settle(await admissions(lab))
     assert (claimed(lab), tainted(lab)) == (["gpu-0"], ["gpu-0"])
@@ -188,7 +189,7 @@ async def test_a_claim_that_was_cut_short_is_completed(fleet):
 
 
 async def test_a_default_budget_is_made_where_there_is_no_fallback(lab):
-    await (await admissions(lab)).run(now())
+    await (await admissions(lab)).run(SYSTEM.now())
     found = {one["metadata"]["name"]: one["spec"] for one in lab.all(BUDGETS)}
     assert found["default"]["fallback"] is True
     assert found["default"]["maxUnavailable"] == "5%"
@@ -211,5 +212,5 @@ async def test_a_claim_counts_as_a_start_until_its_first_attempt_however_old_it_
     for minute in (0, 11):
         one = await admissions(lab)
         one.breaker = one_in_ten_minutes
-        await one.run(now() + timedelta(minutes=minute))
+        await one.run(SYSTEM.now() + timedelta(minutes=minute))
         assert len(tainted(lab)) == 1, f"minute {minute}"

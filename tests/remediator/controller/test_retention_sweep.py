@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from remediator.clock import SYSTEM
 from remediator.controller.explain import snapshot
-from remediator.controller.perform import Performer, now
+from remediator.controller.perform import Performer
 from remediator.controller.retention import Retention
 from remediator.core.case import Phase
 from remediator.kube.wire.transport import MERGE_PATCH
@@ -13,7 +14,7 @@ from tests.remediator.controller.lab import CASES, NODE_OPERATIONS, Lab
 async def _ended_case(lab: Lab, name: str, days_ago: int) -> None:
     """A case that ended so long ago, and the operation that it ran."""
     await lab.make(CASES, name, nodeName="gpu-1", nodeUID="uid-1", policyName="gpu-lost")
-    ended = (now() - timedelta(days=days_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ended = (SYSTEM.now() - timedelta(days=days_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
     status = {"status": {"phase": Phase.RECOVERED.value, "endedAt": ended}}
     case = await lab.client.patch(CASES, name, status, subresource="status", content_type=MERGE_PATCH)
     uid = case["metadata"]["uid"]
@@ -26,7 +27,7 @@ def _names(lab: Lab, kind) -> list[str]:
 
 async def _sweep(lab: Lab, leads: bool = True) -> None:
     cache = await snapshot(lab.client, lab.namespaces)
-    await Retention(cache, Performer(lab.client, cache, lambda: leads)).run(now())
+    await Retention(cache, Performer(lab.client, cache, lambda: leads)).run(SYSTEM.now())
 
 
 async def test_a_case_that_ended_91_days_ago_goes_with_its_operation_and_one_of_89_stays(lab: Lab) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from remediator.clock import SYSTEM
 from remediator.controller import passes, run
 from remediator.controller.run import Controller
 from remediator.metrics import REGISTRY
@@ -16,7 +17,7 @@ from tests.remediator.controller.lab import now, running, until
 
 async def test_periodic_work_is_done_in_the_loop_and_not_in_a_thread_beside_it(lab, monkeypatch):
     monkeypatch.setattr(run, "RESYNC_MINUTES", 1 / 6000)
-    controller, seen = Controller(lab.client, Settings(identity="one")), []
+    controller, seen = Controller(lab.client, Settings(identity="one"), SYSTEM), []
     monkeypatch.setattr(controller, "_all", lambda: seen.append(threading.current_thread()))
     scheduler = controller._sweeps()
     try:

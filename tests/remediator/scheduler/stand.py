@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from remediator.clock import SYSTEM, Clock
 from remediator.kube import api
 from remediator.kube.manifests import crd
 from remediator.kube.wire.client import Client, Kind
@@ -68,7 +69,7 @@ class Stand:
     def __init__(self) -> None:
         self.client = Client(EmbeddedServer().transport())
         self.ahead = timedelta()
-        self.extender = Extender(self.client, lambda: datetime.now(UTC) + self.ahead)
+        self.extender = Extender(self.client, Clock(lambda: datetime.now(UTC) + self.ahead, SYSTEM.monotonic))
 
     async def prepare(self) -> None:
         """Our kinds, and a policy over the pool `a` that only says what it would do."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediator.clock import SYSTEM
 from remediator.kube.wire.client import Client
 from remediator.metrics import REGISTRY
 from remediator.scheduler import extender as module
@@ -30,7 +31,7 @@ LISTS = ("NodeNames", "FailedNodes", "FailedAndUnresolvableNodes")
 
 def warm(rows: dict[str, Row] | None = None) -> Extender:
     """An extender that has these rows and follows nothing."""
-    found = Extender(Client(EmbeddedServer().transport()))
+    found = Extender(Client(EmbeddedServer().transport()), SYSTEM)
     found._fleet.rows.update(ROWS if rows is None else rows)
     found._fleet._policies.store["gpu-lost"] = a_policy()
     found._fleet.complete = True
@@ -169,7 +170,7 @@ def _count(call: str, outcome: str) -> float:
 
 
 def test_an_extender_that_is_cold_says_so_and_prefers_nothing() -> None:
-    cold = Extender(Client(EmbeddedServer().transport()))
+    cold = Extender(Client(EmbeddedServer().transport()), SYSTEM)
     answer = filtered(names_body(["fit"]), cold)
     assert "has not read the cluster yet" in answer["Error"]
     assert scored(names_body(["fit"]), cold) == {}

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from remediator.clock import Clock
 from remediator.core.ticket import About, Subject, Ticket
 from remediator.kube import api
 from remediator.kube.api import decode as codec
@@ -199,8 +200,9 @@ class Office:
             Route("org/default", ("ops",), ("ann",)), {"gpu": Route("org/gpu", ("gpu",))}, cluster="prod"
         )
         self.leads = True
+        self.clock = Clock(lambda: self.now, lambda: 0.0)
         self.world = TicketCache(lambda: 0.0)
-        self.receiver = Receiver(self.client, self.world, lambda: True, lambda: self.now)
+        self.receiver = Receiver(self.client, self.world, lambda: True, self.clock)
         self.times = Times(**times)
         self.restart()
 

@@ -32,7 +32,7 @@ async def test_the_same_delivery_twice_at_once_makes_one_ticket_and_one_write(of
 
 async def test_two_replicas_that_store_different_alerts_at_once_lose_none(office: Office) -> None:
     await office.refresh()
-    other = Receiver(office.client, office.world, lambda: True, lambda: office.now)
+    other = Receiver(office.client, office.world, lambda: True, office.clock)
     names = [f"A{number}" for number in range(6)]
     await asyncio.gather(
         *(
@@ -192,7 +192,7 @@ async def test_a_node_is_looked_up_where_only_the_instance_names_it(office: Offi
 
 
 async def test_cold_caches_and_an_api_server_that_is_away_are_later(office: Office) -> None:
-    cold = Receiver(office.client, office.world, lambda: False, lambda: office.now)
+    cold = Receiver(office.client, office.world, lambda: False, office.clock)
     assert (await cold.receive(delivery(fires()))).result is Result.LATER
     send = office.client.transport.request
 

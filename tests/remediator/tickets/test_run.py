@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from remediator.clock import SYSTEM
 from remediator.kube.wire.client import Kind
 from remediator.tickets.channels.base import Refused
 from remediator.tickets.channels.github import GitHub, TokenFile
@@ -28,7 +29,7 @@ ROUTES = Routes(Route(REPO))
 @asynccontextmanager
 async def running(office: Office, tracker: Any, identity: str = "one") -> AsyncIterator[Tickets]:
     """Tickets at work, until the block is left."""
-    made = Tickets(office.client, tracker, ROUTES, identity=identity, namespace="gpu-ops", lease_retry=0.1)
+    made = Tickets(office.client, tracker, ROUTES, SYSTEM, identity=identity, namespace="gpu-ops", lease_retry=0.1)
     task = asyncio.ensure_future(made.run())
     try:
         await until(made.ready)

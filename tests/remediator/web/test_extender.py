@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from remediator.clock import SYSTEM
 from remediator.kube.wire.client import Client
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
@@ -38,7 +39,7 @@ async def ask(url: str, body: bytes) -> object:
 
 
 def cold() -> Extender:
-    return Extender(Client(EmbeddedServer().transport()))
+    return Extender(Client(EmbeddedServer().transport()), SYSTEM)
 
 
 async def test_a_sick_node_is_refused_and_a_healthy_one_preferred_to_one_that_nobody_knows() -> None:

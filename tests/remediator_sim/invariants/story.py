@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from remediator import clock
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.scheduler.extender import Extender
@@ -226,7 +227,8 @@ async def filing(lab: Lab, github: FakeGitHub) -> AsyncIterator[None]:
         token = Path(folder) / "token"
         token.write_text(github.token)
         hub = GitHub(github.url, TokenFile(token), spacing=0.0)
-        task = asyncio.ensure_future(Tickets(lab.client, hub, Routes(Route(REPOSITORY)), identity="one").run())
+        tickets = Tickets(lab.client, hub, Routes(Route(REPOSITORY)), clock.SYSTEM, identity="one", namespace=SYSTEM)
+        task = asyncio.ensure_future(tickets.run())
         try:
             yield
         finally:
@@ -239,7 +241,7 @@ async def filing(lab: Lab, github: FakeGitHub) -> AsyncIterator[None]:
 async def questions_of_a_scheduler(lab: Place, observer: Observer) -> None:
     """While a case holds one of two nodes."""
     await nodes(lab, 2, 1)
-    extender = lab.extender = Extender(lab.client)
+    extender = lab.extender = Extender(lab.client, clock.SYSTEM)
     lab.answer("drain", Answer(exit=None))
     task = asyncio.ensure_future(extender.run())
     async with controller(lab):

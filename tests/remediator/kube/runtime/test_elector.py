@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from remediator.clock import Clock
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import Unavailable
@@ -91,8 +92,9 @@ class Work:
 
 def make(leases, identity, *, wire=None, **options):
     loop = asyncio.get_running_loop()
-    options = {"clock": loop.time, "wall": lambda: WALL, "rand": lambda: 0.5} | options
-    return Elector(Client(wire or Wire(leases)), "remediator", "remediator-system", identity, **options)
+    clock = Clock(lambda: WALL, options.pop("clock", loop.time))
+    options = {"rand": lambda: 0.5} | options
+    return Elector(Client(wire or Wire(leases)), "remediator", "remediator-system", identity, clock, **options)
 
 
 async def end_all():

@@ -379,13 +379,25 @@ async def test_a_line_that_is_no_event_is_counted_and_the_stream_goes_on():
 async def test_age_is_the_time_since_the_last_sign_of_life():
     """Events and bookmarks make it young, silence makes it old; before the first it is infinite."""
     async with following(Watch(2.0, listed(), 60.0, bookmark("11"), SILENCE), to_the_end=False) as it:
-        clock = asyncio.get_running_loop().time
         await asyncio.sleep(1)
-        assert it.reflector.age(clock()) == float("inf")
+        assert it.reflector.age() == float("inf")
         await asyncio.sleep(51)
-        assert it.reflector.age(clock()) == 50
+        assert it.reflector.age() == 50
         await asyncio.sleep(20)
-        assert it.reflector.age(clock()) == 10
+        assert it.reflector.age() == 10
+
+
+async def test_it_is_fresh_from_its_list_on_until_it_has_been_silent_for_too_long():
+    """Nothing is fresh before its list is complete, nor 150 s after the last bookmark."""
+    async with following(Watch(2.0, listed(), SILENCE), to_the_end=False) as it:
+        await asyncio.sleep(1)
+        assert not it.reflector.fresh()
+        await asyncio.sleep(2)
+        assert it.reflector.fresh()
+        await asyncio.sleep(148)
+        assert it.reflector.fresh()
+        await asyncio.sleep(2)
+        assert not it.reflector.fresh()
 
 
 async def test_a_list_that_is_not_json_is_a_failure_like_any_other():
