@@ -1,11 +1,9 @@
 """A node's kernel made of files: mounts, block devices, memory controllers, the PCI bus and the kernel's log."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.detectors.fixtures import Case
-from tests.detectors.node import DETECTORS, Ran
+from tests.detectors.node import Ran, run_detector
 
 BTIME = 1_700_000_000  # seconds since 1970 at which the node booted
 ZEROS = "Undefined 0\nDLP 0\nTLP 0\nTOTAL_ERR_{} {}\n"
@@ -136,6 +134,4 @@ class KernelTree:
 
 def run_case(program: str, case: Case, root: Path, now: float) -> Ran:
     """Run a detector over the files of a case."""
-    command = [sys.executable, "-I", "-S", "-B", str(DETECTORS / f"{program}.py"), *case.arguments(root, now)]
-    done = subprocess.run(command, env={}, capture_output=True, text=True, timeout=60, check=False)
-    return Ran(done.returncode, done.stdout.strip(), done.stderr)
+    return run_detector(program, *case.arguments(root, now), env={})

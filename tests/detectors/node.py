@@ -1,11 +1,12 @@
 """A node made of files: PCI functions, the driver's list, device nodes and a scripted NVML."""
 
 import os
-import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.harness import warm
 from tests.native import Script
 
 DETECTORS = Path(__file__).resolve().parents[2] / "detectors"
@@ -17,6 +18,12 @@ class Ran(NamedTuple):
     code: int
     line: str
     err: str
+
+
+def run_detector(program: str, *options: str, env: Mapping[str, str] | None = None) -> Ran:
+    """Run a detector as node-problem-detector would, without the start of an interpreter. `env`: ours if None."""
+    finished = warm.run([str(DETECTORS / f"{program}.py"), *options], env)
+    return Ran(finished.code, finished.out.strip(), finished.err)
 
 
 def address(index: int) -> str:
@@ -68,11 +75,13 @@ class Node:
         log = self.root / "calls"
         return log.read_text().splitlines() if log.exists() else []
 
-    def command(self, *options: str) -> list[str]:
+    def arguments(self, *options: str) -> list[str]:
         more = ("dev", "kubelet") if self.detector == "gpu_lost" else ()
-        folders = [f"--{name}={self.root / name}" for name in ("sys", "proc", "state", *more)]
+        return [*(f"--{name}={self.root / name}" for name in ("sys", "proc", "state", *more)), "--fresh=0", *options]
+
+    def command(self, *options: str) -> list[str]:
         program = str(DETECTORS / f"{self.detector}.py")
-        return [sys.executable, "-E", "-s", "-B", program, *folders, "--fresh=0", *options]
+        return [sys.executable, "-E", "-s", "-B", program, *self.arguments(*options)]
 
     def environment(self) -> dict[str, str]:
         named = {"NVML_STUB": str(self.nvml.path)}
@@ -80,7 +89,4 @@ class Node:
 
     def run(self, *options: str) -> Ran:
         """Run the detector as node-problem-detector would."""
-        done = subprocess.run(
-            self.command(*options), env=self.environment(), capture_output=True, text=True, timeout=60, check=False
-        )
-        return Ran(done.returncode, done.stdout.strip(), done.stderr)
+        return run_detector(self.detector, *self.arguments(*options), env=self.environment())

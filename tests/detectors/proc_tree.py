@@ -1,12 +1,11 @@
 """A node's /proc made of files: mounts of process 1, and processes with threads and cgroups; and a run over it."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.detectors.node import DETECTORS, Ran
+from tests.detectors.node import DETECTORS, Ran, run_detector
 
 CONTAINER = "0123456789abcdef" * 4
 UID = "8f3c2a10-1111-2222-3333-444455556666"
@@ -95,13 +94,12 @@ class ProcTree:
         self.thread(pid, pid + 1, "pt_main_thread", "D", pod_cgroup(uid), killed=True, wchan=wchan, **more)
 
     def command(self, program: str, *options: str) -> list[str]:
-        folders = [f"--{name}={self.root / name}" for name in ("proc", "sys", "state")]
-        return [sys.executable, "-I", "-S", "-B", str(DETECTORS / f"{program}.py"), *folders, *options]
+        return [sys.executable, "-I", "-S", "-B", str(DETECTORS / f"{program}.py"), *self.arguments(*options)]
+
+    def arguments(self, *options: str) -> list[str]:
+        return [*(f"--{name}={self.root / name}" for name in ("proc", "sys", "state")), *options]
 
     def run(self, program: str, *options: str, env: Iterable[tuple[str, str]] = ()) -> Ran:
         """Run a detector as node-problem-detector would."""
         environment = {"PATH": os.environ["PATH"], **dict(env)}
-        done = subprocess.run(
-            self.command(program, *options), env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-        return Ran(done.returncode, done.stdout.strip(), done.stderr)
+        return run_detector(program, *self.arguments(*options), env=environment)

@@ -1,7 +1,6 @@
 """Every detector on nodes made of files: what it says of a healthy one, a sick one, and one that it cannot judge."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures import all_cases
+from tests.harness import warm
 
 CASES = all_cases()
 PROGRAMS = sorted(path.stem for path in DETECTORS.glob("[!_]*.py"))
@@ -21,22 +21,27 @@ def test_every_detector_has_a_healthy_node_a_sick_one_and_one_that_it_cannot_jud
     assert len({case.name for case in CASES[program]}) == len(CASES[program])
 
 
+def judge(program, case, root, nvml_library, *, forked):
+    """Run the detector over the files of a case, and hold what it says last against the case."""
+    case.arrange(root)
+    environment = {"PATH": PATH, **case.environment(root, nvml_library)}
+    for now in case.runs:
+        words = [str(DETECTORS / f"{program}.py"), *case.arguments(root, now)]
+        finished = warm.run(words, environment, forked=forked)
+        assert (finished.err, len(finished.out.splitlines()), finished.out.isascii()) == ("", 1, True), finished
+    assert (finished.code, case.part in finished.out) == (case.verdict, True), finished
+
+
 @pytest.mark.parametrize(
     ("program", "case"),
     [pytest.param(program, case, id=f"{program}: {case.name}") for program in CASES for case in CASES[program]],
 )
 def test_a_detector_judges_a_node_made_of_files(program, case, tmp_path, nvml_library):
-    case.arrange(tmp_path)
-    environment = {"PATH": PATH, **case.environment(tmp_path, nvml_library)}
-    for now in case.runs:
-        done = subprocess.run(
-            [str(DETECTORS / f"{program}.py"), *case.arguments(tmp_path, now)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env=environment,
-        )
-    assert (done.returncode, case.part in done.stdout) == (case.verdict, True), done.stdout + done.stderr
-    assert done.stdout.isascii()
-    assert len(done.stdout.splitlines()) == 1
+    judge(program, case, tmp_path, nvml_library, forked=True)
+
+
+@pytest.mark.parametrize("verdict", [0, 1, 2])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_detector_that_the_kernel_starts_judges_as_one_that_is_forked(program, verdict, tmp_path, nvml_library):
+    case = next(case for case in CASES[program] if case.verdict == verdict)
+    judge(program, case, tmp_path, nvml_library, forked=False)

@@ -15,6 +15,7 @@ from nodelib.kernel.timex import HEAD, Reading, read_file, read_kernel, reading
 from nodelib.state.debounce import Standing
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.clock_skew import MOST, UNSYNC, arrange
+from tests.detectors.node import run_detector
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
 
@@ -82,9 +83,7 @@ def test_the_real_kernel_is_read_as_its_structure_says():
 
 def run(root, now, *options):
     folders = [f"--{name}={root / name}" for name in ("proc", "state")]
-    command = [str(DETECTORS / "clock_skew.py"), *folders, f"--now={now}", f"--timex={root / 'timex.json'}", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout.strip(), done.stderr
+    return run_detector("clock_skew", *folders, f"--now={now}", f"--timex={root / 'timex.json'}", *options)
 
 
 def test_a_stopped_service_stays_a_fault_when_the_kernel_gives_up_and_its_restart_ends_it(tmp_path):

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,9 @@ from nodelib.contract.npd import Verdict
 from nodelib.net.cni import Config, held_locks, missing_plugins, parse_config, parse_locks, read_config
 from nodelib.net.probe_result import Reply
 from nodelib.state.debounce import Standing
-from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.cni import UNREADY, arrange
 from tests.detectors.fixtures.runtime_health import HealthServer
+from tests.detectors.node import run_detector
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
 FINE = Seen(
@@ -198,9 +197,7 @@ def test_a_real_lock_is_found_in_the_real_proc(tmp_path):
 
 def run(root, now, *options):
     folders = [f"--{name}={root / name}" for name in ("proc", "state")]
-    command = [str(DETECTORS / "cni.py"), *folders, f"--now={now}", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout.strip(), done.stderr
+    return run_detector("cni", *folders, f"--now={now}", *options)
 
 
 def test_a_folder_that_had_a_configuration_in_this_boot_must_have_one_even_when_nobody_can_be_asked(tmp_path):

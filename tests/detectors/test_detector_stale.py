@@ -1,14 +1,12 @@
 """detector_stale: a detector that stopped running is told of, one that has not had its turn is not."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from detector_stale import judge
 
 from nodelib.contract.npd import Verdict
-from tests.detectors.node import DETECTORS
+from tests.detectors.node import run_detector
 
 OK, FAULT, UNKNOWN = Verdict
 ONE = {"gpu_lost": 60.0}
@@ -42,10 +40,8 @@ def run(tmp_path):
     boot.write_text("one\n")
 
     def run_at(now, *options):
-        command = [sys.executable, "-E", "-s", "-S", "-B", str(DETECTORS / "detector_stale.py"), f"--now={now}"]
-        command += ["--detector=gpu_lost=60", f"--state={tmp_path}", f"--proc={tmp_path / 'proc'}", *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        return done.returncode, done.stdout.strip()
+        ours = ("--detector=gpu_lost=60", f"--state={tmp_path}", f"--proc={tmp_path / 'proc'}")
+        return run_detector("detector_stale", f"--now={now}", *ours, *options)[:2]
 
     return run_at
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nodelib.host.device_nodes import Number, Wanted, has, majors, of_gpus, of_infiniband, of_mig
 from nodelib.host.gpus import Card, Driven
 from tests.detectors.fixtures.device_nodes import DEVICES, MIG, everything, link, node, with_infiniband, without
-from tests.detectors.node import DETECTORS, address
+from tests.detectors.node import DETECTORS, address, run_detector
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 GPUS = {address(index): Driven(f"GPU-{index}", index, excluded=False) for index in range(3)}
@@ -166,17 +166,7 @@ def test_a_folder_of_process_1_is_closed_to_who_is_not_privileged_and_hides_no_o
 
 def run(root, *options):
     roots = [f"--{name}={root / name}" for name in ("proc", "sys", "dev", "state")]
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        "-B",
-        DETECTORS / "device_nodes.py",
-        *roots,
-        f"--driver-root={root / 'driver'}",
-    ]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout.strip()
+    return run_detector("device_nodes", *roots, f"--driver-root={root / 'driver'}", *options)[:2]
 
 
 @pytest.mark.cluster

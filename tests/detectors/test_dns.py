@@ -1,7 +1,6 @@
 """dns: one question, any answer; and resolv.conf as the C library reads it."""
 
 import json
-import subprocess
 import time
 
 import pytest
@@ -13,8 +12,8 @@ from nodelib.contract.npd import Verdict
 from nodelib.net.dns import ROOT, Question, Resolver, ask_nameserver, encode, parse_answer, parse_resolv
 from nodelib.net.probe_result import Reply
 from nodelib.state.debounce import Standing
-from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.dns import PORT, NameServer, arrange
+from tests.detectors.node import run_detector
 from tests.detectors.null_server import dead_port
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
@@ -151,9 +150,7 @@ def test_what_is_no_name_is_refused(name):
 
 def run(root, now, *options):
     folders = [f"--{name}={root / name}" for name in ("proc", "state")]
-    command = [str(DETECTORS / "dns.py"), *folders, f"--now={now}", f"--port={PORT}", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout.strip(), done.stderr
+    return run_detector("dns", *folders, f"--now={now}", f"--port={PORT}", *options)
 
 
 # A server's address (each its own), what resolv.conf has besides, and the names it was asked for; the root has none.

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 from gpu_busy import ASK_AGAIN, IDLE, SHAPES, Pods, World, find, judge, mark, recall
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodelib.nvml.gpu_owners import Owner, is_allowed, read_owners, sees_host
 from tests.detectors.fixtures.gpu_busy import HELD, SHELL, USED, process
-from tests.detectors.node import DETECTORS
+from tests.detectors.node import run_detector
 from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen
 from tests.native import Script
@@ -198,15 +196,8 @@ class Machine:
 
     def run(self, now, *options):
         roots = [f"--{name}={self.root / name}" for name in ("proc", "sys", "dev", "state")]
-        done = subprocess.run(
-            [sys.executable, "-I", "-B", DETECTORS / "gpu_busy.py", *roots, "--fresh=0", f"--now={now}", *options],
-            env={**os.environ, **self.nvml.environment(self.library), **self.api.environment(), "NODE_NAME": "gpu-1"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return done.returncode, done.stdout.strip()
+        env = {**os.environ, **self.nvml.environment(self.library), **self.api.environment(), "NODE_NAME": "gpu-1"}
+        return run_detector("gpu_busy", *roots, "--fresh=0", f"--now={now}", *options, env=env)[:2]
 
     @property
     def asked(self):

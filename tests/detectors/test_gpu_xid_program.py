@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +9,8 @@ from gpu_xid import recall
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.gpu_xid import BOOT, DOUBLE, FALLEN, PENDING, KernelLog, advice
+from tests.detectors.node import run_detector
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 LINE = "reboot needed: 0000:1c:00 Xid 79 (GPU has fallen off the bus)"
@@ -28,15 +26,9 @@ def log(tmp_path):
 
 def run(root: Path, *options: str) -> tuple[int, str]:
     folders = [f"--{name}={root / name}" for name in ("proc", "sys", "dev", "state")]
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-B", str(DETECTORS / "gpu_xid.py"), *folders, "--now=1000", *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stderr == ""
-    return done.returncode, done.stdout.strip()
+    ran = run_detector("gpu_xid", *folders, "--now=1000", *options)
+    assert ran.err == ""
+    return ran.code, ran.line
 
 
 def state(root: Path) -> dict:

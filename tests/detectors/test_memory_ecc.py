@@ -9,8 +9,8 @@ from memory_ecc import FINE, Rate, has_many, judge, rate, recall
 
 from nodelib.kernel.edac import Part, read_log, read_parts
 from nodelib.kernel.kmsg import Line
-from tests.detectors.fixtures.memory_ecc import CASES, IN_USE, LABEL, LOST_PAGE, ON_DIMM, UNCORRECTED, apei
-from tests.detectors.kernel_tree import KernelTree, run_case
+from tests.detectors.fixtures.memory_ecc import IN_USE, LABEL, LOST_PAGE, ON_DIMM, UNCORRECTED, apei
+from tests.detectors.kernel_tree import KernelTree
 from tests.detectors.test_filesystem_error import ANYTHING
 
 OK, FAULT, UNKNOWN = 0, 1, 2
@@ -21,15 +21,6 @@ def tree(tmp_path):
     tree = KernelTree(tmp_path)
     tree.memory(dimm0=(0, 0, LABEL))
     return tree
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_each_node_made_of_files_gets_its_verdict(tmp_path, case):
-    case.arrange(tmp_path)
-    ran = [run_case("memory_ecc", case, tmp_path, now) for now in case.runs][-1]
-    assert ran.code == case.verdict, ran
-    assert case.part in ran.line
-    assert not ran.err
 
 
 def test_a_fault_stands_until_the_next_boot_even_when_the_counters_are_reset(tree):

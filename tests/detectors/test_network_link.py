@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nodelib.contract.npd import Verdict
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.network_link import BREAKS, DEAD, STALL, NetTree, seen_before
+from tests.detectors.node import run_detector
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
 FINE = "every network link is in order"
@@ -19,10 +20,9 @@ FINE = "every network link is in order"
 
 def look(root, now, *options):
     folders = [f"--{name}={root / name}" for name in ("proc", "sys", "dev", "state")]
-    command = [str(DETECTORS / "network_link.py"), *folders, f"--now={now}", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout.strip()
+    ran = run_detector("network_link", *folders, f"--now={now}", *options)
+    assert "Traceback" not in ran.err
+    return ran.code, ran.line
 
 
 class Node(NetTree):

@@ -18,7 +18,6 @@ from nodelib.net.cri import Ready, Runtime, ask_runtime, parse_status, request
 from nodelib.net.loopback import get, loopback_url
 from nodelib.net.probe_result import Reply
 from nodelib.state.debounce import Standing, stand, standings
-from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.runtime_health import (
     SOCKET,
     CriServer,
@@ -27,6 +26,7 @@ from tests.detectors.fixtures.runtime_health import (
     sick_page,
     status_response,
 )
+from tests.detectors.node import run_detector
 from tests.detectors.null_server import dead_port
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
@@ -234,9 +234,8 @@ def test_links_of_the_node_stay_inside_its_root(tmp_path):
 
 
 def run(root, now, *options):
-    command = [str(DETECTORS / "runtime_health.py"), f"--proc={root / 'proc'}", f"--state={root / 'state'}"]
-    done = subprocess.run([*command, f"--now={now}", *options], capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout.strip(), done.stderr
+    folders = (f"--proc={root / 'proc'}", f"--state={root / 'state'}")
+    return run_detector("runtime_health", *folders, f"--now={now}", *options)
 
 
 def test_a_kubelet_that_falls_ill_is_told_of_in_the_third_run_and_evidence_stays_until_it_is_well(tmp_path):
