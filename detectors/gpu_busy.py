@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 
 from nodelib.contract.detector import add_token_dir, clock, explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
-from nodelib.host.threads import dashed
+from nodelib.host.cgroups import dashed
 from nodelib.nvml.client import parser
 from nodelib.nvml.gpu_owners import Owner, is_allowed, pids, read_owners, sees_host, shares_memory
 from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views

@@ -38,7 +38,8 @@ from typing import Any, NamedTuple
 from nodelib.contract.detector import clock, conclude, keep_evidence, main, parser
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.host.child_process import Answer, ask, is_alive
-from nodelib.net.nfs import GARBLED, Counters, Mount, ask_servers, read_counters, read_mounts
+from nodelib.host.mountinfo import GARBLED
+from nodelib.net.nfs import Counters, Mount, ask_servers, read_counters, read_mounts
 from nodelib.net.probe_result import together
 
 NAME = "nfs_mount"

@@ -34,7 +34,8 @@ from typing import Any
 
 from nodelib.contract.detector import clock, conclude, keep_evidence, main, parser
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
-from nodelib.net.nfs import GARBLED, Mounts, Server, ask_servers, read_mounts
+from nodelib.host.mountinfo import GARBLED
+from nodelib.net.nfs import Mounts, Server, ask_servers, read_mounts
 from nodelib.net.probe_result import Reply
 
 NAME = "nfs_server"

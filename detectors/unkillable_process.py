@@ -36,7 +36,8 @@ from typing import Any, NamedTuple
 
 from nodelib.contract.detector import add_token_dir, clock, conclude, keep_evidence, main, parser
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
-from nodelib.host.threads import Scan, Thread, dashed, scan, stack
+from nodelib.host.cgroups import dashed
+from nodelib.host.threads import Scan, Thread, scan, stack
 
 NAME = "unkillable_process"
 

@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import number, words
+from nodelib.host.cgroups import UID, bare
 from nodelib.host.commands import run, shown
 from nodelib.host.crictl import crictl, known_pods, kubelet_root
 from nodelib.host.old_files import Leftover, find, remove
-from nodelib.host.processes import UID, bare
 
 ASK_SECONDS = 30.0
 WORK_SECONDS = 300.0

@@ -26,8 +26,9 @@ from pathlib import Path
 from nodelib.contract.attempt import create_marker, require_fresh
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import number, words
+from nodelib.host.cgroups import bare
 from nodelib.host.crictl import known_pods, kubelet_root
-from nodelib.host.processes import Process, bare, is_stuck, of_pods, require_own
+from nodelib.host.processes import Process, is_stuck, of_pods, require_own
 from nodelib.host.terminate import end, named
 
 

@@ -5,8 +5,8 @@ import re
 from typing import Any
 
 from nodelib.contract.operation import Refused
+from nodelib.host.cgroups import UID, bare
 from nodelib.host.commands import Told, run
-from nodelib.host.processes import UID, bare
 
 ASK_SECONDS = 60.0
 KUBELET = "/var/lib/kubelet"

@@ -18,8 +18,9 @@ from typing import NamedTuple
 sys.path.insert(0, os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
 
 from nodelib.contract.operation import Refused
+from nodelib.host.cgroups import pod_of
 from nodelib.host.commands import ends_by
-from nodelib.host.processes import living, pod_of
+from nodelib.host.proc_files import living, pid_folders, read_cgroup
 
 LOOK_SECONDS = 60.0
 MINOR = re.compile(r"^Device Minor:\s*(\d+)\s*$", re.MULTILINE)
@@ -83,11 +84,11 @@ def files_of(proc: Path, addresses: Iterable[str]) -> re.Pattern[str]:
 
 
 def _look(proc: Path) -> Iterator[dict[str, object]]:
-    for folder in sorted(path for path in proc.iterdir() if path.name.isdecimal()):
+    for folder in sorted(pid_folders(proc)):
         yield {"at": int(folder.name)}
         try:
             for device in _devices(folder):
-                group = ((living(folder) or folder) / "cgroup").read_text(errors="replace")
+                group = read_cgroup(living(folder) or folder)
                 service = SERVICE.search(group)
                 yield {
                     "pid": int(folder.name),

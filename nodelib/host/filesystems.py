@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from nodelib.host import mountinfo
 from nodelib.host.attributes import folders, number, text
 from nodelib.kernel.kmsg import Line
 
 KINDS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs")
 # Where volumes of Pods are mounted, whatever the kubelet's folder is called; a disk that is pods/ itself is the node's.
 VOLUME = re.compile(r"/pods/[0-9a-f-]{32,36}/volume|/plugins/kubernetes\.io/|/kubelet/(?:pods|plugins)/.")
-MOUNT = re.compile(r"[0-9]+ [0-9]+ [0-9]+:[0-9]+ [^ ]+ /[^ ]* r[ow]")  # how each line of mountinfo begins
 STORY = re.compile(  # what a person wants to read of the log
     r"EXT4-fs (error|\([^)]*\): .*(read-only|I/O error))|Aborting journal|XFS \(|BTRFS.*(error|forced|aborted)"
     r"|I/O error, dev|attempt to access beyond end of device"
@@ -87,42 +87,24 @@ def read_mounts(proc: Path, sys_root: Path) -> Mounts:
 
 def parse_mounts(content: str, sys_root: Path) -> Mounts:
     """Read mountinfo; `sys_root` tells the kernel's names of devices."""
-    found: dict[tuple[str, ...], list[str]] = {}
+    points: dict[tuple[str, ...], list[str]] = {}
     options: dict[tuple[str, ...], frozenset[str]] = {}
     top: dict[str, tuple[str, ...]] = {}
-    garbled = 0
-    for line in content.removesuffix("\n").split("\n"):
-        try:
-            point, kind, device, source, told = _mount(line)
-        except ValueError:
-            garbled += 1
-            continue
-        who = top[point] = (device, kind, source)
-        if kind in KINDS and source.startswith("/dev/"):
-            found.setdefault(who, []).append(point)
-            options[who] = told
+    mounts, garbled = mountinfo.parse(content)
+    for mount in mounts:
+        who = top[mount.point] = (mount.device, mount.kind, mount.source)
+        if mount.kind in KINDS and mount.source.startswith("/dev/"):
+            points.setdefault(who, []).append(mount.point)
+            options[who] = frozenset(mount.super_options.split(","))
     filesystems = [
         Filesystem(
-            _kernels_name(sys_root, device, source), kind, source, tuple(sorted(set(points))),
-            tuple(sorted({point for point in points if top[point] == (device, kind, source)})),
+            _kernels_name(sys_root, device, source), kind, source, tuple(sorted(set(where))),
+            tuple(sorted({point for point in where if top[point] == (device, kind, source)})),
             options[device, kind, source],
         )
-        for (device, kind, source), points in found.items()
+        for (device, kind, source), where in points.items()
     ]  # fmt: skip
     return Mounts(tuple(sorted(filesystems)), garbled)
-
-
-def _mount(line: str) -> tuple[str, str, str, str, frozenset[str]]:
-    fields = line.split(" ")
-    end = fields.index("-", 6)
-    kind, source, options = fields[end + 1 : end + 4]
-    if not MOUNT.match(line) or not kind or options[:2] not in ("rw", "ro"):
-        raise ValueError(line)
-    return _unescape(fields[4]), kind, fields[2], _unescape(source), frozenset(options.split(","))
-
-
-def _unescape(name: str) -> str:
-    return re.sub(r"\\([0-3][0-7]{2})", lambda match: chr(int(match[1], 8)), name)
 
 
 def _kernels_name(sys_root: Path, device: str, source: str) -> str:

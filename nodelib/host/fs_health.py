@@ -20,6 +20,7 @@ from nodelib.host.filesystems import (
     read_mounts,
     story_of_ext4,
 )
+from nodelib.host.mountinfo import GARBLED
 from nodelib.kernel.kmsg import Log, read_new, since
 
 SHUT = {"emergency_ro", "shutdown"}
@@ -109,7 +110,7 @@ def judge(
     mounts: Mounts, seen: Mapping[str, Seen], known: Mapping[str, Known], boot: int | None, why: str
 ) -> dict[str, Verdict]:
     """Return the verdict of each thing that was seen, by key; `why`: "" or why the kernel's log cannot be read."""
-    found = {"mountinfo has lines that make no sense": Verdict.UNKNOWN} if mounts.garbled else {}
+    found = {GARBLED: Verdict.UNKNOWN} if mounts.garbled else {}
     if why:
         found[why] = Verdict.UNKNOWN
     for one in mounts.found:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from nodelib.contract.operation import Refused
+from nodelib.host.cgroups import pod_of
 from nodelib.host.device_users import User, named, users
-from nodelib.host.processes import Process, pod_of, read, require_own
+from nodelib.host.processes import Process, read, require_own
 from nodelib.host.terminate import end
 
 TRIES = 5

@@ -71,12 +71,16 @@ def ours(cards: tuple[Card, ...] | None, driven: Mapping[str, Driven] | None) ->
 
 
 def read_pci(sys_root: Path) -> tuple[Card, ...] | None:
-    """Return the GPUs of the PCI bus in address order, virtual functions left out."""
+    """Return the GPUs of the PCI bus in address order, virtual functions left out; None where there is no PCI bus."""
     try:
-        folders = sorted((sys_root / "bus/pci/devices").iterdir())
+        return on_pci(sys_root)
     except OSError:
         return None
-    return tuple(card for card in map(_read_card, folders) if card)
+
+
+def on_pci(sys_root: Path) -> tuple[Card, ...]:
+    """Return what `read_pci` does. Raises OSError where there is no PCI bus."""
+    return tuple(card for card in map(_read_card, sorted((sys_root / "bus/pci/devices").iterdir())) if card)
 
 
 def _read_card(folder: Path) -> Card | None:
@@ -111,9 +115,14 @@ def _driver(link: Path) -> str:
 def read_driver(proc: Path) -> dict[str, Driven] | None:
     """Return the GPUs that the NVIDIA kernel module lists, by address; None when it is not loaded."""
     try:
-        folders = sorted((proc / "driver/nvidia/gpus").iterdir())
+        return in_driver(proc)
     except OSError:
         return {} if (proc / "driver/nvidia/version").exists() else None
+
+
+def in_driver(proc: Path) -> dict[str, Driven]:
+    """Return what `read_driver` does. Raises OSError where the module is not loaded, or has no GPU."""
+    folders = sorted((proc / "driver/nvidia/gpus").iterdir())
     return {address_of(folder.name): _read_information(folder / "information") for folder in folders}
 
 

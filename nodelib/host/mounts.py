@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from nodelib.host import mountinfo
+from nodelib.host.cgroups import any_pod, bare
 from nodelib.host.crictl import KUBELET
-from nodelib.host.processes import bare, living
+from nodelib.host.proc_files import living, pid_folders, read_cgroup
 
 TYPES = ("nfs", "nfs4")
 NFS_PORT, NFS_PROGRAM = 2049, 100003
 # What the kernel found out when it mounted; given back it would pin the mount to a server's former address.
 FOUND_OUT = ("addr", "clientaddr", "mountaddr", "mountport", "mountproto", "mountvers", "namlen")
-POD_GROUP = re.compile(r"(?:^|[/-])pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?=\.slice|[/:]|$)", re.I)
 
 
 class Mount(NamedTuple):
@@ -54,38 +55,26 @@ class Mount(NamedTuple):
         return found.get(name, "")
 
 
-def read_mounts(mountinfo: Path, kubelet: str = KUBELET) -> list[Mount]:
+def read_mounts(path: Path, kubelet: str = KUBELET) -> list[Mount]:
     """Return the NFS mounts of one mountinfo file in its order; `kubelet` is its --root-dir. Raises OSError."""
-    lines = mountinfo.read_text(errors="replace").splitlines()
-    return [mount for line in lines if (mount := _read_line(line, kubelet))]
+    lines, _ = mountinfo.parse(path.read_text(errors="replace"))
+    return [_mount(line, kubelet) for line in lines if line.kind in TYPES]
 
 
-def _read_line(line: str, kubelet: str) -> Mount | None:
-    before, dash, after = line.partition(" - ")
-    mine, rest = before.split(" "), after.split(" ")
-    if not dash or len(mine) < 6 or len(rest) < 3 or rest[0] not in TYPES:
-        return None
-    root, point, source = (_plain(text) for text in (mine[3], mine[4], rest[1]))
-    follows = any(field.startswith("master:") for field in mine[6:])
-    volume = re.match(rf"{re.escape(kubelet)}/pods/([0-9a-f-]{{32,36}})/", point)
+def _mount(line: mountinfo.MountLine, kubelet: str) -> Mount:
+    volume = re.match(rf"{re.escape(kubelet)}/pods/([0-9a-f-]{{32,36}})/", line.point)
+    options = f"{line.options},{line.super_options}"
     pod = bare(volume[1]) if volume else ""
-    return Mount(point, mine[2], root, rest[0], source, f"{mine[5]},{rest[2]}", follows, pod)
-
-
-def _plain(text: str) -> str:
-    """Undo the kernel's escapes for blanks and the like (\\040)."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    return Mount(line.point, line.device, line.root, line.kind, line.source, options, line.follows, pod)
 
 
 def pods_of(proc: Path) -> Iterator[tuple[str, Path]]:
     """Yield (uid of its Pod, folder of a thread) for each process of a Pod. Reads only files that nothing can block."""
-    for folder in proc.iterdir():
-        if folder.name.isdecimal():
-            with contextlib.suppress(OSError):
-                thread = living(folder)
-                found = POD_GROUP.search((thread / "cgroup").read_text(errors="replace")) if thread else None
-                if thread and found:
-                    yield bare(found[1]), thread
+    for folder in pid_folders(proc):
+        with contextlib.suppress(OSError):
+            thread = living(folder)
+            if thread and (pod := any_pod(read_cgroup(thread))):
+                yield pod, thread
 
 
 def users_of(proc: Path, mounts: list[Mount]) -> list[str]:

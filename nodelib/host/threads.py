@@ -8,25 +8,20 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-KILLED = 1 << 8  # SIGKILL in a mask of signals
-STATES = frozenset("RSDZTtXxKWPI")
-ENDED = "ZXx"
-KERNEL_THREAD = 0x00200000  # PF_KTHREAD
-VANISHED = (FileNotFoundError, ProcessLookupError)  # a process may end while it is read
-
-POD = re.compile(
-    r"(?:^|[/-])pod([0-9a-fA-F]{8}(?:[-_]?[0-9a-fA-F]{4}){3}[-_]?[0-9a-fA-F]{12})(?=\.slice|[/:]|$| \(deleted\))"
+from nodelib.host.cgroups import parse_cgroup
+from nodelib.host.proc_files import (
+    VANISHED,
+    Stat,
+    is_killed,
+    pid_folders,
+    read_cgroup,
+    read_stat,
+    switches_of,
+    text_of,
+    word,
 )
-CONTAINER = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
 
-
-class Stat(NamedTuple):
-    """What /proc/PID/stat says: name, state letter, flags, and start in clock ticks since boot."""
-
-    comm: str
-    state: str
-    flags: int
-    start: int
+KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 
 
 class Thread(NamedTuple):
@@ -64,7 +59,7 @@ def scan(proc: Path) -> Scan:
     threads: list[Thread] = []
     garbled: list[str] = []
     read = 0
-    for folder in sorted(path for path in proc.iterdir() if path.name.isascii() and path.name.isdigit()):
+    for folder in sorted(pid_folders(proc)):
         try:
             leader = read_stat(folder)
             read += 1
@@ -98,97 +93,13 @@ def _thread(task: Path, pid: int, leader: Stat) -> Thread | None:
     stat = read_stat(task)
     if stat.state != "D":
         return None
-    killed, switches = parse_status(_text(task / "status"))
-    if not killed:
+    status = text_of(task / "status")
+    if not is_killed(status):
         return None
+    switches = switches_of(status)
     pod, container = parse_cgroup(read_cgroup(task))
     wchan = word(_maybe(task / "wchan"))
     return Thread(pid, int(task.name), stat.start, word(leader.comm), wchan, switches, pod, container)
-
-
-def living_thread(process: Path) -> Path | None:
-    """Return the folder of a thread that has not ended, the process' own if its leader lives; None when all have ended.
-
-    A leader may have ended while another thread lives on, and a cgroup hierarchy of version 1 then shows "/" for it.
-    Raises OSError and ValueError where that cannot be read.
-    """
-    if read_stat(process).state not in ENDED:
-        return process
-    return next((task for task in sorted((process / "task").iterdir()) if _lives(task)), None)
-
-
-def _lives(task: Path) -> bool:
-    try:
-        return read_stat(task).state not in ENDED
-    except VANISHED:
-        return False
-
-
-def read_stat(task: Path) -> Stat:
-    """Read a thread's stat file, or a process'. Raises OSError and ValueError."""
-    return parse_stat(_text(task / "stat"))
-
-
-def read_cgroup(task: Path) -> str:
-    """Return a thread's cgroup file: of one that has not ended (see living_thread). Raises OSError."""
-    return _text(task / "cgroup")
-
-
-def parse_stat(text: str) -> Stat:
-    """Read a stat file; the name may hold blanks and parentheses. Raises ValueError."""
-    head, _, tail = text.rpartition(")")
-    comm = head.partition("(")[2]
-    fields = tail.split()
-    sound = len(fields) >= 20 and fields[0] in STATES and re.fullmatch(r"[0-9]{1,10} \(.*", head, flags=re.DOTALL)
-    if not sound:
-        raise ValueError("stat")
-    return Stat(comm, fields[0], _number(fields[6]), _number(fields[19]))
-
-
-def parse_status(text: str) -> tuple[bool, int]:
-    """Return whether SIGKILL is pending, for the thread or its process, and the context switches. Raises ValueError."""
-    fields = {name: value.strip() for name, _, value in (line.partition(":") for line in text.split("\n"))}
-    try:
-        pending = [fields[name] for name in ("SigPnd", "ShdPnd")]
-        switches = [fields[name] for name in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")]
-    except KeyError as error:
-        raise ValueError(f"status has no {error}") from None
-    if not all(re.fullmatch(r"[0-9a-f]{1,16}", mask) for mask in pending):
-        raise ValueError("status")
-    return any(int(mask, 16) & KILLED for mask in pending), sum(_number(one) for one in switches)
-
-
-def parse_cgroup(text: str) -> tuple[str, str]:
-    """Return the Pod's uid (32 hex digits) and the container's id, "" each where there is none. Raises ValueError.
-
-    The outermost Pod counts: the API server of this node knows no Pod inside of it. The leading parts of a path may be
-    cut (a cgroup namespace of our own), so nothing is anchored to kubepods.
-    """
-    lines = [line for line in text.split("\n") if line]
-    if not lines or not all(re.fullmatch(r"[0-9]+:[^:]*:/.*", line) for line in lines):
-        raise ValueError("cgroup")
-    for line in lines:
-        match = POD.search(line.split(":", 2)[2])
-        if match:
-            containers = [] if "conmon" in line else CONTAINER.findall(line)  # CRI-O's monitor is not the container
-            return bare(match[1]), containers[-1] if containers else ""
-    return "", ""
-
-
-def bare(uid: str) -> str:
-    """Return a uid in the form in which uids are compared: kubelets write them with -, with _ or without."""
-    return uid.replace("-", "").replace("_", "").lower()
-
-
-def dashed(uid: str) -> str:
-    """Return 32 hex digits as the API server writes a uid."""
-    return "-".join((uid[:8], uid[8:12], uid[12:16], uid[16:20], uid[20:]))
-
-
-def word(text: str) -> str:
-    """Return a name that a program chose as one harmless word; "unknown" for none (wchan is 0 where it is hidden)."""
-    plain = re.sub(r"[^A-Za-z0-9_.:/@+()-]+", "_", text.strip())[:64]
-    return plain if plain not in ("", "0") else "unknown"
 
 
 def stack(proc: Path, thread: Thread) -> list[str]:
@@ -197,18 +108,8 @@ def stack(proc: Path, thread: Thread) -> list[str]:
     return [re.sub(r"^\[<[0-9a-f]*>\] ", "", line)[:60] for line in lines if line][:8]
 
 
-def _number(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,20}", text):
-        raise ValueError(text)
-    return int(text)
-
-
-def _text(path: Path) -> str:
-    return path.read_bytes().decode(errors="replace")
-
-
 def _maybe(path: Path) -> str:
     try:
-        return _text(path)
+        return text_of(path)
     except OSError:
         return ""

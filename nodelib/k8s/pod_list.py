@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from nodelib.host.threads import bare
+from nodelib.host.cgroups import bare
 
 PAGE = 500
 # The uid in a static Pod's cgroup is the hash of its manifest; its mirror on the API server has a uid of its own.

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nodelib.host import mountinfo
+from nodelib.host.mountinfo import unescape
 from nodelib.net.probe_result import Reply, failure, in_the_nodes_network, left, together
 
 PORT = 2049
 NFS = 100003  # RPC program number (RFC 5531, RFC 7530)
 KINDS = ("nfs", "nfs4")
-LINE = re.compile(r"[0-9]+ [0-9]+ [0-9]+:[0-9]+ [^ ]+ /[^ ]* r[ow]")  # how each line of mountinfo begins
 VOLUMES = "volumes of Pods"
-GARBLED = "mountinfo has lines that make no sense"
 
 
 class Server(NamedTuple):
@@ -85,33 +85,19 @@ def read_mounts(proc: Path) -> Mounts:
 
 def parse_mountinfo(text: str) -> Mounts:
     """Read mountinfo. What is hidden below a later mount on the same path is left out; it cannot be reached."""
-    top: dict[str, Mount | None] = {}
-    lines = text.removesuffix("\n").split("\n")
-    garbled = 0
-    for line in lines:
-        try:
-            point, mount = _mount(line)
-        except ValueError:
-            garbled += 1
-        else:
-            top[point] = mount
-    found = sorted((mount for mount in top.values() if mount), key=lambda one: (one.export == VOLUMES, one.point))
-    return Mounts(tuple(found), garbled)
+    lines, garbled = mountinfo.parse(text)
+    top = {line.point: _mount(line) for line in lines}
+    mounts = [mount for mount in top.values() if mount]
+    return Mounts(tuple(sorted(mounts, key=lambda mount: (mount.export == VOLUMES, mount.point))), garbled)
 
 
-def _mount(line: str) -> tuple[str, Mount | None]:
-    """Return the path of a line and, when it is NFS, the mount. Raises ValueError when it is no line of mountinfo."""
-    fields = line.split(" ")
-    end = fields.index("-", 6)
-    kind, source, options = fields[end + 1 : end + 4]
-    if not LINE.match(line) or not kind or options[:2] not in ("rw", "ro"):
-        raise ValueError(line)
-    point = unescape(fields[4])
-    if kind not in KINDS:
-        return point, None
-    told = {name: value for name, _, value in (option.partition("=") for option in options.split(","))}
-    version = 3 if told.get("vers", "4").startswith(("2", "3")) else 4
-    return point, Mount(fields[2], point, unescape(source), _server(told), version)
+def _mount(line: mountinfo.MountLine) -> Mount | None:
+    """Return the mount; None when it is not NFS."""
+    if line.kind not in KINDS:
+        return None
+    options = {name: value for name, _, value in (option.partition("=") for option in line.super_options.split(","))}
+    version = 3 if options.get("vers", "4").startswith(("2", "3")) else 4
+    return Mount(line.device, line.point, line.source, _server(options), version)
 
 
 def _server(options: Mapping[str, str]) -> Server | None:
@@ -121,11 +107,6 @@ def _server(options: Mapping[str, str]) -> Server | None:
     if options.get("proto", "tcp") not in ("tcp", "tcp6"):
         return Server(address, tcp=False)  # the port is RDMA's; servers have TCP beside it
     return Server(address, int(port))
-
-
-def unescape(text: str) -> str:
-    r"""Undo the octal escapes of /proc: \040 is a blank."""
-    return re.sub(r"\\([0-3][0-7]{2})", lambda match: chr(int(match[1], 8)), text)
 
 
 def read_counters(proc: Path) -> dict[str, Counters]:

@@ -1,12 +1,12 @@
 """Which GPUs a node has and who they are: by PCI, by the kernel module, and by NVML, which is asked in a child."""
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from nodelib.host.commands import run_here
+from nodelib.host.gpus import address_of, in_driver, on_pci
 
 NVML_SECONDS = 20.0
 # What is asked besides who a GPU is: for the bundle, where nothing is too much.
@@ -40,23 +40,19 @@ for i in range(n.nvmlDeviceGetCount()):
 
 
 def read_pci(root: Path) -> list[dict[str, Any]]:
-    """Return NVIDIA's display functions on PCI; "fallen" when the configuration space reads all ones."""
-    found = []
-    for folder in sorted((root / "sys/bus/pci/devices").iterdir()):
-        vendor, kind = ((folder / name).read_text().strip() for name in ("vendor", "class"))
-        if vendor == "0x10de" and kind.startswith(("0x0300", "0x0302")):
-            fallen = (folder / "config").read_bytes()[:4] == b"\xff" * 4
-            found.append({"address": folder.name, **({"fallen": True} if fallen else {})})
-    return found
+    """Return the GPUs on PCI: "fallen" or "unreadable" where one is not there any more, or does not say what it is."""
+    return [
+        {"address": card.address, **({} if card.state == "present" else {card.state: True})}
+        for card in on_pci(root / "sys")
+    ]
 
 
 def read_driver(root: Path) -> list[dict[str, Any]]:
     """Return the GPUs that the kernel module lists, with their UUIDs."""
-    found = []
-    for folder in sorted((root / "proc/driver/nvidia/gpus").iterdir()):
-        uuid = re.search(r"^GPU UUID:\s*(\S+)", (folder / "information").read_text(errors="replace"), re.MULTILINE)
-        found.append({"address": folder.name.lower(), **({"uuid": uuid[1]} if uuid else {})})
-    return found
+    return [
+        {"address": address, **({"uuid": gpu.uuid} if gpu.uuid else {})}
+        for address, gpu in in_driver(root / "proc").items()
+    ]
 
 
 def ask_nvml() -> list[dict[str, Any]]:
@@ -69,7 +65,7 @@ def ask_nvml() -> list[dict[str, Any]]:
     gpus = {gpu["index"]: gpu for gpu in said if "index" in gpu}  # the later line knows more
     if not gpus:
         raise OSError(f"NVML listed no GPU: {told.last}"[:100])
-    return [{**gpu, **({"address": short(gpu["address"])} if "address" in gpu else {})} for gpu in gpus.values()]
+    return [{**gpu, **({"address": address_of(gpu["address"])} if "address" in gpu else {})} for gpu in gpus.values()]
 
 
 def merge(known: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -80,9 +76,3 @@ def merge(known: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[
         if "address" in gpu:
             found.setdefault(gpu["address"], {}).update(gpu)
     return [*found.values(), *others]
-
-
-def short(address: str) -> str:
-    """Return NVML's spelling of a PCI address as sysfs has it."""
-    domain, _, rest = address.lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}"

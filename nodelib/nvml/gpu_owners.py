@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from nodelib.host.threads import VANISHED, living_thread, parse_cgroup, read_cgroup, read_stat, word
+from nodelib.host.cgroups import parse_cgroup
+from nodelib.host.proc_files import VANISHED, living_thread, read_cgroup, read_stat, word
 from nodelib.nvml.results import Gpu
 
 HOST_PIDS = "pid:[4026531836]"  # of the kernel's first pid namespace, a number that is part of its ABI

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from nfs_mount import judge
 
 from nodelib.contract.npd import Verdict
-from nodelib.net.nfs import GARBLED, Counters, Mount, Server, parse_mountinfo, parse_mountstats
+from nodelib.host.mountinfo import GARBLED
+from nodelib.net.nfs import Counters, Mount, Server, parse_mountinfo, parse_mountstats
 
 ROOT = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw"
 V4 = "36 22 0:52 / /data rw,relatime shared:9 - nfs4 files:/data rw,vers=4.2,hard,proto=tcp,timeo=600,addr=10.0.0.5"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from nfs_server import judge
 
 from nodelib.contract.npd import Verdict
-from nodelib.net.nfs import GARBLED, Mount, Mounts, Server, ask_server, parse_reply
+from nodelib.host.mountinfo import GARBLED
+from nodelib.net.nfs import Mount, Mounts, Server, ask_server, parse_reply
 from nodelib.net.probe_result import Reply, in_the_nodes_network
 from tests.detectors.null_server import NullServer, dead_port
 from tests.detectors.proc_tree import ProcTree

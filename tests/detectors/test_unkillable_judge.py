@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from unkillable_process import Still, judge, stand
 
 from nodelib.contract.npd import Verdict
-from nodelib.host.threads import Scan, Stat, Thread, bare, dashed, parse_cgroup, parse_stat, parse_status, word
+from nodelib.host.cgroups import bare, dashed, parse_cgroup
+from nodelib.host.proc_files import Stat, is_killed, parse_stat, switches_of, word
+from nodelib.host.threads import Scan, Thread
 from nodelib.k8s.pod_list import uids
 from tests.detectors.proc_tree import CONTAINER, UID, pod_cgroup, stat_line, status_text
 
@@ -157,19 +159,24 @@ def test_a_stat_that_makes_no_sense_is_refused(text):
 
 
 def test_sigkill_is_looked_for_in_both_masks_and_no_other_signal_is_taken_for_it():
-    assert parse_status(status_text("D", killed=True)) == (True, 8)
-    assert parse_status(status_text("D", killed=False)) == (False, 8)
+    for killed in (True, False):
+        assert is_killed(status_text("D", killed)) is killed
+        assert switches_of(status_text("D", killed)) == 8
     own = status_text("D", killed=False).replace("SigPnd:\t0000000000000000", "SigPnd:\t0000000000000100", 1)
-    assert parse_status(own)[0]
+    assert is_killed(own)
     term = status_text("D", killed=False).replace("SigPnd:\t0000000000000000", "SigPnd:\t0000000000004000", 1)
-    assert not parse_status(term)[0]
+    assert not is_killed(term)
+
+
+def read_status(text):
+    return is_killed(text), switches_of(text)
 
 
 @pytest.mark.parametrize("missing", ["SigPnd", "ShdPnd", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"])
 def test_a_status_without_what_is_needed_is_refused(missing):
     lines = [line for line in status_text("D", True).split("\n") if not line.startswith(f"{missing}:")]
     with pytest.raises(ValueError, match=missing):
-        parse_status("\n".join(lines))
+        read_status("\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +199,7 @@ def test_garbage_in_stat_is_refused_or_names_a_known_state(text):
 @given(st.text() | st.text(alphabet="SigPndSh:\t0123456789abcdef\n").map(lambda text: status_text("D", True) + text))
 def test_garbage_in_status_is_refused_or_told_by_its_masks(text):
     try:
-        killed, switches = parse_status(text)
+        killed, switches = read_status(text)
     except ValueError:
         return
     assert "SigPnd" in text

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nodelib.host.threads import parse_stat, parse_status, scan
+from nodelib.host.proc_files import is_killed, parse_stat
+from nodelib.host.threads import scan
 from tests.detectors.node import DETECTORS
 from tests.detectors.null_server import dead_port
 from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup, stat_line
@@ -302,8 +303,7 @@ def state_of(pid):
 def test_a_real_wait_in_d_that_can_be_killed_is_not_taken_for_one_that_cannot(waiting, tmp_path):
     assert state_of(waiting.pid) == "D"
     os.kill(waiting.pid, signal.SIGTERM)
-    killed, _ = parse_status(Path(f"/proc/{waiting.pid}/task/{waiting.pid}/status").read_text())
-    assert not killed
+    assert not is_killed(Path(f"/proc/{waiting.pid}/task/{waiting.pid}/status").read_text())
     assert waiting.pid not in {thread.pid for thread in scan(Path("/proc")).threads}
 
 

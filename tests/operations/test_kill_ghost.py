@@ -12,7 +12,8 @@ import pytest
 from kill_ghost import confirm, ghosts
 
 from nodelib.contract.operation import Refused
-from nodelib.host.processes import Process, pod_of, read, require_own
+from nodelib.host.cgroups import pod_of
+from nodelib.host.processes import Process, read, require_own
 from nodelib.host.terminate import send
 from tests.operations.scripted import BOOT, Node, answer
 

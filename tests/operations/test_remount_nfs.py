@@ -32,7 +32,7 @@ class NfsNode(Node):
     def process(self, pid, group, mountinfo, state="S"):
         folder = self.root / "proc" / str(pid)
         folder.mkdir(exist_ok=True, parents=True)
-        (folder / "stat").write_text(f"{pid} (python3) {state} {'0 ' * 18}42 0\n")
+        (folder / "stat").write_text(f"{folder.name} (python3) {state} {'0 ' * 18}42 0\n")
         (folder / "cgroup").write_text(group)
         (folder / "mountinfo").write_text(f"25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n{mountinfo}")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nodelib.host.threads import parse_stat, parse_status
+from nodelib.host.proc_files import is_killed, parse_stat
 from tests.detectors.proc_tree import CONTAINER
 from tests.kubelet.cgroups import Cgroup
 
@@ -60,7 +60,7 @@ def children_of(word: str) -> list[int]:
 def is_unkillable(pid: int) -> bool:
     """Whether SIGKILL has reached the first thread of a process and it waits in D all the same."""
     folder = Path(f"/proc/{pid}/task/{pid}")
-    return parse_stat((folder / "stat").read_text()).state == "D" and parse_status((folder / "status").read_text())[0]
+    return parse_stat((folder / "stat").read_text()).state == "D" and is_killed((folder / "status").read_text())
 
 
 class Victim:
@@ -97,7 +97,7 @@ class Victim:
 
     def _doomed(self) -> bool:
         task = max(int(task.name) for task in Path(f"/proc/{self.pid}/task").iterdir())
-        return parse_status(Path(f"/proc/{self.pid}/task/{task}/status").read_text())[0]
+        return is_killed(Path(f"/proc/{self.pid}/task/{task}/status").read_text())
 
 
 def hierarchies() -> dict[str, Path]:

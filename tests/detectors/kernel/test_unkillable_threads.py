@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nodelib.host.threads import bare
+from nodelib.host.cgroups import bare
 from nodelib.nvml.gpu_owners import read_owners
 from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.stuck import COMM, FORMS, Victim, hierarchies, pod_cgroups
