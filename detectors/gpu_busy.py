@@ -4,8 +4,9 @@
 The next Pod that is given this GPU finds its memory taken, or shares it with a stranger. What is seen in two runs in a
 row is a fault; once is "cannot tell". Faults, and what cures them:
 
-  NAME of pod UID, which is gone (kill-ghost)   the Pod was deleted, its process was not: kill-ghost ends it; one that
-                                                cannot be killed needs a reboot (see UnkillableProcess)
+  NAME of pod UID, which is gone (kill-orphaned-processes)
+                                                the Pod was deleted, its process was not: that operation ends it; one
+                                                that cannot be killed needs a reboot (see UnkillableProcess)
   NAME of no pod (end it)                       somebody runs it on the node itself (ssh, docker, a service): have its
                                                 owner end it, or say --allow NAME
   a process that has ended (reset-gpu)          only the driver still knows it: drain the node and reset the GPU, or
@@ -126,7 +127,7 @@ def _judge(gpu: Gpu, owner: Owner | None, world: World, pods: Pods) -> list[Held
     whose = f"{owner.comm} of pod {dashed(owner.pod)}"
     if pods.why:
         return [Held(gpu, f"in use by {whose}, nobody knows if the pod lives: {pods.why}")]
-    return [Held(gpu, f"held by {whose}, which is gone (kill-ghost)", owner.key, owner)]
+    return [Held(gpu, f"held by {whose}, which is gone (kill-orphaned-processes)", owner.key, owner)]
 
 
 def mark(held: Held) -> str:

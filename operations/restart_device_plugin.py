@@ -8,10 +8,10 @@ remediator.dev/case, as NVIDIA's does not, makes the new Pod when the node is gi
 
 PARAMETERS: caseUID (the case that holds the node), daemonSet (a name, * allowed), namespace, selector (labels of the
 DaemonSet: app=x,tier=y), waitSeconds (300). Without the first three the DaemonSet is found by the names that the GPU
-operator, the plugin's chart and manifests, GKE and HAMi give it; where there is none of them there is nothing to do,
-for a DRA driver needs no restart.
+operator, the plugin's chart and manifests, GKE and HAMi give it.
 
-Exit 2: no such DaemonSet, or several with a Pod on this node; one that updates OnDelete and would come back in another
+Exit 2: no such DaemonSet (a DRA driver needs no restart: take this operation out of `after` of the template reset-gpu
+and out of the ladders), or several with a Pod on this node; one that updates OnDelete and would come back in another
 version; one that does not tolerate a taint of the node besides remediator.dev/case, and so would get no new Pod; the
 kubelet is not heard of; the case or the operation has ended, or does not hold this node.
 Exit 1: no new Pod was Ready in time; why is named.
@@ -23,7 +23,7 @@ import sys
 sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 from nodelib.contract.operation import Environment, main
-from nodelib.k8s.daemon_pods import restart
+from nodelib.k8s.daemon_pods import Wanted, restart
 
 NAMES = (
     "nvidia-device-plugin-daemonset",  # GPU operator, and the plugin's own manifests
@@ -33,11 +33,18 @@ NAMES = (
     "hami-device-plugin",
     "*-hami-device-plugin",
 )
+PLUGIN = Wanted(
+    "device plugin",
+    NAMES,
+    needed=False,
+    otherwise="; a DRA driver needs no restart: where you run one, take restart-device-plugin out of `after` of your "
+    "template reset-gpu and out of your ladders",
+)
 
 
 def restart_device_plugin(environment: Environment, dry_run: bool) -> str:
     """Restart the device plugin on the node of this environment and return the sentence."""
-    return restart(environment, dry_run, "device plugin", NAMES, needed=False)
+    return restart(environment, dry_run, PLUGIN)
 
 
 if __name__ == "__main__":

@@ -29,13 +29,17 @@ DAEMON_GENERATION, POD_GENERATION = "deprecated.daemonset.template.generation", 
 
 
 class Wanted(NamedTuple):
-    """Which DaemonSet is meant: what it is, in words; patterns of its name; its namespace and labels, {} for any."""
+    """Which DaemonSet is meant: what it is, in words; patterns of its name; its namespace, "" for any, and labels.
+
+    `needed`: the node does not become well before its new Pod is there; `otherwise`: what to do where there is none.
+    """
 
     what: str
     names: Sequence[str]
-    namespace: str
-    labels: dict[str, str]
-    needed: bool  # it must be there, and its new Pod, too: the node is of no use without, or somebody named it
+    needed: bool
+    otherwise: str = ""
+    namespace: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
 
     def fits(self, daemon_set: Object) -> bool:
         """Tell whether a DaemonSet is the one."""
@@ -44,20 +48,19 @@ class Wanted(NamedTuple):
         return (
             self.namespace in ("", meta["namespace"])
             and any(fnmatchcase(meta["name"], name) for name in self.names)
-            and all(labels.get(key) == value for key, value in self.labels.items())
+            and all(labels.get(key) == value for key, value in self.labels)
         )
 
 
-def read_wanted(parameters: dict[str, Any], what: str, names: Sequence[str], needed: bool) -> Wanted:
-    """Return which DaemonSet is meant; one that somebody names must be there. Raises Refused for nonsense."""
+def read_wanted(parameters: dict[str, Any], kind: Wanted) -> Wanted:
+    """Return which DaemonSet is meant: `kind`, as PARAMETERS narrow it. Raises Refused for nonsense."""
     name, selector = text(parameters, "daemonSet"), text(parameters, "selector")
     pairs = [part.partition("=") for part in selector.split(",")] if selector else []
     if not all(key and sign for key, sign, _ in pairs):
         raise Refused(f"PARAMETERS.selector is {selector!r}: write label=value, with commas between several")
-    labels = {key.strip(): value.lstrip("=").strip() for key, _, value in pairs}
-    declared = [name] if name else ["*"] if labels else names
-    namespace = text(parameters, "namespace")
-    return Wanted(what, declared, namespace, labels, needed or bool(name or selector or namespace))
+    labels = tuple((key.strip(), value.lstrip("=").strip()) for key, _, value in pairs)
+    names = [name] if name else ["*"] if labels else kind.names
+    return kind._replace(names=names, namespace=text(parameters, "namespace"), labels=labels)
 
 
 def require_same_version(daemon_set: Object, pod: Object) -> None:
@@ -87,20 +90,20 @@ def listed(api: Api, path: str, **query: str) -> Iterator[Object]:
 
 
 def find_sets(api: Api, wanted: Wanted) -> dict[str, Object]:
-    """Return the DaemonSets that are meant, by uid. Raises Refused for none, unless that is nobody's mistake."""
+    """Return the DaemonSets that are meant, by uid. Raises Refused for none."""
     spaced = f"/namespaces/{quote(wanted.namespace)}" if wanted.namespace else ""
-    found = [one for one in listed(api, f"/apis/apps/v1{spaced}/daemonsets") if wanted.fits(one)]
-    if not found and wanted.needed:
-        asked = [*wanted.names, *(f"{label}={value}" for label, value in wanted.labels.items())]
+    sets = [daemon_set for daemon_set in listed(api, f"/apis/apps/v1{spaced}/daemonsets") if wanted.fits(daemon_set)]
+    if not sets:
+        asked = [*wanted.names, *(f"{label}={value}" for label, value in wanted.labels)]
         raise Refused(
             f"no DaemonSet of {wanted.namespace or 'any namespace'} is a {wanted.what} called {', '.join(asked)}: "
-            "name yours in PARAMETERS.daemonSet and PARAMETERS.namespace"
+            f"name yours in PARAMETERS.daemonSet and PARAMETERS.namespace{wanted.otherwise}"
         )
-    return {one["metadata"]["uid"]: one for one in found}
+    return {daemon_set["metadata"]["uid"]: daemon_set for daemon_set in sets}
 
 
 class Restart:
-    """One restart on one node; `needed` as in `restart`."""
+    """One restart on one node; `what` and `needed` as in Wanted."""
 
     def __init__(self, api: Api, environment: Environment, sets: dict[str, Object], what: str, needed: bool):
         self.api, self.environment, self.sets, self.what, self.needed = api, environment, sets, what, needed
@@ -214,17 +217,12 @@ def options_of(pod: Object) -> Object:
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": only_this}
 
 
-def restart(environment: Environment, dry_run: bool, what: str, names: Sequence[str], needed: bool) -> str:
-    """Restart the Pod of one DaemonSet on the node of this environment and return the sentence.
-
-    `needed`: the node does not become well before its new Pod is there.
-    """
+def restart(environment: Environment, dry_run: bool, kind: Wanted) -> str:
+    """Restart the Pod of one DaemonSet on the node of this environment and return the sentence."""
     seconds = number(environment.parameters, "waitSeconds", 300, least=1)
-    wanted = read_wanted(environment.parameters, what, names, needed)
+    wanted = read_wanted(environment.parameters, kind)
     api = Api(os.environ, environment.token_dir)
     patiently(lambda: look(api, environment), PATIENCE)
     sets = patiently(lambda: find_sets(api, wanted), PATIENCE)
-    if not sets:
-        return f"nothing to restart: no {what} runs here under a name that is known"
-    work = Restart(api, environment, sets, what, needed)
+    work = Restart(api, environment, sets, wanted.what, wanted.needed)
     return patiently(work.preview, PATIENCE) if dry_run else work.run(seconds)

@@ -121,7 +121,9 @@ def _tried(case: Case, operation: Operation | None) -> Tried:
         return Tried.NONE
     if attempt.outcome is Outcome.OPEN:
         return Tried.REPORTED if operation and operation.phase.outcome is not Outcome.OPEN else Tried.OPEN
-    return Tried.SUCCEEDED if attempt.outcome in (Outcome.SUCCEEDED, Outcome.CANCELLED) else Tried.FAILED
+    skipped = attempt.follows and attempt.outcome is Outcome.REFUSED  # what it follows has worked all the same
+    worked = skipped or attempt.outcome in (Outcome.SUCCEEDED, Outcome.CANCELLED)
+    return Tried.SUCCEEDED if worked else Tried.FAILED
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ JUDGED = {
     "nobody": (facts(), world(), GONE, OK, "no GPU is held without a pod"),
     "a Pod that lives": (facts(42, used=2**30), world(TRAINER), LIVING, OK, "no GPU is held without a pod"),
     "a Pod that is gone": (facts(42), world(TRAINER), GONE, FAULT,
-                           f"held by python3 of pod {UID}, which is gone (kill-ghost): {SECOND}"),
+                           f"held by python3 of pod {UID}, which is gone (kill-orphaned-processes): {SECOND}"),
     "no Pod": (facts(43), world(SHELLS), LIVING, FAULT, f"held by python3 of no pod (end it): {SECOND}"),
     "a service": (facts(44), world(Owner(44, 1, "nv-hostengine")), GONE, OK, "no GPU is held without a pod"),
     "a service whose name is cut by the kernel": (facts(44), world(Owner(44, 1, "nvidia-persiste")), GONE, OK, ""),

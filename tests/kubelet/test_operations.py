@@ -63,7 +63,7 @@ EXPECTED = {
     "gpu-check": Expected(2, "cannot tell: NVML"),
     # The disks of a node are those of this machine, however full.
     "clear-disk": Expected(0, "nothing to clear", dry=True, parameters={"targetPercent": 100}),
-    "kill-ghost": Expected(0, "nothing to kill"),
+    "kill-orphaned-processes": Expected(0, "nothing to kill"),
     "power-cycle": Expected(2, "is Ready: reboot it", dry=True),
     "restart-cni": Expected(2, "DaemonSet"),
     "restart-device-plugin": Expected(0, "so a new one comes when the node is given back"),

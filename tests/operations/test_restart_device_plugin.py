@@ -127,11 +127,15 @@ def test_no_such_daemon_set_is_refused_with_the_names_that_were_looked_for(api, 
     assert "name yours in PARAMETERS.daemonSet" in ran.message
 
 
-def test_a_cluster_without_a_device_plugin_has_nothing_to_restart(api, restart):
+def test_where_no_device_plugin_is_known_nothing_was_done_and_that_is_refused_with_both_remedies(api, restart):
     api.sets = api.sets[1:]
     ran = restart()
-    assert (ran.code, api.writes()) == (0, [])
-    assert ran.message == "nothing to restart: no device plugin runs here under a name that is known"
+    assert (ran.code, api.writes()) == (2, [])
+    assert ran.message.startswith(
+        "refused: no DaemonSet of any namespace is a device plugin called nvidia-device-plugin"
+    )
+    assert "name yours in PARAMETERS.daemonSet and PARAMETERS.namespace; a DRA driver needs no restart" in ran.message
+    assert ran.message.endswith("out of `after` of your template reset-gpu and out of your ladders")
 
 
 def test_several_with_a_pod_on_the_node_are_refused_by_name(api, restart):

@@ -206,7 +206,9 @@ def other():
 
 @pytest.mark.cluster
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="enters namespaces, which needs root")
-@pytest.mark.parametrize("template", ["restart_service.yaml", "kill_ghost.yaml", "clear_disk.yaml", "reboot.yaml"])
+@pytest.mark.parametrize(
+    "template", ["restart_service.yaml", "kill_orphaned_processes.yaml", "clear_disk.yaml", "reboot.yaml"]
+)
 def test_the_capabilities_of_a_template_enter_a_nodes_namespaces_and_one_less_does_not(template, other):
     enter = ["nsenter", "--target", str(other.pid), *ENTER.split()[2:], "true"]
     names = capabilities(template)

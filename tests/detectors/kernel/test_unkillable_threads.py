@@ -1,4 +1,4 @@
-"""unkillable_process and kill_ghost on the real /proc, where SIGKILL does not end a thread of a Pod that is gone."""
+"""unkillable_process and kill_orphaned_processes on the real /proc: a thread of a Pod that is gone outlives SIGKILL."""
 
 import json
 import os
@@ -133,9 +133,9 @@ def test_whose_a_process_on_a_gpu_is_can_be_told_of_one_that_cannot_be_killed(di
 
 @pytest.mark.parametrize("kind", ["leader", "thread"])
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_kill_ghost_sends_its_signals_and_says_that_only_a_reboot_ends_it(disk, tmp_path, version, kind):
+def test_kill_orphaned_processes_sends_its_signals_and_says_that_only_a_reboot_ends_it(disk, tmp_path, version, kind):
     gone, living = str(uuid.uuid4()), str(uuid.uuid4())
-    node, root = Node(tmp_path, "kill_ghost"), tmp_path / "real"
+    node, root = Node(tmp_path, "kill_orphaned_processes"), tmp_path / "real"
     root.mkdir()
     (root / "proc").symlink_to("/proc")
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

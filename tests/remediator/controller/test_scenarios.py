@@ -183,6 +183,25 @@ async def test_where_a_follow_up_fails_the_next_rung_is_tried(lab):
     assert [one["template"] for one in attempts] == ["reset-gpu", "restart-device-plugin", "reboot"]
 
 
+async def test_where_a_follow_up_refuses_recovery_is_waited_for_and_its_message_stands_in_the_case(lab):
+    await lab.template("restart-device-plugin")
+    await lab.template("reset-gpu", after=["restart-device-plugin"])
+    await lab.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
+    lab.answer("reset-gpu", Answer(message="reset"))
+    lab.answer("restart-device-plugin", Answer(2, "refused: no DaemonSet is a device plugin"))
+    await lab.node("gpu-1", "True")
+    async with running(lab):
+        await until(lambda: len(lab.ran) == 3 and lab.phase("gpu-1") == "Verifying")
+        await lab.quiet()
+        assert lab.ran[1:] == ["reset-gpu gpu-1", "restart-device-plugin gpu-1"], (
+            "the fault stands, and no reboot begins"
+        )
+        await lab.condition("gpu-1", "False")
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+    (attempt,) = lab.cases("gpu-1")[0]["status"]["attempts"][1:]
+    assert (attempt["outcome"], attempt["message"]) == ("Refused", "refused: no DaemonSet is a device plugin")
+
+
 async def test_a_template_that_names_an_unknown_one_after_it_is_held_and_both_say_so(lab):
     await lab.template("reset-gpu", after=["restart-nothing"])
     await lab.policy(ladder=[{"operation": "reset-gpu"}])

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kill_ghost import confirm, ghosts
+from kill_orphaned_processes import confirm, orphans
 
 from nodelib.contract.operation import Refused
 from nodelib.host.cgroups import pod_of
@@ -27,11 +27,11 @@ def group(uid):
     return f"0::/kubepods.slice/kubepods-pod{uid.replace('-', '_')}.slice/cri-containerd-{CONTAINER}.scope\n"
 
 
-class GhostNode(Node):
+class OrphanNode(Node):
     """A node whose processes are real ones, shown with cgroups of our choice; its kubelet keeps one Pod."""
 
     def __init__(self, folder):
-        super().__init__(folder, "kill_ghost")
+        super().__init__(folder, "kill_orphaned_processes")
         (self.root / "proc/self").symlink_to("/proc/self")
         self.children = []
         self.keeps(ALIVE)
@@ -60,7 +60,7 @@ class GhostNode(Node):
 
 @pytest.fixture
 def node(tmp_path):
-    node = GhostNode(tmp_path)
+    node = OrphanNode(tmp_path)
     yield node
     node.end()
 
@@ -70,17 +70,17 @@ def run(node, *options, **given):
 
 
 def test_a_process_of_a_gone_pod_is_killed_and_its_twin_of_a_live_one_is_spared(node):
-    ghost, twin = node.start(GONE), node.start(ALIVE)
+    orphan, twin = node.start(GONE), node.start(ALIVE)
     ran = run(node)
-    assert (ran.code, ran.message) == (0, f"killed sleep (pid {ghost.pid}) of Pod {HERE[0]}"), ran.out
-    assert (ghost.wait(10), twin.poll()) == (-signal.SIGTERM, None)
+    assert (ran.code, ran.message) == (0, f"killed sleep (pid {orphan.pid}) of Pod {HERE[0]}"), ran.out
+    assert (orphan.wait(10), twin.poll()) == (-signal.SIGTERM, None)
 
 
 def test_one_that_does_not_heed_sigterm_gets_sigkill_after_the_grace(node):
-    ghost = node.start(GONE, "sh", "-c", "trap '' TERM; echo set; while :; do sleep 0.05; done")
-    assert ghost.stdout.readline() == b"set\n"
+    orphan = node.start(GONE, "sh", "-c", "trap '' TERM; echo set; while :; do sleep 0.05; done")
+    assert orphan.stdout.readline() == b"set\n"
     ran = run(node, graceSeconds=0.3)
-    assert (ran.code, ghost.wait(10)) == (0, -signal.SIGKILL), ran.out
+    assert (ran.code, orphan.wait(10)) == (0, -signal.SIGKILL), ran.out
 
 
 def test_a_static_pod_goes_by_its_hash(node):
@@ -96,9 +96,9 @@ def test_a_pod_that_the_runtime_still_runs_is_not_gone(node, part):
     containers = [{"labels": {"io.kubernetes.pod.uid": GONE}}] if part == "ps" else []
     says = {"pods": json.dumps({"items": [sandbox]}), "ps": json.dumps({"containers": containers})}
     node.keeps(ALIVE, crictl=[answer(f"crictl {name}", text) for name, text in says.items()])
-    ghost = node.start(GONE)
+    orphan = node.start(GONE)
     assert run(node).code == 0
-    assert ghost.poll() is None
+    assert orphan.poll() is None
 
 
 @pytest.mark.parametrize(
@@ -112,43 +112,43 @@ def test_a_pod_that_the_runtime_still_runs_is_not_gone(node, part):
 )
 def test_not_to_know_who_lives_kills_nobody(node, answers, why):
     node.answers(*answers)
-    ghost = node.start(GONE)
+    orphan = node.start(GONE)
     ran = run(node)
-    assert (ran.code, ghost.poll()) == (2, None)
+    assert (ran.code, orphan.poll()) == (2, None)
     assert why in ran.message
 
 
 def test_only_the_pods_that_are_named_are_looked_at_and_a_live_one_is_refused(node):
-    ghost, other = node.start(GONE), node.start(STATIC)
+    orphan, other = node.start(GONE), node.start(STATIC)
     ran = run(node, podUIDs=[ALIVE])
     assert (ran.code, ran.message.partition(":")[0]) == (2, "refused")
     assert HERE[1] in ran.message
     ran = run(node, podUIDs=[GONE])
-    assert (ran.code, ghost.wait(10), other.poll()) == (0, -signal.SIGTERM, None), ran.out
+    assert (ran.code, orphan.wait(10), other.poll()) == (0, -signal.SIGTERM, None), ran.out
 
 
 def test_a_dry_run_names_them_and_signals_nobody(node):
-    ghost, before = node.start(GONE), node.files()
+    orphan, before = node.start(GONE), node.files()
     ran = run(node, "--dry-run")
-    assert (ran.code, ran.message, ghost.poll(), node.files()) == (0, "", None, before)
-    assert f"send SIGTERM, and after 5 s SIGKILL, to sleep (pid {ghost.pid}) of Pod {HERE[0]}" in ran.out
+    assert (ran.code, ran.message, orphan.poll(), node.files()) == (0, "", None, before)
+    assert f"send SIGTERM, and after 5 s SIGKILL, to sleep (pid {orphan.pid}) of Pod {HERE[0]}" in ran.out
 
 
 def test_another_boot_and_a_second_start_are_refused(node):
-    ghost = node.start(GONE)
+    orphan = node.start(GONE)
     ran = node.program(EXPECTED_BOOT_ID="another")
     assert (ran.code, ran.message) == (2, f"refused: boot id is {BOOT}, not another: it was rebooted since")
     assert run(node).code == 0
-    ghost.wait(10)
+    orphan.wait(10)
     assert run(node).message == "refused: attempt op-uid.1 was started before in this boot"
 
 
 def test_pids_of_another_namespace_are_refused(node):
-    ghost = node.start(GONE)
+    orphan = node.start(GONE)
     (node.root / "proc/self").unlink()
     (node.root / "proc/self").symlink_to("/proc/1")
     ran = run(node)
-    assert (ran.code, ghost.poll()) == (2, None)
+    assert (ran.code, orphan.poll()) == (2, None)
     assert "hostPID: true" in ran.message
     require_own(Path("/proc"))
 
@@ -194,12 +194,12 @@ def test_the_pod_of_a_cgroup_is_one_of_this_nodes_own_kubelet_or_none(cgroup, ui
     assert pod_of(cgroup) == uid.replace("-", "")
 
 
-def test_a_process_without_a_pod_is_never_a_ghost():
+def test_a_process_without_a_pod_is_never_an_orphan():
     one, two = Process(7, 1, "sshd", ""), Process(8, 1, "python3", HERE[0])
-    assert ghosts([one, two], {HERE[1]}, set()) == [two]
-    assert ghosts([one, two], {HERE[0]}, set()) == []
+    assert orphans([one, two], {HERE[1]}, set()) == [two]
+    assert orphans([one, two], {HERE[0]}, set()) == []
     with pytest.raises(Refused, match=HERE[0]):
-        ghosts([two], {HERE[0]}, {HERE[0]})
+        orphans([two], {HERE[0]}, {HERE[0]})
 
 
 def test_one_that_sleeps_in_the_kernel_with_sigkill_pending_needs_a_reboot(tmp_path):
@@ -246,7 +246,7 @@ def pod_cgroups(*uids):
 
 @pytest.mark.cluster
 def test_in_real_cgroups_the_process_of_a_gone_pod_is_killed_and_its_twin_is_spared(tmp_path):
-    node = Node(tmp_path, "kill_ghost")
+    node = Node(tmp_path, "kill_orphaned_processes")
     (node.root / "proc/sys/kernel/random/boot_id").unlink()
     for folder in ("sys/kernel/random", "sys/kernel", "sys", ""):
         (node.root / "proc" / folder).rmdir()

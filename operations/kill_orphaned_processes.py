@@ -3,8 +3,8 @@
 
 A Pod is gone when the kubelet keeps no folder of it any more and the runtime, where crictl is there to ask it, runs
 nothing of it. Processes are looked at before that is asked, so that a Pod that starts meanwhile is not taken for gone.
-A process is a ghost only if its cgroup names one Pod of this node's own kubelet; it is held by a pidfd, and its start
-and its cgroup are compared again, before any signal. None being there is a success.
+A process is orphaned only if its cgroup names one Pod of this node's own kubelet. A pidfd holds it, and its start and
+its cgroup are compared again, before any signal. None being there is a success.
 
 One that sleeps in the kernel with SIGKILL pending cannot be killed: that is exit 1, reboot the node. Refused (exit 2):
 which Pods live cannot be told; a Pod that is named lives; another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was
@@ -32,8 +32,8 @@ from nodelib.host.processes import Process, is_stuck, of_pods, require_own
 from nodelib.host.terminate import end, named
 
 
-def kill_ghosts(environment: Environment, dry_run: bool) -> str:
-    """End the ghosts on the node of this environment and return the sentence."""
+def kill_orphans(environment: Environment, dry_run: bool) -> str:
+    """End the orphans on the node of this environment and return the sentence."""
     marker = require_fresh(environment)
     given, proc = environment.parameters, Path(environment.host_root) / "proc"
     require_own(proc)
@@ -42,7 +42,7 @@ def kill_ghosts(environment: Environment, dry_run: bool) -> str:
 
     def look() -> list[Process]:
         seen = list(of_pods(proc))  # first the processes, then who lives: see above
-        return ghosts(seen, known_pods(root, os.environ.get("POD_UID", "")), wanted)
+        return orphans(seen, known_pods(root, os.environ.get("POD_UID", "")), wanted)
 
     found = look()
     if not found:
@@ -55,7 +55,7 @@ def kill_ghosts(environment: Environment, dry_run: bool) -> str:
     return confirm(proc, look(), {*found, *met})
 
 
-def ghosts(seen: Sequence[Process], known: Collection[str], wanted: Collection[str]) -> list[Process]:
+def orphans(seen: Sequence[Process], known: Collection[str], wanted: Collection[str]) -> list[Process]:
     """Return which of `seen` belong to no `known` Pod, of the `wanted` Pods if there are any.
 
     Raises Refused when a wanted Pod lives.
@@ -77,4 +77,4 @@ def confirm(proc: Path, left: Sequence[Process], met: Collection[Process]) -> st
 
 
 if __name__ == "__main__":
-    main(kill_ghosts, __doc__)
+    main(kill_orphans, __doc__)
