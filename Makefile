@@ -6,8 +6,6 @@ NODES  ?= 100
 ARGS   ?=
 DOCKER ?= docker
 TAG    ?= dev
-# A demo keeps a core busy; most of the other tests wait for a process.
-DEMO   := tests/remediator_sim/scenarios
 
 ifneq ($(words $(VENV)),1)
 $(error VENV is "$(VENV)": name one folder, without spaces)
@@ -36,8 +34,7 @@ check: setup ## lint, types and layers
 	$(BIN)/lint-imports --no-cache
 
 test: check ## everything that needs only Python
-	$(BIN)/pytest -n 2 --dist worksteal -m "not cluster and not gpu and not long" $(DEMO)
-	$(BIN)/pytest -n 3 --dist worksteal -m "not cluster and not gpu and not long" --ignore $(DEMO)
+	$(BIN)/pytest -n 3 --dist loadgroup -m "not cluster and not gpu and not long" --changed-fakes
 
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m deploy.images.programs

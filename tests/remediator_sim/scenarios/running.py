@@ -1,38 +1,58 @@
 """The demo as a process, as `make demo` starts it."""
 
-import asyncio
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[3]
 DEMO = (sys.executable, "-m", "remediator_sim.scenarios")
 
 
-async def start(folder: Path, *arguments: str) -> asyncio.subprocess.Process:
-    """Start it in a session of its own, its files in `folder`; what it says is kept apart from its last line."""
-    pipe = asyncio.subprocess.PIPE
+class Ended(NamedTuple):
+    """A demo that has ended. `text` is what people read, `left` the processes of it that still run."""
+
+    code: int
+    text: str
+    output: str
+    left: list[str]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The object on the last line of its output."""
+        return json.loads(self.output.splitlines()[-1])
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start it in a session of its own, its files in `folder`; what people read is kept apart from its last line."""
     env = {**os.environ, "COLUMNS": "160", "TMPDIR": str(folder)}
-    return await asyncio.create_subprocess_exec(
-        *DEMO, *arguments, cwd=ROOT, env=env, stdout=pipe, stderr=pipe, start_new_session=True
+    return subprocess.Popen(
+        [*DEMO, *arguments],
+        cwd=ROOT,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
-def told(output: bytes) -> dict[str, Any]:
-    """The object on the last line."""
-    return json.loads(output.splitlines()[-1])
+def end(process: subprocess.Popen[str], seconds: float) -> Ended:
+    """Wait for it."""
+    output, text = process.communicate(timeout=seconds)
+    return Ended(process.returncode, text, output, left_over(process.pid))
 
 
 def left_over(session: int) -> list[str]:
-    """What still runs of a process's session, or carries its folder in its command line."""
-    found = []
+    """The ids of the processes of a session that still run."""
+    numbers = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
         if int(fields[3]) == session and fields[0] not in "ZX":
-            found.append(path.parent.name)
-    return found
+            numbers.append(path.parent.name)
+    return numbers

@@ -1,0 +1,1 @@
+"""What tests/conftest.py hands to pytest."""
