@@ -49,7 +49,6 @@ from remediator.kube.api.remediation import (
     NodeRemediation,
     NodeRemediationSpec,
     NodeRemediationStatus,
-    TicketRef,
     TimelineEntry,
     Trigger,
 )
@@ -57,7 +56,6 @@ from remediator.kube.api.template import (
     Drain,
     NodeOperationTemplate,
     NodeOperationTemplateSpec,
-    NodeOperationTemplateStatus,
     Success,
 )
 from remediator.kube.api.ticket import (
@@ -112,7 +110,6 @@ __all__ = [
     "NodeOperationStatus",
     "NodeOperationTemplate",
     "NodeOperationTemplateSpec",
-    "NodeOperationTemplateStatus",
     "NodeRemediation",
     "NodeRemediationSpec",
     "NodeRemediationStatus",
@@ -127,7 +124,6 @@ __all__ = [
     "Success",
     "Ticket",
     "TicketAlert",
-    "TicketRef",
     "TicketSpec",
     "TicketStatus",
     "TicketSubject",

@@ -8,30 +8,16 @@ from msgspec import Meta
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
-    Conditions,
     CountOrPercent,
     LabelSelector,
     Name,
     ObjectMeta,
-    Positive,
     Rule,
     Time,
     Uid,
     doc,
-    later,
     rules,
 )
-
-
-class Breaker(Base, frozen=True, kw_only=True):
-    """Stops new disruption in a storm."""
-
-    starts: Annotated[int, Meta(ge=1), doc("Starts within the window that open it. Default 5.")] = 5
-    percent: Annotated[
-        int, Meta(ge=1, le=100), doc("The same as a percentage of the nodes; the smaller counts. Default 10.")
-    ] = 10
-    window: Annotated[Positive, doc("The time over which starts are counted. Default 10m.")] = "10m"
-    cooldown: Annotated[Positive, doc("How long it stays open. Default 15m.")] = "15m"
 
 
 class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
@@ -53,8 +39,6 @@ class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
         bool,
         doc("Counts only nodes that no other budget selects. Default false."),
     ] = False
-    group_by: Annotated[Name | None, doc("Label key: one budget per value of it. Not supported yet.")] = None
-    breaker: Annotated[Breaker | None, doc("Stops new disruption in a storm. Not supported yet.")] = None
 
 
 _SPEC = rules(
@@ -63,8 +47,6 @@ _SPEC = rules(
         "exactly one of maxUnavailable and minAvailable is required",
         ".maxUnavailable",
     ),
-    later("groupBy"),
-    later("breaker"),
 )
 
 
@@ -72,7 +54,6 @@ class Claim(Base, frozen=True, kw_only=True):
     """One node that one case holds."""
 
     node: Annotated[Name, doc("Name of the node.")]
-    group: Annotated[str, Meta(max_length=63), doc("Value of the groupBy label, if any.")] = ""
     case: Annotated[Uid, doc("metadata.uid of the NodeRemediation.")]
     since: Annotated[Time | None, doc("Since when.")] = None
 
@@ -95,7 +76,6 @@ class NodeDisruptionBudgetStatus(Base, frozen=True, kw_only=True):
     adopted_uid: Annotated[str, Meta(max_length=64), doc("The metadata.uid for which the same was done.")] = (
         msgspec.field(name="adoptedUID", default="")
     )
-    conditions: Conditions = ()
 
 
 class NodeDisruptionBudget(Base, frozen=True, kw_only=True):

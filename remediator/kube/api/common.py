@@ -2,10 +2,13 @@
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
+
+from remediator.core.node import Status
+from remediator.core.selector import Operator
 
 GROUP, VERSION = "remediator.dev", "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -18,6 +21,11 @@ class Rule(NamedTuple):
     message: str
     path: str = ""
 
+    @property
+    def validation(self) -> dict[str, str]:
+        """The rule as a schema has it."""
+        return {"rule": self.rule, "message": self.message} | ({"fieldPath": self.path} if self.path else {})
+
 
 def doc(text: str, **extra: Any) -> Meta:
     """What `kubectl explain` says of a field; `extra` are further words of its schema, `_` standing for `-`."""
@@ -26,13 +34,7 @@ def doc(text: str, **extra: Any) -> Meta:
 
 def rules(*held: Rule) -> Meta:
     """CEL rules on the annotated type."""
-    named = [{"rule": r.rule, "message": r.message} | ({"fieldPath": r.path} if r.path else {}) for r in held]
-    return Meta(extra_json_schema={"x-kubernetes-validations": named})
-
-
-def later(field: str, within: str = "") -> Rule:
-    """The rule for a field that the schema knows and the controller does not honour yet: it must be absent."""
-    return Rule(f"!has(self.{field})", f"{within}{field} is not supported yet; remove it", f".{field}")
+    return Meta(extra_json_schema={"x-kubernetes-validations": [rule.validation for rule in held]})
 
 
 def fixed(field: str) -> Meta:
@@ -77,7 +79,6 @@ class OwnerReference(Base, frozen=True, kw_only=True):
     name: str = ""
     uid: str = ""
     controller: bool = False
-    block_owner_deletion: bool = False
 
 
 class ObjectMeta(Base, frozen=True, kw_only=True):
@@ -100,9 +101,7 @@ class Requirement(Base, frozen=True, kw_only=True):
     """One requirement on a label."""
 
     key: Annotated[Name, doc("Label key.")]
-    operator: Annotated[
-        Literal["In", "NotIn", "Exists", "DoesNotExist"], doc("How the label's value relates to `values`.")
-    ]
+    operator: Annotated[Operator, doc("How the label's value relates to `values`.")]
     values: Annotated[
         tuple[Annotated[str, Meta(max_length=63)], ...],
         Meta(max_length=64),
@@ -136,7 +135,7 @@ class Condition(Base, frozen=True, kw_only=True):
     """One observation about this object."""
 
     type: Annotated[str, Meta(min_length=1, max_length=128), doc("What is observed, for example Ready.")]
-    status: Annotated[Literal["True", "False", "Unknown"], doc("Whether it holds.")]
+    status: Annotated[Status, doc("Whether it holds.")]
     reason: Annotated[Reason, doc("One word for a machine, for example UnknownOperation.")] = ""
     message: Annotated[Message, doc("One sentence for a person.")] = ""
     last_transition_time: Annotated[Time | None, doc("When the status last changed.")] = None

@@ -78,7 +78,7 @@ def _unscheduled(wire: objects.Pod) -> str:
 def selector(wire: api.LabelSelector) -> Selector:
     """A label selector; matchLabels are requirements, too."""
     equal = [Requirement(key, Operator.IN, (value,)) for key, value in sorted(wire.match_labels.items())]
-    more = [Requirement(row.key, Operator(row.operator), row.values) for row in wire.match_expressions]
+    more = [Requirement(row.key, row.operator, row.values) for row in wire.match_expressions]
     return Selector((*equal, *more))
 
 
@@ -96,16 +96,16 @@ def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
         selector=selector(spec.node_selector),
         when=tuple(_when(entry) for entry in spec.when),
         ladder=tuple(policy.Rung(rung.operation, rung.attempts, rung.parameters) for rung in spec.ladder),
-        severity=policy.Severity(spec.severity),
+        severity=spec.severity,
         verify=policy.Verify(
             *(duration(text) for text in (spec.verify.settle, spec.verify.fresh, spec.verify.timeout))
         ),
         attempts_max=spec.attempts.max,
         attempts_window=duration(spec.attempts.window),
         cooldown=duration(spec.cooldown),
-        mode=policy.Mode(spec.mode),
-        urgency=policy.Urgency(spec.urgency.mode if spec.urgency else "Now"),
-        ticket=policy.TicketWhen(spec.ticket.when if spec.ticket else "Never"),
+        mode=spec.mode,
+        urgency=spec.urgency.mode if spec.urgency else policy.Urgency.NOW,
+        ticket=spec.ticket.when if spec.ticket else policy.TicketWhen.NEVER,
         route=(spec.ticket.route if spec.ticket else None) or "",
         correlation=_correlation(spec.correlation),
         generation=wire.metadata.generation,
@@ -124,7 +124,7 @@ def _when(wire: api.When) -> policy.When:
 
 
 def _clause(wire: api.ConditionMatch | api.When) -> policy.Clause:
-    return policy.Clause(wire.condition or "", Status(wire.status), frozenset(wire.reasons))
+    return policy.Clause(wire.condition or "", wire.status, frozenset(wire.reasons))
 
 
 def template(wire: api.NodeOperationTemplate) -> policy.Template:
@@ -132,11 +132,11 @@ def template(wire: api.NodeOperationTemplate) -> policy.Template:
     spec, skip = wire.spec, wire.spec.drain.skip_wait_for_delete
     return policy.Template(
         name=wire.metadata.name,
-        strategy=policy.Strategy(spec.drain.strategy),
+        strategy=spec.drain.strategy,
         drain_timeout=duration(spec.drain.timeout),
         skip_wait_for_delete=duration(skip) if skip else None,
         cordon=spec.cordon,
-        run_on=policy.RunOn(spec.run_on),
+        run_on=spec.run_on,
         timeout=duration(spec.timeout),
         boot_id_changed=spec.success.boot_id_changed,
         node_ready=spec.success.node_ready,
@@ -186,11 +186,11 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
         release=spec.release,
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
-        phase=case.Phase(status.phase),
+        phase=status.phase,
         rung=(status.rung or 1) - 1,
         attempts=tuple(_attempt(attempt) for attempt in status.attempts),
         blocks=tuple(case.Block(_reason(found.reason), found.message, found.until) for found in status.blocked_by),
-        diagnosis=case.Diagnosis(status.diagnostics.outcome) if status.diagnostics else case.Diagnosis.PENDING,
+        diagnosis=status.diagnostics.outcome if status.diagnostics else case.Diagnosis.PENDING,
         evidence=status.evidence,
         timeline=tuple(case.CaseEvent(entry.at, _reason(entry.reason), entry.message) for entry in status.timeline),
         started=status.started_at,
@@ -221,7 +221,7 @@ def _attempt(wire: api.Attempt) -> case.Attempt:
         rung=wire.rung - 1,
         started=wire.started_at or EPOCH,
         finished=wire.finished_at,
-        outcome=case.Outcome(wire.outcome),
+        outcome=wire.outcome,
         message=wire.message,
         boot_id=wire.intent.boot_id if wire.intent else "",
         heartbeats=wire.node_heartbeats,
@@ -244,7 +244,7 @@ def operation(wire: api.NodeOperation) -> case.Operation:
         version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
-        phase=case.OperationPhase(status.phase or "Pending"),
+        phase=status.phase or case.OperationPhase.PENDING,
         drain_round=status.drain_round,
         drained=status.drained,
         drain_started=status.drain_started_at,

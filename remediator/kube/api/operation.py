@@ -1,14 +1,14 @@
 """NodeOperation: one operation on one node."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from remediator.core.case import OperationPhase
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
-    Conditions,
     Message,
     Name,
     ObjectMeta,
@@ -22,8 +22,6 @@ from remediator.kube.api.common import (
 )
 from remediator.kube.api.remediation import Intent
 
-OperationPhase = Literal["", "Pending", "Draining", "Operating", "Succeeded", "Failed", "Refused", "Cancelled"]
-
 
 class NodeOperationSpec(Base, frozen=True, kw_only=True):
     """What to do, to which node, for which case. Immutable as a whole."""
@@ -34,7 +32,7 @@ class NodeOperationSpec(Base, frozen=True, kw_only=True):
     )
     case_uid: Annotated[
         Uid | None,
-        doc("metadata.uid of the NodeRemediation it belongs to. An operation without one is not supported yet."),
+        doc("metadata.uid of the NodeRemediation it belongs to."),
     ] = msgspec.field(name="caseUID", default=None)
     attempt: Annotated[int, Meta(ge=1), doc("Number of the attempt within the case, counted from 1. Default 1.")] = 1
     template_name: Annotated[TemplateName, doc("The NodeOperationTemplate that says how.")]
@@ -46,12 +44,7 @@ class NodeOperationSpec(Base, frozen=True, kw_only=True):
     requested_by: Annotated[Name | None, doc("Who asked for it: a case's name or a person.")] = None
 
 
-_SPEC = rules(
-    Rule("self == oldSelf", "spec is immutable; make another NodeOperation"),
-    Rule(
-        "has(self.caseUID)", "a NodeOperation without caseUID is not supported yet; make a NodeRemediation", ".caseUID"
-    ),
-)
+_SPEC = rules(Rule("self == oldSelf", "spec is immutable; make another NodeOperation"))
 
 
 class BlockedPod(Base, frozen=True, kw_only=True):
@@ -77,7 +70,7 @@ class DrainStatus(Base, frozen=True, kw_only=True):
 class NodeOperationStatus(Base, frozen=True, kw_only=True):
     """Where the operation stands."""
 
-    phase: Annotated[OperationPhase, doc("Where the operation stands; the last four are final.")] = ""
+    phase: Annotated[OperationPhase | None, doc("Where the operation stands; the last four are final.")] = None
     reason: Annotated[Reason, doc("Why it is in this phase, in one word.")] = ""
     message: Annotated[Message, doc("What the operation said last, or why it is in this phase.")] = ""
     started_at: Annotated[Time | None, doc("When the controller took it up.")] = None
@@ -91,8 +84,6 @@ class NodeOperationStatus(Base, frozen=True, kw_only=True):
     drain_pod: Annotated[Name | None, doc("Name of the drain Pod.")] = None
     pod: Annotated[Name | None, doc("Name of the operation's own Pod.")] = None
     intent: Annotated[Intent | None, doc("Written before the operation's Pod is made.")] = None
-    observed_generation: Annotated[int, doc("The metadata.generation that was acted on.")] = 0
-    conditions: Conditions = ()
 
 
 class NodeOperation(Base, frozen=True, kw_only=True):

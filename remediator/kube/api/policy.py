@@ -1,10 +1,13 @@
 """RemediationPolicy: what is wrong, on which nodes, and what to try."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from remediator.core.node import Status
+from remediator.core.policy import Mode, Severity, TicketWhen
+from remediator.core.policy import Urgency as UrgencyMode
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -18,13 +21,12 @@ from remediator.kube.api.common import (
     Rule,
     TemplateName,
     doc,
-    later,
     rules,
 )
 
 ConditionType = Annotated[str, Meta(pattern="^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$", max_length=128)]
-Status = Annotated[
-    Literal["True", "False", "Unknown"],
+Wanted = Annotated[
+    Status,
     doc('Status that the Condition must have. "Unknown" only for Ready and with urgency.mode Never. Default "True".'),
 ]
 Reasons = Annotated[
@@ -44,7 +46,7 @@ class ConditionMatch(Base, frozen=True, kw_only=True):
     """One node Condition in a list that must hold together."""
 
     condition: Annotated[ConditionType, doc("Type of the node Condition, for example GpuLost.")]
-    status: Status = "True"
+    status: Wanted = Status.TRUE
     reasons: Reasons = ()
 
 
@@ -54,7 +56,7 @@ class When(Base, frozen=True, kw_only=True):
     condition: Annotated[
         ConditionType | None, doc("Type of the node Condition, from node-problem-detector or the kubelet.")
     ] = None
-    status: Status = "True"
+    status: Wanted = Status.TRUE
     reasons: Reasons = ()
     for_: Annotated[
         Duration,
@@ -68,11 +70,9 @@ class When(Base, frozen=True, kw_only=True):
             x_kubernetes_list_type="atomic",
         ),
     ] = ()
-    alert: Annotated[Name | None, doc("Name of an Alertmanager alert that names the node. Not supported yet.")] = None
 
 
 _WHEN = rules(
-    later("alert", "when[]."),
     _UNKNOWN,
     Rule(
         "has(self.alert) || has(self.condition) != (has(self.all) && size(self.all) > 0)",
@@ -85,15 +85,6 @@ _WHEN = rules(
         ".all",
     ),
 )
-
-
-class Confirm(Base, frozen=True, kw_only=True):
-    """A second source that must agree."""
-
-    prom_ql: Annotated[
-        str, Meta(max_length=2048), doc("PromQL that must give a result; {{node}} is the node's name.")
-    ] = msgspec.field(name="promQL")
-    within: Annotated[Duration, doc("How fresh the result must be. Default 5m.")] = "5m"
 
 
 class Rung(Base, frozen=True, kw_only=True):
@@ -123,15 +114,6 @@ class Verify(Base, frozen=True, kw_only=True):
     timeout: Annotated[
         Positive, doc("How long to wait for recovery before the attempt counts as failed. Default 20m.")
     ] = "20m"
-    probe: Annotated[
-        TemplateName | None, doc("Operation that must succeed before the node is given back. Not supported yet.")
-    ] = None
-
-
-class Relapse(Base, frozen=True, kw_only=True):
-    """What a new case soon after the last one means."""
-
-    window: Annotated[Duration, doc("A new case inside this time starts one rung higher.")]
 
 
 class Attempts(Base, frozen=True, kw_only=True):
@@ -145,35 +127,18 @@ class Urgency(Base, frozen=True, kw_only=True):
     """Whether running work may be disturbed."""
 
     mode: Annotated[
-        Literal["Now", "WhenIdle", "Never"],
-        doc("Now: at once. Never: change nothing, escalate to a person. WhenIdle is not supported yet. Default Now."),
-    ] = "Now"
-    deadline: Annotated[Positive | None, doc("For WhenIdle: act after this long all the same. Not supported yet.")] = (
-        None
-    )
-
-
-_URGENCY = rules(
-    Rule("self.mode != 'WhenIdle'", "urgency.mode WhenIdle is not supported yet; remove it", ".mode"),
-    later("deadline", "urgency."),
-)
-
-
-class Window(Base, frozen=True, kw_only=True):
-    """A recurring time in which cases may start."""
-
-    cron: Annotated[str, Meta(max_length=128), doc("When it opens: five cron fields.")]
-    duration: Annotated[Positive, doc("How long it stays open.")]
-    time_zone: Annotated[str, Meta(max_length=64), doc("IANA time zone of cron. Default UTC.")] = "UTC"
+        UrgencyMode,
+        doc("Now: at once. Never: change nothing, escalate to a person. Default Now."),
+    ] = UrgencyMode.NOW
 
 
 class PolicyTicket(Base, frozen=True, kw_only=True):
     """Whether a case gets a GitHub issue."""
 
     when: Annotated[
-        Literal["Always", "OnEscalation", "Never"],
+        TicketWhen,
         doc("Always: each case. OnEscalation: once a person is needed. Default Never."),
-    ] = "Never"
+    ] = TicketWhen.NEVER
     route: Annotated[
         Name | None, doc("Name of the route that says which repository and people. Default: the default route.")
     ] = None
@@ -190,7 +155,7 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
     """Which Conditions, on which nodes, lead to which operations."""
 
     mode: Annotated[
-        Literal["Enforce", "DryRun", "Paused"],
+        Mode,
         doc(
             "Enforce: act. DryRun: decide and record what would be done, touch nothing. "
             "Paused: start nothing new, finish what runs. Required."
@@ -206,9 +171,9 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
         doc("What makes a node sick; one matching entry is enough. Required.", x_kubernetes_list_type="atomic"),
     ]
     severity: Annotated[
-        Literal["Critical", "Warning", "Info"],
+        Severity,
         doc("Which cases go first when a budget does not admit all. Default Warning."),
-    ] = "Warning"
+    ] = Severity.WARNING
     ladder: Annotated[
         tuple[Rung, ...],
         Meta(max_length=16),
@@ -218,18 +183,12 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
             x_kubernetes_list_type="atomic",
         ),
     ] = ()
-    verify: Annotated[
-        Verify, rules(later("probe", "verify.")), doc("When the node counts as recovered after an operation.")
-    ] = Verify()
+    verify: Annotated[Verify, doc("When the node counts as recovered after an operation.")] = Verify()
     attempts: Annotated[Attempts, doc("How often one node may be operated on before the case escalates.")] = Attempts()
     cooldown: Annotated[
         Duration, doc("Shortest time between the end of one case of a node and the start of the next. Default 30m.")
     ] = "30m"
-    urgency: Annotated[Urgency | None, _URGENCY, doc("Whether running work may be disturbed. Default: now.")] = None
-    approval: Annotated[
-        Literal["None", "Required"],
-        doc("Whether a person must approve each case. Required is not supported yet. Default None."),
-    ] = "None"
+    urgency: Annotated[Urgency | None, doc("Whether running work may be disturbed. Default: now.")] = None
     ticket: Annotated[PolicyTicket | None, doc("Whether a case gets a GitHub issue. Default: never.")] = None
     correlation: Annotated[
         Correlation | None,
@@ -237,13 +196,6 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
             "Hold cases of nodes that say the same thing at the same time, and open one ticket for all. Default: never."
         ),
     ] = None
-    confirm: Annotated[Confirm | None, doc("A second source that must agree. Not supported yet.")] = None
-    relapse: Annotated[Relapse | None, doc("What a new case soon after the last means. Not supported yet.")] = None
-    windows: Annotated[
-        tuple[Window, ...],
-        Meta(max_length=16),
-        doc("Times in which cases may start. Not supported yet.", x_kubernetes_list_type="atomic"),
-    ] = ()
 
 
 _CHOOSES = (
@@ -272,10 +224,6 @@ _SPEC = rules(
         "nodeSelector must be empty where allNodes is true",
         ".nodeSelector",
     ),
-    later("confirm"),
-    later("relapse"),
-    later("windows"),
-    Rule("self.approval == 'None'", "approval: Required is not supported yet; remove it", ".approval"),
 )
 
 

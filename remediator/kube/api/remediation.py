@@ -1,15 +1,15 @@
 """NodeRemediation: one case of one sick node, from decision to recovery or hand-over."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from remediator.core.case import Diagnosis, Outcome, Phase
 from remediator.kube.api.common import (
     API_VERSION,
     Anything,
     Base,
-    Conditions,
     Message,
     Name,
     ObjectMeta,
@@ -19,12 +19,7 @@ from remediator.kube.api.common import (
     Uid,
     doc,
     fixed,
-    later,
-    rules,
 )
-
-CasePhase = Literal["", "Held", "Draining", "Operating", "Verifying", "Recovered", "Escalated", "Cancelled"]
-Outcome = Literal["", "Succeeded", "Failed", "Refused", "Cancelled"]
 
 
 class Trigger(Base, frozen=True, kw_only=True):
@@ -35,7 +30,6 @@ class Trigger(Base, frozen=True, kw_only=True):
     reason: Annotated[Reason, doc("Its reason.")] = ""
     message: Annotated[Message, doc("Its message.")] = ""
     since: Annotated[Time | None, doc("Since when it held.")] = None
-    manual: Annotated[bool, doc("A person or another system opened this case; no Condition did.")] = False
 
 
 class NodeRemediationSpec(Base, frozen=True, kw_only=True):
@@ -51,7 +45,6 @@ class NodeRemediationSpec(Base, frozen=True, kw_only=True):
     release: Annotated[
         bool, doc("Set true to give an Escalated node back: taint and claims are taken off. Default false.")
     ] = False
-    approved: Annotated[bool, doc("A person agrees to this case. Not supported yet.")] = False
 
 
 class Blocker(Base, frozen=True, kw_only=True):
@@ -84,7 +77,7 @@ class Attempt(Base, frozen=True, kw_only=True):
     intent: Annotated[Intent | None, doc("What was written before the operation's Pod was made.")] = None
     started_at: Annotated[Time | None, doc("When it started.")] = None
     finished_at: Annotated[Time | None, doc("When its outcome was recorded.")] = None
-    outcome: Annotated[Outcome, doc("How it ended; absent while it runs.")] = ""
+    outcome: Annotated[Outcome, doc("How it ended; absent while it runs.")] = Outcome.OPEN
     message: Annotated[Message, doc("What the operation said last.")] = ""
     node_heartbeats: Annotated[
         dict[Annotated[str, Meta(max_length=316)], Time],
@@ -96,10 +89,7 @@ class Attempt(Base, frozen=True, kw_only=True):
 class Diagnostics(Base, frozen=True, kw_only=True):
     """The read-only look at the node before anything disturbs it."""
 
-    pod: Annotated[Name | None, doc("Name of the collect-diagnostics Pod.")] = None
-    started_at: Annotated[Time | None, doc("When the Pod was made.")] = None
-    outcome: Annotated[Outcome, doc("How it ended; absent while it runs. A failure stops nothing.")] = ""
-    message: Annotated[Message, doc("Why it gave no evidence.")] = ""
+    outcome: Annotated[Diagnosis, doc("How it ended. A failure stops nothing.")]
 
 
 class TimelineEntry(Base, frozen=True, kw_only=True):
@@ -110,16 +100,10 @@ class TimelineEntry(Base, frozen=True, kw_only=True):
     message: Annotated[Message, doc("One sentence.")] = ""
 
 
-class TicketRef(Base, frozen=True, kw_only=True):
-    """The Ticket of this case."""
-
-    name: Annotated[Name, doc("Name of the Ticket.")]
-
-
 class NodeRemediationStatus(Base, frozen=True, kw_only=True):
     """Where the case stands."""
 
-    phase: Annotated[CasePhase, doc("Where the case stands; the last three are final.")] = ""
+    phase: Annotated[Phase, doc("Where the case stands; the last three are final.")] = Phase.NEW
     reason: Annotated[Reason, doc("Why it is in this phase, in one word.")] = ""
     message: Annotated[Message, doc("Why it is in this phase, in one sentence.")] = ""
     rung: Annotated[int | None, doc("Number of the current rung in the policy's ladder, counted from 1.")] = None
@@ -137,7 +121,6 @@ class NodeRemediationStatus(Base, frozen=True, kw_only=True):
         Meta(max_length=160),
         doc("Every operation of this case, oldest first.", x_kubernetes_list_type="atomic"),
     ] = ()
-    verifying_since: Annotated[Time | None, doc("Since when recovery is being waited for.")] = None
     started_at: Annotated[Time | None, doc("When the case first got its claim.")] = None
     ended_at: Annotated[Time | None, doc("When the case ended.")] = None
     timeline: Annotated[
@@ -145,9 +128,6 @@ class NodeRemediationStatus(Base, frozen=True, kw_only=True):
         Meta(max_length=50),
         doc("The latest 50 things that happened, oldest first.", x_kubernetes_list_type="atomic"),
     ] = ()
-    ticket_ref: Annotated[TicketRef | None, doc("The Ticket of this case.")] = None
-    observed_generation: Annotated[int, doc("The metadata.generation that was acted on.")] = 0
-    conditions: Conditions = ()
 
 
 class NodeRemediation(Base, frozen=True, kw_only=True):
@@ -156,5 +136,5 @@ class NodeRemediation(Base, frozen=True, kw_only=True):
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "NodeRemediation")
     metadata: ObjectMeta
-    spec: Annotated[NodeRemediationSpec, rules(later("approved"))]
+    spec: NodeRemediationSpec
     status: NodeRemediationStatus = NodeRemediationStatus()

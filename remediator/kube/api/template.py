@@ -1,35 +1,22 @@
 """NodeOperationTemplate: how an operation is done."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from remediator.core.policy import RunOn, Strategy
 from remediator.kube.api.common import (
     API_VERSION,
     Anything,
     Base,
-    Conditions,
-    LabelSelector,
-    Name,
     ObjectMeta,
     Positive,
     Rule,
     TemplateName,
     doc,
-    later,
     rules,
 )
-
-Strategy = Literal["Evict", "Delete", "None", "ForceDelete", "EvictThenDelete", "WaitForCompletion"]
-
-
-class DrainRule(Base, frozen=True, kw_only=True):
-    """Another strategy for some Pods."""
-
-    namespace: Annotated[Name | None, doc("Pods of this namespace.")] = None
-    pod_selector: Annotated[LabelSelector | None, doc("Pods with these labels.")] = None
-    strategy: Annotated[Strategy, doc("How these Pods are moved away.")]
 
 
 class Drain(Base, frozen=True, kw_only=True):
@@ -39,7 +26,7 @@ class Drain(Base, frozen=True, kw_only=True):
         Strategy,
         doc(
             "Evict: ask, and respect every PodDisruptionBudget. Delete: delete with the Pod's own grace. "
-            "None: leave Pods alone. Not supported yet: ForceDelete, EvictThenDelete, WaitForCompletion. Required."
+            "None: leave Pods alone. Required."
         ),
     ]
     timeout: Annotated[
@@ -52,23 +39,6 @@ class Drain(Base, frozen=True, kw_only=True):
             "end, and the reboot is what ends it. Only with success.bootIDChanged. Default: every Pod is waited for."
         ),
     ] = None
-    rules: Annotated[
-        tuple[DrainRule, ...],
-        Meta(max_length=16),
-        doc(
-            "Other strategies for some Pods; the first match wins. Not supported yet.", x_kubernetes_list_type="atomic"
-        ),
-    ] = ()
-
-
-_DRAIN = rules(
-    Rule(
-        "self.strategy in ['Evict', 'Delete', 'None']",
-        "drain.strategy other than Evict, Delete and None is not supported yet; remove it",
-        ".strategy",
-    ),
-    later("rules", "drain."),
-)
 
 
 _OVERDUE = Rule(
@@ -91,7 +61,7 @@ class Success(Base, frozen=True, kw_only=True):
 class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
     """How an operation is done: what happens to the node's Pods, where it runs, and when it has succeeded."""
 
-    drain: Annotated[Drain, _DRAIN, doc("How Pods are moved off the node first. Required.")]
+    drain: Annotated[Drain, doc("How Pods are moved off the node first. Required.")]
     cordon: Annotated[
         bool,
         doc(
@@ -99,9 +69,9 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
         ),
     ] = False
     run_on: Annotated[
-        Literal["Target", "Elsewhere"],
+        RunOn,
         doc("Target: on the node itself. Elsewhere: on any healthy node. Default Target."),
-    ] = "Target"
+    ] = RunOn.TARGET
     timeout: Annotated[
         Positive, doc("How long the operation's Pod may run before it is stopped and counts as failed. Default 15m.")
     ] = "15m"
@@ -113,14 +83,6 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
             "EXPECTED_BOOT_ID and PARAMETERS. Required."
         ),
     ]
-    covers: Annotated[
-        tuple[TemplateName, ...],
-        Meta(max_length=16),
-        doc(
-            "Operations that need not be tried once this one was done. Not supported yet.",
-            x_kubernetes_list_type="atomic",
-        ),
-    ] = ()
     after: Annotated[
         tuple[TemplateName, ...],
         Meta(max_length=16),
@@ -132,18 +94,10 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
     ] = ()
 
 
-class NodeOperationTemplateStatus(Base, frozen=True, kw_only=True):
-    """What the controller makes of the template."""
-
-    observed_generation: Annotated[int, doc("The metadata.generation that was judged.")] = 0
-    conditions: Conditions = ()
-
-
 class NodeOperationTemplate(Base, frozen=True, kw_only=True):
     """How an operation is done. Whoever may write one may run anything on any node."""
 
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "NodeOperationTemplate")
     metadata: ObjectMeta
-    spec: Annotated[NodeOperationTemplateSpec, rules(_OVERDUE, later("covers"))]
-    status: NodeOperationTemplateStatus = NodeOperationTemplateStatus()
+    spec: Annotated[NodeOperationTemplateSpec, rules(_OVERDUE)]

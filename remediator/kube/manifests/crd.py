@@ -5,12 +5,14 @@ translation; everything else here is names and the columns of `kubectl get`.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
 from remediator.kube import api
+from remediator.kube.api.not_yet import NOT_YET, NotYet
 from remediator.kube.wire.client import Kind
 
 Schema = dict[str, Any]
@@ -147,13 +149,14 @@ def crd(kind: Kind[Any]) -> dict[str, Any]:
     """The CustomResourceDefinition of one of our kinds."""
     full = f"{kind.plural}.{kind.group}"
     names = {"kind": kind.name, "listKind": f"{kind.name}List", "plural": kind.plural, "singular": kind.name.lower()}
+    root = _root(kind)
     version = {
         "name": kind.version,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        **({"subresources": {"status": {}}} if "status" in root["properties"] else {}),
         "additionalPrinterColumns": [_column(column) for column in _COLUMNS[kind]],
-        "schema": {"openAPIV3Schema": _root(kind)},
+        "schema": {"openAPIV3Schema": root},
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -173,7 +176,22 @@ def _root(kind: Kind[Any]) -> Schema:
     root = structural({"$ref": drawn["$ref"]}, drawn["$defs"])
     root["properties"]["metadata"] = {"type": "object"}
     root["required"] = ["spec"]
+    for row in NOT_YET:
+        if row.kind == kind.name:
+            _refuse(root, row)
     return root | ({"x-kubernetes-validations": _NAME_RULES[kind]} if kind in _NAME_RULES else {})
+
+
+def _refuse(root: Schema, row: NotYet) -> None:
+    """Let the schema know what is not supported yet, and the rule that refuses it."""
+    place = root
+    for name in row.parents:
+        place = place["properties"][name.removesuffix("[]")]
+        place = place["items"] if name.endswith("[]") else place
+    known = deepcopy(row.schema) or place["properties"][row.field]  # YAML writes one object twice as an anchor
+    values = {"enum": sorted({*known["enum"], *row.values})} if row.values else {}
+    place["properties"][row.field] = {**known, "description": row.explained(known.get("description", "")), **values}
+    place["x-kubernetes-validations"] = [*place.get("x-kubernetes-validations", ()), row.rule.validation]
 
 
 def _column(column: Column) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from remediator.core.reasons import REMEDY, Reason
+from remediator.kube.api.not_yet import NOT_YET
 from remediator.scheduler import verdict
 from remediator_sim.invariants.table import TEXTS
 from tests.contract.docs.pages import PAGES, ROOT
@@ -83,6 +84,13 @@ def test_a_phrase_that_no_program_says_is_found(tmp_path: Path) -> None:
 def test_every_reason_that_holds_a_case_is_in_the_page_about_policies_with_its_remedy() -> None:
     rows = {bare(reason): remedy for reason, remedy in table("policies.md", "reason | what to do")}
     assert rows == {reason.value: remedy for reason, remedy in REMEDY.items()}
+
+
+def test_the_page_about_policies_has_every_field_that_is_not_supported_yet() -> None:
+    rows = [
+        (bare(refused), kind, meaning) for refused, kind, meaning in table("policies.md", "not supported yet | kind")
+    ]
+    assert rows == [(row.refused, row.kind, row.meaning) for row in NOT_YET]
 
 
 def test_every_word_that_the_pages_use_as_a_reason_exists() -> None:
