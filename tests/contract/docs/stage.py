@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from remediator.app import Replica
+from remediator.clock import SYSTEM
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.transport import Transport
 from remediator.settings import Settings
@@ -88,7 +89,7 @@ class Stage:
         if not wanted:
             yield
             return
-        running = Replica(Client(transport), Settings(listen=f"127.0.0.1:{self.port}"))
+        running = Replica(Client(transport), Settings(listen=f"127.0.0.1:{self.port}"), SYSTEM)
         task = asyncio.create_task(running.run())
         try:
             await until(lambda: task.done() or running.ready())
