@@ -13,8 +13,9 @@ from tests.detectors.fixtures.gpu_busy import HELD, SHELL, USED, process
 from tests.detectors.node import run_detector
 from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen
+from tests.harness.apiserver import ApiServer
+from tests.harness.objects import pod
 from tests.native import Script
-from tests.operations.fake_api import FakeApi, pod
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 POD = UID.replace("-", "")
@@ -185,10 +186,8 @@ class Machine:
 
     def __init__(self, root, library):
         process(root, "python3", pod_cgroup())
-        self.root, self.library, self.api = root, library, FakeApi(root)
-        trainer = pod("trainer")
-        trainer["metadata"]["uid"] = UID
-        self.api.pods = [trainer]
+        self.root, self.library, self.api = root, library, ApiServer(root)
+        self.api.put(pod("trainer", uid=UID))
         self.orders(*HELD)
 
     def orders(self, *orders):
@@ -246,7 +245,7 @@ def test_a_pod_that_comes_back_into_the_list_ends_it_at_once(machine):
 
 def test_an_api_server_that_does_not_answer_is_cannot_tell_once_the_list_is_old(machine):
     assert machine.run(1000)[0] == OK
-    machine.api.fail_next = [500, 500]
+    machine.api.refuse(500, 500)
     assert machine.run(1060)[0] == OK
     code, line = machine.run(1000 + ASK_AGAIN)
     assert code == UNKNOWN

@@ -15,7 +15,8 @@ from nodelib.host.threads import scan
 from tests.detectors.node import DETECTORS
 from tests.detectors.null_server import dead_port
 from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup, stat_line
-from tests.operations.fake_api import FakeApi, pod
+from tests.harness.apiserver import ApiServer
+from tests.harness.objects import pod
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 OTHER = "d80f4a0e-576f-47a8-a0cf-69dc23dc1980"
@@ -26,16 +27,14 @@ GONE = f"pod {UID} is gone but a process of it cannot be killed: python3 waits i
 @pytest.fixture
 def api(tmp_path):
     """A real HTTPS server that knows one other Pod on this node."""
-    api = FakeApi(tmp_path)
-    api.pods = [known(OTHER)]
+    api = ApiServer(tmp_path)
+    api.put(known(OTHER))
     yield api
     api.close()
 
 
 def known(uid, **about):
-    one = pod("trainer")
-    one["metadata"].update({"uid": uid, **about})
-    return one
+    return pod(f"trainer-{uid}", **{"uid": uid, **about})
 
 
 class Node(ProcTree):
@@ -77,7 +76,7 @@ def test_a_killed_thread_of_a_gone_pod_that_stands_still_is_a_fault_in_the_secon
 
 def test_its_twin_whose_pod_lives_is_fine(node):
     node.stuck(4242)
-    node.api.pods.append(known(UID))
+    node.api.put(known(UID))
     node.look(100)
     assert node.look(160)[:2] == (OK, FINE)
 
@@ -85,9 +84,9 @@ def test_its_twin_whose_pod_lives_is_fine(node):
 def test_a_pod_whose_grace_of_deletion_is_over_is_gone_and_one_within_is_not(node):
     node.stuck(4242)
     node.look(100)
-    node.api.pods.append(known(UID, deletionTimestamp="2199-01-01T00:00:00Z", deletionGracePeriodSeconds=30))
+    node.api.put(known(UID, deletionTimestamp="2199-01-01T00:00:00Z", deletionGracePeriodSeconds=30))
     assert node.look(160).code == OK
-    node.api.pods[-1] = known(UID, deletionTimestamp="2001-01-01T00:00:00Z", deletionGracePeriodSeconds=30)
+    node.api.put(known(UID, deletionTimestamp="2001-01-01T00:00:00Z", deletionGracePeriodSeconds=30))
     assert node.look(161)[:2] == (FAULT, GONE)
 
 
@@ -95,8 +94,7 @@ def test_a_static_pod_is_known_by_the_hash_of_its_manifest(node):
     node.stuck(4242, uid="3a1f2b4c5d6e7f8091a2b3c4d5e6f708")
     node.look(100)
     assert node.look(160).code == FAULT
-    node.api.pods.append(known(UID))
-    node.api.pods[-1]["metadata"]["annotations"] = {"kubernetes.io/config.hash": "3a1f2b4c5d6e7f8091a2b3c4d5e6f708"}
+    node.api.put(known(UID, annotations={"kubernetes.io/config.hash": "3a1f2b4c5d6e7f8091a2b3c4d5e6f708"}))
     assert node.look(161).code == OK
 
 
@@ -152,12 +150,12 @@ def test_a_leader_that_is_stuck_itself_counts_too(node):
 def test_a_pod_is_never_gone_because_the_api_server_cannot_be_asked(node):
     node.stuck(4242)
     node.look(100)
-    node.api.fail_next = [500]
+    node.api.refuse(500)
     ran = node.look(160)
     assert ran.code == UNKNOWN
     assert ran.line.endswith("ValueError: HTTP 500")
     for status in (401, 403, 404, 410, 429):
-        node.api.fail_next = [status]
+        node.api.refuse(status)
         assert node.look(160).code == UNKNOWN
     assert node.look(160).code == FAULT
 

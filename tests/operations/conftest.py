@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.operations.fake_api import FakeApi
+from tests.harness.apiserver import ApiServer
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "operations"
 sys.path.insert(0, str(OPERATIONS))
@@ -52,7 +52,7 @@ class Program:
 
 @pytest.fixture
 def api(tmp_path):
-    """A small API server over HTTPS."""
-    server = FakeApi(tmp_path)
+    """An API server over HTTPS, whose gpu-1 is held by case-1."""
+    server = ApiServer(tmp_path)
     yield server
     server.close()

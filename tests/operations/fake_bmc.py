@@ -2,14 +2,13 @@
 
 import base64
 import json
-import ssl
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.operations.fake_api import certificate
+from tests.harness.certificates import self_signed
 
 USER, PASSWORD = "remediator", "s3cret-of-the-bmc"
 UUID = "4c4c4544-0043-3010-8052-b4c04f564433"
@@ -37,9 +36,7 @@ class FakeBmc:
         self.on_request = lambda method, path: None
         self.lock = threading.Lock()
         folder.mkdir()
-        self.ca, key = certificate(folder)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.ca, key)
+        context, self.ca = self_signed(folder)
         bmc = self
 
         class Handler(BaseHTTPRequestHandler):

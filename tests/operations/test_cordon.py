@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.harness.apiserver import NODE, change
 from tests.operations.conftest import Program
 
 
@@ -13,23 +14,19 @@ def cordon(tmp_path, api):
     return lambda *options, **more: program(*options, parameters={"caseUID": "case-1"}, **more)
 
 
-def writes(api):
-    return [path for method, path, _ in api.requests if method != "GET"]
-
-
 def test_it_cordons_and_says_in_the_same_write_that_it_was_us(api, cordon):
     ran = cordon()
     assert (ran.code, ran.message) == (0, "cordoned gpu-1"), ran.out
     assert api.node["spec"]["unschedulable"] is True
     assert api.node["metadata"]["annotations"] == {"remediator.dev/cordoned-by": "case-1"}
-    assert len(writes(api)) == 1
+    assert len(api.writes()) == 1
 
 
 def test_doing_it_twice_changes_nothing_more(api, cordon):
     cordon()
     ran = cordon()
     assert (ran.code, ran.message) == (0, "gpu-1 is cordoned by this case already")
-    assert len(writes(api)) == 1
+    assert len(api.writes()) == 1
 
 
 @pytest.mark.parametrize(
@@ -37,27 +34,26 @@ def test_doing_it_twice_changes_nothing_more(api, cordon):
     [({}, "by somebody else"), ({"remediator.dev/cordoned-by": "case-2"}, "by case case-2")],
 )
 def test_the_cordon_of_another_is_left_as_it_is(api, cordon, by, words):
-    api.node["spec"]["unschedulable"] = True
-    api.node["metadata"]["annotations"] = by
+    change(NODE, "spec", unschedulable=True)(api)
+    change(NODE, "metadata", annotations=by)(api)
     ran = cordon()
     assert ran.code == 0
     assert ran.message.startswith("left as it is")
     assert words in ran.message
-    assert writes(api) == []
+    assert api.writes() == []
 
 
 def test_it_refuses_when_the_case_does_not_hold_the_node(api, cordon):
-    api.node["spec"]["taints"] = []
+    change(NODE, "spec", taints=[])(api)
     ran = cordon()
     assert (ran.code, ran.message) == (2, "refused: node gpu-1 is not held by case case-1")
-    assert writes(api) == []
+    assert api.writes() == []
 
 
 def test_a_node_that_changes_meanwhile_is_looked_at_again(api, cordon):
     def a_person_cordons_first(method, path):
         if method == "PATCH" and not api.node["spec"].get("unschedulable"):
-            api.node["spec"]["unschedulable"] = True
-            api.node["metadata"]["resourceVersion"] = "8"
+            change(NODE, "spec", unschedulable=True)(api)
 
     api.on_request = a_person_cordons_first
     ran = cordon()
@@ -66,20 +62,20 @@ def test_a_node_that_changes_meanwhile_is_looked_at_again(api, cordon):
 
 
 def test_an_api_server_that_stumbles_is_asked_again(api, cordon):
-    api.fail_next = [503, 429]
+    api.refuse(503, 429)
     assert cordon().code == 0
 
 
 def test_a_node_that_is_gone_is_refused(api, cordon):
     ran = cordon(NODE_NAME="gpu-2")
-    assert (ran.code, writes(api)) == (2, [])
+    assert (ran.code, api.writes()) == (2, [])
 
 
 def test_a_dry_run_says_what_it_would_write(api, cordon):
     ran = cordon("--dry-run")
     assert (ran.code, ran.message) == (0, "")
     assert ran.out.strip() == "would cordon gpu-1 with remediator.dev/cordoned-by=case-1"
-    assert writes(api) == []
+    assert api.writes() == []
 
 
 def test_without_a_token_it_refuses(tmp_path):

@@ -9,10 +9,13 @@ import pytest
 from drain import LOOK_AGAIN, Bucket, Drain, Orders
 
 from nodelib.k8s.pods import selects
+from tests.harness.apiserver import NODE, OPERATION, change
+from tests.harness.objects import CASE_TAINT, budget, pod
 from tests.operations.conftest import OPERATIONS, Program
-from tests.operations.fake_api import pod, too_many
 
 ORDERS = {"operation": "op-1", "operationUID": "op-uid", "caseUID": "case-1", "timeoutSeconds": 20, "perSecond": 1000}
+WEB = {"app": "web"}
+HELD = (pod("a", labels=WEB), budget("web", 1, WEB))  # a Pod that its budget holds for good
 
 
 @pytest.fixture
@@ -54,9 +57,17 @@ def test_every_pod_that_should_go_is_evicted_and_the_others_are_left(api, drain)
     assert api.evicted == ["a", "b"]
 
 
+EVICTION_OF_A = "/api/v1/namespaces/team/pods/a/eviction"
+POD_A = ("pods", "team", "a")
+
+
+def replaced(pod):
+    pod["metadata"]["uid"] = "later"
+
+
 def test_an_eviction_names_the_pod_by_uid_so_that_its_successor_is_not_meant(api, drain):
-    api.pods = [pod("a")]
-    api.on_request = lambda method, path: path.endswith("/eviction") and api.pods[0]["metadata"].update(uid="later")
+    api.put(pod("a"))
+    api.on_request = lambda method, path: path.endswith("/eviction") and api.edit(POD_A, replaced)
     assert drain().code == 0
     bodies = [body for _, path, body in api.requests if path.endswith("/eviction")]
     assert [body["deleteOptions"]["preconditions"]["uid"] for body in bodies] == ["uid-a", "later"]
@@ -65,11 +76,13 @@ def test_an_eviction_names_the_pod_by_uid_so_that_its_successor_is_not_meant(api
 
 
 def test_a_refused_pod_is_asked_again_and_its_budget_is_shown_meanwhile(api, drain):
-    api.pods = [pod("a", labels={"app": "web"}), pod("b")]
-    api.budgets = [
-        {"metadata": {"name": "web", "namespace": "team"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}}
-    ]
-    api.refuse["a"] = [too_many(), too_many()]
+    api.put(pod("a", labels=WEB), pod("b"), pod("twin", labels=WEB, node="gpu-2"), budget("web", 2, WEB))
+
+    def a_third_one_comes(method, path):
+        if [path for _, path, _ in api.requests].count(EVICTION_OF_A) == 3:
+            api.put(pod("third", labels=WEB, node="gpu-2"))
+
+    api.on_request = a_third_one_comes
     ran = drain()
     assert ran.code == 0, ran.out
     assert api.evicted == ["b", "a"]
@@ -77,37 +90,32 @@ def test_a_refused_pod_is_asked_again_and_its_budget_is_shown_meanwhile(api, dra
     assert (blocked[0][0]["pod"], blocked[0][0]["pdb"]) == ("team/a", "web")
     assert "needs 2 healthy pods" in blocked[0][0]["message"]
     assert api.progress[-1] == {"left": 0, "evicted": 2, "blocked": []}
+    assert api.get(*OPERATION)["status"]["drain"] == api.progress[-1]
 
 
 def test_a_refused_pod_is_asked_at_a_growing_interval(api, drain):
-    api.pods = [pod("a")]
-    api.refuse_always["a"] = too_many()
+    api.put(*HELD)
     drain(orders={"timeoutSeconds": "5.5"})  # as text: so a rung passes it
     asked = sum(path.endswith("/eviction") for _, path, _ in api.requests)
     assert asked == 3, "at 0, 1 and 3 seconds; the next would be at 7"
 
 
 def test_the_time_over_names_who_is_in_the_way(api, drain):
-    api.pods = [pod("a", labels={"app": "web"}), pod("b")]
-    api.budgets = [
-        {"metadata": {"name": "web", "namespace": "team"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}}
-    ]
-    api.refuse_always["a"] = too_many()
+    api.put(*HELD, pod("b"))
     ran = drain(orders={"timeoutSeconds": 1})
     assert (ran.code, ran.message) == (1, "failed: 1 pods left on gpu-1 after 1 s: team/a (web)"), ran.out
 
 
 def test_two_budgets_over_one_pod_are_a_blocker_not_an_outage(api, drain):
-    api.pods = [pod("a")]
-    api.refuse_always["a"] = (500, {"message": "This pod has more than one PodDisruptionBudget"})
+    api.put(*HELD, budget("all", 0, WEB))
     ran = drain(orders={"timeoutSeconds": 1})
     assert ran.code == 1
-    assert "team/a (This pod has more than one PodDisruptionBudget)" in ran.message
+    assert "team/a (all,web)" in ran.message
+    assert "more than one PodDisruptionBudget" in api.progress[0]["blocked"][0]["message"]
 
 
 def test_a_pod_that_is_ending_is_waited_for_and_not_asked_again(api, drain):
-    api.pods = [pod("a")]
-    api.pods[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    api.put(pod("a", deletionTimestamp="2026-01-01T00:00:00Z"))
     ran = drain(orders={"timeoutSeconds": 1})
     assert "team/a (still ending)" in ran.message
     assert not any(path.endswith("/eviction") for _, path, _ in api.requests)
@@ -119,9 +127,8 @@ OVERDUE = 400.0  # seconds since the Pod should have ended
 @pytest.fixture
 def stuck(api):
     """A Pod that should have ended long ago, beside one that goes."""
-    api.pods = [pod("stuck"), pod("goes")]
     end = datetime.now(UTC) - timedelta(seconds=OVERDUE)
-    api.pods[0]["metadata"]["deletionTimestamp"] = end.strftime("%Y-%m-%dT%H:%M:%SZ")
+    api.put(pod("stuck", deletionTimestamp=end.strftime("%Y-%m-%dT%H:%M:%SZ")), pod("goes"))
 
 
 def test_a_pod_whose_end_is_overdue_is_not_waited_for_where_a_reboot_follows(api, drain, stuck):
@@ -148,8 +155,7 @@ def test_a_dry_run_says_who_would_not_be_waited_for(api, drain, stuck):
 
 
 def test_progress_is_written_only_when_it_changed(api, drain):
-    api.pods = [pod("a")]
-    api.refuse_always["a"] = too_many()
+    api.put(*HELD)
     drain(orders={"timeoutSeconds": 2.5})
     assert sum(path == "/api/v1/pods" for _, path, _ in api.requests) > 2
     assert len(api.progress) == 1
@@ -162,12 +168,12 @@ def test_more_pods_than_a_page_are_all_evicted(api, drain):
 
 
 def test_delete_asks_no_budget_and_still_names_the_uid(api, drain):
-    api.pods = [pod("a")]
+    api.put(pod("a"))
     assert drain(orders={"strategy": "Delete"}).code == 0
     assert [(method, path) for method, path, _ in api.requests if "/pods/" in path] == [
         ("DELETE", "/api/v1/namespaces/team/pods/a")
     ]
-    assert api.evicted == ["a"]
+    assert (api.deleted, api.evicted) == (["a"], [])
 
 
 def test_the_rate_is_kept(api, drain):
@@ -184,26 +190,23 @@ def test_a_bucket_refills_with_time_and_never_above_its_rate():
 
 
 REFUSALS = {
-    "the operation is gone": (lambda api: setattr(api, "operation", None), "not there any more"),
-    "the operation was made anew": (lambda api: api.operation["metadata"].update(uid="other"), "op-1 is gone"),
-    "the operation is being deleted": (
-        lambda api: api.operation["metadata"].update(deletionTimestamp="now"),
-        "op-1 is gone",
-    ),
-    "the operation has ended": (lambda api: api.operation["status"].update(phase="Cancelled"), "has ended: Cancelled"),
+    "the operation is gone": (lambda api: api.remove(*OPERATION), "not there any more"),
+    "the operation was made anew": (change(OPERATION, "metadata", uid="other"), "op-1 is gone"),
+    "the operation is being deleted": (change(OPERATION, "metadata", deletionTimestamp="now"), "op-1 is gone"),
+    "the operation has ended": (change(OPERATION, "status", phase="Cancelled"), "has ended: Cancelled"),
     "another case holds the node": (
-        lambda api: api.node["spec"]["taints"][0].update(value="case-2"),
+        change(NODE, "spec", taints=[CASE_TAINT | {"value": "case-2"}]),
         "gpu-1 is not held by case case-1",
     ),
-    "no case holds the node": (lambda api: api.node["spec"].update(taints=[]), "gpu-1 is not held by case case-1"),
-    "the node is another one": (lambda api: api.node["metadata"].update(uid="new"), "its uid has changed"),
+    "no case holds the node": (change(NODE, "spec", taints=[]), "gpu-1 is not held by case case-1"),
+    "the node is another one": (change(NODE, "metadata", uid="new"), "its uid has changed"),
 }
 
 
-@pytest.mark.parametrize(("change", "words"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_without_its_claim_it_refuses_and_evicts_nothing(api, drain, change, words):
-    api.pods = [pod("a")]
-    change(api)
+@pytest.mark.parametrize(("spoil", "words"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_without_its_claim_it_refuses_and_evicts_nothing(api, drain, spoil, words):
+    api.put(pod("a"))
+    spoil(api)
     ran = drain()
     assert ran.code == 2, ran.out
     assert ran.message.startswith("refused: ")
@@ -213,11 +216,10 @@ def test_without_its_claim_it_refuses_and_evicts_nothing(api, drain, change, wor
 
 def test_a_claim_lost_on_the_way_ends_it(api, start):
     program, start_drain = start
-    api.pods = [pod("a")]
-    api.refuse_always["a"] = too_many()
+    api.put(*HELD)
     process = start_drain()
     until(lambda: api.progress)
-    api.node["spec"]["taints"] = []
+    change(NODE, "spec", taints=[])(api)
     ran = program.finish(process)
     assert (ran.code, ran.message) == (2, "refused: node gpu-1 is not held by case case-1")
 
@@ -236,8 +238,7 @@ def test_in_a_long_round_the_claim_is_looked_up_again_before_the_next_eviction(m
 
 def test_sigterm_ends_it_at_once_with_a_sentence(api, start):
     program, start_drain = start
-    api.pods = [pod("a")]
-    api.refuse_always["a"] = too_many()
+    api.put(*HELD)
     process = start_drain()
     until(lambda: api.progress)
     process.send_signal(signal.SIGTERM)
@@ -248,8 +249,8 @@ def test_sigterm_ends_it_at_once_with_a_sentence(api, start):
 
 
 def test_an_api_server_that_stumbles_is_asked_again(api, drain):
-    api.pods = [pod("a")]
-    api.fail_next = [503, 429, 410]
+    api.put(pod("a"))
+    api.refuse(503, 429, 410)
     ran = drain()
     assert (ran.code, api.evicted) == (0, ["a"]), ran.out
 
@@ -264,7 +265,7 @@ def test_an_api_server_that_cannot_be_reached_is_waited_for_until_the_time_is_ov
 
 
 def test_a_dry_run_names_the_pods_and_changes_nothing(api, drain):
-    api.pods = [pod("a"), pod("agent", owner="DaemonSet")]
+    api.put(pod("a"), pod("agent", owner="DaemonSet"))
     ran = drain("--dry-run")
     assert (ran.code, ran.message) == (0, "")
     assert ran.out.splitlines() == ["would evict team/a", "would evict 1 pods on gpu-1"]

@@ -10,9 +10,9 @@ from deploy.images.programs import binary
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.nodes import gpu_node
 from tests.contract.test_manifests import ROOT
+from tests.harness.objects import BOOT
 from tests.operations.conftest import Program
 from tests.operations.fake_bmc import FakeBmc
-from tests.operations.fake_cluster import BOOT
 
 pytestmark = pytest.mark.cluster
 

@@ -8,20 +8,24 @@ import time
 import pytest
 
 from nodelib.bmc import power
+from tests.harness.apiserver import NODE, OPERATION, change
+from tests.harness.objects import BOOT, kubelet_lease
 from tests.operations.conftest import Program
 from tests.operations.fake_bmc import PASSWORD, UUID, FakeBmc, FakeIpmi
-from tests.operations.fake_cluster import BOOT, FakeCluster
 
 LEASE = "remediator-operations/op-1"
 
 
 @pytest.fixture
-def api(tmp_path):
-    """A small API server whose gpu-1 is not heard of any more."""
-    server = FakeCluster(tmp_path)
-    server.ready("Unknown")
-    yield server
-    server.close()
+def api(api):
+    """The API server, whose gpu-1 is not heard of any more."""
+    api.ready("Unknown")
+    return api
+
+
+def machine(uuid):
+    """Return what gives the node this system UUID."""
+    return change(NODE, "status", nodeInfo={"bootID": BOOT, "systemUUID": uuid})
 
 
 @pytest.fixture
@@ -223,7 +227,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_entry_says_
 
 
 def test_the_bmc_of_another_machine_is_refused(api, bmc, cycle):
-    api.node["status"]["nodeInfo"]["systemUUID"] = "00000000-1111-2222-3333-444444444444"
+    machine("00000000-1111-2222-3333-444444444444")(api)
     ran = cycle()
     assert (ran.code, bmc.resets, api.leases) == (2, [], {})
     assert f"is that of another machine: its UUID is {UUID}, the node's is 00000000-1111" in ran.message
@@ -239,7 +243,7 @@ def test_the_bmc_of_another_machine_is_refused(api, bmc, cycle):
     ],
 )
 def test_the_machine_is_known_by_its_uuid_in_either_byte_order_or_as_the_entry_says(api, bmc, cycle, node, entry):
-    api.node["status"]["nodeInfo"]["systemUUID"] = node
+    machine(node)(api)
     cycle.entry(**bmc.entry(**entry))
     ran = cycle()
     assert ran.code == 0, ran.out
@@ -254,7 +258,7 @@ def test_of_several_systems_the_one_with_the_nodes_uuid_is_meant_or_the_one_that
     cycle.entry(**bmc.entry(system="DGX"))
     assert cycle("--dry-run").code == 0
     cycle.entry(**bmc.entry())
-    api.node["status"]["nodeInfo"]["systemUUID"] = UUID
+    machine(UUID)(api)
     assert cycle().code == 0
     assert [path for method, path in bmc.requests if method == "POST"] == [
         "/redfish/v1/Systems/DGX/Actions/ComputerSystem.Reset"
@@ -273,10 +277,10 @@ def test_the_password_follows_no_link_to_another_host(bmc, cycle):
     [
         (lambda api: api.ready("True"), "gpu-1 is Ready: reboot it, or set PARAMETERS.force"),
         (lambda api: api.ready(""), "gpu-1 has no Ready condition"),
-        (lambda api: api.node["status"]["nodeInfo"].update(bootID="b"), f"boot id is b, not {BOOT}: it was rebooted"),
-        (lambda api: api.node["spec"].update(taints=[]), "node gpu-1 is not held by case case-1"),
-        (lambda api: api.node["metadata"].update(uid="another"), "is another one than was meant"),
-        (lambda api: api.operation.update(status={"phase": "Failed"}), "operation op-1 has ended: Failed"),
+        (change(NODE, "status", nodeInfo={"bootID": "b"}), f"boot id is b, not {BOOT}: it was rebooted"),
+        (change(NODE, "spec", taints=[]), "node gpu-1 is not held by case case-1"),
+        (change(NODE, "metadata", uid="another"), "is another one than was meant"),
+        (change(OPERATION, "status", phase="Failed"), "operation op-1 has ended: Failed"),
     ],
 )
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "while the Lease is watched"])
@@ -295,8 +299,11 @@ def test_it_refuses_to_touch_what_is_alive_or_not_its_own(api, bmc, cycle, spoil
 
 
 def test_a_kubelet_that_still_renews_its_lease_is_alive_whatever_ready_says(api, bmc, cycle):
+    seconds = iter(range(60))
+
     def renew(method, path):
-        api.heartbeats += "kube-node-lease" in path
+        if "kube-node-lease" in path:
+            api.put(kubelet_lease(next(seconds)))
 
     api.on_request = renew
     ran = cycle()
@@ -305,7 +312,7 @@ def test_a_kubelet_that_still_renews_its_lease_is_alive_whatever_ready_says(api,
 
 
 def test_a_lease_is_watched_for_as_long_as_it_is_good_for(api, cycle):
-    api.lease_seconds = 1
+    api.put(kubelet_lease(lasts=1))
     began = time.monotonic()
     assert cycle().code == 0
     assert time.monotonic() - began >= 1.0
@@ -333,17 +340,13 @@ def test_a_node_that_is_off_is_left_off_unless_forced(api, bmc, cycle):
 
 
 def test_the_lost_answer_to_our_own_lease_is_no_other_start(api, bmc, cycle):
-    api.lose_lease = True
+    api.faults.lose(when=lambda asked: asked.method == "POST")
     assert cycle().code == 0
     assert bmc.resets == ["ForceOff", "On"]
 
 
 def test_without_its_lease_nothing_is_done(api, bmc, cycle):
-    def forbid(method, path):
-        if method == "POST":
-            api.fail_next = [403]
-
-    api.on_request = forbid
+    api.faults.refuse(403, when=lambda asked: asked.method == "POST")
     ran = cycle()
     assert (ran.code, bmc.resets) == (1, [])
     assert ran.message.startswith("failed: Lease op-1 could not be created, so nothing was done")

@@ -2,16 +2,15 @@
 
 import pytest
 
+from tests.harness.objects import daemon_pod, daemon_set, renewed_later
 from tests.operations.conftest import Program
-from tests.operations.fake_cluster import FakeCluster, daemon_pod, daemon_set
 
 
 @pytest.fixture
-def api(tmp_path):
-    """A small API server whose DaemonSets and Pods the test makes."""
-    server = FakeCluster(tmp_path)
-    yield server
-    server.close()
+def api(api):
+    """The API server, where each DaemonSet replaces its Pod."""
+    api.replace = renewed_later
+    return api
 
 
 @pytest.fixture
@@ -23,8 +22,7 @@ def restart(tmp_path, api):
 
 
 def on_node(api, *names):
-    api.sets = [daemon_set(name) for name in names]
-    api.pods = [daemon_pod(f"{name}-x", name) for name in names]
+    api.put(*(daemon_set(name) for name in names), *(daemon_pod(f"{name}-x", name) for name in names))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +54,7 @@ def test_a_node_that_is_not_ready_for_want_of_a_network_is_what_it_is_for(api, r
 
 
 def test_a_daemon_set_that_leaves_the_node_out_is_a_failure_that_says_so(api, restart):
-    api.sets = [daemon_set("cilium")]
+    api.put(daemon_set("cilium"))
     ran = restart(waitSeconds=1)
     assert (ran.code, api.writes()) == (1, [])
     assert ran.message == "failed: network agent of gpu-1 after 1 s: kube-system/cilium has no Pod there"
@@ -64,7 +62,7 @@ def test_a_daemon_set_that_leaves_the_node_out_is_a_failure_that_says_so(api, re
 
 def test_one_that_would_not_come_back_while_the_case_holds_the_node_is_not_deleted(api, restart):
     on_node(api, "cilium")
-    api.sets = [daemon_set("cilium", tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}])]
+    api.put(daemon_set("cilium", tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]))
     ran = restart()
     assert (ran.code, api.writes()) == (2, [])
     assert ran.message == (
@@ -75,12 +73,7 @@ def test_one_that_would_not_come_back_while_the_case_holds_the_node_is_not_delet
 
 def test_a_pod_that_may_not_be_deleted_is_a_failure_with_the_servers_words(api, restart):
     on_node(api, "cilium")
-
-    def forbid(method, path):
-        if method == "DELETE":
-            api.fail_next = [403]
-
-    api.on_request = forbid
+    api.faults.refuse(403, when=lambda asked: asked.method == "DELETE")
     ran = restart()
     assert (ran.code, api.deleted) == (1, [])
-    assert ran.message == "failed: Pod kube-system/cilium-x could not be deleted: not now"
+    assert ran.message == "failed: Pod kube-system/cilium-x could not be deleted: refused by a planned fault (403)"

@@ -4,25 +4,28 @@ import time
 
 import pytest
 
+from tests.harness.apiserver import NODE, OPERATION, change
+from tests.harness.objects import AFTER, BEFORE, CASE_TAINT, MADE, daemon_pod, daemon_set, renewed_later
 from tests.operations.conftest import Program
-from tests.operations.fake_cluster import AFTER, BEFORE, MADE, FakeCluster, daemon_pod, daemon_set
 
 PLUGIN = "nvidia-device-plugin-daemonset"
+MPS = "nvidia-device-plugin-mps-control-daemon"
 OLD, NEW = "plugin-old", "plugin-old-new"
+OLD_POD, PLUGIN_SET = ("pods", "gpu-operator", OLD), ("daemonsets.apps", "gpu-operator", PLUGIN)
 
 
 @pytest.fixture
-def api(tmp_path):
-    """A small API server with the GPU operator's device plugin on gpu-1, next to other DaemonSets."""
-    server = FakeCluster(tmp_path)
-    server.sets = [daemon_set(PLUGIN, "gpu-operator"), daemon_set("nvidia-device-plugin-mps-control-daemon")]
-    server.pods = [
+def api(api):
+    """The API server with the GPU operator's device plugin on gpu-1, next to other DaemonSets."""
+    api.replace = renewed_later
+    api.put(
+        daemon_set(PLUGIN, "gpu-operator"),
+        daemon_set(MPS),
         daemon_pod(OLD, PLUGIN, "gpu-operator"),
         daemon_pod("plugin-elsewhere", PLUGIN, "gpu-operator", node="gpu-2"),
-        daemon_pod("mps", "nvidia-device-plugin-mps-control-daemon"),
-    ]
-    yield server
-    server.close()
+        daemon_pod("mps", MPS),
+    )
+    return api
 
 
 @pytest.fixture
@@ -39,7 +42,7 @@ def test_the_nodes_pod_goes_and_the_new_one_is_waited_for(api, restart):
 
     def the_new_pod_becomes_ready_later(method, path):
         if api.deleted and len(api.requests) > 12 and not any(pod["metadata"]["name"] == NEW for pod in api.pods):
-            api.pods.append(daemon_pod(NEW, PLUGIN, "gpu-operator", created=AFTER))
+            api.put(daemon_pod(NEW, PLUGIN, "gpu-operator", created=AFTER))
 
     api.on_request = the_new_pod_becomes_ready_later
     ran = restart()
@@ -59,7 +62,7 @@ def test_a_second_start_finds_a_pod_that_is_younger_than_the_attempt_and_deletes
 
 
 def test_a_pod_of_the_very_second_of_the_attempt_is_young_enough(api, restart):
-    api.pods[0]["metadata"]["creationTimestamp"] = MADE
+    change(OLD_POD, "metadata", creationTimestamp=MADE)(api)
     assert restart().code == 0
     assert api.deleted == []
 
@@ -71,11 +74,11 @@ def test_a_clock_that_lags_at_one_api_server_does_not_make_it_delete_twice(api, 
 
 
 def test_a_second_start_waits_for_a_pod_that_is_still_to_come(api, restart):
-    api.pods = [pod for pod in api.pods if pod["metadata"]["name"] != OLD]
+    api.remove(*OLD_POD)
 
     def it_comes(method, path):
         if len(api.requests) == 10:
-            api.pods.append(daemon_pod(NEW, PLUGIN, "gpu-operator", created=AFTER))
+            api.put(daemon_pod(NEW, PLUGIN, "gpu-operator", created=AFTER))
 
     api.on_request = it_comes
     assert restart().code == 0
@@ -83,9 +86,12 @@ def test_a_second_start_waits_for_a_pod_that_is_still_to_come(api, restart):
 
 
 def test_only_the_pod_that_was_read_is_deleted(api, restart):
+    versions = [api.get(*OLD_POD)["metadata"]["resourceVersion"]]
+
     def it_changes(method, path):
-        if method == "DELETE" and not api.deleted:
-            api.pods[0]["metadata"]["resourceVersion"] = "6"
+        if method == "DELETE" and len(versions) == 1:
+            change(OLD_POD, "metadata", labels={"seen": "later"})(api)
+            versions.append(api.get(*OLD_POD)["metadata"]["resourceVersion"])
 
     api.on_request = it_changes
     ran = restart()
@@ -94,7 +100,7 @@ def test_only_the_pod_that_was_read_is_deleted(api, restart):
         f"/api/v1/namespaces/gpu-operator/pods/{OLD}"
     ) == 2
     preconditions = [body["preconditions"] for method, _, body in api.requests if method == "DELETE"]
-    assert preconditions == [{"uid": f"uid-{OLD}", "resourceVersion": version} for version in ("5", "6")]
+    assert preconditions == [{"uid": f"uid-{OLD}", "resourceVersion": version} for version in versions]
 
 
 def test_a_new_pod_that_does_not_become_ready_is_a_failure_that_says_why(api, restart):
@@ -109,18 +115,14 @@ def test_a_new_pod_that_does_not_become_ready_is_a_failure_that_says_why(api, re
 
 
 def test_an_old_pod_that_does_not_end_is_a_failure_and_is_asked_only_once(api, restart):
-    def deleted_but_there(pod):
-        pod["metadata"]["deletionTimestamp"] = AFTER
-        return pod
-
-    api.replace = deleted_but_there
+    api.ends_pods = False
     ran = restart(waitSeconds=1)
     assert (ran.code, api.deleted) == (1, [OLD])
     assert ran.message == f"failed: device plugin of gpu-1 after 1 s: Pod gpu-operator/{OLD} is still ending"
 
 
 def test_no_such_daemon_set_is_refused_with_the_names_that_were_looked_for(api, restart):
-    api.sets = api.sets[1:]
+    api.remove(*PLUGIN_SET)
     ran = restart(daemonSet="my-plugin")
     assert (ran.code, api.writes()) == (2, [])
     assert "no DaemonSet of any namespace is a device plugin called my-plugin" in ran.message
@@ -128,7 +130,7 @@ def test_no_such_daemon_set_is_refused_with_the_names_that_were_looked_for(api, 
 
 
 def test_where_no_device_plugin_is_known_nothing_was_done_and_that_is_refused_with_both_remedies(api, restart):
-    api.sets = api.sets[1:]
+    api.remove(*PLUGIN_SET)
     ran = restart()
     assert (ran.code, api.writes()) == (2, [])
     assert ran.message.startswith(
@@ -139,16 +141,17 @@ def test_where_no_device_plugin_is_known_nothing_was_done_and_that_is_refused_wi
 
 
 def test_several_with_a_pod_on_the_node_are_refused_by_name(api, restart):
-    api.sets.append(daemon_set("nvdp-nvidia-device-plugin", "plugins"))
-    api.pods.append(daemon_pod("other", "nvdp-nvidia-device-plugin", "plugins"))
+    api.put(
+        daemon_set("nvdp-nvidia-device-plugin", "plugins"), daemon_pod("other", "nvdp-nvidia-device-plugin", "plugins")
+    )
     ran = restart()
     assert (ran.code, api.writes()) == (2, [])
     assert ran.message.endswith("gpu-operator/nvidia-device-plugin-daemonset, plugins/nvdp-nvidia-device-plugin")
 
 
 def test_of_several_the_one_that_has_a_pod_on_the_node_is_meant(api, restart):
-    api.sets += [daemon_set(f"nvidia-gpu-device-plugin-{size}") for size in ("small-cos", "large-cos")]
-    api.pods.append(daemon_pod("gke", "nvidia-gpu-device-plugin-large-cos", node="gpu-2"))
+    api.put(*(daemon_set(f"nvidia-gpu-device-plugin-{size}") for size in ("small-cos", "large-cos")))
+    api.put(daemon_pod("gke", "nvidia-gpu-device-plugin-large-cos", node="gpu-2"))
     assert restart().code == 0
     assert api.deleted == [OLD]
 
@@ -162,8 +165,8 @@ def test_of_several_the_one_that_has_a_pod_on_the_node_is_meant(api, restart):
     ],
 )
 def test_what_is_declared_is_taken_instead_of_the_usual_names(api, restart, declared):
-    api.sets.append(daemon_set("my-plugin", "mine", labels={"app": "mine", "tier": "node"}))
-    api.pods.append(daemon_pod("my-pod", "my-plugin", "mine"))
+    api.put(daemon_set("my-plugin", "mine", labels={"app": "mine", "tier": "node"}))
+    api.put(daemon_pod("my-pod", "my-plugin", "mine"))
     ran = restart(**declared)
     assert ran.code == 0, ran.out
     assert api.deleted == ["my-pod"]
@@ -175,7 +178,7 @@ LATER = f"gpu-operator/{PLUGIN} does not tolerate remediator.dev/case, so a new 
 
 
 def test_one_with_nvidias_own_tolerations_is_deleted_and_its_new_pod_is_not_waited_for(api, restart):
-    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", tolerations=NVIDIAS)
+    api.put(daemon_set(PLUGIN, "gpu-operator", tolerations=NVIDIAS))
     api.replace = lambda pod: None
     rehearsed = restart("--dry-run")
     assert rehearsed.out.endswith(f"would delete Pod gpu-operator/{OLD}; {LATER}\n")
@@ -189,7 +192,7 @@ def test_one_with_nvidias_own_tolerations_is_deleted_and_its_new_pod_is_not_wait
 
 
 def test_one_that_tolerates_the_case_is_waited_for(api, restart):
-    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", tolerations=[*NVIDIAS, OURS])
+    api.put(daemon_set(PLUGIN, "gpu-operator", tolerations=[*NVIDIAS, OURS]))
     assert restart().message.startswith("restarted the device plugin of gpu-1")
 
 
@@ -213,9 +216,10 @@ def test_one_that_tolerates_the_case_is_waited_for(api, restart):
     ],
 )
 def test_a_taint_that_keeps_the_new_pod_off_for_good_is_refused(api, restart, taint, tolerations, network, kept):
-    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", tolerations=[*tolerations, OURS])
-    api.sets[0]["spec"]["template"]["spec"]["hostNetwork"] = network
-    api.node["spec"]["taints"].append(dict(zip(("key", "value", "effect"), taint, strict=True)))
+    plugin = daemon_set(PLUGIN, "gpu-operator", tolerations=[*tolerations, OURS])
+    plugin["spec"]["template"]["spec"]["hostNetwork"] = network
+    api.put(plugin)
+    change(NODE, "spec", taints=[CASE_TAINT, dict(zip(("key", "value", "effect"), taint, strict=True))])(api)
     ran = restart()
     assert (ran.code, api.deleted) == ((2, []) if kept else (0, [OLD])), ran.out
     said = f"the DaemonSet does not tolerate {taint[0]}:{taint[2]}, so no new Pod would come: add that toleration"
@@ -224,8 +228,8 @@ def test_a_taint_that_keeps_the_new_pod_off_for_good_is_refused(api, restart, ta
 
 @pytest.mark.parametrize(("now", "then", "code"), [("4", "3", 2), ("4", "4", 0), ("", "4", 2)])
 def test_a_restart_that_would_bring_another_version_up_is_refused(api, restart, now, then, code):
-    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", strategy="OnDelete", generation=now)
-    api.pods[0]["metadata"]["labels"] = {"pod-template-generation": then}
+    api.put(daemon_set(PLUGIN, "gpu-operator", strategy="OnDelete", generation=now))
+    change(OLD_POD, "metadata", labels={"pod-template-generation": then})(api)
     ran = restart()
     assert ran.code == code, ran.out
     assert bool(api.deleted) is (code == 0)
@@ -233,18 +237,18 @@ def test_a_restart_that_would_bring_another_version_up_is_refused(api, restart, 
 
 
 def test_a_daemon_set_that_rolls_out_by_itself_may_bring_its_new_version(api, restart):
-    api.sets[0] = daemon_set(PLUGIN, "gpu-operator", generation="9")
+    api.put(daemon_set(PLUGIN, "gpu-operator", generation="9"))
     assert restart().code == 0
 
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda api: api.node["spec"].update(taints=[]), "node gpu-1 is not held by case case-1"),
-        (lambda api: api.node["metadata"].update(uid="another"), "is another one than was meant"),
-        (lambda api: api.operation.update(status={"phase": "Cancelled"}), "operation op-1 has ended: Cancelled"),
-        (lambda api: api.operation["metadata"].update(deletionTimestamp=AFTER), "operation op-1 is being deleted"),
-        (lambda api: api.operation["spec"].update(nodeName="gpu-2"), "is not for node gpu-1 and case case-1"),
+        (change(NODE, "spec", taints=[]), "node gpu-1 is not held by case case-1"),
+        (change(NODE, "metadata", uid="another"), "is another one than was meant"),
+        (change(OPERATION, "status", phase="Cancelled"), "operation op-1 has ended: Cancelled"),
+        (change(OPERATION, "metadata", deletionTimestamp=AFTER), "operation op-1 is being deleted"),
+        (change(OPERATION, "spec", nodeName="gpu-2"), "is not for node gpu-1 and case case-1"),
         (lambda api: api.ready("Unknown"), "the kubelet of gpu-1 is not heard of"),
     ],
 )
@@ -258,7 +262,7 @@ def test_it_refuses_what_is_not_its_own_or_cannot_help(api, restart, spoil, word
 def test_a_claim_that_goes_before_the_pod_is_deleted_stops_it(api, restart):
     def a_person_takes_the_taint_away(method, path):
         if path.endswith("/daemonsets"):
-            api.node["spec"]["taints"] = []
+            change(NODE, "spec", taints=[])(api)
 
     api.on_request = a_person_takes_the_taint_away
     assert restart().code == 2
@@ -266,21 +270,22 @@ def test_a_claim_that_goes_before_the_pod_is_deleted_stops_it(api, restart):
 
 
 def test_an_api_server_that_stumbles_is_asked_again(api, restart):
-    api.fail_next = [503, 503]
+    api.refuse(503, 503)
     assert restart().code == 0
 
 
 def test_a_long_list_is_read_to_its_end(api, restart):
-    api.sets = [daemon_set(f"agent-{n}") for n in range(120)] + api.sets[:1]
+    api.put(*(daemon_set(f"agent-{n}") for n in range(120)))
     assert restart().code == 0
     assert api.deleted == [OLD]
 
 
 def test_a_dry_run_names_the_pod_and_deletes_nothing(api, restart):
+    meant = {"uid": f"uid-{OLD}", "resourceVersion": api.get(*OLD_POD)["metadata"]["resourceVersion"]}
     ran = restart("--dry-run")
     assert (ran.code, ran.message, api.writes()) == (0, "", [])
     assert ran.out.splitlines() == [
-        f"would DELETE /api/v1/namespaces/gpu-operator/pods/{OLD} with {{'uid': 'uid-{OLD}', 'resourceVersion': '5'}}",
+        f"would DELETE /api/v1/namespaces/gpu-operator/pods/{OLD} with {meant}",
         f"would delete Pod gpu-operator/{OLD} and wait for another of gpu-operator/{PLUGIN}",
     ]
 

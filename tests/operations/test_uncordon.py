@@ -2,21 +2,18 @@
 
 import pytest
 
+from tests.harness.apiserver import NODE, change
 from tests.operations.conftest import Program
-from tests.operations.fake_cluster import FakeCluster
-from tests.operations.test_embedded import cluster  # noqa: F401
 
 BY = "remediator.dev/cordoned-by"
 
 
 @pytest.fixture
-def api(tmp_path):
-    """A small API server whose node was cordoned by case-1."""
-    server = FakeCluster(tmp_path)
-    server.node["spec"]["unschedulable"] = True
-    server.node["metadata"]["annotations"] = {BY: "case-1", "team": "a"}
-    yield server
-    server.close()
+def api(api):
+    """The API server, with gpu-1 cordoned by case-1."""
+    change(NODE, "spec", unschedulable=True)(api)
+    change(NODE, "metadata", annotations={BY: "case-1", "team": "a"})(api)
+    return api
 
 
 @pytest.fixture
@@ -44,7 +41,7 @@ def test_doing_it_twice_changes_nothing_more(api, uncordon):
 
 @pytest.mark.parametrize(("by", "words"), [({}, "by somebody else"), ({BY: "case-2"}, "by case case-2")])
 def test_the_cordon_of_another_is_left_as_it_is(api, uncordon, by, words):
-    api.node["metadata"]["annotations"] = by
+    change(NODE, "metadata", annotations=by)(api)
     ran = uncordon()
     assert ran.code == 0
     assert ran.message == f"left as it is: gpu-1 was cordoned {words}"
@@ -53,13 +50,13 @@ def test_the_cordon_of_another_is_left_as_it_is(api, uncordon, by, words):
 
 
 def test_a_persons_uncordon_of_our_cordon_stays_to_be_seen_by_the_controller(api, uncordon):
-    del api.node["spec"]["unschedulable"]
+    api.edit(NODE, lambda node: node["spec"].pop("unschedulable"))
     assert uncordon().message == "gpu-1 is not cordoned"
     assert api.node["metadata"]["annotations"][BY] == "case-1"
 
 
 def test_it_refuses_when_the_case_does_not_hold_the_node(api, uncordon):
-    api.node["spec"]["taints"] = []
+    change(NODE, "spec", taints=[])(api)
     ran = uncordon()
     assert (ran.code, ran.message) == (2, "refused: node gpu-1 is not held by case case-1")
     assert api.writes() == []
@@ -68,8 +65,7 @@ def test_it_refuses_when_the_case_does_not_hold_the_node(api, uncordon):
 def test_a_person_who_makes_the_cordon_theirs_meanwhile_keeps_it(api, uncordon):
     def a_person_takes_it_over(method, path):
         if method == "PATCH" and BY in api.node["metadata"]["annotations"]:
-            del api.node["metadata"]["annotations"][BY]
-            api.node["metadata"]["resourceVersion"] = "8"
+            api.edit(NODE, lambda node: node["metadata"]["annotations"].pop(BY))
 
     api.on_request = a_person_takes_it_over
     assert uncordon().message == "left as it is: gpu-1 was cordoned by somebody else"
@@ -77,7 +73,7 @@ def test_a_person_who_makes_the_cordon_theirs_meanwhile_keeps_it(api, uncordon):
 
 
 def test_an_api_server_that_stumbles_is_asked_again(api, uncordon):
-    api.fail_next = [503, 429]
+    api.refuse(503, 429)
     assert uncordon().message == "uncordoned gpu-1"
 
 
@@ -86,12 +82,3 @@ def test_a_dry_run_says_what_it_would_write(api, uncordon):
     assert (ran.code, ran.message) == (0, "")
     assert ran.out.strip() == f"would uncordon gpu-1 and take {BY}=case-1 away"
     assert api.writes() == []
-
-
-async def test_a_real_patch_takes_both_marks_away(cluster):  # noqa: F811
-    assert (await cluster.start("cordon")).code == 0
-    ran = await cluster.start("uncordon")
-    assert (ran.code, ran.message) == (0, "uncordoned gpu-1"), ran.out
-    node = await cluster.read("/api/v1/nodes/gpu-1")
-    assert not node["spec"].get("unschedulable")
-    assert BY not in node["metadata"].get("annotations", {})

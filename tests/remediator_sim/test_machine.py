@@ -10,7 +10,7 @@ import pytest
 
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.machine import CURES, Cure, Fault, Kind, Machine, NfsServer
-from tests.operations.fake_api import FakeApi
+from tests.harness.apiserver import ApiServer
 from tests.remediator_sim.waiting import gone, until
 
 DETECTORS = Path(__file__).resolve().parents[2] / "detectors"
@@ -45,7 +45,7 @@ def machine(tmp_path, server):
 def api(tmp_path):
     """An API server that knows of no Pod on this node."""
     (tmp_path / "api").mkdir()
-    server = FakeApi(tmp_path / "api")
+    server = ApiServer(tmp_path / "api")
     yield server
     server.close()
 

@@ -15,7 +15,8 @@ from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.stuck import COMM, FORMS, Victim, hierarchies, pod_cgroups
 from tests.detectors.node import DETECTORS
 from tests.detectors.proc_tree import CONTAINER
-from tests.operations.fake_api import FakeApi, pod
+from tests.harness.apiserver import ApiServer
+from tests.harness.objects import pod
 from tests.operations.scripted import Node, answer
 
 pytestmark = needs("disk")
@@ -25,16 +26,14 @@ FINE = "no process of a pod that is gone is left"
 
 @pytest.fixture
 def api(tmp_path):
-    api = FakeApi(tmp_path)
+    api = ApiServer(tmp_path)
     yield api
     api.close()
 
 
 def known(uid):
     """A Pod that the API server lists for this node."""
-    one = pod(f"trainer-{uid[:8]}")
-    one["metadata"]["uid"] = uid
-    return one
+    return pod(f"trainer-{uid[:8]}", uid=uid)
 
 
 def look(api, state, now, *options):
@@ -73,7 +72,7 @@ def test_a_thread_of_a_gone_pod_is_a_fault_its_twin_of_a_living_one_is_not_and_a
     disk, api, tmp_path, version, form, kind
 ):
     gone, living = str(uuid.uuid4()), str(uuid.uuid4())
-    api.pods = [known(living)]
+    api.put(known(living))
     with stuck(disk, version, form, kind, gone, living) as victims:
         code, line = look(api, tmp_path / "state", 100)
         assert code == UNKNOWN
@@ -87,9 +86,9 @@ def test_a_thread_of_a_gone_pod_is_a_fault_its_twin_of_a_living_one_is_not_and_a
         own = victims[0].pid
         assert (kept["pid"], kept["tid"] == own, kept["container"]) == (own, kind == "leader", CONTAINER)
         assert kept["pod"] == bare(gone)
-        api.pods.append(known(gone))
+        api.put(known(gone))
         assert look(api, tmp_path / "state", 161) == (OK, FINE), "its twin: the same thread while its Pod lives"
-        api.pods.pop()
+        api.remove("pods", "team", known(gone)["metadata"]["name"])
         assert look(api, tmp_path / "state", 162)[0] == FAULT
     assert look(api, tmp_path / "state", 163) == (OK, FINE)
     assert not (tmp_path / "state/evidence/unkillable_process.json").exists()

@@ -2,20 +2,13 @@
 
 import asyncio
 import json
-import ssl
 import stat
 import sys
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 
 import pytest
 import yaml
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from kubernetes.aio.config import incluster_config
 
 from remediator.kube.wire import http
@@ -23,6 +16,7 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.errors import Expired, TooManyRequests, Unavailable
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import JSON_PATCH, MERGE_PATCH
+from tests.harness.certificates import self_signed
 
 NODES = Kind("", "v1", "nodes", "Node", dict)
 
@@ -321,30 +315,9 @@ async def test_the_token_of_an_exec_plugin_is_renewed(tmp_path, monkeypatch, stu
     assert not failures
 
 
-def server_certificate(tmp_path):
-    """A self-signed certificate for 127.0.0.1: the server's TLS context, and the file that trusts it."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "api")])
-    now = datetime.now(UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    builder = (
-        builder.serial_number(1).not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(hours=1))
-    )
-    usage = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    builder = builder.add_extension(names, critical=False).add_extension(usage, critical=False)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    pem, secret = tmp_path / "ca.crt", tmp_path / "key.pem"
-    pem.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem, secret)
-    return context, pem
-
-
 async def test_inside_a_cluster_the_service_account_is_used(tmp_path, monkeypatch):
     """Address, CA and token come from where Kubernetes puts them; a certificate of another CA is refused."""
-    tls, ca = server_certificate(tmp_path)
+    tls, ca = self_signed(tmp_path)
     (tmp_path / "token").write_text("account")
     monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(ca))
@@ -360,7 +333,7 @@ async def test_inside_a_cluster_the_service_account_is_used(tmp_path, monkeypatc
         assert (await inside.request("GET", "/x")).body == b"bearer account"
         await inside.close()
         (tmp_path / "other").mkdir()
-        _, other = server_certificate(tmp_path / "other")
+        _, other = self_signed(tmp_path / "other")
         monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(other))
         stranger = await HttpTransport.in_cluster()
         with pytest.raises(Unavailable, match="certificate"):
