@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from nodelib.contract.operation import Failed, Refused, Stopped
 
-SECRET = "Secret remediator-bmc of namespace remediator-operations"
+SECRET = "Secret remediator-bmc of the namespace of operations"
 TEXTS = ("address", "username", "password", "protocol", "ca.crt", "system", "uuid")
 PROTOCOLS = {"redfish": 443, "ipmi": 623}  # and their ports
 PAUSE_FIRST, PAUSE_MOST = 0.2, 3.0  # seconds between two looks at the power
