@@ -133,7 +133,7 @@ def is_stranger(one: User, stopped: Sequence[Unit]) -> bool:
 
 def require_idle(clients: Clients, stopped: Sequence[Unit]) -> None:
     """Raise Refused when a GPU stays held by a process that may not be ended, and is not stopped with a service."""
-    strangers = still(lambda: clients.found(lambda one: is_stranger(one, stopped))[1], clients.seconds)
+    strangers = still(lambda: clients.holders(lambda user: is_stranger(user, stopped))[1], clients.seconds)
     if strangers:
         raise Refused(f"{named_users(strangers)}: end it, or reboot the node; the driver was left alone")
 
@@ -143,7 +143,7 @@ def rehearse(marker: str, clients: Clients, modules: Sequence[str], running: Seq
     print(f"would create {marker}")
     for unit in running:
         print(f"would run {shown(change('stop', unit.name))}")
-    ours, _ = clients.found(lambda one: is_stranger(one, running))
+    ours, _ = clients.holders(lambda user: is_stranger(user, running))
     if ours:
         print(f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {named_users(ours)}")
     commands = [

@@ -121,7 +121,7 @@ def rehearse(marker: str, work: Work, group: Sequence[Gpu]) -> None:
     ]
     for before, _ in around:
         print(f"would run {shown(before)}")
-    ours, others = work.clients.found(work.counts(group))
+    ours, others = work.clients.holders(work.counts(group))
     if ours:
         print(f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {named_users(ours)}")
     if others:

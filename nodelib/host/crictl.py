@@ -14,21 +14,21 @@ KUBELET = "/var/lib/kubelet"
 
 def crictl(*words: str) -> dict[str, Any] | None:
     """Return what the runtime answers; None where crictl is not installed. Raises Refused when it does not tell."""
-    told = run(("crictl", *words, "-o", "json"), ASK_SECONDS)
-    if is_absent(told):
+    output = run(("crictl", *words, "-o", "json"), ASK_SECONDS)
+    if is_absent(output):
         return None
     try:
-        found = json.loads(told.text[max(0, told.text.find("{")) :])  # a warning about its configuration may come first
+        answer = json.loads(output.text[max(0, output.text.find("{")) :])  # a warning may come before it
     except ValueError:
-        found = None
-    if told.code != 0 or not isinstance(found, dict):
-        raise Refused(f"the container runtime does not tell ({' '.join(('crictl', *words))}): {told.last}")
-    return found
+        answer = None
+    if output.code != 0 or not isinstance(answer, dict):
+        raise Refused(f"the container runtime does not tell ({' '.join(('crictl', *words))}): {output.last}")
+    return answer
 
 
-def is_absent(told: Told) -> bool:
+def is_absent(output: Told) -> bool:
     """Whether nsenter did not find the program on the node."""
-    return bool(told.code) and "failed to execute" in told.text
+    return bool(output.code) and "failed to execute" in output.text
 
 
 def known_pods(root: str = KUBELET, own: str = "") -> set[str]:
@@ -37,10 +37,10 @@ def known_pods(root: str = KUBELET, own: str = "") -> set[str]:
     A kubelet makes the folder before anything of the Pod runs, static Pods under their hash, and keeps it until all of
     it has ended. Raises Refused when that cannot be told, or when `own`, the uid of the Pod that asks, is not there.
     """
-    told = run(("ls", "-1A", f"{root}/pods"), ASK_SECONDS)
-    uids = {bare(name) for name in told.text.split() if re.fullmatch(UID, name, re.IGNORECASE)}
-    if told.code != 0 or not uids:
-        raise Refused(f"which Pods live cannot be told from {root}/pods ({told.last}): set PARAMETERS.kubeletRoot")
+    output = run(("ls", "-1A", f"{root}/pods"), ASK_SECONDS)
+    uids = {bare(name) for name in output.text.split() if re.fullmatch(UID, name, re.IGNORECASE)}
+    if output.code != 0 or not uids:
+        raise Refused(f"which Pods live cannot be told from {root}/pods ({output.last}): set PARAMETERS.kubeletRoot")
     if own and bare(own) not in uids:
         raise Refused(
             f"{root}/pods does not know this very Pod, so it is not the kubelet's: set PARAMETERS.kubeletRoot"
@@ -50,10 +50,11 @@ def known_pods(root: str = KUBELET, own: str = "") -> set[str]:
 
 def _running_pods() -> set[str]:
     sandboxes = (crictl("pods") or {}).get("items") or []
-    ready = {one["metadata"]["uid"] for one in sandboxes if one.get("state") == "SANDBOX_READY"}
+    ready = {pod["metadata"]["uid"] for pod in sandboxes if pod.get("state") == "SANDBOX_READY"}
     running = (crictl("ps") or {}).get("containers") or []
     return {
-        bare(uid) for uid in ready | {(one.get("labels") or {}).get("io.kubernetes.pod.uid", "") for one in running}
+        bare(uid)
+        for uid in ready | {(container.get("labels") or {}).get("io.kubernetes.pod.uid", "") for container in running}
     }
 
 

@@ -40,19 +40,19 @@ class User(NamedTuple):
 
 def users(proc: Path) -> list[User]:
     """Return who holds a device of the driver. Raises Refused when that cannot be told in time."""
-    said = os.memfd_create("said")
+    output = os.memfd_create("output")
     try:
         child = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, str(proc)],
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=output,
             start_new_session=True,
             cwd="/",
         )
         ended = ends_by(child, time.monotonic() + LOOK_SECONDS)
-        lines = [json.loads(line) for line in os.pread(said, 1 << 22, 0).splitlines()]
+        lines = [json.loads(line) for line in os.pread(output, 1 << 22, 0).splitlines()]
     finally:
-        os.close(said)
+        os.close(output)
     last = next((line["at"] for line in reversed(lines) if "at" in line), 0)
     if not ended:
         child.kill()
@@ -62,12 +62,12 @@ def users(proc: Path) -> list[User]:
     return sorted(User(**line) for line in lines if "device" in line)
 
 
-def named(found: Sequence[User]) -> str:
+def named(holders: Sequence[User]) -> str:
     """Who they are and what they hold, in words."""
-    who = dict.fromkeys((one.pid, one.name, one.pod) for one in found)
+    who = dict.fromkeys((user.pid, user.name, user.pod) for user in holders)
     return "; ".join(
         f"{name} (pid {pid}{f' of Pod {pod}' if pod else ''}) holds "
-        f"{', '.join(one.device for one in found if one.pid == pid)}"
+        f"{', '.join(user.device for user in holders if user.pid == pid)}"
         for pid, name, pod in who
     )
 
@@ -76,10 +76,12 @@ def files_of(proc: Path, addresses: Iterable[str]) -> re.Pattern[str]:
     """Match the device files of the GPUs at these addresses (0000:1c:00.0); of any, where the driver does not tell."""
     folder = proc / "driver/nvidia/gpus"
     try:
-        found = [MINOR.search((folder / one / "information").read_text(errors="replace")) for one in addresses]
+        matches = [
+            MINOR.search((folder / address / "information").read_text(errors="replace")) for address in addresses
+        ]
     except OSError:
-        found = [None]
-    minors = "|".join(one[1] for one in found if one) if all(found) else r"\d+"
+        matches = [None]
+    minors = "|".join(match[1] for match in matches if match) if all(matches) else r"\d+"
     return re.compile(f"/dev/nvidia(?:{minors})")
 
 
@@ -110,14 +112,14 @@ def _devices(folder: Path) -> list[str]:
 
 
 def _targets(folder: Path) -> set[str]:
-    found = set()
+    targets = set()
     with contextlib.suppress(FileNotFoundError, ProcessLookupError), os.scandir(folder) as links:
         for link in links:
             with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-                found.add(str(Path(link.path).readlink()))
-    return found
+                targets.add(str(Path(link.path).readlink()))
+    return targets
 
 
 if __name__ == "__main__":
-    for found in _look(Path(sys.argv[1])):
-        print(json.dumps(found), flush=True)
+    for user in _look(Path(sys.argv[1])):
+        print(json.dumps(user), flush=True)

@@ -77,7 +77,7 @@ class Mounts(NamedTuple):
 
     def of(self, volumes: bool) -> "Mounts":
         """Those that are volumes of Pods, or those that are not."""
-        return self._replace(found=tuple(one for one in self.found if one.volume is volumes))
+        return self._replace(found=tuple(filesystem for filesystem in self.found if filesystem.volume is volumes))
 
 
 def read_mounts(proc: Path, sys_root: Path) -> Mounts:
@@ -127,8 +127,8 @@ def read_ext4(sys_root: Path, filesystem: Filesystem) -> Errors | None:
 def story_of_ext4(sys_root: Path, device: str) -> str:
     """Return where ext4 met its last error, as it names places itself."""
     names = ("last_error_func", "last_error_line", "last_error_errcode", "last_error_ino", "last_error_block")
-    told = ((name.removeprefix("last_error_"), text(sys_root / "fs/ext4" / device / name)) for name in names)
-    return " ".join(f"{name}={value}" for name, value in told if value and value != "0")
+    values = ((name.removeprefix("last_error_"), text(sys_root / "fs/ext4" / device / name)) for name in names)
+    return " ".join(f"{name}={value}" for name, value in values if value and value != "0")
 
 
 def read_btrfs(sys_root: Path, filesystem: Filesystem) -> int | None:
@@ -143,21 +143,21 @@ def read_btrfs(sys_root: Path, filesystem: Filesystem) -> int | None:
     return None
 
 
-def _sum(name: str, told: list[str]) -> int | None:
-    if not all(re.fullmatch(r"([a-z_]+ [0-9]{1,20}\n?)+", one) for one in told):
+def _sum(name: str, texts: list[str]) -> int | None:
+    if not all(re.fullmatch(r"([a-z_]+ [0-9]{1,20}\n?)+", text) for text in texts):
         raise ValueError(f"{name}/error_stats")
-    return sum(int(count) for one in told for count in re.findall(r" ([0-9]+)", one)) if told else None
+    return sum(int(count) for text in texts for count in re.findall(r" ([0-9]+)", text)) if texts else None
 
 
 def broken(lines: Iterable[Line], before: Mapping[str, str]) -> dict[str, str]:
     """Return, by device, the line that says that XFS or btrfs has given up, and was not mounted anew since."""
-    found = dict(before)
+    gave_up = dict(before)
     for line in lines:
         if mended := MENDS.match(line.text):
-            found.pop(mended["device"], None)
+            gave_up.pop(mended["device"], None)
         elif breaks := BREAKS.match(line.text):
-            found.setdefault(breaks["device"], line.text[:160])
-    return found
+            gave_up.setdefault(breaks["device"], line.text[:160])
+    return gave_up
 
 
 def boot_time(proc: Path) -> int | None:
@@ -166,5 +166,5 @@ def boot_time(proc: Path) -> int | None:
         content = (proc / "stat").read_bytes()  # of any size: it has a number for each interrupt
     except OSError:
         return None
-    found = re.search(rb"^btime ([0-9]{1,12})$", content, re.MULTILINE)
-    return int(found[1]) if found else None
+    match = re.search(rb"^btime ([0-9]{1,12})$", content, re.MULTILINE)
+    return int(match[1]) if match else None

@@ -80,9 +80,9 @@ class Seen(NamedTuple):
     why: str = ""
 
 
-def judge_one(one: Filesystem, seen: Seen, known: Known, boot: int | None) -> tuple[Verdict, str]:
+def judge_one(filesystem: Filesystem, seen: Seen, known: Known, boot: int | None) -> tuple[Verdict, str]:
     """Return the verdict of one file system and its words. `boot`: seconds since 1970, None when nobody knows."""
-    if fault := next((words for words, holds in _faults(one, seen, known, boot).items() if holds), ""):
+    if fault := next((words for words, holds in _faults(filesystem, seen, known, boot).items() if holds), ""):
         return Verdict.FAULT, fault
     if seen.ext4 and seen.ext4.total and boot is None:
         return Verdict.UNKNOWN, "has met errors, and /proc/stat does not tell if since boot"
@@ -91,18 +91,18 @@ def judge_one(one: Filesystem, seen: Seen, known: Known, boot: int | None) -> tu
     return (Verdict.UNKNOWN, seen.why) if seen.why else (Verdict.OK, "")
 
 
-def _faults(one: Filesystem, seen: Seen, known: Known, boot: int | None) -> dict[str, bool]:
+def _faults(filesystem: Filesystem, seen: Seen, known: Known, boot: int | None) -> dict[str, bool]:
     """Return each fault and whether it is one, the one that tells most first."""
-    from_when = None if boot is None else int(boot + known.at) if one.volume else boot
+    from_when = None if boot is None else int(boot + known.at) if filesystem.volume else boot
     grown = seen.btrfs is not None and known.errors is not None and seen.btrfs > known.errors
     new = seen.ext4 is not None and from_when is not None and seen.ext4.total > 0 and seen.ext4.last >= from_when
-    read_only = "ro" in one.options
-    told = bool(seen.log) and (read_only if one.kind == "btrfs" else seen.stat != 0)
-    shut = bool(one.options & SHUT) or seen.stat == errno.EIO or told
+    read_only = "ro" in filesystem.options
+    logged = bool(seen.log) and (read_only if filesystem.kind == "btrfs" else seen.stat != 0)
+    shut = bool(filesystem.options & SHUT) or seen.stat == errno.EIO or logged
     return {
         "was shut by the kernel": shut,
         "has met errors since boot": new or grown,
-        "has become read-only": read_only and known.writable and not one.volume,
+        "has become read-only": read_only and known.writable and not filesystem.volume,
     }
 
 
@@ -110,25 +110,27 @@ def judge(
     mounts: Mounts, seen: Mapping[str, Seen], known: Mapping[str, Known], boot: int | None, why: str
 ) -> dict[str, Verdict]:
     """Return the verdict of each thing that was seen, by key; `why`: "" or why the kernel's log cannot be read."""
-    found = {GARBLED: Verdict.UNKNOWN} if mounts.garbled else {}
+    verdicts = {GARBLED: Verdict.UNKNOWN} if mounts.garbled else {}
     if why:
-        found[why] = Verdict.UNKNOWN
-    for one in mounts.found:
-        verdict, words = judge_one(one, seen[one.key], known[one.key], boot)
-        found[f"{one.name} {words}"] = verdict
-    return found
+        verdicts[why] = Verdict.UNKNOWN
+    for filesystem in mounts.found:
+        verdict, words = judge_one(filesystem, seen[filesystem.key], known[filesystem.key], boot)
+        verdicts[f"{filesystem.name} {words}"] = verdict
+    return verdicts
 
 
-def look(options: argparse.Namespace, one: Filesystem, answers: Mapping[str, Any], log: Mapping[str, str]) -> Seen:
+def look(
+    options: argparse.Namespace, filesystem: Filesystem, answers: Mapping[str, Any], log: Mapping[str, str]
+) -> Seen:
     """Read all that the kernel shows of one file system."""
-    code, why = answers.get(one.key, (None, ""))
+    code, why = answers.get(filesystem.key, (None, ""))
     ext4 = btrfs = None
     try:
-        ext4 = read_ext4(options.sys, one) if one.kind.startswith("ext") else None
-        btrfs = read_btrfs(options.sys, one) if one.kind == "btrfs" else None
+        ext4 = read_ext4(options.sys, filesystem) if filesystem.kind.startswith("ext") else None
+        btrfs = read_btrfs(options.sys, filesystem) if filesystem.kind == "btrfs" else None
     except (OSError, ValueError) as error:
         why = f"cannot be judged: {error} cannot be read"
-    return Seen(ext4, btrfs, code, log.get(one.device, "") if one.kind in LOGGED else "", why)
+    return Seen(ext4, btrfs, code, log.get(filesystem.device, "") if filesystem.kind in LOGGED else "", why)
 
 
 def stat(options: argparse.Namespace, name: str, mounts: Mounts) -> dict[str, tuple[int | None, str]]:
@@ -145,9 +147,9 @@ def stat(options: argparse.Namespace, name: str, mounts: Mounts) -> dict[str, tu
     return read_codes([*asked], answer.said.get("codes"), why)
 
 
-def read_codes(keys: list[str], said: Any, why: str) -> dict[str, tuple[int | None, str]]:
+def read_codes(keys: list[str], answer: Any, why: str) -> dict[str, tuple[int | None, str]]:
     """Read what the child said of `keys`, in order; whoever comes after one that hangs was not asked, this is `why`."""
-    codes = said if isinstance(said, list) and all(type(code) is int for code in said) else []
+    codes = answer if isinstance(answer, list) and all(type(code) is int for code in answer) else []
     return {key: (codes[index], "") if index < len(codes) else (None, why) for index, key in enumerate(keys)}
 
 

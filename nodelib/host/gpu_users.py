@@ -34,9 +34,9 @@ def is_drained() -> bool:
     return os.environ.get("DRAINED") == "true"
 
 
-def may_end(one: User | Process, own: str) -> bool:
+def may_end(process: User | Process, own: str) -> bool:
     """Whether a process may be ended on a drained node; `own` is the Pod that asks, "" where it cannot be seen."""
-    return bool(one.pod) and one.pod != own and one.name not in SPARED
+    return bool(process.pod) and process.pod != own and process.name not in SPARED
 
 
 class Clients(NamedTuple):
@@ -46,15 +46,15 @@ class Clients(NamedTuple):
     drained: bool
     seconds: float
 
-    def found(self, counts: Counts) -> tuple[list[User], list[User]]:
+    def holders(self, counts: Counts) -> tuple[list[User], list[User]]:
         """Return who may be ended, and who else holds a GPU. Raises Refused when that cannot be told."""
-        found = [one for one in users(self.proc) if counts(one)]
-        ours = [one for one in found if self.is_ours(one)]
-        return ours, [one for one in found if one not in ours]
+        counted = [user for user in users(self.proc) if counts(user)]
+        ours = [user for user in counted if self.is_ours(user)]
+        return ours, [user for user in counted if user not in ours]
 
-    def is_ours(self, one: User | Process | None) -> bool:
+    def is_ours(self, process: User | Process | None) -> bool:
         """Whether this process may be ended here."""
-        return self.drained and one is not None and may_end(one, own_pod(self.proc))
+        return self.drained and process is not None and may_end(process, own_pod(self.proc))
 
     def turns(self, counts: Counts) -> Iterator[str]:
         """Yield "" as soon as nobody holds a GPU, or in words who does: TRIES times, over `seconds` and what ends take.
@@ -68,19 +68,19 @@ class Clients(NamedTuple):
 
     def free(self, counts: Counts) -> str:
         """End who may be ended, unless somebody else holds a GPU; return who holds one then, in words."""
-        ours, others = self.found(counts)
+        ours, others = self.holders(counts)
         if others or not ours:
             return named(others)
         require_own(self.proc)
         print(f"ending what holds a GPU: {named(ours)}", flush=True)
         for signum, seconds in SIGNALS:
             end(self.proc, lambda: self.processes(counts), signum, seconds)
-        ours, others = self.found(counts)
+        ours, others = self.holders(counts)
         return named(sorted([*ours, *others]))
 
     def processes(self, counts: Counts) -> list[Process]:
         """Return who may be ended, as a signal needs to know them."""
-        held = {(one.pid, one.pod) for one in self.found(counts)[0]}
+        held = {(user.pid, user.pod) for user in self.holders(counts)[0]}
         known = [(pod, read(self.proc, pid)) for pid, pod in held]
         return sorted(process for pod, process in known if process and process.pod == pod)
 
@@ -99,6 +99,6 @@ def still(look: Callable[[], Sequence[T]], seconds: float) -> Sequence[T]:
     Whoever asks NVML has the GPUs open for a second, and a detector asks every minute.
     """
     until = time.monotonic() + seconds
-    while (found := look()) and time.monotonic() < until:
+    while (left := look()) and time.monotonic() < until:
         time.sleep(min(1.0, seconds / 10))
-    return found
+    return left

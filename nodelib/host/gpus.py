@@ -45,8 +45,8 @@ def address_of(text: str) -> str:
     >>> address_of("00000000:3B:00.0")
     '0000:3b:00.0'
     """
-    found = ADDRESS.match(text.lower())
-    return f"{int(found[1], 16):04x}:{found[2]}:{found[3]}" if found else text.lower()
+    match = ADDRESS.match(text.lower())
+    return f"{int(match[1], 16):04x}:{match[2]}:{match[3]}" if match else text.lower()
 
 
 def known(cards: tuple[Card, ...] | None) -> dict[str, Card]:
@@ -158,10 +158,10 @@ def read_offered(kubelet: Path) -> Offered | None:
     Pods share is listed as UUID::0, UUID::1 and so on.
     """
     try:
-        said = json.loads((kubelet / "device-plugins/kubelet_internal_checkpoint").read_bytes())
-        devices = said["Data"]["RegisteredDevices"] or {}
-        ids = [one for name, listed in devices.items() if name.startswith("nvidia.com/") for one in listed or ()]
-        uuids = frozenset(one.partition("::")[0] for one in ids)
+        checkpoint = json.loads((kubelet / "device-plugins/kubelet_internal_checkpoint").read_bytes())
+        devices = checkpoint["Data"]["RegisteredDevices"] or {}
+        ids = [device for name, listed in devices.items() if name.startswith("nvidia.com/") for device in listed or ()]
+        uuids = frozenset(device.partition("::")[0] for device in ids)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -5,6 +5,7 @@ Read from /proc alone and from plain sockets: nothing here touches a mount, so n
 
 import contextlib
 import ipaddress
+import os
 import re
 import socket
 import struct
@@ -17,9 +18,8 @@ from nodelib.host import mountinfo
 from nodelib.host.cgroups import any_pod, bare
 from nodelib.host.crictl import KUBELET
 from nodelib.host.proc_files import living, pid_folders, read_cgroup
+from nodelib.net.nfs import KINDS, PORT, call_null
 
-TYPES = ("nfs", "nfs4")
-NFS_PORT, NFS_PROGRAM = 2049, 100003
 # What the kernel found out when it mounted; given back it would pin the mount to a server's former address.
 FOUND_OUT = ("addr", "clientaddr", "mountaddr", "mountport", "mountproto", "mountvers", "namlen")
 
@@ -51,14 +51,14 @@ class Mount(NamedTuple):
 
     def option(self, name: str) -> str:
         """The value of one option; "" when it is not there."""
-        found = dict(part.partition("=")[::2] for part in self.options.split(","))
-        return found.get(name, "")
+        options = dict(part.partition("=")[::2] for part in self.options.split(","))
+        return options.get(name, "")
 
 
 def read_mounts(path: Path, kubelet: str = KUBELET) -> list[Mount]:
     """Return the NFS mounts of one mountinfo file in its order; `kubelet` is its --root-dir. Raises OSError."""
     lines, _ = mountinfo.parse(path.read_text(errors="replace"))
-    return [_mount(line, kubelet) for line in lines if line.kind in TYPES]
+    return [_mount(line, kubelet) for line in lines if line.kind in KINDS]
 
 
 def _mount(line: mountinfo.MountLine, kubelet: str) -> Mount:
@@ -83,14 +83,16 @@ def users_of(proc: Path, mounts: list[Mount]) -> list[str]:
     A copy that follows the node's mount goes with it and is no hold.
     """
     devices, owned = {mount.device for mount in mounts}, {mount.pod: mount.point for mount in mounts if mount.pod}
-    found = set()
+    users = set()
     for uid, folder in pods_of(proc):
         if uid in owned:
-            found.add(f"Pod {uid} still runs and owns {owned[uid]}")
+            users.add(f"Pod {uid} still runs and owns {owned[uid]}")
         with contextlib.suppress(OSError):
-            kept = [one for one in read_mounts(folder / "mountinfo") if one.device in devices and not one.follows]
-            found.update(f"Pod {uid} has {one.source} at {one.point}" for one in kept)
-    return sorted(found)
+            kept = [
+                mount for mount in read_mounts(folder / "mountinfo") if mount.device in devices and not mount.follows
+            ]
+            users.update(f"Pod {uid} has {mount.source} at {mount.point}" for mount in kept)
+    return sorted(users)
 
 
 def server_of(mount: Mount) -> tuple[str, int, int]:
@@ -98,28 +100,23 @@ def server_of(mount: Mount) -> tuple[str, int, int]:
     address = mount.option("addr") or mount.source.rpartition(":/")[0].strip("[]")
     port = mount.option("port") if mount.option("proto").startswith("tcp") else ""  # RDMA has a port of its own
     version = mount.option("vers")[:1] or ("4" if mount.kind == "nfs4" else "3")
-    return address, int(port) if port.isdecimal() and int(port) else NFS_PORT, int(version)
+    return address, int(port) if port.isdecimal() and int(port) else PORT, int(version)
 
 
 def why_silent(server: tuple[str, int, int], seconds: float) -> str:
     """Ask a server for nothing (RPC NULL over TCP) and return why it is not fit to mount from; "" when it is."""
     address, port, version = server
-    xid, until = 0x52454D31, time.monotonic() + seconds
-    call = struct.pack(">11I", 0x80000028, xid, 0, 2, NFS_PROGRAM, version, 0, 0, 0, 0, 0)
+    xid, until = os.urandom(4), time.monotonic() + seconds
     try:
-        with socket.create_connection((address, port), timeout=seconds) as stream:
-            stream.sendall(call)
-            reply = b""
-            while len(reply) < 28:
-                stream.settimeout(max(0.01, until - time.monotonic()))
-                more = stream.recv(4096)
-                if not more:
-                    return "it closes the connection"
-                reply += more
+        with socket.create_connection((address, port), timeout=seconds) as connection:
+            reply = call_null(connection, xid, version, until)
+    except TimeoutError:
+        return "timed out"
     except OSError as error:
         return error.strerror or str(error) or type(error).__name__
-    told, kind, state, _, _, accepted = struct.unpack(">6I", reply[4:28])
-    return "" if (told, kind, state, accepted) == (xid, 1, 0, 0) else f"it does not serve NFS version {version}"
+    kind, state, _, _, accepted = struct.unpack(">5I", reply[4:24]) if len(reply) >= 24 else (0,) * 5
+    serves = (reply[:4], kind, state, accepted) == (xid, 1, 0, 0)
+    return "" if serves else f"it does not serve NFS version {version}"
 
 
 def shown(server: tuple[str, int, int]) -> str:

@@ -44,14 +44,13 @@ def send(proc: Path, process: Process, signum: signal.Signals) -> None:
 
 def wait_for_end(proc: Path, processes: Sequence[Process], until: float) -> None:
     """Wait until all have ended or the time is over."""
-    while time.monotonic() < until and any(read(proc, one.pid) == one for one in processes):
+    while time.monotonic() < until and any(read(proc, process.pid) == process for process in processes):
         time.sleep(0.05)
 
 
 def named(processes: Sequence[Process]) -> str:
     """Who they are, by Pod."""
-    pods = dict.fromkeys(one.pod for one in processes)
-    return "; ".join(
-        f"{', '.join(f'{one.name} (pid {one.pid})' for one in processes if one.pod == pod)} of Pod {pod}"
-        for pod in pods
-    )
+    names: dict[str, list[str]] = {}
+    for process in processes:
+        names.setdefault(process.pod, []).append(f"{process.name} (pid {process.pid})")
+    return "; ".join(f"{', '.join(those)} of Pod {pod}" for pod, those in names.items())

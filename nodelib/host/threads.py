@@ -64,8 +64,8 @@ def scan(proc: Path) -> Scan:
             leader = read_stat(folder)
             read += 1
             if leader.state in "DZ" and not leader.flags & KERNEL_THREAD:
-                found, odd = _stuck(folder, leader)
-                threads += found
+                stuck, odd = _stuck(folder, leader)
+                threads += stuck
                 garbled += odd
         except VANISHED:
             continue
@@ -75,7 +75,7 @@ def scan(proc: Path) -> Scan:
 
 
 def _stuck(folder: Path, leader: Stat) -> tuple[list[Thread], list[str]]:
-    found, odd = [], []
+    stuck, odd = [], []
     for task in sorted((folder / "task").iterdir()):
         try:
             thread = _thread(task, int(folder.name), leader)
@@ -84,8 +84,8 @@ def _stuck(folder: Path, leader: Stat) -> tuple[list[Thread], list[str]]:
         except (OSError, ValueError):
             odd.append(f"{folder.name}/task/{task.name}")
         else:
-            found += [thread] if thread else []
-    return found, odd
+            stuck += [thread] if thread else []
+    return stuck, odd
 
 
 def _thread(task: Path, pid: int, leader: Stat) -> Thread | None:

@@ -114,10 +114,10 @@ class Restart:
         until, pause, why = time.monotonic() + seconds, PAUSE_FIRST, ""
         while True:
             try:
-                found = self.next_move()
-                if isinstance(found, Done | Later):
-                    return self.sentence(found)
-                why = self.delete(found.pod) if isinstance(found, Delete) else found.why
+                step = self.next_move()
+                if isinstance(step, Done | Later):
+                    return self.sentence(step)
+                why = self.delete(step.pod) if isinstance(step, Delete) else step.why
             except Unreachable as error:
                 why = f"the API server does not answer: {error}"
             if time.monotonic() >= until:
@@ -138,20 +138,20 @@ class Restart:
             self.sets = {owners[0]: self.sets[owners[0]]}  # from now on only this one
         elif not self.deleted:
             return self.foreseen(Wait(f"{self.named()} has no Pod there"), seen)
-        found = move(pods, seen.operation["metadata"]["creationTimestamp"], self.deleted)
-        return found if isinstance(found, Done) else self.foreseen(found, seen)
+        step = move(pods, seen.operation["metadata"]["creationTimestamp"], self.deleted)
+        return step if isinstance(step, Done) else self.foreseen(step, seen)
 
-    def foreseen(self, found: Delete | Wait, seen: Seen) -> Delete | Wait | Later:
+    def foreseen(self, step: Delete | Wait, seen: Seen) -> Delete | Wait | Later:
         """Heed the node's taints. Raises Refused."""
-        return foresee(found, kept_off(seen.node, self.sets.values()), self.needed, bool(self.deleted))
+        return foresee(step, kept_off(seen.node, self.sets.values()), self.needed, bool(self.deleted))
 
     def named(self) -> str:
         """The DaemonSets that are meant."""
-        return " and ".join(key(one) for one in self.sets.values())
+        return " and ".join(key(daemon_set) for daemon_set in self.sets.values())
 
     def pods(self) -> list[Object]:
         """Return the Pods of our DaemonSets on the node. Raises Unreachable."""
-        spaces = sorted({one["metadata"]["namespace"] for one in self.sets.values()})
+        spaces = sorted({daemon_set["metadata"]["namespace"] for daemon_set in self.sets.values()})
         here = f"spec.nodeName={self.environment.node}"
         return [
             pod
@@ -171,13 +171,13 @@ class Restart:
             raise Failed(f"Pod {key(pod)} could not be deleted: {reply.message}")
         return f"Pod {key(pod)} could not be deleted: {reply.message}"
 
-    def sentence(self, found: Done | Later) -> str:
+    def sentence(self, step: Done | Later) -> str:
         """Say what was done."""
         gone = ", ".join(self.deleted.values())
-        if isinstance(found, Later):
-            done = f"Pod {gone} was deleted" if gone else f"nothing to delete, {found.why}"
+        if isinstance(step, Later):
+            done = f"Pod {gone} was deleted" if gone else f"nothing to delete, {step.why}"
             return f"{done}; {self.later()}"
-        pod = key(found.pod)
+        pod = key(step.pod)
         if not gone:
             return f"nothing to restart: Pod {pod} is Ready and younger than attempt {self.environment.attempt}"
         return f"restarted the {self.what} of {self.environment.node}: Pod {pod} is Ready in place of {gone}"
@@ -188,15 +188,15 @@ class Restart:
 
     def preview(self) -> str:
         """Print what would be done now and return the sentence. Raises Refused, Unreachable."""
-        found = self.next_move()
-        if isinstance(found, Done | Later):
-            return self.sentence(found)
-        if isinstance(found, Wait):
-            return f"would wait: {found.why}"
-        require_same_version(self.sets[owner(found.pod)], found.pod)
-        print(f"would DELETE {path_of(found.pod)} with {options_of(found.pod)['preconditions']}")
-        after = f" and wait for another of {self.named()}" if found.awaited else f"; {self.later()}"
-        return f"would delete Pod {key(found.pod)}{after}"
+        step = self.next_move()
+        if isinstance(step, Done | Later):
+            return self.sentence(step)
+        if isinstance(step, Wait):
+            return f"would wait: {step.why}"
+        require_same_version(self.sets[owner(step.pod)], step.pod)
+        print(f"would DELETE {path_of(step.pod)} with {options_of(step.pod)['preconditions']}")
+        after = f" and wait for another of {self.named()}" if step.awaited else f"; {self.later()}"
+        return f"would delete Pod {key(step.pod)}{after}"
 
 
 def require_kubelet(seen: Seen) -> None:

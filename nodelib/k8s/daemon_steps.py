@@ -47,8 +47,8 @@ def key(item: Object) -> str:
 
 def owner(pod: Object) -> str:
     """The uid of the DaemonSet that a Pod belongs to; "" for a Pod of nobody or of something else."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    return next((one["uid"] for one in owners if one.get("controller") and one.get("kind") == "DaemonSet"), "")
+    controllers = [owner for owner in pod["metadata"].get("ownerReferences") or [] if owner.get("controller")]
+    return next((owner["uid"] for owner in controllers if owner.get("kind") == "DaemonSet"), "")
 
 
 def is_ending(pod: Object) -> bool:
@@ -59,16 +59,16 @@ def is_ending(pod: Object) -> bool:
 def is_ready(pod: Object) -> bool:
     """Tell whether its kubelet says that the Pod is Ready."""
     conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
 
 
 def trouble(pod: Object) -> str:
     """Say in words why a Pod is not Ready, as far as its containers tell."""
     status = pod.get("status") or {}
     containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-    waiting = [(one["name"], (one.get("state") or {}).get("waiting") or {}) for one in containers]
-    said = [f"{name} {state['reason']}" for name, state in waiting if state.get("reason")]
-    return ", ".join(said) or status.get("phase") or "nothing is said of it"
+    waiting = [(container["name"], (container.get("state") or {}).get("waiting") or {}) for container in containers]
+    reasons = [f"{name} {state['reason']}" for name, state in waiting if state.get("reason")]
+    return ", ".join(reasons) or status.get("phase") or "nothing is said of it"
 
 
 def move(pods: Sequence[Object], since: str, deleted: Collection[str]) -> Delete | Wait | Done:
@@ -91,14 +91,14 @@ def move(pods: Sequence[Object], since: str, deleted: Collection[str]) -> Delete
     return Wait("there is no new Pod")
 
 
-def foresee(found: Delete | Wait, off: Sequence[Taint], needed: bool, begun: bool) -> Delete | Wait | Later:
+def foresee(step: Delete | Wait, off: Sequence[Taint], needed: bool, begun: bool) -> Delete | Wait | Later:
     """Heed the taints `off` that keep a new Pod off the node.
 
     `needed`: the node does not become well without it; `begun`: the old one was deleted already. Raises Refused where
     none would come even when the case ends, or not before it ends and it is needed.
     """
-    if isinstance(found, Wait) and found.made:
-        return found
+    if isinstance(step, Wait) and step.made:
+        return step
     fatal = [taint for taint in off if needed or taint.key != TAINT]
     if fatal and not begun:
         words = " and ".join(f"{taint.key}:{taint.effect}" for taint in fatal)
@@ -106,6 +106,6 @@ def foresee(found: Delete | Wait, off: Sequence[Taint], needed: bool, begun: boo
             f"the DaemonSet does not tolerate {words}, so no new Pod would come: "
             "add that toleration to it (operator: Exists), or take the taint away if it is yours"
         )
-    if isinstance(found, Delete):
-        return found._replace(awaited=not off)
-    return Later(found.why) if off and not fatal else found
+    if isinstance(step, Delete):
+        return step._replace(awaited=not off)
+    return Later(step.why) if off and not fatal else step

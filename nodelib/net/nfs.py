@@ -22,6 +22,7 @@ PORT = 2049
 NFS = 100003  # RPC program number (RFC 5531, RFC 7530)
 KINDS = ("nfs", "nfs4")
 VOLUMES = "volumes of Pods"
+CLOSES = "it closes the connection"
 
 
 class Server(NamedTuple):
@@ -122,15 +123,15 @@ def parse_mountstats(text: str) -> dict[str, Counters]:
 
     An operation's line is `NAME: operations transmissions timeouts sent received queue rtt execute [errors]`.
     """
-    found = {}
+    counters = {}
     for block in re.split(r"^(?:no )?device ", text, flags=re.MULTILINE)[1:]:
         head, _, rest = block.partition("\n")
         match = re.fullmatch(r".* mounted on (/\S*) with fstype (\S+)(?: .*)?", head)
         lines = rest.partition("per-op statistics\n")[2].split("\n")
         rows = [_operation(line) for line in lines if line.strip()]
         if match and match[2] in KINDS and rows and None not in rows:
-            found[unescape(match[1])] = Counters(*(sum(column) for column in zip(*filter(None, rows), strict=True)))
-    return found
+            counters[unescape(match[1])] = Counters(*(sum(column) for column in zip(*filter(None, rows), strict=True)))
+    return counters
 
 
 def _operation(line: str) -> Counters | None:
@@ -160,14 +161,21 @@ def ask_server(server: Server, version: int, deadline: float) -> Reply:
 
 def _ask(where: Any, version: int, until: float) -> Reply:
     family, kind, protocol, _, address = where
-    call = os.urandom(4) + struct.pack(">9I", 0, 2, NFS, version, 0, 0, 0, 0, 0)
+    xid = os.urandom(4)
     with socket.socket(family, kind, protocol) as connection:
         connection.settimeout(left(until))
         connection.connect(address)
-        connection.sendall(struct.pack(">I", 1 << 31 | len(call)) + call)
-        (mark,) = struct.unpack(">I", _receive(connection, 4, until))
-        size = mark & 0x7FFFFFFF
-        return parse_reply(_receive(connection, size, until) if mark >> 31 and 12 <= size <= 1024 else b"", call[:4])
+        return parse_reply(call_null(connection, xid, version, until), xid)
+
+
+def call_null(connection: socket.socket, xid: bytes, version: int, until: float) -> bytes:
+    """Call RPC's procedure NULL of NFS and return the reply, b"" for what is no RPC over TCP. Raises OSError."""
+    call = xid + struct.pack(">9I", 0, 2, NFS, version, 0, 0, 0, 0, 0)
+    connection.settimeout(left(until))
+    connection.sendall(struct.pack(">I", 1 << 31 | len(call)) + call)
+    (mark,) = struct.unpack(">I", _receive(connection, 4, until))
+    size = mark & 0x7FFFFFFF
+    return _receive(connection, size, until) if mark >> 31 and 12 <= size <= 1024 else b""
 
 
 def parse_reply(body: bytes, xid: bytes) -> Reply:
@@ -183,14 +191,14 @@ def parse_reply(body: bytes, xid: bytes) -> Reply:
 
 
 def _receive(connection: socket.socket, size: int, until: float) -> bytes:
-    found = b""
-    while len(found) < size:
+    received = b""
+    while len(received) < size:
         connection.settimeout(left(until))
-        more = connection.recv(size - len(found))
+        more = connection.recv(size - len(received))
         if not more:
-            raise ConnectionResetError(errno.ECONNRESET, "closed")
-        found += more
-    return found
+            raise ConnectionResetError(errno.ECONNRESET, CLOSES)
+        received += more
+    return received
 
 
 def ask_servers(mounts: Iterable[Mount], proc: Path, deadline: float) -> dict[Server, Reply]:

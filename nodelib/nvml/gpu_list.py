@@ -60,19 +60,19 @@ def ask_nvml() -> list[dict[str, Any]]:
 
     Raises OSError when it says nothing at all.
     """
-    told = run_here([sys.executable, "-I", "-c", NVML_QUESTION], NVML_SECONDS)
-    said = [json.loads(line) for line in told.text.splitlines() if line.startswith("{")]
-    gpus = {gpu["index"]: gpu for gpu in said if "index" in gpu}  # the later line knows more
+    output = run_here([sys.executable, "-I", "-c", NVML_QUESTION], NVML_SECONDS)
+    lines = [json.loads(line) for line in output.text.splitlines() if line.startswith("{")]
+    gpus = {gpu["index"]: gpu for gpu in lines if "index" in gpu}  # the later line knows more
     if not gpus:
-        raise OSError(f"NVML listed no GPU: {told.last}"[:100])
+        raise OSError(f"NVML listed no GPU: {output.last}"[:100])
     return [{**gpu, **({"address": address_of(gpu["address"])} if "address" in gpu else {})} for gpu in gpus.values()]
 
 
 def merge(known: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return `known` with what `more` says of the same address; what has no address, or a new one, is added."""
-    found = {gpu["address"]: dict(gpu) for gpu in known if "address" in gpu}
+    gpus = {gpu["address"]: dict(gpu) for gpu in known if "address" in gpu}
     others = [gpu for gpu in (*known, *more) if "address" not in gpu]
     for gpu in more:
         if "address" in gpu:
-            found.setdefault(gpu["address"], {}).update(gpu)
-    return [*found.values(), *others]
+            gpus.setdefault(gpu["address"], {}).update(gpu)
+    return [*gpus.values(), *others]

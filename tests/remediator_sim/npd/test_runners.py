@@ -11,6 +11,7 @@ import pytest
 
 from remediator_sim.npd import Processes, Zygote, plugin
 from remediator_sim.npd.config import Monitor, Rule
+from remediator_sim.npd.forkserver import load
 from remediator_sim.npd.runner import head
 from remediator_sim.npd.status import Exit
 from tests.remediator_sim.waiting import gone, until
@@ -134,6 +135,22 @@ async def test_an_edited_program_or_neighbour_is_run_as_it_is_now(zygote, tmp_pa
     program(path, "import _near\nprint(_near.WORD, 'still')\n")
     assert (await ran(zygote, path))[1] == b"newer still\n"
     assert not (tmp_path / "__pycache__").exists()
+
+
+async def test_a_module_of_a_package_beside_the_programs_folder_is_run_as_it_is_now(zygote, tmp_path):
+    """As detectors/ and nodelib/ lie beside each other."""
+    (tmp_path / "detectors").mkdir()
+    (tmp_path / "lib/state").mkdir(parents=True)
+    for folder in ("lib", "lib/state"):
+        (tmp_path / folder / "__init__.py").touch()
+    start = "import os.path, sys\nsys.path.insert(0, os.path.realpath(f'{__file__}/../..'))\n"
+    path = program(tmp_path / "detectors/main.py", f"{start}from lib.state import slots\nprint(slots.WORD)\n")
+    module = tmp_path / "lib/state/slots.py"
+    module.write_text("WORD = 'old'\n")
+    assert (await ran(zygote, path))[1] == b"old\n"
+    module.write_text("WORD = 'newer'\n")
+    assert (await ran(zygote, path))[1] == b"newer\n"
+    assert str(module) in load(str(path)).codes, "compiled before the fork"
 
 
 @pytest.mark.parametrize(
