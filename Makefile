@@ -16,12 +16,12 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## the virtual environment, from the hashed requirements
-$(VENV)/.ready: requirements-dev.txt pyproject.toml
+$(VENV)/.ready: requirements-dev.txt pyproject.toml remediator_sim/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "remediator needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.platform == "linux" else "remediator needs Linux, and this is " + sys.platform + "; use a Linux machine or container")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes --prefer-binary -r requirements-dev.txt
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e . -e ./remediator_sim
 	@touch $@
 
 demo: setup ## a fleet falls ill and is healed, on this machine, in a minute; ARGS="--summary json" or "--keep"
@@ -69,7 +69,7 @@ npd: setup ## write node-problem-detector's files from the table of detectors
 
 requirements: setup ## compile the hashed requirements again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra demo --extra dev -o requirements-dev.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml remediator_sim/pyproject.toml --extra dev --no-emit-package remediator -o requirements-dev.txt
 	echo nvidia-ml-py | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate -c requirements.txt - -o deploy/images/node.txt
 
 clean: ## remove the virtual environment and caches

@@ -1,7 +1,9 @@
-"""The command line: run the controller, write the CRDs, check manifests, explain a node."""
+"""The command line: run the controller, write the CRDs, check manifests, explain a node, show the demo."""
 
 import asyncio
 import contextlib
+import importlib
+import importlib.util
 import io
 import os
 import random
@@ -40,6 +42,7 @@ out, err = (
     Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False) for stderr in (False, True)
 )
 MANIFESTS = (".yaml", ".yml", ".json")  # what `kubectl apply -f FOLDER` takes
+SIMULATOR = "remediator_sim"  # a distribution of its own, which the product never imports
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
 
 Kubeconfig = Annotated[
@@ -286,6 +289,14 @@ async def _explain(name: str, kubeconfig: Path | None, namespaces: names.Namespa
     for line in explained(seen, node, Breaker(), SYSTEM.now()):
         out.print(line, markup=False)
     return 0
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def demo(context: typer.Context) -> None:
+    """Let a simulated fleet fall ill and be repaired, on this machine. `remediator demo --help` lists the options."""
+    if importlib.util.find_spec(SIMULATOR) is None:
+        raise _refusal("the simulator is not installed: pip install 'remediator[sim]'")
+    raise typer.Exit(importlib.import_module(f"{SIMULATOR}.scenarios.__main__").main(context.args))
 
 
 def main() -> None:

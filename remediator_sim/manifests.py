@@ -4,15 +4,14 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
+from remediator_sim.shipped import folder
 
-ROOT = Path(__file__).resolve().parents[1]
 DEFINITIONS = ("deploy/crds",)
 BEFORE = ("deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission.yaml", "operations")
 AFTER = ("deploy/policies", "deploy/budgets")
@@ -24,7 +23,7 @@ Document = dict[str, Any]
 
 def documents(parts: Iterable[str]) -> list[Document]:
     """The objects in these files and folders, in order; what kustomize alone reads is left out."""
-    paths = [path for part in parts for path in (sorted((ROOT / part).rglob("*.yaml")) or [ROOT / part])]
+    paths = [path for part in parts for path in (sorted((folder() / part).rglob("*.yaml")) or [folder() / part])]
     found = [one for path in paths for one in yaml.safe_load_all(path.read_text()) if one]
     return [one for one in found if one["kind"] != "Kustomization"]
 

@@ -89,7 +89,7 @@ def _models_only() -> Iterator[None]:
         return
     found = PathFinder.find_spec("githubkit")
     if found is None:
-        raise ModuleNotFoundError("githubkit-schemas-2022-11-28 is not installed: pip install -e .[dev]")
+        raise ModuleNotFoundError("githubkit-schemas-2022-11-28 is not installed: pip install 'remediator[sim]'")
     bare = sys.modules["githubkit"] = ModuleType("githubkit")
     bare.__path__ = list(found.submodule_search_locations or ())
     try:

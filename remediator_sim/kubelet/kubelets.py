@@ -17,8 +17,8 @@ from remediator.kube.wire.http import HttpTransport
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.worker import Endpoint
+from remediator_sim.shipped import folder
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 GPUS = 8
 
 
@@ -49,7 +49,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         dest="nodes",
         help=f"a node to play, {GPUS} GPUs if not said; may be repeated",
     )
-    parser.add_argument("--programs", type=Path, default=CHECKOUT, help="folder with operations/ and detectors/")
+    parser.add_argument("--programs", type=Path, default=folder(), help="folder with operations/ and detectors/")
     parser.add_argument("--heartbeat", type=float, default=10.0, metavar="SECONDS", help="between two heartbeats")
     parser.add_argument("--down-time", type=float, default=3.0, metavar="SECONDS", help="how long a reboot takes")
     return parser.parse_args(arguments)

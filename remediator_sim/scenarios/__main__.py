@@ -13,26 +13,31 @@ from pathlib import Path
 from rich.console import Console
 
 from remediator_sim.scenarios.environment import REPOSITORY, Stage
+from remediator_sim.scenarios.fleet import ALL
 from remediator_sim.scenarios.runner import Show
+from remediator_sim.scenarios.scenarios import FEWEST
 from remediator_sim.scenarios.summary import Summary
 from remediator_sim.scenarios.tui import Screen
 from remediator_sim.scenarios.view import Line
 
-FEWEST = 24
 INTERRUPTED = 130
 PAPER = 120  # columns where there is no terminal
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line; ends the program with a message where it is wrong."""
-    parser = argparse.ArgumentParser(prog="make demo ARGS=...", description="A fleet falls ill and is healed.")
+    parser = argparse.ArgumentParser(prog="remediator demo", description="A fleet falls ill and is healed.")
     parser.add_argument("--summary", choices=("text", "json"), default="text", help="json: one object, the last line")
     parser.add_argument("--keep", action="store_true", help="leave everything running afterwards, until Ctrl-C")
-    parser.add_argument("--nodes", type=int, default=FEWEST, help=f"GPU nodes, {FEWEST} or more ({FEWEST})")
+    parser.add_argument("--nodes", type=int, default=ALL, help=f"GPU nodes ({ALL})")
+    parser.add_argument("--only", action="append", choices=FEWEST, default=[], help="this fault; may be repeated (all)")
     parser.add_argument("--patience", type=float, default=120.0, metavar="SECONDS", help="then it has failed (120)")
     options = parser.parse_args(arguments)
-    if options.nodes < FEWEST:
-        parser.error(f"--nodes: the story needs {FEWEST} GPU nodes or more, not {options.nodes}")
+    fewest = max((FEWEST[name] for name in options.only), default=ALL)
+    if options.nodes < fewest:
+        parser.error(
+            f"--nodes: {', '.join(options.only) or 'the demo'} needs {fewest} GPU nodes or more, not {options.nodes}"
+        )
     return options
 
 
@@ -86,7 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not console.is_terminal:
         console = Console(stderr=console.stderr, highlight=False, width=PAPER)
     with tempfile.TemporaryDirectory(prefix="remediator-demo-", ignore_cleanup_errors=True) as folder:
-        show = Show(Path(folder), console, options.nodes, patience=options.patience)
+        show = Show(
+            Path(folder),
+            console,
+            options.nodes,
+            only=options.only,
+            crashing=not options.only,
+            patience=options.patience,
+        )
         summary = asyncio.run(_until_told(show, options.keep))
     if summary is None:
         console.print("interrupted; nothing is left running")

@@ -21,7 +21,7 @@ from remediator_sim.kubelet.binder import Binder
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.worker import Endpoint
 from remediator_sim.machine import NfsServer
-from remediator_sim.manifests import ROOT, create, deploy
+from remediator_sim.manifests import create, deploy
 from remediator_sim.npd import Zygote
 from remediator_sim.plain import NODES, Object
 from remediator_sim.scenarios import timescale as hurry
@@ -31,6 +31,7 @@ from remediator_sim.scenarios.fleet import AT_ONCE, Place, budgets, places
 from remediator_sim.scenarios.gpu_node import GpuNode, Host
 from remediator_sim.scenarios.jobs import Job, Jobs
 from remediator_sim.scenarios.view import TICKETS, Line, View
+from remediator_sim.shipped import folder
 from remediator_sim.tasks import Backstage
 
 REPOSITORY = "example/gpu-cluster"
@@ -147,7 +148,7 @@ class Stage:
     def _system_node(self, place: Place) -> SimulatedKubelet:
         host = Host(self.directory / place.name, place.name)
         return SimulatedKubelet(
-            self.client, place.name, host=host, programs=ROOT, endpoint=self._endpoint, labels=place.labels, gpus=0
+            self.client, place.name, host=host, programs=folder(), endpoint=self._endpoint, labels=place.labels, gpus=0
         )
 
     async def _mount_token(self, node: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 RACK = "topology.kubernetes.io/rack"
 GPUS = 4
+ALL = 24  # GPU nodes of the whole demo
 AT_ONCE = 2  # nodes of a rack that may be out of service at once
 RACKS = ("a", "b", "c")
 SYSTEM = ("system-1", "system-2")

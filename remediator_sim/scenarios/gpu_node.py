@@ -10,11 +10,10 @@ from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.worker import Endpoint
 from remediator_sim.machine import Machine, NfsServer
-from remediator_sim.manifests import ROOT
 from remediator_sim.npd import Monitor, NodeProblemDetector, Runner
 from remediator_sim.scenarios.fleet import Place
+from remediator_sim.shipped import folder
 
-SHIPPED = ROOT / "deploy/npd"
 TIMEOUT = 20.0
 HEARTBEAT = 2.0
 # Those of whose faults the story tells: 24 nodes with all detectors are more than a small machine can run at once.
@@ -68,7 +67,7 @@ class GpuNode:
             client,
             place.name,
             host=self.host,
-            programs=ROOT,
+            programs=folder(),
             endpoint=endpoint,
             labels=place.labels,
             gpus=place.gpus,
@@ -95,7 +94,8 @@ class GpuNode:
 
     def _detector(self) -> NodeProblemDetector:
         monitors = [
-            self._monitor(SHIPPED / f"{name.replace('_', '-')}.json") for name in (*DETECTORS, "detector_stale")
+            self._monitor(folder() / "deploy/npd" / f"{name.replace('_', '-')}.json")
+            for name in (*DETECTORS, "detector_stale")
         ]
         return NodeProblemDetector(
             self._client,
@@ -120,7 +120,7 @@ class GpuNode:
     def _monitor(self, shipped: Path) -> Monitor:
         """A shipped file, pointed at this machine, and seconds where it has minutes."""
         arguments = self._arguments(shipped.stem.replace("-", "_"))
-        monitor = Monitor.read(shipped, programs=ROOT)
+        monitor = Monitor.read(shipped, programs=folder())
         return monitor.with_(interval=self._interval, timeout=TIMEOUT, args=arguments)
 
     def _arguments(self, detector: str) -> list[str]:

@@ -12,6 +12,16 @@ from remediator_sim.scenarios.view import OPERATIONS, Line
 SERVING = "serving"
 RESET = ("reset-gpu", "restart-device-plugin")  # the second is what the template of the first names after it
 ALERT = "NodeGpuXid"
+# GPU nodes that the fleet must have for each fault: three racks share them.
+FEWEST = {
+    "lost-gpu": 3,
+    "ecc-fault": 6,
+    "unkillable-process": 3,
+    "stuck-mount": 6,
+    "returning-fault": 3,
+    "blocked-drain": 9,
+    "dead-nfs-server": 24,
+}
 
 
 async def _nothing(stage: Stage) -> bool:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 KEY = "remediator/fakes"
 OPTION = "--changed-fakes"
 # What the fakes are made of, and what they share with the product: the wire, the types, schema and CEL.
-FAKES = ("remediator_sim", "remediator/kube")
+FAKES = ("remediator_sim", "remediator/kube", "pyproject.toml")
 # What holds them to the real thing.
 TESTS = (
     "tests/contract/api",
@@ -25,6 +25,7 @@ TESTS = (
     "tests/remediator_sim/apiserver",
     "tests/remediator_sim/github",
     "tests/remediator_sim/npd",
+    "tests/remediator_sim/test_installed.py",
 )
 
 

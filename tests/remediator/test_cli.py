@@ -10,6 +10,7 @@ import structlog
 from aiohttp import web
 from typer.testing import CliRunner
 
+from remediator import cli
 from remediator.cli import app
 from tests.remediator.controller.lab import Lab, laboratory
 from tests.remediator.kube.wire.test_http import talking_to
@@ -39,7 +40,7 @@ async def spawned(*args: object) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ((), ["run", "crds", "lint", "explain"]),
+        ((), ["run", "crds", "lint", "explain", "demo"]),
         (
             ("run",),
             [
@@ -56,6 +57,7 @@ async def spawned(*args: object) -> tuple[int, str, str]:
         (("crds",), ["--output", "CustomResourceDefinitions"]),
         (("lint",), ["--template", "Exit 1 where anything is wrong"]),
         (("explain",), ["Name of the node", "changes nothing"]),
+        (("demo",), ["--keep", "--nodes", "--only"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -64,6 +66,13 @@ def test_help_names_every_command_and_option(args, words):
     assert done.exit_code == 0
     said = " ".join(done.output.split())
     assert [word for word in words if word not in said] == []
+
+
+def test_the_demo_without_the_simulator_is_refused_with_what_installs_it(monkeypatch):
+    monkeypatch.setattr(cli, "SIMULATOR", "remediator_sim_that_is_not_installed")
+    done = remediator("demo")
+    assert done.exit_code == 2
+    assert done.output == "remediator: the simulator is not installed: pip install 'remediator[sim]'\n"
 
 
 def test_no_command_shows_the_help():

@@ -72,4 +72,4 @@ def test_ctrl_c_ends_it_in_the_middle_with_nothing_left_running(tmp_path: Path) 
 def test_too_small_a_fleet_is_refused_with_the_reason(tmp_path: Path) -> None:
     ended = end(start(tmp_path, "--nodes", "3"), 60)
     assert ended.code == 2
-    assert "--nodes: the story needs 24 GPU nodes or more, not 3" in ended.text
+    assert "--nodes: the demo needs 24 GPU nodes or more, not 3" in ended.text
