@@ -25,7 +25,7 @@ RETIRED = {
     r"honou?red yet": "supported yet",
     r"calls? a person": "escalates",
     r"person is called": "it escalates",
-    r"shown, (but|and) not believed": "ignored, unhealthy condition",
+    r"shown,? (but|and)\s+not believed": "ignored, unhealthy condition",
     r"sees (BAD|GOOD|UNCLEAR)": "health",
 }
 PAGES = sorted(
@@ -71,7 +71,7 @@ def test_every_replacement_of_a_retired_word_is_in_the_changelog():
 
 # Names that carry no noun, and how many of them each folder still has. The numbers only fall: lower them with the code.
 NOUNLESS = {"one", "found", "said", "told"}
-STILL = {"remediator": 162, "remediator_sim": 299, "nodelib": 249, "detectors": 114, "operations": 65, "deploy": 13}
+STILL = {"remediator": 162, "remediator_sim": 299, "nodelib": 234, "detectors": 114, "operations": 65, "deploy": 9}
 
 
 def named(folder):
