@@ -6,7 +6,7 @@ from typing import Any
 
 from remediator.core import names
 from remediator.core.budget import Amount, Budget, Claim
-from remediator.core.case import Attempt, Case, Operation, Outcome, Trigger
+from remediator.core.case import Attempt, AttemptOutcome, Case, Operation, Trigger
 from remediator.core.node import Condition, Node, Status, Taint
 from remediator.core.pod import Pod, PodPhase
 from remediator.core.policy import Clause, Mode, Policy, Rung, RunOn, Severity, Strategy, Template, Verify, When
@@ -109,7 +109,7 @@ def a_policy(
 
 def an_attempt(
     rung: int = 0,
-    outcome: Outcome = Outcome.FAILED,
+    outcome: AttemptOutcome = AttemptOutcome.FAILED,
     *,
     started: float = 0,
     finished: float | None = None,
@@ -118,7 +118,7 @@ def an_attempt(
     **more: Any,
 ) -> Attempt:
     """One attempt; it has finished a minute after it started unless it is open."""
-    end = started + 1 if finished is None and outcome is not Outcome.OPEN else finished
+    end = started + 1 if finished is None and outcome is not AttemptOutcome.OPEN else finished
     ended = None if end is None else at(end)
     return Attempt(operation or f"op-{rung}-{started}", template, rung, at(started), ended, outcome, **more)
 

@@ -11,7 +11,7 @@ from remediator.kube.wire.client import Kind
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create an object; one of that name being there is success. `gated`: not while everything new is stopped.
+    """Create an object; one of that name being there is success. `gated`: not while all new work is paused.
 
     A Pod is created in the namespace of operations; the other kinds have none.
     """
@@ -75,12 +75,12 @@ Plan = tuple[Effect, ...]
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It is so now."""
+    """It is as wanted now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Not now; look again after this many seconds."""
+    """Not done now; try again after this many seconds."""
 
     after: float
     why: str
@@ -88,9 +88,9 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """It cannot be done as asked; repeating it is useless until something changes."""
+    """The API server refuses it; repeating it is useless until something changes."""
 
     why: str
 
 
-Outcome = Done | Retry | GaveUp
+EffectResult = Done | Retry | GaveUp

@@ -3,28 +3,40 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from remediator.controller.observe import marked, says_last_case
 from remediator.core import names
 from remediator.core.case import Case
 from remediator.core.node import Node, Taint
-from remediator.kube.api import encode as bodies
+from remediator.kube.api import encode
 
 Change = Callable[[Node], Mapping[str, Any] | None]
 OURS = (names.CASE_TAINT, names.DEGRADED_TAINT)
 
 
+def marked(node: Node, case: Case) -> bool:
+    """Whether the node still carries a mark of this case, or does not name it yet as its last case."""
+    queued = case.finalizer and node.degraded and not node.case_uid
+    ours = node.case_uid == case.uid or node.cordoned_by == case.uid or queued
+    forgotten = case.finalizer and needs_last_case(case) and node.last_case != case.name
+    return node.uid == case.node_uid and (ours or forgotten)
+
+
+def needs_last_case(case: Case) -> bool:
+    """Whether the node must remember the case: it was claimed, or a user deleted it and does not want it back."""
+    return case.started is not None or case.deleting
+
+
 def claim(case: Case, cordon: bool) -> Change:
     """Put the case's taint on the node, and our cordon where asked and nobody else has cordoned it."""
-    taint = Taint(names.CASE_TAINT, case.uid, "NoSchedule")
+    ours = Taint(names.CASE_TAINT, case.uid, "NoSchedule")
 
     def change(node: Node) -> Mapping[str, Any] | None:
         if node.uid != case.node_uid or node.case_uid == case.uid:
             return None
-        kept = [found for found in node.taints if found.key not in OURS]
+        others = [taint for taint in node.taints if taint.key not in OURS]
         if not cordon or node.unschedulable:
-            return bodies.node_marks(node, [*kept, taint])
-        ours = {names.CORDONED_BY: case.uid}
-        return bodies.node_marks(node, [*kept, taint], unschedulable=True, annotations=ours)
+            return encode.node_marks(node, [*others, ours])
+        notes = {names.CORDONED_BY: case.uid}
+        return encode.node_marks(node, [*others, ours], unschedulable=True, annotations=notes)
 
     return change
 
@@ -36,11 +48,11 @@ def release(case: Case) -> Change:
         if not marked(node, case):
             return None
         ours = node.case_uid in (case.uid, "")
-        kept = [found for found in node.taints if not (ours and found.key in OURS)]
-        notes: dict[str, str | None] = {names.LAST_CASE: case.name} if says_last_case(case) else {}
+        kept = [taint for taint in node.taints if not (ours and taint.key in OURS)]
+        notes: dict[str, str | None] = {names.LAST_CASE: case.name} if needs_last_case(case) else {}
         if node.cordoned_by != case.uid:
-            return bodies.node_marks(node, kept, annotations=notes)
-        return bodies.node_marks(node, kept, unschedulable=None, annotations={**notes, names.CORDONED_BY: None})
+            return encode.node_marks(node, kept, annotations=notes)
+        return encode.node_marks(node, kept, unschedulable=None, annotations={**notes, names.CORDONED_BY: None})
 
     return change
 
@@ -52,6 +64,6 @@ def degrade(case: Case) -> Change:
     def change(node: Node) -> Mapping[str, Any] | None:
         if node.uid != case.node_uid or node.degraded or node.case_uid:
             return None
-        return bodies.node_marks(node, [*node.taints, taint])
+        return encode.node_marks(node, [*node.taints, taint])
 
     return change

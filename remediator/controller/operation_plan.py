@@ -1,51 +1,67 @@
 """A move of an operation → effects, in order. Pure: every body is built here, nothing is sent."""
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from remediator.controller import observe, pods
-from remediator.controller.effects import Create, Delete, Plan, SaveOperation
-from remediator.controller.observe import OperationView
+from remediator.controller import pods
+from remediator.controller.effects import Create, Delete, Patch, Plan, SaveOperation
+from remediator.controller.operation_view import OperationView
 from remediator.core import names
 from remediator.core.case import OperationPhase
-from remediator.core.lifecycle import Drain, Move
-from remediator.core.node import Node
+from remediator.core.lifecycle import Drain
 from remediator.core.pod import Pod
 from remediator.core.policy import Template
 from remediator.core.reasons import Reason
-from remediator.kube.api import encode as bodies
+from remediator.kube import api
+from remediator.kube.api import encode
 from remediator.kube.api.builtin import POD
 
+NO_MESSAGE = "the program left no message"
 
-def _end(view: OperationView, phase: OperationPhase, reason: Reason, message: str, now: datetime) -> SaveOperation:
+
+def _ended(view: OperationView, phase: OperationPhase, reason: Reason, message: str, now: datetime) -> SaveOperation:
     before = view.operation
     after = replace(before, phase=phase, reason=reason.value, message=message, finished=now)
     return SaveOperation(before, after)
 
 
-def _said(pod: Pod | None, otherwise: str) -> str:
+def _message(pod: Pod | None, otherwise: str) -> str:
     return (pod.message if pod else "") or otherwise
 
 
-def drain(view: OperationView, template: Template | None, now: datetime) -> Plan:
-    """Say that the drain begins, then make its Pod."""
-    before = view.operation
+def remove_finalizer(view: OperationView, now: datetime) -> Plan:
+    """An ended operation that somebody deleted may go once its case has recorded it."""
+    operation, attempt = view.operation, view.case.attempt if view.case else None
+    if not operation.deleting or names.CASE_FINALIZER not in operation.finalizers:
+        return ()
+    if attempt and attempt.operation == operation.name and attempt.finished is None:
+        return ()
+    body = encode.without_finalizer(operation.version, operation.finalizers, names.CASE_FINALIZER)
+    return (Patch(api.OPERATION, operation.name, body),)
+
+
+def delete_pods(view: OperationView, now: datetime) -> Plan:
+    """Delete the Pods of an ended operation."""
+    return pods.deletions(view.pods)
+
+
+def drain(view: OperationView, now: datetime) -> Plan:
+    """Record that the drain begins, then create its Pod."""
+    before, template = view.operation, view.drain_template
     if template is None:
-        missing = f"no template {names.DRAIN_TEMPLATE}"
-        return (_end(view, OperationPhase.FAILED, Reason.UNKNOWN_OPERATION, missing, now),)
+        message = f"no template {names.DRAIN_TEMPLATE}"
+        return (_ended(view, OperationPhase.FAILED, Reason.UNKNOWN_OPERATION, message, now),)
     begun = replace(
         before,
         phase=OperationPhase.DRAINING,
         drain_started=before.drain_started or now,
-        drain_pod=observe.drain_pod_name(before),
+        drain_pod=pods.drain_pod_name(before),
     )
-    body = _drain_pod(view, template, now)
-    return (SaveOperation(before, begun), Create(POD, body, gated=True))
+    return (SaveOperation(before, begun), Create(POD, _drain_pod(view, template, now), gated=True))
 
 
-def _drain_pod(view: OperationView, template: Template, now: datetime) -> bodies.Body:
+def _drain_pod(view: OperationView, template: Template, now: datetime) -> encode.Body:
     operation, own = view.operation, view.template
     if view.case is None or own is None:
         raise ValueError(f"operation {operation.name} has no case or template")
@@ -60,89 +76,89 @@ def _drain_pod(view: OperationView, template: Template, now: datetime) -> bodies
     if own.skip_wait_for_delete is not None:
         parameters["skipWaitForDeleteSeconds"] = max(1, int(own.skip_wait_for_delete.total_seconds()))
     longer = replace(template, timeout=left + pods.START_GRACE)
-    return pods.pod(longer, observe.drain_pod_name(operation), view.case, operation, json.dumps(parameters))
+    return pods.pod(longer, pods.drain_pod_name(operation), view.case, operation, json.dumps(parameters))
 
 
-def intend(view: OperationView, live: Node, now: datetime) -> Plan:
-    """The point of no return: from here on the operation's Pod may exist."""
+def drained(view: OperationView, now: datetime) -> Plan:
+    """Record that the drain succeeded, then delete its Pod."""
+    after = replace(view.operation, drained=True)
+    return (SaveOperation(view.operation, after), *pods.deletions((view.drain,) if view.drain else ()))
+
+
+def drain_failed(view: OperationView, now: datetime) -> Plan:
+    """The drain gave up."""
+    message = _message(view.drain, "the drain failed")
+    return (_ended(view, OperationPhase.FAILED, Reason.DRAIN_FAILED, message, now),)
+
+
+def write_intent(view: OperationView, now: datetime) -> Plan:
+    """The point of no return: from here on the operation's Pod may exist. Drain once more where Pods came meanwhile."""
     before = view.operation
+    if view.pods_left:
+        message = f"{view.pods_left} pods came meanwhile"
+        return (
+            SaveOperation(before, replace(before, drained=False, drain_round=before.drain_round + 1, message=message)),
+        )
     after = replace(
         before,
         phase=OperationPhase.OPERATING,
-        intent_boot_id=live.boot_id,
+        intent_boot_id=view.node.boot_id if view.node else "",
         intent_at=now,
-        pod=observe.pod_name(before),
+        pod=pods.pod_name(before),
     )
     return (SaveOperation(before, after),)
 
 
-def drain_again(view: OperationView, left: int) -> Plan:
-    """Pods came while the drain ended: another round."""
-    before = view.operation
-    after = replace(before, drained=False, drain_round=before.drain_round + 1, message=f"{left} pods came meanwhile")
-    return (SaveOperation(before, after),)
-
-
-def launch(view: OperationView) -> Plan:
-    """Make the Pod under the name that follows from the operation: made twice is "already exists"."""
+def create_pod(view: OperationView, now: datetime) -> Plan:
+    """Create the Pod under the name that follows from the operation: made twice is "already exists"."""
     operation = view.operation
     if view.case is None or view.template is None:
         return ()
     parameters = json.dumps({**operation.parameters, "caseUID": operation.case_uid})
-    body = pods.pod(view.template, observe.pod_name(operation), view.case, operation, parameters)
+    body = pods.pod(view.template, pods.pod_name(operation), view.case, operation, parameters)
     return (Create(POD, body, gated=True),)
 
 
 def cancel(view: OperationView, now: datetime) -> Plan:
-    """Nothing was disturbed yet: stop the drain, and say why."""
-    sign_gone = view.observation.ours
-    reason = Reason.CLEARED_ITSELF if sign_gone else Reason.CLAIM_LOST
-    said = "the fault went before the operation" if sign_gone else "the case ended or lost its node"
-    return (_end(view, OperationPhase.CANCELLED, reason, said, now),)
+    """The operation has not touched the node: end it, and record why."""
+    if view.observation.ours:
+        reason, message = Reason.CLEARED_ITSELF, "the fault went before the operation"
+    else:
+        reason, message = Reason.CLAIM_LOST, "the case ended or lost its node"
+    return (_ended(view, OperationPhase.CANCELLED, reason, message, now),)
+
+
+def succeed(view: OperationView, now: datetime) -> Plan:
+    """It did what it is for."""
+    rebooted = view.template is not None and view.template.boot_id_changed and view.node is not None
+    message = f"new bootID {view.node.boot_id}" if rebooted and view.node else _message(view.pod, "done")
+    return (_ended(view, OperationPhase.SUCCEEDED, Reason.DONE, message, now),)
+
+
+def fail(view: OperationView, now: datetime) -> Plan:
+    """Its program failed or was killed."""
+    return (_ended(view, OperationPhase.FAILED, Reason.PROGRAM_FAILED, _message(view.pod, NO_MESSAGE), now),)
+
+
+def refuse(view: OperationView, now: datetime) -> Plan:
+    """Its program must not run on this node."""
+    return (_ended(view, OperationPhase.REFUSED, Reason.REFUSED, _message(view.pod, NO_MESSAGE), now),)
 
 
 def time_out(view: OperationView, now: datetime) -> Plan:
-    """Mark the late Pod for deletion, never with grace 0, and only then let the ladder climb."""
+    """Mark the late Pods for deletion, never with grace 0, and only then let the ladder climb."""
     late = tuple(Delete(POD, pod.name, pod.uid, pod.namespace) for pod in view.pods if not pod.deleting)
-    before = view.operation
-    if before.intent_at is None and view.observation.drain not in (Drain.NOT_NEEDED, Drain.RECORDED):
-        blocked = f"; blocked: {before.blocked}" if before.blocked else ""
-        begun = f"{before.left} pods left" if before.left is not None else _said(view.drain, "the drain never began")
-        said = f"{begun}{blocked}"
-        return (*late, _end(view, OperationPhase.FAILED, Reason.DRAIN_TIMEOUT, said, now))
-    said = _said(view.pod, "no health of success in time")
-    return (*late, _end(view, OperationPhase.FAILED, Reason.TIMED_OUT, said, now))
+    drain_over = view.observation.drain in (Drain.NOT_NEEDED, Drain.RECORDED)
+    if view.operation.intent_at is None and not drain_over:
+        return (*late, _ended(view, OperationPhase.FAILED, Reason.DRAIN_TIMEOUT, _drain_progress(view), now))
+    message = _message(view.pod, "no sign of success in time")
+    return (*late, _ended(view, OperationPhase.FAILED, Reason.TIMED_OUT, message, now))
 
 
-def plan(move: Move, view: OperationView, drain_template: Template | None, now: datetime) -> Plan:
-    """The effects of a move that needs nothing but what was observed. OPERATE needs a live look first."""
-    plans: Mapping[Move, Callable[[], Plan]] = {
-        Move.DELETE_PODS: lambda: pods.sweep(view.pods),
-        Move.CANCEL: lambda: cancel(view, now),
-        Move.DRAIN: lambda: drain(view, drain_template, now),
-        Move.DRAINED: lambda: _drained(view),
-        Move.DRAIN_FAILED: lambda: (
-            _end(view, OperationPhase.FAILED, Reason.DRAIN_FAILED, _said(view.drain, "the drain failed"), now),
-        ),
-        Move.CREATE_POD: lambda: launch(view),
-        Move.SUCCEED: lambda: (_end(view, OperationPhase.SUCCEEDED, Reason.DONE, _succeeded(view), now),),
-        Move.FAIL: lambda: (
-            _end(view, OperationPhase.FAILED, Reason.PROGRAM_FAILED, _said(view.pod, "it said nothing"), now),
-        ),
-        Move.REFUSE: lambda: (
-            _end(view, OperationPhase.REFUSED, Reason.REFUSED, _said(view.pod, "it said nothing"), now),
-        ),
-        Move.TIME_OUT: lambda: time_out(view, now),
-    }
-    return plans[move]() if move in plans else ()
-
-
-def _succeeded(view: OperationView) -> str:
-    if view.template and view.template.boot_id_changed and view.node:
-        return f"new bootID {view.node.boot_id}"
-    return _said(view.pod, "done")
-
-
-def _drained(view: OperationView) -> Plan:
-    drained = replace(view.operation, drained=True)
-    return (SaveOperation(view.operation, drained), *pods.sweep((view.drain,) if view.drain else ()))
+def _drain_progress(view: OperationView) -> str:
+    operation = view.operation
+    if operation.left is None:
+        progress = _message(view.drain, "the drain never began")
+    else:
+        progress = f"{operation.left} pods left"
+    return f"{progress}; blocked: {operation.blocked}" if operation.blocked else progress

@@ -1,4 +1,4 @@
-"""One effect → one or two calls → one outcome. What the server answers is known to the next decision at once."""
+"""One effect → one or two calls → one result. What the server answers is known to the next decision at once."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -14,8 +14,8 @@ from remediator.controller.effects import (
     Delete,
     Done,
     Effect,
+    EffectResult,
     GaveUp,
-    Outcome,
     Patch,
     Retry,
     SaveCase,
@@ -24,8 +24,7 @@ from remediator.controller.effects import (
 from remediator.core.case import Case, CaseEvent
 from remediator.core.node import Node
 from remediator.kube import api
-from remediator.kube.api import decode as codec
-from remediator.kube.api import encode as bodies
+from remediator.kube.api import decode, encode
 from remediator.kube.api.builtin import EVENT, NAMESPACE, NODE, POD
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
@@ -41,47 +40,47 @@ class Performer:
     def __init__(self, client: Client, cache: ClusterCache, leads: Callable[[], bool]) -> None:
         self.client, self.cache, self.leads = client, cache, leads
         self._stores: dict[str, tuple[Store[Any], Any]] = {
-            NODE.name: (cache.nodes, codec.node),
-            POD.name: (cache.pods, codec.operation_pod),
-            api.CASE.name: (cache.cases, codec.remediation_case),
-            api.OPERATION.name: (cache.operations, codec.operation),
-            api.BUDGET.name: (cache.budgets, codec.disruption_budget),
+            NODE.name: (cache.nodes, decode.node),
+            POD.name: (cache.pods, decode.operation_pod),
+            api.CASE.name: (cache.cases, decode.remediation_case),
+            api.OPERATION.name: (cache.operations, decode.operation),
+            api.BUDGET.name: (cache.budgets, decode.disruption_budget),
         }
 
-    async def all(self, effects: Iterable[Effect]) -> Outcome:
+    async def all(self, effects: Iterable[Effect]) -> EffectResult:
         """Carry out effects in order, up to the first that is not Done."""
         for effect in effects:
-            outcome = await self.one(effect)
-            metrics.EFFECTS.labels(type(effect).__name__, type(outcome).__name__).inc()
-            if not isinstance(outcome, Done):
-                return outcome
+            result = await self.one(effect)
+            metrics.EFFECTS.labels(type(effect).__name__, type(result).__name__).inc()
+            if not isinstance(result, Done):
+                return result
         return Done()
 
-    async def one(self, effect: Effect) -> Outcome:
-        """Carry out one effect. What the API server refuses becomes an outcome; nothing else is caught."""
+    async def one(self, effect: Effect) -> EffectResult:
+        """Carry out one effect. What the API server refuses becomes a result; nothing else is caught."""
         if not self.leads():
             return Retry(1.0, "another replica leads")
         try:
             return await self._do(effect)
-        except (errors.AlreadyExists, errors.NotFound) as said:
-            return self._settled(effect, said)
-        except errors.Conflict as said:
-            return Retry(0.2, str(said))
-        except (errors.TooManyRequests, errors.Unavailable) as said:
-            return Retry(said.retry_after or 2.0, str(said))
-        except errors.ApiError as said:
-            log.error("the API server refuses", effect=type(effect).__name__, answer=str(said))
-            return GaveUp(str(said))
+        except (errors.AlreadyExists, errors.NotFound) as error:
+            return self._settled(effect, error)
+        except errors.Conflict as error:
+            return Retry(0.2, str(error))
+        except (errors.TooManyRequests, errors.Unavailable) as error:
+            return Retry(error.retry_after or 2.0, str(error))
+        except errors.ApiError as error:
+            log.error("the API server refuses", effect=type(effect).__name__, answer=str(error))
+            return GaveUp(str(error))
 
     @staticmethod
-    def _settled(effect: Effect, said: errors.ApiError) -> Outcome:
-        """Made twice, or gone already, is what was wanted; a case that vanished under its status is looked at again."""
+    def _settled(effect: Effect, error: errors.ApiError) -> EffectResult:
+        """Made twice, or gone already, is what was wanted; an object that vanished under its status is read again."""
         wanted = errors.AlreadyExists if isinstance(effect, Create) else errors.NotFound
-        if isinstance(said, wanted) and not isinstance(effect, SaveCase | SaveOperation):
+        if isinstance(error, wanted) and not isinstance(effect, SaveCase | SaveOperation):
             return Done()
-        return Retry(1.0, str(said))
+        return Retry(1.0, str(error))
 
-    async def _do(self, effect: Effect) -> Outcome:
+    async def _do(self, effect: Effect) -> EffectResult:
         match effect:
             case Create():
                 return await self._create(effect)
@@ -89,8 +88,8 @@ class Performer:
                 return await self._save_case(before, after)
             case SaveOperation(before, after):
                 if after != before:
-                    await self._patch(api.OPERATION, before.name, bodies.operation_status(after), subresource="status")
-                    log.info("operation", name=after.name, phase=after.phase.value, said=after.message)
+                    await self._patch(api.OPERATION, before.name, encode.operation_status(after), subresource="status")
+                    log.info("operation", name=after.name, phase=after.phase.value, message=after.message)
                 return Done()
             case Patch(kind, name, body, namespace, subresource):
                 await self._patch(kind, name, body, namespace=namespace, subresource=subresource)
@@ -101,49 +100,48 @@ class Performer:
                 await self.client.delete(kind, name, namespace=namespace, uid=uid)
                 return Done()
 
-    async def _create(self, effect: Create) -> Outcome:
+    async def _create(self, effect: Create) -> EffectResult:
         if effect.gated and await self.paused():
-            return Retry(PAUSE_SECONDS, "everything new is stopped")
+            return Retry(PAUSE_SECONDS, "all new work is paused")
         namespace = self.cache.namespaces.operations if effect.kind.namespaced else ""
         self.note(effect.kind, await self.client.create(effect.kind, effect.body, namespace=namespace))
         return Done()
 
     async def paused(self) -> bool:
-        """Whether somebody stopped everything new, read live."""
+        """Whether somebody paused all new work, read live."""
         try:
-            return codec.paused(await self.client.get(NAMESPACE, self.cache.namespaces.system))
+            return decode.paused(await self.client.get(NAMESPACE, self.cache.namespaces.system))
         except errors.NotFound:
             return False
 
-    async def _save_case(self, before: Case, after: Case) -> Outcome:
+    async def _save_case(self, before: Case, after: Case) -> EffectResult:
         if after == before:
             return Done()
-        await self._patch(api.CASE, before.name, bodies.case_status(after), subresource="status")
-        news = [moment for moment in after.timeline if moment not in before.timeline]
-        for moment in news:
-            metrics.CASE_EVENTS.labels(moment.reason.value).inc()
-            log.info("case", name=after.name, node=after.node, reason=moment.reason.value, said=moment.message)
-            await self._announce(after, moment)
+        await self._patch(api.CASE, before.name, encode.case_status(after), subresource="status")
+        for event in (event for event in after.timeline if event not in before.timeline):
+            metrics.CASE_EVENTS.labels(event.reason.value).inc()
+            log.info("case", name=after.name, node=after.node, reason=event.reason.value, message=event.message)
+            await self._create_event(after, event)
         return Done()
 
-    async def _announce(self, case: Case, moment: CaseEvent) -> None:
-        """An Event on the node, under a name that follows from what it says; losing one loses no knowledge."""
-        said = "\0".join((moment.reason.value, moment.message, moment.at.isoformat()))
-        name = f"{case.name}.{hashlib.sha256(said.encode()).hexdigest()[:10]}"
-        body = bodies.event(name, self.cache.nodes.get(case.node), case, moment)
+    async def _create_event(self, case: Case, event: CaseEvent) -> None:
+        """An Event on the node, under a name that follows from its text; losing one loses no knowledge."""
+        identity = "\0".join((event.reason.value, event.message, event.at.isoformat()))
+        name = f"{case.name}.{hashlib.sha256(identity.encode()).hexdigest()[:10]}"
+        body = encode.event(name, self.cache.nodes.get(case.node), case, event)
         try:
             await self.client.create(EVENT, body, namespace="default")
         except errors.AlreadyExists:
             return
-        except errors.ApiError as failed:
-            log.warning("no event", name=name, answer=str(failed))
+        except errors.ApiError as error:
+            log.warning("the API server refuses an Event", name=name, answer=str(error))
 
     async def _patch(
         self, kind: Kind[Any], name: str, body: Any, *, namespace: str = "", subresource: str = ""
     ) -> None:
         self.note(kind, await self.client.patch(kind, name, body, namespace=namespace, subresource=subresource))
 
-    async def _change_node(self, effect: ChangeNode) -> Outcome:
+    async def _change_node(self, effect: ChangeNode) -> EffectResult:
         node = self.cache.nodes.get(effect.name)
         for _ in range(CONFLICTS):
             body = effect.change(node) if node else None
@@ -154,24 +152,26 @@ class Performer:
                 return Done()
             except errors.Conflict:
                 node = await self.node(effect.name)
-        return Retry(0.5, f"node {effect.name} moves faster than we can write")
+        return Retry(0.5, f"node {effect.name} changes faster than we can write")
 
     async def node(self, name: str) -> Node | None:
-        """One node, read live; None where it is gone."""
+        """One node, read live and noted in the cache; None where it is gone."""
         try:
-            return codec.node(await self.client.get(NODE, name))
+            live = await self.client.get(NODE, name)
         except errors.NotFound:
             return None
+        self.note(NODE, live)
+        return decode.node(live)
 
     async def case(self, name: str) -> Case | None:
         """One case, read live; None where it is gone."""
         try:
-            return codec.remediation_case(await self.client.get(api.CASE, name))
+            return decode.remediation_case(await self.client.get(api.CASE, name))
         except errors.NotFound:
             return None
 
     def note(self, kind: Kind[Any], wire: Any) -> None:
-        """Let the next decision see what the server has just said."""
+        """Let the next decision see what the server has just answered."""
         if kind.name in self._stores:
             store, read = self._stores[kind.name]
             fact = read(wire)

@@ -1,4 +1,4 @@
-"""The Pods of operations: how one is built, and how one is taken away. Pure."""
+"""The Pods of operations: their names, how one is built, and how one is deleted. Pure."""
 
 from datetime import timedelta
 
@@ -7,14 +7,14 @@ from remediator.core import names
 from remediator.core.case import Case, Operation
 from remediator.core.pod import Pod
 from remediator.core.policy import Template
-from remediator.kube.api import encode as bodies
+from remediator.kube.api import encode
 from remediator.kube.api.builtin import POD
 
 # A Pod that its kubelet or the scheduler never starts is given up this long after its own deadline.
 START_GRACE = timedelta(seconds=60)
 
 
-def pod(template: Template, name: str, case: Case, operation: Operation | None, parameters: str = "{}") -> bodies.Body:
+def pod(template: Template, name: str, case: Case, operation: Operation | None, parameters: str = "{}") -> encode.Body:
     """The Pod of a case, or of one operation of it, with the environment that its program is promised."""
     labels = {names.OPERATION_LABEL: template.name, names.CASE_UID_LABEL: case.uid}
     env = {
@@ -26,16 +26,31 @@ def pod(template: Template, name: str, case: Case, operation: Operation | None, 
     }
     if operation:
         labels[names.OPERATION_UID_LABEL] = operation.uid
-    return bodies.pod(template, name, case.node, labels=labels, env=env, deadline=template.timeout)
+    return encode.pod(template, name, case.node, labels=labels, env=env, deadline=template.timeout)
 
 
-def sweep(pods: tuple[Pod, ...]) -> Plan:
-    """Take Pods away whose outcome is recorded: let go of them first, so that the kubelet's word is enough."""
-    return tuple(effect for pod in pods for effect in _drop(pod))
+def pod_name(operation: Operation) -> str:
+    """The name of the operation's own Pod."""
+    return names.name(operation.node, operation.template, operation.uid)
 
 
-def _drop(pod: Pod) -> Plan:
-    body = bodies.without_finalizer(pod.version, pod.finalizers, names.POD_FINALIZER)
+def drain_pod_name(operation: Operation) -> str:
+    """The name of its drain Pod of this round."""
+    return names.name(operation.node, names.DRAIN_TEMPLATE, operation.uid, str(operation.drain_round))
+
+
+def diagnostics_pod_name(case: Case) -> str:
+    """The name of the Pod that collects evidence before the first operation."""
+    return names.name(case.node, names.DIAGNOSTICS_TEMPLATE, case.uid)
+
+
+def deletions(pods: tuple[Pod, ...]) -> Plan:
+    """Delete Pods whose outcome is recorded. Our finalizer goes first, so that nothing but the kubelet keeps them."""
+    return tuple(effect for pod in pods for effect in _deletion(pod))
+
+
+def _deletion(pod: Pod) -> Plan:
+    body = encode.without_finalizer(pod.version, pod.finalizers, names.POD_FINALIZER)
     release = Patch(POD, pod.name, body, pod.namespace)
     delete = Delete(POD, pod.name, pod.uid, pod.namespace)
     return (*((release,) if pod.finalizer else ()), *(() if pod.deleting else (delete,)))

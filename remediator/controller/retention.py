@@ -9,7 +9,7 @@ from remediator.core import names
 from remediator.core.case import Case
 from remediator.core.retention import expired
 from remediator.kube import api
-from remediator.kube.api import encode as bodies
+from remediator.kube.api import encode
 
 
 class Retention:
@@ -21,16 +21,14 @@ class Retention:
     async def run(self, now: datetime) -> float | None:
         """Delete what has expired, up to the first refusal; the next sweep goes on."""
         for case in expired(self.cache.cases, now):
-            if not isinstance(await self.performer.all(self._away(case)), Done):
+            if not isinstance(await self.performer.all(self._deletions(case)), Done):
                 return None
         return None
 
-    def _away(self, case: Case) -> list[Patch | Delete]:
+    def _deletions(self, case: Case) -> list[Patch | Delete]:
         effects: list[Patch | Delete] = []
         for operation in self.cache.operations.by("case_uid", case.uid):
-            kept = bodies.without_finalizer(operation.version, operation.finalizers, names.CASE_FINALIZER)
-            effects += [
-                Patch(api.OPERATION, operation.name, kept),
-                Delete(api.OPERATION, operation.name, operation.uid),
-            ]
+            body = encode.without_finalizer(operation.version, operation.finalizers, names.CASE_FINALIZER)
+            effects.append(Patch(api.OPERATION, operation.name, body))
+            effects.append(Delete(api.OPERATION, operation.name, operation.uid))
         return [*effects, Delete(api.CASE, case.name, case.uid)]

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -14,8 +14,13 @@ from remediator import metrics
 from remediator.clock import Clock
 from remediator.controller.admission import Admissions
 from remediator.controller.cache import ClusterCache, Store, availability
-from remediator.controller.passes import Passes
+from remediator.controller.handlers.base import Dependencies
 from remediator.controller.perform import Performer
+from remediator.controller.reconcile import Reconciler
+from remediator.controller.reconcile.case import CaseReconciler
+from remediator.controller.reconcile.node import NodeReconciler
+from remediator.controller.reconcile.operation import OperationReconciler
+from remediator.controller.reconcile.policy import PolicyReconciler
 from remediator.controller.retention import Retention
 from remediator.core import names
 from remediator.core.case import Case, Operation
@@ -63,7 +68,14 @@ class Controller:
         )
         performer = Performer(client, self.cache, lambda: self.elector.is_leader)
         self._queue: WorkQueue[Key] | None = None
-        self._passes = Passes(self.cache, performer, settings.drains, lambda: self._wake(ADMISSION))
+        dependencies = Dependencies(self.cache, performer, lambda: self._wake(ADMISSION), settings.drains)
+        self._nodes = NodeReconciler(dependencies)
+        self._reconcilers: Mapping[str, Reconciler] = {
+            "node": self._nodes,
+            "case": CaseReconciler(dependencies),
+            "operation": OperationReconciler(dependencies),
+            "policy": PolicyReconciler(dependencies),
+        }
         self._admissions = Admissions(self.cache, performer, settings.breaker)
         self._retention = Retention(self.cache, performer)
         self._reflectors = self._watches()
@@ -85,7 +97,7 @@ class Controller:
             metrics.AGE.labels(kind).set(min(reflector.age(), 1e9))
         phases = Counter(case.phase.value or "New" for case in self.cache.cases if case.open)
         holds = Counter(block.reason.value for case in self.cache.cases if case.open for block in case.blocks)
-        unclear = Counter(doubt.condition for doubts in self._passes.doubts.values() for doubt in doubts)
+        unclear = Counter(doubt.condition for doubts in self._nodes.doubts.values() for doubt in doubts)
         for gauge, counts in ((metrics.CASES, phases), (metrics.HELD, holds), (metrics.UNKNOWN, unclear)):
             gauge.clear()
             for word, count in counts.items():
@@ -210,7 +222,7 @@ class Controller:
             scheduler.shutdown(wait=False)
             self._queue.close()
             self._queue = None
-            self._passes.doubts.clear()
+            self._nodes.doubts.clear()
             metrics.LEADER.set(0)
 
     def _sweeps(self) -> AsyncIOScheduler:
@@ -245,16 +257,9 @@ class Controller:
         with metrics.PASS_SECONDS.labels(key.kind).time():
             return await self._dispatch(key, self._clock.now())
 
-    async def _dispatch(self, key: Key, at: datetime) -> float | None:
-        match key.kind:
-            case "node":
-                return await self._passes.node(key.name, at)
-            case "case":
-                return await self._passes.case(key.name, at)
-            case "operation":
-                return await self._passes.operation(key.name, at)
-            case "policy":
-                return await self._passes.policy(key.name, at)
-            case "retention":
-                return await self._retention.run(at)
-        return await self._admissions.run(at)
+    async def _dispatch(self, key: Key, now: datetime) -> float | None:
+        if key.kind in self._reconcilers:
+            return await self._reconcilers[key.kind].reconcile(key.name, now)
+        if key.kind == "retention":
+            return await self._retention.run(now)
+        return await self._admissions.run(now)

@@ -23,7 +23,7 @@ class Phase(StrEnum):
     CANCELLED = "Cancelled"
 
 
-class Outcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """How one attempt ended; OPEN while it has not."""
 
     OPEN = ""
@@ -53,7 +53,7 @@ class Attempt:
     rung: int
     started: datetime
     finished: datetime | None = None
-    outcome: Outcome = Outcome.OPEN
+    outcome: AttemptOutcome = AttemptOutcome.OPEN
     message: str = ""
     boot_id: str = ""
     heartbeats: Mapping[str, datetime] | None = None
@@ -82,7 +82,7 @@ class Diagnosis(StrEnum):
     """How collect-diagnostics went; PENDING until it was recorded."""
 
     PENDING = ""
-    DONE = "Succeeded"
+    SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
 
@@ -183,9 +183,9 @@ class OperationPhase(StrEnum):
     CANCELLED = "Cancelled"
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> AttemptOutcome:
         """What the case records; OPEN while the operation has not ended."""
-        return Outcome(self.value) if self.value in _OUTCOMES else Outcome.OPEN
+        return AttemptOutcome(self.value) if self.value in _OUTCOMES else AttemptOutcome.OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,4 +218,4 @@ class Operation:
     message: str = ""
 
 
-_OUTCOMES = frozenset(outcome.value for outcome in Outcome)
+_OUTCOMES = frozenset(outcome.value for outcome in AttemptOutcome)

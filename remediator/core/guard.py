@@ -72,7 +72,7 @@ def preconditions(
     common = cause(case)
     sharing = sorted(fleet.causes.get(common, ())) if common else []
     checks = (
-        (fleet.paused, Reason.PAUSED, "everything new is stopped"),
+        (fleet.paused, Reason.PAUSED, "all new work is paused"),
         (policy.mode is Mode.PAUSED, Reason.POLICY_PAUSED, f"policy {policy.name} is Paused"),
         (policy.mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would {_first(policy)}"),
         (bool(sharing), Reason.SHARED_CAUSE, f"{len(sharing)} nodes say the same ({', '.join(sharing[:5])})"),

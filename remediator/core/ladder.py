@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from remediator.core.case import Attempt, Case, Outcome
+from remediator.core.case import Attempt, AttemptOutcome, Case
 from remediator.core.policy import Policy
 from remediator.core.reasons import Reason
 
@@ -43,4 +43,4 @@ def follow_up(case: Case, after: Sequence[str]) -> str | None:
 
 
 def _refused(tried: list[Attempt]) -> bool:
-    return any(attempt.outcome is Outcome.REFUSED for attempt in tried)
+    return any(attempt.outcome is AttemptOutcome.REFUSED for attempt in tried)

@@ -273,7 +273,7 @@ async def test_explain_says_what_would_happen_to_a_sick_node_and_what_stands_in_
     assert (code, err) == (0, "")
     assert out.startswith("gpu-1: gpu-lost holds (GpuLost=True, Said); a case opens now\n")
     assert "held: DryRun: would try reboot; set spec.mode of the policy to Enforce to let it act" in out
-    assert "policy gpu-lost (DryRun) sees UNHEALTHY" in out
+    assert "policy gpu-lost (DryRun), health: Unhealthy" in out
     assert "budget all: 0 of 1 unavailable" in out
     assert before == after, "it changes nothing"
 
@@ -281,8 +281,8 @@ async def test_explain_says_what_would_happen_to_a_sick_node_and_what_stands_in_
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ("False", "gpu-1: healthy: every policy sees clearly that it is well"),
-        ("Unknown", "gpu-1: cannot tell: GpuLost is Unknown; nothing starts, nothing ends"),
+        ("False", "gpu-1: healthy: the conditions of every policy prove it"),
+        ("Unknown", "gpu-1: health is unknown: GpuLost is Unknown; nothing starts, nothing ends"),
     ],
 )
 async def test_explain_tells_health_from_not_knowing(status, said):

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from remediator.core.case import Diagnosis, Outcome, Phase
+from remediator.core.case import AttemptOutcome, Diagnosis, Phase
 from remediator.kube.api.common import (
     API_VERSION,
     Anything,
@@ -77,7 +77,7 @@ class Attempt(Base, frozen=True, kw_only=True):
     intent: Annotated[Intent | None, doc("What was written before the operation's Pod was made.")] = None
     started_at: Annotated[Time | None, doc("When it started.")] = None
     finished_at: Annotated[Time | None, doc("When its outcome was recorded.")] = None
-    outcome: Annotated[Outcome, doc("How it ended; absent while it runs.")] = Outcome.OPEN
+    outcome: Annotated[AttemptOutcome, doc("How it ended; absent while it runs.")] = AttemptOutcome.OPEN
     message: Annotated[Message, doc("What the operation said last.")] = ""
     node_heartbeats: Annotated[
         dict[Annotated[str, Meta(max_length=316)], Time],

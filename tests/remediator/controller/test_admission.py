@@ -8,8 +8,10 @@ import pytest
 from remediator.clock import SYSTEM
 from remediator.controller.admission import Admissions
 from remediator.controller.explain import snapshot
-from remediator.controller.passes import Passes
+from remediator.controller.handlers.base import Dependencies
 from remediator.controller.perform import Performer
+from remediator.controller.reconcile.case import CaseReconciler
+from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from tests.remediator.controller.lab import BUDGETS, CASES, NODES
@@ -26,9 +28,9 @@ async def fleet(lab):
         for number in range(nodes):
             await lab.node(f"gpu-{number}", "True")
         await (await admissions(lab)).run(SYSTEM.now())
-        passes = (await replica(lab))[0]
+        reconciler = NodeReconciler((await replica(lab))[0])
         for number in range(nodes):
-            await passes.node(f"gpu-{number}", SYSTEM.now())
+            await reconciler.reconcile(f"gpu-{number}", SYSTEM.now())
         assert len(lab.all(CASES)) == nodes
         return lab
 
@@ -39,7 +41,8 @@ async def replica(lab):
     """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
     cache = await snapshot(lab.client, lab.namespaces)
     performer = Performer(lab.client, cache, lambda: True)
-    return Passes(cache, performer, 50, lambda: None), Admissions(cache, performer, Breaker(starts=1000))
+    dependencies = Dependencies(cache, performer, lambda: None, drains=50)
+    return dependencies, Admissions(cache, performer, Breaker(starts=1000))
 
 
 async def admissions(lab):
@@ -142,8 +145,8 @@ async def _end_first_case(lab):
     """The case that holds a node ends and its marks go, as its own passes do it."""
     name = tainted(lab)[0]
     for _ in range(4):
-        passes, _ = await replica(lab)
-        await passes.case(lab.cases(name)[-1]["metadata"]["name"], SYSTEM.now())
+        dependencies, _ = await replica(lab)
+        await CaseReconciler(dependencies).reconcile(lab.cases(name)[-1]["metadata"]["name"], SYSTEM.now())
     return name
 
 
@@ -204,6 +207,56 @@ async def test_a_hold_is_written_once_for_as_long_as_its_reasons_last(fleet):
     await settle(one)
     assert lab.cases(waiting)[0]["metadata"]["resourceVersion"] == version
     assert lab.taints(waiting) == [names.DEGRADED_TAINT]
+
+
+async def test_a_writer_that_fails_leaves_no_other_running_after_its_pass(fleet, monkeypatch):
+    """Only one admission pass runs at a time, its writers included."""
+    lab = await fleet(3, 3)
+    passed = await admissions(lab)
+    running, begun = 0, asyncio.Event()
+
+    async def write(pending, now):
+        nonlocal running
+        if pending.request.case.node == "gpu-0":
+            await begun.wait()
+            raise RuntimeError("a bug")
+        running += 1
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(passed, "_start", write)
+    with pytest.raises(ExceptionGroup) as raised:
+        await passed.run(SYSTEM.now())
+    assert [str(error) for error in raised.value.exceptions] == ["a bug"]
+    assert (begun.is_set(), running) == (True, 0)
+
+
+async def test_the_text_of_a_hold_follows_the_fleet_a_minute_later_without_another_event(fleet):
+    lab = await fleet(3, 1)
+    start = SYSTEM.now()
+    passed = await admissions(lab)
+    await passed.run(start)
+    held = next(node for node in ("gpu-0", "gpu-1", "gpu-2") if node not in tainted(lab))
+    before, events = text(lab, held), lab.story(held)
+    await lab.node("gpu-9", "False")
+    await lab.change(NODES, "gpu-9", spec={"unschedulable": True})
+    later = await admissions(lab)
+    later._written = passed._written
+    assert await later.run(start + timedelta(seconds=59)) == 1.0
+    assert text(lab, held) == before
+    await later.run(start + timedelta(seconds=60))
+    assert "1 of 1 unavailable" in before
+    assert "2 of 1 unavailable" in text(lab, held)
+    assert lab.story(held) == events
+
+
+def text(lab, node):
+    """The one sentence that holds the node's case."""
+    (block,) = lab.cases(node)[-1]["status"]["blockedBy"]
+    return block["message"]
 
 
 async def test_a_claim_counts_as_a_start_until_its_first_attempt_however_old_it_is(fleet):

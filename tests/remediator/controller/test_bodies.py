@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from remediator.core import names
 from remediator.core.budget import Members, account
-from remediator.core.case import Attempt, Block, CaseEvent, Diagnosis, Outcome, Phase
+from remediator.core.case import Attempt, AttemptOutcome, Block, CaseEvent, Diagnosis, Phase
 from remediator.core.policy import RunOn
 from remediator.core.reasons import Reason
 from remediator.kube import api
@@ -98,7 +98,7 @@ attempts = st.builds(
     rung=st.integers(0, 15),
     started=times,
     finished=st.none() | times,
-    outcome=st.sampled_from(Outcome),
+    outcome=st.sampled_from(AttemptOutcome),
     message=words,
     boot_id=words,
     heartbeats=st.dictionaries(words.filter(bool), times, max_size=3),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.controller import marks, observe
+from remediator.controller import marks
 from remediator.core import names
 from remediator.core.case import Phase
 from remediator.core.node import Taint
@@ -93,7 +93,7 @@ def test_a_case_long_released_leaves_the_mark_of_one_that_waits_now():
     """Ended cases are kept for months; none of them may touch a node again."""
     old = replace(CASE, phase=Phase.RECOVERED, ended=at(1), finalizers=())
     queued = a_sick_node(taints=[DEGRADED], last_case="a-later-one")
-    assert not observe.marked(queued, old)
+    assert not marks.marked(queued, old)
     assert marks.release(old)(queued) is None
 
 

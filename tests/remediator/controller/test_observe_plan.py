@@ -4,10 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.controller import case_plan, observe, operation_plan
+from remediator.controller import case_plan, operation_plan
 from remediator.controller.cache import ClusterCache
+from remediator.controller.case_plan import operation_name
+from remediator.controller.case_view import case_view, ledgers_of
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, SaveCase, SaveOperation
-from remediator.core.case import CaseEvent, Diagnosis, OperationPhase, Outcome, Phase
+from remediator.controller.handlers.case import HANDLERS as CASE_HANDLERS
+from remediator.controller.handlers.operation import HANDLERS as OPERATION_HANDLERS
+from remediator.controller.operation_view import WITHOUT_TEMPLATE, operation_view, ours
+from remediator.controller.pods import diagnostics_pod_name, drain_pod_name, pod_name
+from remediator.core.case import AttemptOutcome, CaseEvent, Diagnosis, OperationPhase, Phase
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next
 from remediator.core.lifecycle import Drain, Exit, Move, Step, Tried, case_step, operation_move
@@ -34,17 +40,17 @@ from tests.builders import (
 )
 
 NOW = at(5)
-CLAIMED = a_case(phase=Phase.DRAINING, started=at(1), diagnosis=Diagnosis.DONE)
+CLAIMED = a_case(phase=Phase.DRAINING, started=at(1), diagnosis=Diagnosis.SUCCEEDED)
 OURS = [held_by(CLAIMED)]
 SICK = a_sick_node(taints=OURS)
-RUNNING = replace(CLAIMED, attempts=(an_attempt(outcome=Outcome.OPEN, operation="op-1", template="reboot"),))
+RUNNING = replace(CLAIMED, attempts=(an_attempt(outcome=AttemptOutcome.OPEN, operation="op-1", template="reboot"),))
 DRAIN, DIAGNOSTICS = a_template("drain", Strategy.NONE), a_template("collect-diagnostics", Strategy.NONE)
 
 
 TEMPLATES = (a_template(), DRAIN, DIAGNOSTICS)
 
 
-def a_world(*facts, node=SICK, policy=None, templates=TEMPLATES):
+def a_cache(*facts, node=SICK, policy=None, templates=TEMPLATES):
     """A cache with these facts."""
     cache = ClusterCache(lambda: 0.0)
     stores = {"Case": cache.cases, "Operation": cache.operations, "Budget": cache.budgets}
@@ -87,9 +93,9 @@ def _shown(effect):
 
 def planned(case, *facts, now=NOW, **cache):
     """The step of a case and its effects."""
-    view = observe.case_view(a_world(case, *facts, **cache), case, now)
+    view = case_view(a_cache(case, *facts, **cache), case, now)
     step = case_step(view.observation)
-    return step, shown(case_plan.plan(step, view, DIAGNOSTICS, now))
+    return step, shown(CASE_HANDLERS[step].plan(view, now))
 
 
 ALONE = a_case(policy="gone", timeline=(CaseEvent(at(0), Reason.POLICY_MISSING, "no policy gone"),))
@@ -97,7 +103,7 @@ OPERATION = an_operation("op-1", CLAIMED, phase=OperationPhase.OPERATING)
 WELL = a_node("gpu-1", condition(status="False", since=2, heartbeat=19), taints=OURS, heartbeat=19)
 ENDED = replace(CLAIMED, phase=Phase.RECOVERED, ended=at(4))
 UNLOOKED = replace(CLAIMED, diagnosis=Diagnosis.PENDING)
-LOOKER = observe.diagnostics_pod_name(CLAIMED)
+LOOKER = diagnostics_pod_name(CLAIMED)
 LOOKING = {"case_uid": CLAIMED.uid, "template": "collect-diagnostics"}
 TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), phase=Phase.VERIFYING)
 
@@ -113,7 +119,14 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             [("case", "Recovered", "ClearedItself")],
             id="the fault went before the claim",
         ),
-        pytest.param(a_case(), [], {"node": a_sick_node()}, Step.CLAIM, [], id="claims are the admission's"),
+        pytest.param(
+            a_case(),
+            [],
+            {"node": a_sick_node()},
+            Step.CLAIM,
+            [("node", "gpu-1"), ("case", "Draining", "Claimed")],
+            id="the node is marked before the case says that it holds it",
+        ),
         pytest.param(
             UNLOOKED,
             [],
@@ -147,7 +160,14 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
             [("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER), ("case", "Draining", "DiagnosisFailed")],
             id="nor that it takes too long",
         ),
-        pytest.param(CLAIMED, [], {}, Step.START, [], id="starts are the admission's"),
+        pytest.param(
+            CLAIMED,
+            [],
+            {},
+            Step.START,
+            [("case", "Draining", "OperationStarted")],
+            id="a start is recorded before anything is done",
+        ),
         pytest.param(
             RUNNING,
             [],
@@ -243,32 +263,35 @@ def test_what_a_case_does_next(case, facts, cache, step, effects):
     ],
 )
 def test_half_an_hour_after_its_policy_a_case_that_holds_nothing_ends(case, minute, step):
-    assert case_step(observe.case_view(a_world(case), case, at(minute)).observation) is step
+    assert case_step(case_view(a_cache(case), case, at(minute)).observation) is step
 
 
 @pytest.mark.parametrize("proving", ["Ready", GPU])
 def test_of_a_node_with_more_conditions_than_there_is_room_for_those_that_prove_recovery_are_kept(proving):
     chatty = a_node("gpu-1", condition(heartbeat=7), *(condition(f"A{number}") for number in range(99)))
     done = replace(OPERATION, phase=OperationPhase.SUCCEEDED, finished=NOW)
-    (saved,) = case_plan.record(observe.case_view(a_world(RUNNING, done), RUNNING, NOW), chatty, NOW)
+    view = replace(case_view(a_cache(RUNNING, done), RUNNING, NOW), node=chatty)
+    (saved,) = case_plan.record(view, NOW)
     heartbeats = saved.after.attempt.heartbeats
     assert (len(heartbeats), heartbeats[proving]) == (64, chatty.conditions[proving].heartbeat)
 
 
 def test_the_end_of_an_operation_is_recorded_with_the_nodes_own_heartbeats():
     done = replace(OPERATION, phase=OperationPhase.SUCCEEDED, intent_boot_id="boot-1", message="new boot", finished=NOW)
-    view = observe.case_view(a_world(RUNNING, done), RUNNING, NOW)
+    view = case_view(a_cache(RUNNING, done), RUNNING, NOW)
     assert (view.observation.tried, case_step(view.observation)) == (Tried.REPORTED, Step.RECORD)
-    (saved,) = case_plan.record(view, a_sick_node(minute=7), NOW)
+    (saved,) = case_plan.record(replace(view, node=a_sick_node(minute=7)), NOW)
     attempt = saved.after.attempt
-    assert (attempt.outcome, attempt.finished, attempt.boot_id) == (Outcome.SUCCEEDED, NOW, "boot-1")
+    assert (attempt.outcome, attempt.finished, attempt.boot_id) == (AttemptOutcome.SUCCEEDED, NOW, "boot-1")
     assert attempt.heartbeats == {"Ready": at(7), GPU: at(7)}
 
 
 def test_a_start_records_the_attempt_before_its_operation_is_made():
-    case = a_case(phase=Phase.DRAINING)
-    (saved,) = case_plan.start(case, Next(0, 1), "reboot", NOW)
-    name = observe.operation_name(case, "reboot", 1)
+    case = replace(CLAIMED, diagnosis=Diagnosis.SUCCEEDED)
+    view = case_view(a_cache(case), case, NOW)
+    assert view.next == Next(0, 1)
+    (saved,) = case_plan.start(view, NOW)
+    name = operation_name(case, "reboot", 1)
     assert shown([saved]) == [("case", "Draining", "OperationStarted")]
     assert saved.after.attempt.operation == name
     created = case_plan.operation(saved.after, None)
@@ -276,14 +299,14 @@ def test_a_start_records_the_attempt_before_its_operation_is_made():
 
 
 def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a_person():
-    cache = a_world(TRIED)
+    cache = a_cache(TRIED)
     cache.policies = type(cache.policies)(lambda: 0.0)
-    early = observe.case_view(cache, TRIED, at(4))
+    early = case_view(cache, TRIED, at(4))
     assert (early.observation.proof, case_step(early.observation)) == (Proof.WAITING, Step.VERIFY)
     assert early.look_again is not None, "lest it be looked at all the time"
-    late = observe.case_view(cache, TRIED, at(600))
+    late = case_view(cache, TRIED, at(600))
     assert case_step(late.observation) is Step.ESCALATE
-    assert shown(case_plan.plan(Step.ESCALATE, late, None, NOW)) == [("case", "Escalated", "PolicyMissing")]
+    assert shown(case_plan.escalate(late, NOW)) == [("case", "Escalated", "PolicyMissing")]
 
 
 @pytest.mark.parametrize(
@@ -294,22 +317,22 @@ def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a
     ],
 )
 def test_why_a_person_is_called_when_recovery_was_not_proven(status, health, reason):
-    case = replace(CLAIMED, attempts=(an_attempt(outcome=Outcome.SUCCEEDED, heartbeats={GPU: at(1)}),))
+    case = replace(CLAIMED, attempts=(an_attempt(outcome=AttemptOutcome.SUCCEEDED, heartbeats={GPU: at(1)}),))
     node = a_node("gpu-1", condition(GPU, status, since=2, heartbeat=21), ready="False", heartbeat=21, taints=OURS)
-    view = observe.case_view(a_world(case, node=node), case, at(22))
+    view = case_view(a_cache(case, node=node), case, at(22))
     assert (view.observation.health, view.observation.proof, case_step(view.observation)) == (
         health,
         Proof.TIMED_OUT,
         Step.ESCALATE,
     )
-    assert shown(case_plan.plan(Step.ESCALATE, view, None, NOW)) == [("case", "Escalated", reason)]
+    assert shown(case_plan.escalate(view, NOW)) == [("case", "Escalated", reason)]
 
 
 # --- operations ----------------------------------------------------------------------------------------------------
 
 OF = {"operation_uid": "uid-op-1", "case_uid": CLAIMED.uid}
 FRESH = an_operation("op-1", CLAIMED)
-DRAIN_POD, OWN_POD = observe.drain_pod_name(FRESH), observe.pod_name(FRESH)
+DRAIN_POD, OWN_POD = drain_pod_name(FRESH), pod_name(FRESH)
 DRAINING = replace(FRESH, phase=OperationPhase.DRAINING, drain_started=at(1))
 DRAINED = replace(DRAINING, drained=True)
 INTENDED = replace(DRAINED, phase=OperationPhase.OPERATING, intent_boot_id="boot-1", intent_at=at(4))
@@ -318,9 +341,9 @@ REBOOT = a_template(boot_id_changed=True, node_ready=True)
 
 def moved(operation, *facts, now=NOW, case=RUNNING, **cache):
     """The move of an operation and its effects."""
-    view = observe.operation_view(a_world(case, operation, *facts, **cache), operation, now)
+    view = operation_view(a_cache(case, operation, *facts, **cache), operation, now)
     move = operation_move(view.observation)
-    return move, shown(operation_plan.plan(move, view, DRAIN, now))
+    return move, shown(OPERATION_HANDLERS[move].plan(view, now))
 
 
 def ended(name, code, message="said"):
@@ -364,7 +387,14 @@ def ended(name, code, message="said"):
             [("delete", "Pod", DRAIN_POD), ("operation", "Failed", "DrainTimeout")],
             id="too late: its Pod is marked for deletion before the ladder may climb",
         ),
-        pytest.param(DRAINED, [], {}, Move.WRITE_INTENT, [], id="the live look comes before the intent"),
+        pytest.param(
+            DRAINED,
+            [],
+            {},
+            Move.WRITE_INTENT,
+            [("operation", "Operating", "")],
+            id="drained: the intent is written before the Pod is made",
+        ),
         pytest.param(
             DRAINED,
             [],
@@ -474,40 +504,40 @@ def test_what_an_operation_does_next(operation, facts, cache, move, effects):
     ],
 )
 def test_when_an_operation_may_disturb_its_node(case, node, operation, mine):
-    assert observe.ours(operation, case, node) is mine
+    assert ours(operation, case, node) is mine
 
 
 def test_a_drain_that_is_repeated_has_a_pod_of_its_own():
-    view = observe.operation_view(a_world(RUNNING, DRAINED), DRAINED, NOW)
-    (saved,) = operation_plan.drain_again(view, 3)
+    view = replace(operation_view(a_cache(RUNNING, DRAINED), DRAINED, NOW), pods_left=3)
+    (saved,) = operation_plan.write_intent(view, NOW)
     assert (saved.after.drained, saved.after.drain_round) == (False, 1)
-    assert observe.drain_pod_name(saved.after) != DRAIN_POD
+    assert drain_pod_name(saved.after) != DRAIN_POD
 
 
 def test_an_operation_without_its_template_ends_in_time():
-    view = observe.operation_view(a_world(RUNNING, DRAINING, templates=()), DRAINING, at(0))
-    assert view.deadline == at(0) + observe.WITHOUT_TEMPLATE
+    view = operation_view(a_cache(RUNNING, DRAINING, templates=()), DRAINING, at(0))
+    assert view.deadline == at(0) + WITHOUT_TEMPLATE
     assert (view.observation.drain, view.observation.exit) == (Drain.NOT_NEEDED, Exit.ABSENT)
 
 
 def test_the_intent_takes_the_boot_that_was_seen_live():
-    view = observe.operation_view(a_world(RUNNING, DRAINED), DRAINED, NOW)
-    (saved,) = operation_plan.intend(view, a_sick_node(boot_id="boot-9"), NOW)
+    view = operation_view(a_cache(RUNNING, DRAINED), DRAINED, NOW)
+    (saved,) = operation_plan.write_intent(replace(view, node=a_sick_node(boot_id="boot-9")), NOW)
     assert (saved.after.intent_boot_id, saved.after.intent_at, saved.after.pod) == ("boot-9", NOW, OWN_POD)
 
 
 def test_ledgers_that_hold_a_case_are_found_in_name_order():
-    cache = a_world(
+    cache = a_cache(
         a_budget("b", claims=[("n", CLAIMED.uid)]), a_budget("a", claims=[("n", CLAIMED.uid)]), a_budget("c")
     )
-    assert observe.ledgers(cache, CLAIMED) == ["a", "b"]
+    assert ledgers_of(cache, CLAIMED) == ["a", "b"]
 
 
 def test_only_the_pods_of_operations_have_a_namespace():
     assert case_plan.operation(RUNNING, None).kind is api.OPERATION
     assert not api.OPERATION.namespaced
-    view = observe.operation_view(a_world(RUNNING, INTENDED), INTENDED, NOW)
-    (pod,) = operation_plan.launch(view)
+    view = operation_view(a_cache(RUNNING, INTENDED), INTENDED, NOW)
+    (pod,) = operation_plan.create_pod(view, NOW)
     assert pod.kind is POD
     assert POD.namespaced
     assert "namespace" not in pod.body["metadata"]

@@ -8,7 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from remediator.clock import SYSTEM
-from remediator.controller import passes, run
+from remediator.controller import run
+from remediator.controller.reconcile import node
 from remediator.controller.run import Controller
 from remediator.metrics import REGISTRY
 from remediator.settings import Settings
@@ -29,7 +30,7 @@ async def test_periodic_work_is_done_in_the_loop_and_not_in_a_thread_beside_it(l
 
 async def test_a_fault_that_was_not_believed_is_acted_on_once_the_heartbeat_is_fresh(lab, monkeypatch):
     """A heartbeat alone is no event: after a node was cut off, nothing else may change for a long time."""
-    monkeypatch.setattr(passes, "DOUBTED", 0.2)
+    monkeypatch.setattr(node, "DOUBTED", 0.2)
     lab.beating = False
     lab.set_clock("gpu-1", -timedelta(minutes=16))
     await lab.policy()

@@ -207,7 +207,7 @@ async def test_a_template_that_names_an_unknown_one_after_it_is_held_and_both_sa
     await lab.policy(ladder=[{"operation": "reset-gpu"}])
     await lab.node("gpu-1", "True")
     async with running(lab):
-        await until(lambda: lab.cases("gpu-1") and lab.cases("gpu-1")[0].get("status", {}).get("blockedBy"))
+        await until(lambda: lab.reasons("gpu-1"))
         await until(lambda: lab.all(POLICIES)[0].get("status", {}).get("conditions"))
     assert [one["reason"] for one in lab.cases("gpu-1")[0]["status"]["blockedBy"]] == ["UnknownOperation"]
     assert "restart-nothing" in lab.all(POLICIES)[0]["status"]["conditions"][0]["message"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.case import TIMELINE, OperationPhase, Outcome, Phase, advance, leaving, with_attempt
+from remediator.core.case import TIMELINE, AttemptOutcome, OperationPhase, Phase, advance, leaving, with_attempt
 from remediator.core.reasons import Reason
 from tests.builders import a_case, a_node, an_attempt, at, held_by
 
@@ -65,12 +65,12 @@ def test_the_timeline_keeps_the_newest_fifty():
 
 
 def test_an_attempt_is_replaced_by_its_operation_or_added():
-    case = with_attempt(a_case(), an_attempt(0, Outcome.OPEN, operation="op-a"))
-    case = with_attempt(case, an_attempt(0, Outcome.FAILED, operation="op-a"))
-    case = with_attempt(case, an_attempt(1, Outcome.OPEN, operation="op-b"))
+    case = with_attempt(a_case(), an_attempt(0, AttemptOutcome.OPEN, operation="op-a"))
+    case = with_attempt(case, an_attempt(0, AttemptOutcome.FAILED, operation="op-a"))
+    case = with_attempt(case, an_attempt(1, AttemptOutcome.OPEN, operation="op-b"))
     assert [(attempt.operation, attempt.outcome) for attempt in case.attempts] == [
-        ("op-a", Outcome.FAILED),
-        ("op-b", Outcome.OPEN),
+        ("op-a", AttemptOutcome.FAILED),
+        ("op-b", AttemptOutcome.OPEN),
     ]
     assert case.rung == 1
 
@@ -78,13 +78,13 @@ def test_an_attempt_is_replaced_by_its_operation_or_added():
 @pytest.mark.parametrize(
     ("phase", "outcome"),
     [
-        ("Pending", Outcome.OPEN),
-        ("Draining", Outcome.OPEN),
-        ("Operating", Outcome.OPEN),
-        ("Succeeded", Outcome.SUCCEEDED),
-        ("Failed", Outcome.FAILED),
-        ("Refused", Outcome.REFUSED),
-        ("Cancelled", Outcome.CANCELLED),
+        ("Pending", AttemptOutcome.OPEN),
+        ("Draining", AttemptOutcome.OPEN),
+        ("Operating", AttemptOutcome.OPEN),
+        ("Succeeded", AttemptOutcome.SUCCEEDED),
+        ("Failed", AttemptOutcome.FAILED),
+        ("Refused", AttemptOutcome.REFUSED),
+        ("Cancelled", AttemptOutcome.CANCELLED),
     ],
 )
 def test_how_an_operation_ended_is_what_the_case_records(phase, outcome):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.core.case import Outcome
+from remediator.core.case import AttemptOutcome
 from remediator.core.ladder import Next, climb, follow_up
 from remediator.core.reasons import Reason
 from tests.builders import a_case, a_policy, an_attempt, at
@@ -10,6 +10,8 @@ from tests.builders import a_case, a_policy, an_attempt, at
 # reset-gpu once, reboot twice; 4 attempts a week
 POLICY = a_policy(ladder=(("reset-gpu", 1), ("reboot", 2)))
 NOW = at(60)
+
+CANCELLED, REFUSED, SUCCEEDED = AttemptOutcome.CANCELLED, AttemptOutcome.REFUSED, AttemptOutcome.SUCCEEDED
 
 
 @pytest.mark.parametrize(
@@ -20,11 +22,14 @@ NOW = at(60)
         pytest.param([an_attempt(0), an_attempt(1)], 1, Next(1, 3), id="a rung of two is tried again"),
         pytest.param([an_attempt(0), an_attempt(1), an_attempt(1)], 1, Reason.LADDER_EXHAUSTED, id="then a person"),
         pytest.param(
-            [an_attempt(0), an_attempt(1, Outcome.REFUSED)], 1, Reason.LADDER_EXHAUSTED, id="refused is not tried again"
+            [an_attempt(0), an_attempt(1, REFUSED)],
+            1,
+            Reason.LADDER_EXHAUSTED,
+            id="refused is not tried again",
         ),
-        pytest.param([an_attempt(0, Outcome.REFUSED)], 0, Next(1, 2), id="refused on one rung, the next is tried"),
-        pytest.param([an_attempt(0, Outcome.SUCCEEDED)], 0, Next(1, 2), id="worked, and the fault is still there"),
-        pytest.param([an_attempt(0, Outcome.CANCELLED)], 0, Next(1, 2), id="one that was stopped counts as a try"),
+        pytest.param([an_attempt(0, REFUSED)], 0, Next(1, 2), id="refused on one rung, the next is tried"),
+        pytest.param([an_attempt(0, SUCCEEDED)], 0, Next(1, 2), id="worked, and the fault is still there"),
+        pytest.param([an_attempt(0, CANCELLED)], 0, Next(1, 2), id="one that was stopped counts as a try"),
         pytest.param([], 1, Next(1, 1), id="never back down"),
         pytest.param([], 5, Reason.LADDER_EXHAUSTED, id="a ladder that a person made shorter"),
     ],
@@ -36,7 +41,7 @@ def test_what_comes_next(attempts, rung, expected):
 
 def test_a_rung_of_several_attempts_is_climbed_at_once_when_it_refuses():
     policy = a_policy(ladder=(("reboot", 3), ("power-cycle", 1)))
-    case = a_case(attempts=(an_attempt(0, Outcome.REFUSED),))
+    case = a_case(attempts=(an_attempt(0, REFUSED),))
     assert climb(policy, case, [], NOW) == Next(1, 2)
 
 

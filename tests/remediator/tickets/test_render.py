@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from remediator.core.case import Attempt, Block, Case, Outcome, Phase, Trigger
+from remediator.core.case import Attempt, AttemptOutcome, Block, Case, Phase, Trigger
 from remediator.core.policy import Mode, Policy, Rung, Severity, TicketWhen, Verify
 from remediator.core.reasons import Reason
 from remediator.core.selector import Selector
@@ -43,7 +43,7 @@ HOSTILE = "a\nb <script>x</script> --> @octocat #1 `code` | pipe <!-- remediator
 
 def a_case(text: str = "GPU 3 has fallen off the bus", phase: Phase = Phase.ESCALATED, evidence: object = None) -> Case:
     """A case that tried a reboot in vain."""
-    tried = Attempt("gpu-17-reboot-1", "reboot", 1, AT, AT + 4 * MINUTE, Outcome.FAILED, text)
+    tried = Attempt("gpu-17-reboot-1", "reboot", 1, AT, AT + 4 * MINUTE, AttemptOutcome.FAILED, text)
     return Case(
         name="gpu-17-gpu-lost-1",
         uid="u",

@@ -1,0 +1,134 @@
+"""ClusterCache → what the table of a case asks about, and what its plans need. Pure: reads stores, writes nothing."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from remediator.controller.cache import ClusterCache
+from remediator.controller.marks import marked
+from remediator.core import evidence, names
+from remediator.core.case import AttemptOutcome, Case, Diagnosis, Operation, Phase, leaving
+from remediator.core.evidence import Health, Proof
+from remediator.core.ladder import Next, climb, follow_up
+from remediator.core.lifecycle import CaseObservation, Tried
+from remediator.core.node import Node
+from remediator.core.pod import Pod
+from remediator.core.policy import Policy, Template
+from remediator.core.reasons import Reason
+
+# How long a case waits for a policy that somebody deleted: then it escalates, or ends where it holds no node.
+WITHOUT_POLICY = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """One case with all that its pass needs.
+
+    Attributes:
+        leave: Why the case must end; None where it need not.
+        next: What the ladder offers, or why it offers nothing.
+        follow_up: The template that completes the newest attempt; None where nothing is left to complete.
+        look_again: When the proof of health may be complete, or its time over.
+        cordon: Whether any operation of the ladder wants the node cordoned.
+        diagnostics: The template of collect-diagnostics.
+    """
+
+    observation: CaseObservation
+    case: Case
+    node: Node | None
+    policy: Policy | None
+    operation: Operation | None
+    pods: tuple[Pod, ...]
+    leave: Reason | None
+    next: Next | Reason
+    follow_up: str | None
+    look_again: datetime | None
+    cordon: bool
+    diagnostics: Template | None
+
+
+def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
+    """What is observed of a case."""
+    node = cache.nodes.get(case.node)
+    policy = cache.policies.get(case.policy)
+    operation = cache.operations.get(case.attempt.operation) if case.attempt else None
+    # Pods of a node that is gone have nobody to end them; the API server collects them.
+    pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
+    leave = leaving(case, node) or _abandoned(case, policy, now)
+    proof, again = _proof(case, node, policy, now)
+    following = climb(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
+    tried, follows = _tried(case, operation), follow_up(case, _after(cache, case))
+    observation = CaseObservation(
+        ended=case.ended is not None,
+        escalated=case.phase is Phase.ESCALATED,
+        leave=leave is not None,
+        pods=bool(pods),
+        marks=_marks(cache, case, node),
+        claimed=case.claimed,
+        diagnosed=case.diagnosis is not Diagnosis.PENDING,
+        health=evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN,
+        tried=tried,
+        proof=proof,
+        rungs=isinstance(following, Next),
+        follow=tried is Tried.SUCCEEDED and _succeeded(case) and follows is not None,
+    )
+    diagnostics, cordon = cache.templates.get(names.DIAGNOSTICS_TEMPLATE), _cordon(cache, policy)
+    return CaseView(
+        observation, case, node, policy, operation, pods, leave, following, follows, again, cordon, diagnostics
+    )
+
+
+def _cordon(cache: ClusterCache, policy: Policy | None) -> bool:
+    templates = (cache.templates.get(rung.operation) for rung in (policy.ladder if policy else ()))
+    return any(template is not None and template.cordon for template in templates)
+
+
+def _abandoned(case: Case, policy: Policy | None, now: datetime) -> Reason | None:
+    """A case that holds no node ends some time after its policy was deleted: nobody knows what it waits for."""
+    last = case.timeline[-1] if case.timeline else None
+    if policy is not None or case.claimed or last is None or last.reason is not Reason.POLICY_MISSING:
+        return None
+    return Reason.POLICY_MISSING if now - last.at >= WITHOUT_POLICY else None
+
+
+def _after(cache: ClusterCache, case: Case) -> tuple[str, ...]:
+    """What the template of the newest try wants done after it."""
+    template = cache.templates.get(case.tries[-1].template) if case.tries else None
+    return template.after if template else ()
+
+
+def _succeeded(case: Case) -> bool:
+    """Whether the newest attempt was carried out: one that was cancelled in time has nothing to complete."""
+    return case.attempt is not None and case.attempt.outcome is AttemptOutcome.SUCCEEDED
+
+
+def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) -> tuple[Proof, datetime | None]:
+    """Recovery is proven from the end of the newest attempt, or, before any, from the claim."""
+    attempt = case.attempt
+    ended = attempt.finished if attempt else case.started
+    if node is None or ended is None:
+        return Proof.WAITING, None
+    if policy is None:  # it may come back; without it nobody can say what healthy means
+        late = ended + WITHOUT_POLICY
+        return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, min(late, now + timedelta(seconds=10)))
+    return evidence.prove(node, policy, (attempt.heartbeats if attempt else None) or {}, ended, now)
+
+
+def _marks(cache: ClusterCache, case: Case, node: Node | None) -> bool:
+    """Whether anything of ours is still to be taken off."""
+    return case.finalizer or bool(ledgers_of(cache, case)) or (node is not None and marked(node, case))
+
+
+def ledgers_of(cache: ClusterCache, case: Case) -> list[str]:
+    """The budgets that hold an entry of this case, in name order."""
+    return sorted(ledger.name for ledger in cache.budgets if ledger.holds(case.uid))
+
+
+def _tried(case: Case, operation: Operation | None) -> Tried:
+    attempt = case.attempt
+    if attempt is None:
+        return Tried.NONE
+    if attempt.outcome is AttemptOutcome.OPEN:
+        return Tried.REPORTED if operation and operation.phase.outcome is not AttemptOutcome.OPEN else Tried.OPEN
+    skipped = attempt.follows and attempt.outcome is AttemptOutcome.REFUSED  # what it completes has succeeded
+    succeeded = skipped or attempt.outcome in (AttemptOutcome.SUCCEEDED, AttemptOutcome.CANCELLED)
+    return Tried.SUCCEEDED if succeeded else Tried.FAILED

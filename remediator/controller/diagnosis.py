@@ -1,0 +1,54 @@
+"""Run collect-diagnostics before anything disturbs the node; whatever its result, it stops nothing. Pure."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+
+from remediator.controller import pods
+from remediator.controller.case_view import CaseView
+from remediator.controller.effects import Create, Plan, SaveCase
+from remediator.core import names
+from remediator.core.case import Case, Diagnosis, advance
+from remediator.core.pod import Pod
+from remediator.core.reasons import Reason
+from remediator.kube.api.builtin import POD
+
+
+def diagnose(view: CaseView, now: datetime) -> Plan:
+    """Create the Pod, wait for it, record its result, delete it."""
+    case, template = view.case, view.diagnostics
+    if template is None:
+        return (SaveCase(case, failed(case, f"no template {names.DIAGNOSTICS_TEMPLATE}", now)),)
+    pod = next((pod for pod in view.pods if pod.template == names.DIAGNOSTICS_TEMPLATE), None)
+    if now >= (case.started or now) + template.timeout + pods.START_GRACE:
+        message = pod.message if pod else "its Pod could not be created"
+        late = SaveCase(case, failed(case, f"timed out: {message}", now))
+        return (*pods.deletions((pod,) if pod else ()), late)
+    if pod is None:
+        name = pods.diagnostics_pod_name(case)
+        return (Create(POD, pods.pod(template, name, case, None), gated=True),)
+    return (SaveCase(case, diagnosed(case, pod, now)), *pods.deletions((pod,))) if pod.ended else ()
+
+
+def diagnosed(case: Case, pod: Pod, now: datetime) -> Case:
+    """The case with what its Pod has left."""
+    evidence = _evidence(pod)
+    if evidence is None:
+        return failed(case, pod.message, now)
+    after = advance(case, Reason.DIAGNOSED, "evidence is in status.evidence", now)
+    return replace(after, diagnosis=Diagnosis.SUCCEEDED, evidence=evidence)
+
+
+def failed(case: Case, message: str, now: datetime) -> Case:
+    """The case without evidence."""
+    after = advance(case, Reason.DIAGNOSIS_FAILED, message[:200] or "the program left no message", now)
+    return replace(after, diagnosis=Diagnosis.FAILED)
+
+
+def _evidence(pod: Pod) -> dict[str, object] | None:
+    """The JSON object that the program left; None where it left none."""
+    try:
+        value = json.loads(pod.message)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,47 @@
+"""ClusterCache → what is true of the whole fleet. Pure: reads stores, writes nothing."""
+
+from collections.abc import Set
+from datetime import datetime
+
+from remediator.controller.cache import ClusterCache
+from remediator.core import budget
+from remediator.core.case import OperationPhase
+from remediator.core.correlation import Cause, shared
+from remediator.core.guard import FleetContext
+from remediator.core.node import Node
+
+
+def fleet_context(cache: ClusterCache, now: datetime) -> FleetContext:
+    """What is true of the whole fleet in one pass."""
+    hosts = frozenset(pod.node for pod in cache.replicas if pod.ready and not pod.deleting)
+    known = frozenset(template.name for template in cache.templates if not missing(cache, {template.name}))
+    return FleetContext(known, cache.paused, hosts, causes(cache, now))
+
+
+def missing(cache: ClusterCache, operations: Set[str]) -> frozenset[str]:
+    """Which of these templates, and of those that they want done after them, are not there."""
+    templates = [template for name in operations if (template := cache.templates.get(name))]
+    needed = operations | {name for template in templates for name in template.after}
+    return frozenset(name for name in needed if cache.templates.get(name) is None)
+
+
+def causes(cache: ClusterCache, now: datetime) -> dict[Cause, frozenset[str]]:
+    """What many nodes have in common now, under the policies that ask about it and have a case."""
+    with_case = {case.policy for case in cache.cases if case.open}
+    nodes: dict[Cause, frozenset[str]] = {}
+    for policy in cache.policies:
+        if policy.correlation and policy.name in with_case:
+            nodes |= shared(policy, cache.nodes, cache.cases, now)
+    return nodes
+
+
+def drains_running(cache: ClusterCache) -> int:
+    """How many operations are draining now."""
+    return sum(operation.phase is OperationPhase.DRAINING for operation in cache.operations)
+
+
+def budgets_over(cache: ClusterCache, node: Node) -> list[str]:
+    """The budgets of a node and how much of each is used, a phrase each."""
+    ledgers = {ledger.name: ledger for ledger in cache.budgets}
+    accounts = [(ledger, budget.account(ledger, cache.counted()[ledger.name])) for ledger in budget.over(node, ledgers)]
+    return [f"{ledger.name}: {len(account.unavailable)} of {account.most} unavailable" for ledger, account in accounts]

@@ -1,0 +1,1 @@
+"""What each step of a lifecycle table does: one total mapping per table."""

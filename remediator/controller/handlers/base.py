@@ -1,0 +1,100 @@
+"""A handler says what one step does: what is read live first, which effects follow, and when to look again."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+import structlog
+
+from remediator.controller.cache import ClusterCache
+from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retry
+from remediator.controller.perform import Performer
+
+log = structlog.get_logger()
+# What the API server refused, so that repeating it is useless, is tried again after this many seconds.
+AFTER_REFUSAL = 60.0
+# After a step the next one follows at once; this many seconds later, lest a cache that lags make it a hot loop.
+SOON = 0.05
+
+View = TypeVar("View")
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What every reconciler works with. `drains`: how many operations may drain at once."""
+
+    cache: ClusterCache
+    performer: Performer
+    request_admission: Callable[[], None]
+    drains: int
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+def never(view: object, now: datetime) -> float | None:
+    """An event will wake the object."""
+    return None
+
+
+def after(seconds: float) -> Callable[[object, datetime], float | None]:
+    """Look again after so many seconds."""
+
+    def again(view: object, now: datetime) -> float | None:
+        return seconds
+
+    return again
+
+
+next_step = after(SOON)
+
+
+def nothing(view: object, now: datetime) -> Plan:
+    """No effect."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Handler(Generic[View]):
+    """What one step does.
+
+    Attributes:
+        plan: The effects, in order. Pure.
+        check: Reads live what the cache alone must not decide. Gives the view to plan from, or Retry.
+        again: After how many seconds the object is looked at again when the effects are done; None waits for an event.
+        one_at_a_time: Check and effects of such steps never run beside each other.
+        by_admission: The effects are carried out by the admission pass, and only when it admits the case.
+    """
+
+    plan: Callable[[View, datetime], Plan]
+    check: Callable[[View, Dependencies, datetime], Awaitable[View | Retry]] | None = None
+    again: Callable[[View, datetime], float | None] = next_step
+    one_at_a_time: bool = False
+    by_admission: bool = False
+
+    async def handle(self, view: View, dependencies: Dependencies, now: datetime) -> float | None:
+        """Carry the step out; returns seconds until the next look."""
+        async with dependencies.turn if self.one_at_a_time else contextlib.nullcontext():
+            result = await self._carry_out(view, dependencies, now)
+        return self.again(view, now) if isinstance(result, Done) else seconds(result)
+
+    async def _carry_out(self, view: View, dependencies: Dependencies, now: datetime) -> EffectResult:
+        checked = await self.check(view, dependencies, now) if self.check else view
+        return checked if isinstance(checked, Retry) else await dependencies.performer.all(self.plan(checked, now))
+
+
+def seconds(result: EffectResult) -> float | None:
+    """Seconds until what was not done is tried again; None where it was done."""
+    match result:
+        case Retry(after, why):
+            log.debug("retry", seconds=after, why=why)
+            return after
+        case GaveUp():
+            return AFTER_REFUSAL
+    return None
+
+
+def seconds_until(when: datetime, now: datetime) -> float:
+    """Seconds until `when`; a little more, since times are whole seconds."""
+    return max(0.0, (when - now + timedelta(milliseconds=50)).total_seconds())

@@ -1,0 +1,62 @@
+"""What each step of a case does."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from remediator.controller import case_plan, diagnosis
+from remediator.controller.case_view import CaseView, ledgers_of
+from remediator.controller.effects import Retry
+from remediator.controller.handlers.base import SOON, Dependencies, Handler, after, never, nothing, seconds_until
+from remediator.controller.marks import marked
+from remediator.core.case import leaving
+from remediator.core.lifecycle import Step
+from remediator.core.reasons import Reason
+
+LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.UNCORDONED_BY_USER, Reason.NODE_GONE})
+
+
+async def ledgers_are_free(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
+    """The finalizer goes last: after the marks on the node and the ledger entries, which the admission pass drops."""
+    on_node = view.node is not None and marked(view.node, view.case)
+    if not on_node and ledgers_of(dependencies.cache, view.case):
+        dependencies.request_admission()
+        return Retry(0.5, "entries are still in the ledgers")
+    return view
+
+
+async def must_leave(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
+    """Whether the node has really gone or lost our marks: the cache may be behind."""
+    if view.leave not in LIVE_CHECKED:
+        return view
+    live = await dependencies.performer.node(view.case.node)
+    return view if leaving(view.case, live) is not None else Retry(1.0, "the cache is behind")
+
+
+async def with_live_node(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
+    """The base for proving recovery is the node as it is now."""
+    return replace(view, node=await dependencies.performer.node(view.case.node))
+
+
+def next_proof(view: CaseView, now: datetime) -> float | None:
+    """When the proof of health may be complete, or its time over."""
+    return SOON if view.look_again is None else seconds_until(view.look_again, now)
+
+
+HANDLERS: Mapping[Step, Handler[CaseView]] = {
+    Step.NOTHING: Handler(nothing, again=never),
+    Step.DELETE_PODS: Handler(case_plan.delete_pods, again=after(1.0)),
+    Step.RELEASE: Handler(case_plan.release, ledgers_are_free),
+    Step.STOP: Handler(case_plan.stop, again=never),
+    Step.END: Handler(case_plan.end, must_leave),
+    Step.CLEAR: Handler(case_plan.clear),
+    Step.CLAIM: Handler(case_plan.claim, by_admission=True),
+    Step.DIAGNOSE: Handler(diagnosis.diagnose, again=after(1.0)),
+    Step.START: Handler(case_plan.start, by_admission=True),
+    Step.FOLLOW: Handler(case_plan.follow),
+    Step.WATCH: Handler(case_plan.watch, again=never),
+    Step.RECORD: Handler(case_plan.record, with_live_node),
+    Step.VERIFY: Handler(case_plan.verify, again=next_proof),
+    Step.RECOVER: Handler(case_plan.recover),
+    Step.ESCALATE: Handler(case_plan.escalate),
+}

@@ -1,0 +1,102 @@
+"""What each move of an operation does."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from remediator.controller import operation_plan
+from remediator.controller.effects import Retry
+from remediator.controller.fleet import drains_running
+from remediator.controller.handlers.base import Dependencies, Handler, after, never, nothing, seconds_until
+from remediator.controller.operation_view import OperationView, ours
+from remediator.core.case import Case
+from remediator.core.evidence import Health, judge
+from remediator.core.lifecycle import Move
+from remediator.core.node import Node
+from remediator.core.pod import leaving as leaving_pods
+from remediator.core.policy import Strategy
+from remediator.kube import api
+from remediator.kube.api import decode
+from remediator.kube.api.builtin import POD
+from remediator.kube.wire import errors
+
+Checked = OperationView | Retry
+
+
+async def drain_may_begin(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Only so many drains run at once; one that has begun goes on."""
+    begun = view.operation.drain_started is not None
+    if not begun and drains_running(dependencies.cache) >= dependencies.drains:
+        return Retry(5.0, "enough drains are running")
+    return view
+
+
+async def intent_may_be_written(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Before the point of no return, live: same node, ours, faulty, nothing paused. Counts the Pods that are left."""
+    if await dependencies.performer.paused():
+        return Retry(5.0, "all new work is paused")
+    case, node = await _live(view, dependencies)
+    if node is None or view.policy is None or not ours(view.operation, case, node):
+        return Retry(1.0, "the node or the case has changed")
+    if view.template is None:
+        return Retry(5.0, "the template is gone, so nobody knows whether the node must be drained")
+    health = judge(node, view.policy, now).health
+    if health is not Health.UNHEALTHY and not (view.follows and health is Health.HEALTHY):
+        return Retry(1.0, "the fault does not show any more")
+    return replace(view, node=node, pods_left=await _pods_left(view, dependencies, now))
+
+
+async def pod_may_be_created(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Whether the operation still goes on and may disturb its node, live: time may pass between intent and Pod."""
+    refused = Retry(1.0, "the operation, its case or its node has changed")
+    try:
+        live = decode.operation(await dependencies.performer.client.get(api.OPERATION, view.operation.name))
+    except errors.NotFound:
+        return refused
+    same = live.uid == view.operation.uid and live.finished is None
+    return view if same and ours(live, *await _live(view, dependencies)) else refused
+
+
+async def claim_is_lost(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Whether the claim is gone on the server, too, and not only in our cache."""
+    if view.observation.ours or not ours(view.operation, *await _live(view, dependencies)):
+        return view
+    return Retry(1.0, "the cache is behind")
+
+
+async def _live(view: OperationView, dependencies: Dependencies) -> tuple[Case | None, Node | None]:
+    """The operation's case and node as the server has them now."""
+    node = await dependencies.performer.node(view.operation.node)
+    return await dependencies.performer.case(view.case.name) if view.case else None, node
+
+
+async def _pods_left(view: OperationView, dependencies: Dependencies, now: datetime) -> int:
+    """Pods that a drain should have moved away; 0 where no drain was asked for."""
+    if view.template is None or view.template.strategy is Strategy.NONE:
+        return 0
+    client, operations = dependencies.performer.client, dependencies.cache.namespaces.operations
+    listed = await client.list_all(POD, fields=f"spec.nodeName={view.operation.node}")
+    pods = (decode.operation_pod(pod) for pod in listed)
+    return len(leaving_pods(pods, operations, view.template.skip_wait_for_delete, now))
+
+
+def at_deadline(view: OperationView, now: datetime) -> float | None:
+    """When the time of the operation is over; sooner, since a fault that goes is no event of the operation."""
+    return max(1.0, min(seconds_until(view.deadline, now), 30.0))
+
+
+HANDLERS: Mapping[Move, Handler[OperationView]] = {
+    Move.NOTHING: Handler(operation_plan.remove_finalizer, again=never),
+    Move.DELETE_PODS: Handler(operation_plan.delete_pods, again=after(1.0)),
+    Move.CANCEL: Handler(operation_plan.cancel, claim_is_lost),
+    Move.DRAIN: Handler(operation_plan.drain, drain_may_begin, after(1.0), one_at_a_time=True),
+    Move.DRAINED: Handler(operation_plan.drained),
+    Move.DRAIN_FAILED: Handler(operation_plan.drain_failed),
+    Move.WRITE_INTENT: Handler(operation_plan.write_intent, intent_may_be_written),
+    Move.CREATE_POD: Handler(operation_plan.create_pod, pod_may_be_created, after(1.0)),
+    Move.WAIT: Handler(nothing, again=at_deadline),
+    Move.SUCCEED: Handler(operation_plan.succeed),
+    Move.FAIL: Handler(operation_plan.fail),
+    Move.REFUSE: Handler(operation_plan.refuse),
+    Move.TIME_OUT: Handler(operation_plan.time_out),
+}

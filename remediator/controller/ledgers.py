@@ -1,0 +1,81 @@
+"""The ledgers of the budgets: which case holds which node. Only the admission pass writes them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from remediator.controller.cache import ClusterCache
+from remediator.controller.effects import Create, Done, EffectResult, Patch, Retry
+from remediator.controller.marks import marked
+from remediator.controller.perform import Performer
+from remediator.core import budget, names
+from remediator.core.budget import Budget, Claim
+from remediator.core.case import Case
+from remediator.kube import api
+from remediator.kube.api import encode
+from remediator.kube.api.builtin import CASE_HEAD
+
+
+class Ledgers:
+    """Keeps the ledgers up to date."""
+
+    def __init__(self, cache: ClusterCache, performer: Performer) -> None:
+        self.cache, self.performer = cache, performer
+
+    async def update(self, now: datetime) -> EffectResult:
+        """Create the default budget, enter the claims that hold, drop those of ended cases, show the numbers."""
+        created = await self._create_default()
+        if not isinstance(created, Done):
+            return created
+        released = self._released()
+        for ledger in sorted(self.cache.budgets, key=lambda ledger: ledger.name):
+            gone = released | await self._orphans(ledger)
+            written = await self.write(ledger, current_claims(ledger, self._claims(ledger, now), gone))
+            if not isinstance(written, Done):
+                return written
+        return Done()
+
+    async def _create_default(self) -> EffectResult:
+        ledgers = {ledger.name: ledger for ledger in self.cache.budgets}
+        if names.DEFAULT_BUDGET in ledgers or any(ledger.fallback for ledger in ledgers.values()):
+            return Done()
+        return await self.performer.all([Create(api.BUDGET, encode.default_budget())])
+
+    def _released(self) -> frozenset[str]:
+        """Cases whose entries may go: ended, and off their node."""
+        return frozenset(case.uid for case in self.cache.cases if case.ended is not None and not self._on_node(case))
+
+    def _on_node(self, case: Case) -> bool:
+        node = self.cache.nodes.get(case.node)
+        return node is not None and marked(node, case)
+
+    async def _orphans(self, ledger: Budget) -> frozenset[str]:
+        """Entries of cases that somebody removed by force: unknown here, and unknown to the server as well."""
+        unknown = {claim.case for claim in ledger.claims if self.cache.case(claim.case) is None}
+        if not unknown:
+            return frozenset()
+        known = {case.metadata.uid for case in await self.performer.client.list_all(CASE_HEAD)}
+        return frozenset(unknown - known)
+
+    def _claims(self, ledger: Budget, now: datetime) -> list[Claim]:
+        """A claim for each case that holds a node of this budget: budget and labels may have changed."""
+        budgets = {other.name: other for other in self.cache.budgets}
+        holding = [(case, self.cache.nodes.get(case.node)) for case in self.cache.cases if case.open and case.claimed]
+        counted = [case for case, node in holding if node is not None and ledger in budget.over(node, budgets)]
+        return [Claim(case.node, case.uid, case.started or now) for case in counted]
+
+    async def write(self, before: Budget, after: Budget) -> EffectResult:
+        """Write a ledger and its numbers where they differ from what is there; a conflict reads the newest version."""
+        account = budget.account(after, self.cache.counted()[after.name])
+        shown = (account.total, len(account.unavailable), account.allowed)
+        if before.adopted and after.claims == before.claims and shown == before.numbers:
+            return Done()
+        effect = Patch(api.BUDGET, after.name, encode.ledger(after, account), "", "status")
+        result = await self.performer.all([effect])
+        if isinstance(result, Retry):
+            self.performer.note(api.BUDGET, await self.performer.client.get(api.BUDGET, after.name))
+        return result
+
+
+def current_claims(ledger: Budget, claims: Sequence[Claim], gone: frozenset[str]) -> Budget:
+    """The ledger with the claims that hold and without those of cases that are gone."""
+    return budget.without_claims(budget.with_claims(ledger, claims), gone)

@@ -1,0 +1,141 @@
+"""ClusterCache → what the table of an operation asks about, and what its plans need. Pure, like the view of a case."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from remediator.controller.cache import ClusterCache
+from remediator.controller.pods import drain_pod_name, pod_name
+from remediator.core import evidence, names
+from remediator.core.case import Case, Operation, leaving
+from remediator.core.evidence import Health
+from remediator.core.lifecycle import Drain, Exit, OperationObservation
+from remediator.core.node import Node, Status
+from remediator.core.pod import Pod, PodPhase
+from remediator.core.policy import Policy, Strategy, Template
+
+# How long an operation may still take after somebody deleted its template.
+WITHOUT_TEMPLATE = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationView:
+    """One operation with all that its pass needs.
+
+    Attributes:
+        drain: The drain Pod of this round.
+        pod: The operation's own Pod.
+        pods: All Pods of the operation.
+        deadline: When the present stage is over.
+        follows: It completes another operation: that the fault has gone by now does not stop it.
+        drain_template: The template of the drain Pod.
+        pods_left: Pods still on the node, counted live before the intent.
+    """
+
+    observation: OperationObservation
+    operation: Operation
+    case: Case | None
+    node: Node | None
+    policy: Policy | None
+    template: Template | None
+    drain: Pod | None
+    pod: Pod | None
+    pods: tuple[Pod, ...]
+    deadline: datetime
+    follows: bool
+    drain_template: Template | None
+    pods_left: int = 0
+
+
+def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> OperationView:
+    """What is observed of an operation."""
+    case, node = cache.case(operation.case_uid), cache.nodes.get(operation.node)
+    template = cache.templates.get(operation.template)
+    policy = cache.policies.get(case.policy) if case else None
+    drain, pod = _pod(cache, drain_pod_name(operation)), _pod(cache, pod_name(operation))
+    pods = tuple(cache.pods.by("operation_uid", operation.uid))
+    deadline = _deadline(operation, template, now)
+    attempts = case.attempts if case else ()
+    follows = any(attempt.follows for attempt in attempts if attempt.operation == operation.name)
+    health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
+    observation = OperationObservation(
+        ended=operation.finished is not None,
+        pods=bool(pods),
+        ours=ours(operation, case, node),
+        intent=operation.intent_at is not None,
+        health=Health.UNHEALTHY if follows and health is Health.HEALTHY else health,
+        drain=_drain(operation, template, drain),
+        exit=_exit(pod),
+        criteria=template is not None and template.has_criteria,
+        success=succeeded(operation, template, node, pod),
+        overdue=now >= deadline,
+    )
+    return OperationView(
+        observation,
+        operation,
+        case,
+        node,
+        policy,
+        template,
+        drain,
+        pod,
+        pods,
+        deadline,
+        follows,
+        cache.templates.get(names.DRAIN_TEMPLATE),
+    )
+
+
+def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
+    """Whether this operation may still disturb the node: its case is open and holds it, and nobody asked it to stop."""
+    if case is None or node is None or operation.deleting or case.ended is not None:
+        return False
+    held = node.uid == operation.node_uid and node.case_uid == case.uid
+    return held and leaving(case, node) is None
+
+
+def _deadline(operation: Operation, template: Template | None, now: datetime) -> datetime:
+    """When the present stage is over: the drain's time from its start, the Pod's from the intent.
+
+    A drain that waits for its turn is not late.
+    """
+    if template is None:
+        return (operation.intent_at or operation.created) + WITHOUT_TEMPLATE
+    if operation.intent_at is not None:
+        return operation.intent_at + template.timeout
+    queued = template.strategy is not Strategy.NONE and operation.drain_started is None
+    return (now if queued else operation.drain_started or operation.created) + template.drain_timeout
+
+
+def _drain(operation: Operation, template: Template | None, pod: Pod | None) -> Drain:
+    if template is None or template.strategy is Strategy.NONE:
+        return Drain.NOT_NEEDED
+    if operation.drained:
+        return Drain.RECORDED
+    if pod is None:
+        return Drain.ABSENT
+    return {PodPhase.SUCCEEDED: Drain.SUCCEEDED, PodPhase.FAILED: Drain.FAILED}.get(pod.phase, Drain.RUNNING)
+
+
+_EXITS = {0: Exit.SUCCEEDED, 1: Exit.FAILED, 2: Exit.REFUSED}
+
+
+def _exit(pod: Pod | None) -> Exit:
+    """How the program ended. Any exit code but the three of the contract means that it gave no result: LOST."""
+    if pod is None:
+        return Exit.ABSENT
+    if not pod.ended:
+        return Exit.RUNNING
+    return _EXITS.get(-1 if pod.exit_code is None else pod.exit_code, Exit.LOST)
+
+
+def succeeded(operation: Operation, template: Template | None, node: Node | None, pod: Pod | None) -> bool:
+    """Whether the node shows what the template asks for. A new bootID alone proves work; Ready alone does not."""
+    if template is None or node is None or operation.intent_at is None or not template.has_criteria:
+        return False
+    rebooted = bool(node.boot_id) and node.boot_id != operation.intent_boot_id
+    worked = rebooted if template.boot_id_changed else _exit(pod) is Exit.SUCCEEDED
+    return worked and (not template.node_ready or node.ready is Status.TRUE)
+
+
+def _pod(cache: ClusterCache, name: str) -> Pod | None:
+    return cache.pods.get(f"{cache.namespaces.operations}/{name}")

@@ -1,0 +1,37 @@
+"""One pass over one case."""
+
+from datetime import datetime
+
+from remediator.controller import case_plan
+from remediator.controller.case_view import case_view
+from remediator.controller.effects import Done
+from remediator.controller.handlers.base import SOON, Dependencies, seconds
+from remediator.controller.handlers.case import HANDLERS
+from remediator.core.case import Case
+from remediator.core.lifecycle import case_step
+
+
+class CaseReconciler:
+    """Brings each case one step further."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+
+    async def reconcile(self, name: str, now: datetime) -> float | None:
+        """One step. What needs admission is only requested here."""
+        case = self._dependencies.cache.cases.get(name)
+        if case is None:
+            return None
+        view = case_view(self._dependencies.cache, case, now)
+        handler = HANDLERS[case_step(view.observation)]
+        if handler.by_admission:
+            return await self._request_admission(case)
+        return await handler.handle(view, self._dependencies, now)
+
+    async def _request_admission(self, case: Case) -> float | None:
+        """A case that somebody else made gets our finalizer first, so that it cannot vanish while it holds a node."""
+        if case.finalizer:
+            self._dependencies.request_admission()
+            return None
+        result = await self._dependencies.performer.all(case_plan.add_finalizer(case))
+        return SOON if isinstance(result, Done) else seconds(result)

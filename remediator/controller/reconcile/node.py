@@ -1,0 +1,63 @@
+"""One pass over one node."""
+
+from datetime import datetime
+
+import structlog
+
+from remediator.controller.effects import Create
+from remediator.controller.handlers.base import Dependencies, seconds, seconds_until
+from remediator.core.decide import Decision, Start, Unknown, Wait, decide
+from remediator.core.evidence import Doubt
+from remediator.core.node import Node
+from remediator.kube import api
+from remediator.kube.api import encode
+
+log = structlog.get_logger()
+# Seconds until a node with an ignored unhealthy condition is looked at again: a newer heartbeat is no event.
+DOUBTED = 30.0
+
+
+class NodeReconciler:
+    """Opens cases. Cases that are open are woken by what happens to their node."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+        self.doubts: dict[str, tuple[Doubt, ...]] = {}  # by node, of nodes whose health is Unknown
+
+    def decision(self, node: Node, now: datetime) -> Decision:
+        """What the node needs."""
+        cache = self._dependencies.cache
+        return decide(node, cache.policies, cache.cases.by("node", node.name), now)
+
+    async def reconcile(self, name: str, now: datetime) -> float | None:
+        """Open a case where one is due."""
+        node = self._dependencies.cache.nodes.get(name)
+        if node is None:
+            self.doubts.pop(name, None)
+            return None
+        decision = self.decision(node, now)
+        self._note_doubts(name, decision)
+        match decision:
+            case Start():
+                return await self._open_case(node, decision)
+            case Wait(until):
+                return seconds_until(until, now)
+            case Unknown(doubts) if any(doubt.holds for doubt in doubts):
+                return DOUBTED
+        return None
+
+    async def _open_case(self, node: Node, decision: Start) -> float | None:
+        body = encode.new_case(decision.name, node, decision.policy, decision.trigger)
+        result = await self._dependencies.performer.all([Create(api.CASE, body)])
+        self._dependencies.request_admission()
+        return seconds(result)
+
+    def _note_doubts(self, name: str, decision: Decision) -> None:
+        """Log once that an unhealthy condition is ignored: nobody sees otherwise why nothing happens."""
+        doubts = decision.doubts if isinstance(decision, Unknown) else ()
+        before = self.doubts.pop(name, ())
+        if doubts:
+            self.doubts[name] = doubts
+        ignored = [str(doubt) for doubt in doubts if doubt.holds]
+        if ignored and ignored != [str(doubt) for doubt in before if doubt.holds]:
+            log.warning("ignoring an unhealthy condition", node=name, because=ignored)

@@ -1,0 +1,23 @@
+"""One pass over one operation."""
+
+from datetime import datetime
+
+from remediator.controller.handlers.base import Dependencies
+from remediator.controller.handlers.operation import HANDLERS
+from remediator.controller.operation_view import operation_view
+from remediator.core.lifecycle import operation_move
+
+
+class OperationReconciler:
+    """Brings each operation one move further."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+
+    async def reconcile(self, name: str, now: datetime) -> float | None:
+        """One move."""
+        operation = self._dependencies.cache.operations.get(name)
+        if operation is None:
+            return None
+        view = operation_view(self._dependencies.cache, operation, now)
+        return await HANDLERS[operation_move(view.observation)].handle(view, self._dependencies, now)

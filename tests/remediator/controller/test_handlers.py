@@ -1,0 +1,31 @@
+"""Each step of a table has one handler: whoever asks what a step does finds it in one look-up."""
+
+import pytest
+
+from remediator.controller.handlers import case, operation
+from remediator.core.lifecycle import Move, Step
+
+
+@pytest.mark.parametrize(("handlers", "steps"), [(case.HANDLERS, Step), (operation.HANDLERS, Move)])
+def test_every_step_has_a_handler_and_no_handler_is_left_over(handlers, steps):
+    assert set(handlers) == set(steps)
+
+
+def test_only_claims_and_starts_need_admission():
+    assert {step for step, handler in case.HANDLERS.items() if handler.by_admission} == {Step.CLAIM, Step.START}
+    assert not any(handler.by_admission for handler in operation.HANDLERS.values())
+
+
+def test_only_drains_are_checked_one_at_a_time_so_that_each_counts_the_ones_before_it():
+    assert {move for move, handler in operation.HANDLERS.items() if handler.one_at_a_time} == {Move.DRAIN}
+
+
+@pytest.mark.parametrize(
+    ("handlers", "checked"),
+    [
+        (case.HANDLERS, {Step.RELEASE, Step.END, Step.RECORD}),
+        (operation.HANDLERS, {Move.CANCEL, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD}),
+    ],
+)
+def test_what_the_cache_alone_must_not_decide_is_read_live_first(handlers, checked):
+    assert {step for step, handler in handlers.items() if handler.check} == checked
