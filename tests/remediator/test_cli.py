@@ -208,6 +208,8 @@ def unlogged():
         ("--github-url", "ftp://a", "--github-url is 'ftp://a', not https://HOST"),
         ("--github-url", "https://a:99999", "--github-url is 'https://a:99999', not https://HOST"),
         ("--github-url", "https://a b", "--github-url is 'https://a b', not https://HOST"),
+        ("--namespace", "a/b", "--namespace is 'a/b', not the name of a namespace"),
+        ("--operations-namespace", "GPU", "--operations-namespace is 'GPU', not the name of a namespace"),
         ("--log-level", "foo", "--log-level"),
         ("--window", "99999999999999", "--window"),
         ("--lease-seconds", "nan", "--lease-seconds"),
@@ -324,6 +326,12 @@ def test_neither_a_kubeconfig_nor_a_pod_is_said_with_the_option_that_helps(monke
     done = remediator("explain", "gpu-1")
     assert done.exit_code == 2
     assert done.stderr.endswith("; give --kubeconfig FILE\n")
+
+
+def test_explain_refuses_what_cannot_be_a_namespace():
+    done = remediator("explain", "gpu-1", "--namespace", "a/b")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("remediator: --namespace is 'a/b', not the name of a namespace")
 
 
 async def test_a_port_that_is_taken_is_said_with_its_option():

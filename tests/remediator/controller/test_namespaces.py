@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from remediator.controller.explain import snapshot
 from remediator.core import names
 from remediator.kube.runtime.elector import LEASE
 from tests.remediator.controller.lab import PODS, SPACES, Lab, laboratory, running, until
@@ -48,6 +49,12 @@ async def test_the_pause_annotation_is_read_from_the_namespace_of_the_settings(l
         assert (lab.taints("gpu-1"), lab.ran) == ([], [])
         await lab.change(SPACES, "gpu-ops", metadata={"annotations": {names.PAUSED: None}})
         await until(lambda: lab.ended("gpu-1", "Recovered"))
+
+
+async def test_explain_reads_the_pause_annotation_there_too(lab):
+    await lab.change(SPACES, "gpu-ops", metadata={"annotations": {names.PAUSED: "by alice"}})
+    assert (await snapshot(lab.client, OURS)).paused
+    assert not (await snapshot(lab.client, names.Namespaces())).paused
 
 
 async def test_the_only_replica_is_found_in_the_namespace_of_the_settings(lab):
