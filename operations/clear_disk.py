@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Free space on this node without touching what a Pod that lives can miss.
 
 Four actions, mildest first, each only while a file system that it frees is fuller than the goal: old entries of the

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Collect what is known of a sick node before anything disturbs it, because a reboot destroys it. Changes nothing.
 
 The answer is one JSON object of at most 4096 bytes: boot id and kernel, what the detectors kept as evidence, GPUs by

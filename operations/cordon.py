@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Mark a node SchedulingDisabled, and remember that it was us.
 
 The annotation remediator.dev/cordoned-by=<case uid> is written in the same request, so that the cordon can be undone

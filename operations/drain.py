@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Move the Pods of a node away: evict each, politely and again, until none is left that should go.
 
 Mirror Pods, Pods of DaemonSets, ended Pods and those of the operations' own namespace stay. An eviction that a

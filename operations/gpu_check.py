@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Put every GPU of the node to work for a moment: is NVML well, does memory keep what is written, is a product right?
 
 NVML must list each GPU and refuse none of the plain questions. Then, through the CUDA driver's library, memory is

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """End the processes on this node whose Pod is gone: SIGTERM, and what is left after a grace gets SIGKILL.
 
 A Pod is gone when the kubelet keeps no folder of it any more and the runtime, where crictl is there to ask it, runs

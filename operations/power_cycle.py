@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Take a node's power away through its BMC and give it back, once for one attempt.
 
 For a node that nothing else reaches. Off, then on, is what the BMC is told, each seen in its power state; one that

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Reboot this node, once for one attempt.
 
 It refuses (exit 2) when the node's boot id is not EXPECTED_BOOT_ID, which means that the reboot has happened already,

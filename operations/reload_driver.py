@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Unload the NVIDIA kernel modules of this node and load them again, with the services that hold them put aside.
 
 For a driver that answers wrongly, or whose library was replaced under it: longer than a reset of a GPU, shorter than a

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Take stuck or stale NFS mounts of this node down, without waiting for their server, and mount them again.
 
 A mount is stuck when a statfs of it, in a child that can be left behind, does not end in time or ends with an I/O

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Reset the GPUs of this node that need it, through its own nvidia-smi. Seconds, where a reboot takes minutes.
 
 A GPU needs a reset when it has uncorrected memory errors since the last one, when a row remap waits for one, when it

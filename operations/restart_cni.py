@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Restart the network agent (CNI) of a node: delete its Pod and wait until the DaemonSet's new one is Ready.
 
 Connections of the node's Pods stay as they are with the agents named below; new Pods wait until the agent is back. Only

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Restart the GPU device plugin of a node: delete its Pod and wait until the DaemonSet's new one is Ready.
 
 A device plugin that has called a GPU unhealthy does not offer it again before its own restart, and after a reset of a

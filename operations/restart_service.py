@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Restart one service of this node through its systemd, and wait until it stays up.
 
 Only services of a list are restarted. None of them takes running containers with it: the kubelet only watches them,

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Run the one program that an administrator wrote into this template, once for one attempt, and pass on its outcome.
 
 COMMAND, an environment variable of the template, is a JSON list of words; PARAMETERS cannot name a program, because

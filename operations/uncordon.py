@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -I -S -B
 """Let Pods be placed on a node again, if it was this case that marked it SchedulingDisabled.
 
 The mark is ours when the annotation remediator.dev/cordoned-by has the uid of the case; it goes in the same request. A

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.harness import warm
 from tests.harness.apiserver import ApiServer
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "operations"
@@ -27,16 +28,14 @@ class Program:
     def __init__(self, folder: Path, name: str):
         self.log = folder / "termination-log"
         self.log.touch()
-        self.name = name
+        self.path = str(OPERATIONS / f"{name}.py")
         self.parameters: dict = {}  # given to every run, below those of its own
         self.variables = {"NODE_NAME": "gpu-1", "ATTEMPT_ID": "op-uid.1", "TERMINATION_LOG": str(self.log)}
 
     def start(self, *options: str, parameters: dict | None = None, **variables: str) -> subprocess.Popen:
-        environment = {"PATH": os.environ["PATH"], **self.variables, **variables}
-        environment["PARAMETERS"] = json.dumps(self.parameters | (parameters or {}))
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", str(OPERATIONS / f"{self.name}.py"), *options],
-            env=environment,
+            [sys.executable, "-I", "-S", self.path, *options],
+            env=self._environment(parameters, variables),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -47,7 +46,13 @@ class Program:
         return Ran(process.returncode, self.log.read_text(), out)
 
     def __call__(self, *options: str, parameters: dict | None = None, **variables: str) -> Ran:
-        return self.finish(self.start(*options, parameters=parameters, **variables))
+        """Run it to its end, without the start of an interpreter."""
+        finished = warm.run([self.path, *options], self._environment(parameters, variables))
+        return Ran(finished.code, self.log.read_text(), finished.out + finished.err)
+
+    def _environment(self, parameters: dict | None, variables: dict[str, str]) -> dict[str, str]:
+        told = {"PARAMETERS": json.dumps(self.parameters | (parameters or {}))}
+        return {"PATH": os.environ["PATH"], **self.variables, **variables, **told}
 
 
 @pytest.fixture
