@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
-from remediator.controller.marks import marked
 from remediator.core import evidence, names
 from remediator.core.case import AttemptOutcome, Case, Diagnosis, Operation, Phase, leaving
 from remediator.core.evidence import Health, Proof
@@ -115,7 +115,7 @@ def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) 
 
 def _marks(cache: ClusterCache, case: Case, node: Node | None) -> bool:
     """Whether anything of ours is still to be taken off."""
-    return case.finalizer or bool(ledgers_of(cache, case)) or (node is not None and marked(node, case))
+    return case.finalizer or bool(ledgers_of(cache, case)) or (node is not None and marks.marked(node, case))
 
 
 def ledgers_of(cache: ClusterCache, case: Case) -> list[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Done, EffectResult, Patch, Retry
-from remediator.controller.marks import marked
 from remediator.controller.perform import Performer
 from remediator.core import budget, names
 from remediator.core.budget import Budget, Claim
@@ -46,7 +46,7 @@ class Ledgers:
 
     def _on_node(self, case: Case) -> bool:
         node = self.cache.nodes.get(case.node)
-        return node is not None and marked(node, case)
+        return node is not None and marks.marked(node, case)
 
     async def _orphans(self, ledger: Budget) -> frozenset[str]:
         """Entries of cases that somebody removed by force: unknown here, and unknown to the server as well."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from remediator.controller import pods
 from remediator.controller.cache import ClusterCache
-from remediator.controller.pods import drain_pod_name, pod_name
 from remediator.core import evidence, names
 from remediator.core.case import Case, Operation, leaving
 from remediator.core.evidence import Health
@@ -51,15 +51,15 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     case, node = cache.case(operation.case_uid), cache.nodes.get(operation.node)
     template = cache.templates.get(operation.template)
     policy = cache.policies.get(case.policy) if case else None
-    drain, pod = _pod(cache, drain_pod_name(operation)), _pod(cache, pod_name(operation))
-    pods = tuple(cache.pods.by("operation_uid", operation.uid))
+    drain, pod = _pod(cache, pods.drain_pod_name(operation)), _pod(cache, pods.pod_name(operation))
+    of_operation = tuple(cache.pods.by("operation_uid", operation.uid))
     deadline = _deadline(operation, template, now)
     attempts = case.attempts if case else ()
     follows = any(attempt.follows for attempt in attempts if attempt.operation == operation.name)
     health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
     observation = OperationObservation(
         ended=operation.finished is not None,
-        pods=bool(pods),
+        pods=bool(of_operation),
         ours=ours(operation, case, node),
         intent=operation.intent_at is not None,
         health=Health.UNHEALTHY if follows and health is Health.HEALTHY else health,
@@ -78,7 +78,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         template,
         drain,
         pod,
-        pods,
+        of_operation,
         deadline,
         follows,
         cache.templates.get(names.DRAIN_TEMPLATE),

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from remediator.controller import case_plan, diagnosis
+from remediator.controller import case_plan, diagnosis, marks
 from remediator.controller.case_view import CaseView, ledgers_of
 from remediator.controller.effects import Retry
 from remediator.controller.handlers.base import SOON, Dependencies, Handler, after, never, nothing, seconds_until
-from remediator.controller.marks import marked
 from remediator.core.case import leaving
 from remediator.core.lifecycle import Step
 from remediator.core.reasons import Reason
@@ -18,7 +17,7 @@ LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.UNCORDONED_BY_USE
 
 async def ledgers_are_free(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
     """The finalizer goes last: after the marks on the node and the ledger entries, which the admission pass drops."""
-    on_node = view.node is not None and marked(view.node, view.case)
+    on_node = view.node is not None and marks.marked(view.node, view.case)
     if not on_node and ledgers_of(dependencies.cache, view.case):
         dependencies.request_admission()
         return Retry(0.5, "entries are still in the ledgers")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from remediator.controller import marks, observe, perform
+from remediator.controller import case_view, marks, perform, pods
 from remediator.core import breaker, evidence, guard, names, ticket
 from remediator.core.case import Case, Diagnosis, Phase
 from remediator.core.evidence import Health
@@ -50,7 +50,7 @@ def _pods_have_random_names() -> list[Patch]:
     def pod_name(operation: Any) -> str:
         return names.name(operation.node, operation.template, operation.uid, secrets.token_hex())
 
-    return [Patch(observe, "pod_name", pod_name)]
+    return [Patch(pods, "pod_name", pod_name)]
 
 
 def _unknown_is_bad() -> list[Patch]:
@@ -78,7 +78,7 @@ def _release_forgets_the_taint() -> list[Patch]:
     def release(case: Case) -> Callable[[Any], Mapping[str, Any] | None]:
         return lambda node: bodies.node_marks(node, node.taints, annotations={names.LAST_CASE: case.name})
 
-    return [Patch(marks, "release", release), Patch(observe, "marked", lambda node, case: node.last_case != case.name)]
+    return [Patch(marks, "release", release), Patch(marks, "marked", lambda node, case: node.last_case != case.name)]
 
 
 def _taints_of_people_go() -> list[Patch]:
@@ -112,7 +112,7 @@ def _the_ladder_has_no_end() -> list[Patch]:
     def climb(policy: Any, case: Case, others: Any, now: Any) -> Next:
         return Next(case.rung, len(case.attempts) + 1)
 
-    return [Patch(observe, "climb", climb)]
+    return [Patch(case_view, "climb", climb)]
 
 
 def _tickets_have_random_names() -> list[Patch]:
