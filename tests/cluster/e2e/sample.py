@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-SHARE = 6  # one case of so many is in a sample
+SHARE = 4  # one case of so many is in a sample
 Item = TypeVar("Item")
 
 
