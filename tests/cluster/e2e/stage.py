@@ -17,7 +17,7 @@ from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.program import Program
 from remediator_sim.kubelet.worker import Endpoint
-from remediator_sim.manifests import ROOT, deploy, withdraw
+from remediator_sim.manifests import deploy, withdraw
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.tasks import Backstage
 from tests.cluster.e2e.hurry import hurried
@@ -29,6 +29,7 @@ from tests.cluster.keys import Keys
 from tests.cluster.servers import Server
 from tests.remediator_sim.waiting import until
 
+ROOT = Path(__file__).parents[3]
 SYSTEM = "system-1"
 TEAM = {"team": "blue"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}

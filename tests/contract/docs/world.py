@@ -16,8 +16,8 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import MERGE_PATCH
 from remediator_sim import manifests
-from remediator_sim.manifests import ROOT
 from remediator_sim.plain import ACCOUNTS, NODES, PODS
+from tests.contract.docs.pages import ROOT
 
 Object = dict[str, Any]
 NODE, CASE = "gpu-17", "gpu-17-gpu-lost-3f9c01ab7e"
