@@ -66,8 +66,7 @@ class Ledgers:
     async def write(self, before: Budget, after: Budget) -> EffectResult:
         """Write a ledger and its numbers where they differ from what is there; a conflict reads the newest version."""
         account = budget.account(after, self.cache.counted()[after.name])
-        shown = (account.total, len(account.unavailable), account.allowed)
-        if before.adopted and after.claims == before.claims and shown == before.numbers:
+        if before.adopted and after.claims == before.claims and account.counts == before.shown:
             return Done()
         effect = Patch(api.BUDGET, after.name, encode.ledger(after, account), "", "status")
         result = await self.performer.all([effect])

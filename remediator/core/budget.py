@@ -34,6 +34,15 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """The numbers of nodes that a budget's status shows."""
+
+    total: int
+    unavailable: int
+    allowed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """One budget as last read. `adopted` is false until it has taken over the claims that stood."""
 
@@ -46,7 +55,7 @@ class Budget:
     generation: int
     adopted: bool
     claims: tuple[Claim, ...] = ()
-    numbers: tuple[int | None, int | None, int | None] = (None, None, None)  # total, unavailable, allowed as shown
+    shown: Counts | None = None  # what its status says; None where it was never counted
     version: str = ""
 
     def holds(self, case_uid: str) -> bool:
@@ -91,6 +100,11 @@ class Account:
     def allowed(self) -> int:
         """How many more nodes may become unavailable."""
         return max(0, self.most - len(self.unavailable))
+
+    @property
+    def counts(self) -> Counts:
+        """The numbers to show."""
+        return Counts(self.total, len(self.unavailable), self.allowed)
 
     def admits(self, node: str) -> bool:
         """Whether taking this node stays inside.

@@ -107,7 +107,7 @@ class Case:
     attempts: tuple[Attempt, ...] = ()
     blocks: tuple[Block, ...] = ()
     diagnosis: Diagnosis = Diagnosis.PENDING
-    evidence: object = None
+    evidence: Mapping[str, object] | None = None
     timeline: tuple[CaseEvent, ...] = ()
     started: datetime | None = None
     ended: datetime | None = None

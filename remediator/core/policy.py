@@ -90,6 +90,15 @@ class Correlation:
 
 
 @dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether a policy can act, as its condition Ready says: with which reason, for which generation."""
+
+    status: Status
+    reason: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What is wrong, where, and what to try. Any entry of `when` suffices."""
 
@@ -108,7 +117,7 @@ class Policy:
     route: str = ""
     correlation: Correlation | None = None
     generation: int = 0
-    ready: str = ""  # what status.conditions[Ready] says, as "status/reason"; "" where we have not said anything yet
+    readiness: Readiness | None = None  # what its status says; None where nothing was written yet
     version: str = ""
 
     def selects(self, node: Node) -> bool:

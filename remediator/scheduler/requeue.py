@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from remediator.clock import Clock
 from remediator.core import names
+from remediator.kube.api import encode
 from remediator.kube.api.builtin import NODE
 from remediator.kube.runtime.queue import WorkQueue
 from remediator.kube.wire import errors
@@ -47,7 +48,7 @@ class Waker:
 
     async def _mark(self, name: str) -> None:
         """With the time to the microsecond: the same mark again would be no change."""
-        mark = {"metadata": {"annotations": {names.SCHEDULABLE_AGAIN_AT: self._clock.wall().isoformat()}}}
+        mark = encode.annotations({names.SCHEDULABLE_AGAIN_AT: self._clock.wall().isoformat()})
         with suppress(errors.NotFound):
             await self._client.patch(NODE, name, mark)
             metrics.REQUEUED.inc()

@@ -1,7 +1,6 @@
 """Our six kinds as types: what the API server stores, what `kubectl explain` says, and the rules it holds.
 
-Writing: fields at their default are left out of the JSON, so a merge patch built from one of these types
-must itself say null for what should go away.
+Fields at their default are left out of the JSON; `patch.whole` says null for them where a merge patch must.
 """
 
 from typing import Any
@@ -63,6 +62,7 @@ from remediator.kube.api.ticket import (
     ReportedCause,
     Ticket,
     TicketAlert,
+    TicketAlerts,
     TicketSpec,
     TicketStatus,
     TicketSubject,
@@ -124,6 +124,7 @@ __all__ = [
     "Success",
     "Ticket",
     "TicketAlert",
+    "TicketAlerts",
     "TicketSpec",
     "TicketStatus",
     "TicketSubject",

@@ -1,26 +1,22 @@
-"""The few core kinds we read, as far as we read them; every other field is skipped while decoding."""
+"""The few core kinds we read and write, as far as we do; every other field is skipped while decoding."""
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from remediator.kube import api
-from remediator.kube.api.common import ObjectMeta
+from remediator.kube.api.common import Base, ObjectMeta
 from remediator.kube.wire.client import Kind
 
 
-class Wire(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
-    """Every type below: camelCase, unknown fields skipped."""
-
-
-class Head(Wire, frozen=True, kw_only=True):
+class Head(Base, frozen=True, kw_only=True):
     """Who an object of any kind is."""
 
     metadata: ObjectMeta
 
 
-class WireCondition(Wire, frozen=True, kw_only=True):
+class NodeCondition(Base, frozen=True, kw_only=True):
     """One entry of a Node's status.conditions."""
 
     type: str
@@ -31,7 +27,7 @@ class WireCondition(Wire, frozen=True, kw_only=True):
     last_heartbeat_time: datetime | None = None
 
 
-class WireTaint(Wire, frozen=True, kw_only=True):
+class Taint(Base, frozen=True, kw_only=True):
     """One taint."""
 
     key: str
@@ -40,27 +36,34 @@ class WireTaint(Wire, frozen=True, kw_only=True):
     time_added: str = ""
 
 
-class NodeSpec(Wire, frozen=True, kw_only=True):
+class NodeSpec(Base, frozen=True, kw_only=True):
     """What we read of a Node's spec."""
 
-    taints: tuple[WireTaint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
 
 
-class NodeInfo(Wire, frozen=True, kw_only=True):
+class NodeSpecPatch(Base, frozen=True, kw_only=True):
+    """What we change in a Node's spec; None takes a field away."""
+
+    taints: tuple[Taint, ...] | UnsetType | None = UNSET
+    unschedulable: bool | UnsetType | None = UNSET
+
+
+class NodeInfo(Base, frozen=True, kw_only=True):
     """What we read of status.nodeInfo."""
 
     boot_id: str = msgspec.field(name="bootID", default="")
 
 
-class NodeStatus(Wire, frozen=True, kw_only=True):
+class NodeStatus(Base, frozen=True, kw_only=True):
     """What we read of a Node's status."""
 
-    conditions: tuple[WireCondition, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
     node_info: NodeInfo = NodeInfo()
 
 
-class Node(Wire, frozen=True, kw_only=True):
+class Node(Base, frozen=True, kw_only=True):
     """A Node."""
 
     metadata: ObjectMeta
@@ -68,7 +71,7 @@ class Node(Wire, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
 
-class Terminated(Wire, frozen=True, kw_only=True):
+class Terminated(Base, frozen=True, kw_only=True):
     """How a container ended."""
 
     exit_code: int = -1
@@ -76,20 +79,20 @@ class Terminated(Wire, frozen=True, kw_only=True):
     message: str = ""
 
 
-class ContainerState(Wire, frozen=True, kw_only=True):
+class ContainerState(Base, frozen=True, kw_only=True):
     """Only the end interests us."""
 
     terminated: Terminated | None = None
 
 
-class ContainerStatus(Wire, frozen=True, kw_only=True):
+class ContainerStatus(Base, frozen=True, kw_only=True):
     """One container."""
 
     name: str = ""
     state: ContainerState = ContainerState()
 
 
-class PodCondition(Wire, frozen=True, kw_only=True):
+class PodCondition(Base, frozen=True, kw_only=True):
     """One entry of a Pod's status.conditions."""
 
     type: str
@@ -97,7 +100,7 @@ class PodCondition(Wire, frozen=True, kw_only=True):
     message: str = ""
 
 
-class PodStatus(Wire, frozen=True, kw_only=True):
+class PodStatus(Base, frozen=True, kw_only=True):
     """What we read of a Pod's status."""
 
     phase: str = "Pending"
@@ -107,13 +110,13 @@ class PodStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[PodCondition, ...] = ()
 
 
-class PodSpec(Wire, frozen=True, kw_only=True):
+class PodSpec(Base, frozen=True, kw_only=True):
     """What we read of a Pod's spec."""
 
     node_name: str = ""
 
 
-class Pod(Wire, frozen=True, kw_only=True):
+class Pod(Base, frozen=True, kw_only=True):
     """A Pod."""
 
     metadata: ObjectMeta
@@ -121,15 +124,46 @@ class Pod(Wire, frozen=True, kw_only=True):
     status: PodStatus = PodStatus()
 
 
-class Namespace(Wire, frozen=True, kw_only=True):
+class Namespace(Base, frozen=True, kw_only=True):
     """A Namespace."""
 
     metadata: ObjectMeta
 
 
+class ObjectReference(Base, frozen=True, kw_only=True):
+    """Which object an Event is about."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str = ""
+
+
+class EventSource(Base, frozen=True, kw_only=True):
+    """Who writes an Event."""
+
+    component: str
+
+
+class Event(Base, frozen=True, kw_only=True):
+    """An Event."""
+
+    api_version: str = msgspec.field(default_factory=lambda: "v1")
+    kind: str = msgspec.field(default_factory=lambda: "Event")
+    metadata: ObjectMeta
+    involved_object: ObjectReference
+    reason: str
+    message: str
+    type: str
+    source: EventSource
+    first_timestamp: datetime
+    last_timestamp: datetime
+    count: int
+
+
 NODE = Kind("", "v1", "nodes", "Node", Node)
 POD = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", Namespace)
-EVENT: Kind[Any] = Kind("", "v1", "events", "Event", dict, namespaced=True)
+EVENT = Kind("", "v1", "events", "Event", Head, namespaced=True)
 # Cases that cannot be read (a newer version wrote them) are still there.
 CASE_HEAD = Kind(api.CASE.group, api.CASE.version, api.CASE.plural, api.CASE.name, Head)

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from remediator.kube.api import builtin as objects
-from remediator.kube.api.builtin import Wire
+from remediator.kube.api.common import Base
 from remediator.kube.wire.client import Kind
 
 Quantities = dict[str, str | int]
@@ -23,21 +23,21 @@ class Node(objects.Node, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
 
-class Resources(Wire, frozen=True, kw_only=True):
+class Resources(Base, frozen=True, kw_only=True):
     """What one container asks for."""
 
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
-class Container(Wire, frozen=True, kw_only=True):
+class Container(Base, frozen=True, kw_only=True):
     """One container; an init container that restarts always is a sidecar."""
 
     resources: Resources | None = None
     restart_policy: str | None = None
 
 
-class PodSpec(Wire, frozen=True, kw_only=True):
+class PodSpec(Base, frozen=True, kw_only=True):
     """Where a Pod runs and what it asks for."""
 
     node_name: str | None = None
@@ -45,20 +45,20 @@ class PodSpec(Wire, frozen=True, kw_only=True):
     init_containers: tuple[Container, ...] | None = None
 
 
-class Owner(Wire, frozen=True, kw_only=True):
+class Owner(Base, frozen=True, kw_only=True):
     """Whose Pod it is."""
 
     kind: str = ""
     controller: bool | None = None
 
 
-class PodMeta(Wire, frozen=True, kw_only=True):
+class PodMeta(Base, frozen=True, kw_only=True):
     """What we read of a Pod's metadata."""
 
     owner_references: tuple[Owner, ...] | None = None
 
 
-class Pod(Wire, frozen=True, kw_only=True):
+class Pod(Base, frozen=True, kw_only=True):
     """A Pod as far as placing it goes."""
 
     metadata: PodMeta = PodMeta()

@@ -1,13 +1,14 @@
 """Ticket: the GitHub issue that one node, one shared cause or one alert should have."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from remediator.core.policy import Severity
+from remediator.core.ticket import About, CauseState, ClosedBy, TicketPhase
 from remediator.kube.api.common import API_VERSION, Base, Conditions, Message, ObjectMeta, Rule, Time, doc, rules
 
-Severity = Literal["Critical", "Warning", "Info"]
 Word = Annotated[str, Meta(max_length=253)]
 Line = Annotated[str, Meta(max_length=1024)]
 
@@ -16,7 +17,7 @@ class TicketSubject(Base, frozen=True, kw_only=True):
     """What the issue is about."""
 
     kind: Annotated[
-        Literal["Node", "SharedCause", "Alert"],
+        About,
         doc("Node: one node. SharedCause: one thing that many nodes suffer from. Alert: an alert that names no node."),
     ]
     node_name: Annotated[Word, doc("Name of the node, for Node.")] = ""
@@ -34,7 +35,7 @@ class TicketAlert(Base, frozen=True, kw_only=True):
     name: Annotated[Word, doc("Label alertname.")]
     starts_at: Annotated[Time, doc("Since when it fires, or fired.")]
     ends_at: Annotated[Time | None, doc("When it ended; absent while it fires.")] = None
-    severity: Annotated[Severity, doc("Made from label severity. Default Warning.")] = "Warning"
+    severity: Annotated[Severity, doc("Made from label severity. Default Warning.")] = Severity.WARNING
     summary: Annotated[Line, doc("Annotation summary, else description.")] = ""
     runbook: Annotated[Line, doc("Annotation runbook_url.")] = ""
     route: Annotated[Word, doc("Label remediator_route: a route of the routes file.")] = ""
@@ -74,6 +75,12 @@ class TicketSpec(Base, frozen=True, kw_only=True):
     ] = ()
 
 
+class TicketAlerts(Base, frozen=True, kw_only=True):
+    """The part of the spec that the webhook writes again and again."""
+
+    alerts: tuple[TicketAlert, ...]
+
+
 class Issue(Base, frozen=True, kw_only=True):
     """The issue on GitHub."""
 
@@ -87,7 +94,7 @@ class ReportedCause(Base, frozen=True, kw_only=True):
 
     key: Annotated[str, Meta(max_length=280), doc("case:NAME, alert:NAME or cause.")]
     state: Annotated[
-        Literal["Active", "Escalated", "Over"],
+        CauseState,
         doc("Active: it needs the issue. Escalated: a user must repair the node. Over: it has ended."),
     ]
     since: Annotated[Time, doc("When its youngest part began.")]
@@ -97,9 +104,9 @@ class TicketStatus(Base, frozen=True, kw_only=True):
     """The state of the issue, and what was reported in it; written by the leader."""
 
     phase: Annotated[
-        Literal["", "Pending", "Open", "Closed"],
+        TicketPhase,
         doc("Pending: it is being created, or cannot be. Empty: no alert or case ever called for one."),
-    ] = ""
+    ] = TicketPhase.NEW
     issue: Annotated[Issue | None, doc("The issue on GitHub.")] = None
     previous_url: Annotated[str, Meta(max_length=512), doc("The issue that the subject had before.")] = ""
     opened_at: Annotated[Time | None, doc("When this issue was first wanted; part of its hidden marker.")] = None
@@ -108,9 +115,7 @@ class TicketStatus(Base, frozen=True, kw_only=True):
     ] = None
     creating_in: Annotated[str, Meta(max_length=140), doc("In which repository.")] = ""
     closed_at: Annotated[Time | None, doc("When it was closed, or was seen closed.")] = None
-    closed_by: Annotated[
-        Literal["", "Remediator", "User"], doc("Who closed it. What a user closed is not reopened.")
-    ] = ""
+    closed_by: Annotated[ClosedBy, doc("Who closed it. What a user closed is not reopened.")] = ClosedBy.NOBODY
     closing_commented: Annotated[bool, doc("The closing comment was sent.")] = False
     last_write_hash: Annotated[str, Meta(max_length=64), doc("Hash of the text that was last written.")] = ""
     last_write_at: Annotated[Time | None, doc("When it was written.")] = None

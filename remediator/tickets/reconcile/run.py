@@ -13,8 +13,8 @@ from remediator.core.case import Case
 from remediator.core.policy import Policy
 from remediator.core.ticket import Subject, Ticket
 from remediator.kube import api
+from remediator.kube.api import decode
 from remediator.kube.api import decode as codec
-from remediator.kube.api import ticket_codec as tickets
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.runtime.queue import WorkQueue
 from remediator.kube.runtime.reflector import Reflector
@@ -95,7 +95,7 @@ class Tickets:
     # --- watches -----------------------------------------------------------------------------------------------------
 
     def _watches(self, client: Client) -> tuple[Reflector[Any, Any], ...]:
-        held = Reflector(client, api.TICKET, tickets.ticket, self._on_ticket)
+        held = Reflector(client, api.TICKET, decode.ticket, self._on_ticket)
         cases = Reflector(client, api.CASE, lambda wire: slim(codec.remediation_case(wire)), self._on_case)
         policies = Reflector(client, api.POLICY, codec.remediation_policy, self._on_policy)
         self.world.tickets, self.world.cases, self.world.policies = held.store, cases.store, policies.store

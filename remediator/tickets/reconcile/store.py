@@ -8,7 +8,7 @@ import structlog
 
 from remediator.core.ticket import Subject, Ticket
 from remediator.kube import api
-from remediator.kube.api import ticket_codec as tickets
+from remediator.kube.api import decode, encode
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
@@ -33,7 +33,7 @@ class TicketStore:
     async def make(self, subject: Subject) -> Ticket:
         """The Ticket of a subject, created unless it is there."""
         try:
-            wire = await self.client.create(api.TICKET, tickets.new_ticket(subject))
+            wire = await self.client.create(api.TICKET, encode.new_ticket(subject))
         except errors.AlreadyExists:
             wire = await self.client.get(api.TICKET, subject.name)
         return self._noted(wire)
@@ -44,7 +44,7 @@ class TicketStore:
             if replace(after, version="", alerts=()) == replace(before, version="", alerts=()):
                 return before
             try:
-                body = tickets.ticket_status(after)
+                body = encode.ticket_status(after)
                 return self._noted(await self.client.patch(api.TICKET, after.name, body, subresource="status"))
             except errors.Conflict:
                 live = await self._live(after.name)
@@ -69,7 +69,7 @@ class TicketStore:
             return
 
     def _noted(self, wire: api.Ticket) -> Ticket:
-        found = tickets.ticket(wire)
+        found = decode.ticket(wire)
         self.world.note(found)
         return found
 

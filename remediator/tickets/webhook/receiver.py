@@ -12,7 +12,7 @@ import structlog
 from remediator.clock import Clock
 from remediator.core.ticket import Alert, Subject, Ticket, late_refires, merged
 from remediator.kube import api
-from remediator.kube.api import ticket_codec as tickets
+from remediator.kube.api import decode, encode
 from remediator.kube.api.builtin import NODE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
@@ -120,17 +120,17 @@ class Receiver:
     async def _merge(self, subject: Subject, ticket: Ticket | None, alerts: list[Alert], now: datetime) -> None:
         """One write, or none where the Ticket says it all already: alerts in it only ever grow newer."""
         if ticket is None:
-            wire = await self._client.create(api.TICKET, tickets.new_ticket(subject, merged((), alerts, now)))
+            wire = await self._client.create(api.TICKET, encode.new_ticket(subject, merged((), alerts, now)))
         else:
             wanted = merged(ticket.alerts, alerts, now)
             if wanted == ticket.alerts:
                 return
-            wire = await self._client.patch(api.TICKET, ticket.name, tickets.with_alerts(ticket, wanted))
-        self._world.note(tickets.ticket(wire))
+            wire = await self._client.patch(api.TICKET, ticket.name, encode.with_alerts(ticket, wanted))
+        self._world.note(decode.ticket(wire))
 
     async def _live(self, subject: Subject) -> Ticket | None:
         try:
-            return tickets.ticket(await self._client.get(api.TICKET, subject.name))
+            return decode.ticket(await self._client.get(api.TICKET, subject.name))
         except errors.NotFound:
             return None
 

@@ -13,7 +13,7 @@ from remediator.core.case import Phase, advance
 from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.api import decode as codec
-from remediator.kube.api.builtin import NODE
+from remediator.kube.api.builtin import NODE, POD
 from tests.builders import a_case, at
 from tests.remediator.controller.lab import CASES, NODES, SPACES, SYSTEM
 
@@ -70,7 +70,7 @@ async def test_what_is_gone_already_is_done(performer):
 async def test_a_namespace_that_is_not_there_yet_is_waited_for(lab):
     performer = Performer(lab.client, ClusterCache(lambda: 0.0, names.Namespaces(operations="nowhere")), lambda: True)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
-    assert isinstance(await performer.one(Create(codec.objects.POD, pod)), Retry)
+    assert isinstance(await performer.one(Create(POD, pod)), Retry)
 
 
 async def test_a_case_that_vanished_under_its_status_is_looked_at_again(performer):

@@ -11,8 +11,8 @@ from typing import Any
 from remediator.clock import Clock
 from remediator.core.ticket import About, Subject, Ticket
 from remediator.kube import api
+from remediator.kube.api import decode
 from remediator.kube.api import decode as codec
-from remediator.kube.api import ticket_codec as tickets
 from remediator.kube.manifests import crd
 from remediator.kube.wire.client import Client, Kind
 from remediator.tickets.channels.base import Draft, Issue, Refused, Unsure
@@ -236,11 +236,11 @@ class Office:
 
     async def tickets(self) -> list[Ticket]:
         """All Tickets."""
-        return [tickets.ticket(wire) for wire in await self.client.list_all(api.TICKET)]
+        return [decode.ticket(wire) for wire in await self.client.list_all(api.TICKET)]
 
     async def ticket(self, subject: Subject = GPU) -> Ticket:
         """One Ticket."""
-        return tickets.ticket(await self.client.get(api.TICKET, subject.name))
+        return decode.ticket(await self.client.get(api.TICKET, subject.name))
 
     async def work(self) -> dict[Subject, float | None]:
         """One pass over everything; when each wants to be looked at again, in seconds."""

@@ -20,7 +20,7 @@ from remediator.core.ticket import (
     TicketPhase,
 )
 from remediator.kube import api
-from remediator.kube.api import ticket_codec as tickets
+from remediator.kube.api import decode, encode
 from remediator.kube.manifests import crd
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
@@ -72,32 +72,32 @@ async def client() -> Client:
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.about.value)
 async def test_a_new_ticket_holds_its_subject_and_alerts(client: Client, subject: Subject) -> None:
-    stored = tickets.ticket(await client.create(api.TICKET, tickets.new_ticket(subject, [ALERT])))
+    stored = decode.ticket(await client.create(api.TICKET, encode.new_ticket(subject, [ALERT])))
     assert (stored.name, stored.subject, stored.alerts) == (subject.name, subject, (ALERT,))
     assert replace(stored, created=AT) == Ticket(subject.name, stored.uid, subject, (ALERT,), AT, stored.version)
 
 
 async def test_a_status_is_stored_whole_and_taken_away_whole(client: Client) -> None:
-    born = tickets.ticket(await client.create(api.TICKET, tickets.new_ticket(SUBJECTS[0])))
+    born = decode.ticket(await client.create(api.TICKET, encode.new_ticket(SUBJECTS[0])))
     full = replace(born, **FULL)
-    wire = await client.patch(api.TICKET, born.name, tickets.ticket_status(full), subresource="status")
-    stored = tickets.ticket(wire)
+    wire = await client.patch(api.TICKET, born.name, encode.ticket_status(full), subresource="status")
+    stored = decode.ticket(wire)
     assert replace(stored, version=born.version) == full
     empty = replace(stored, **{name: getattr(born, name) for name in FULL})
-    wire = await client.patch(api.TICKET, born.name, tickets.ticket_status(empty), subresource="status")
-    assert replace(tickets.ticket(wire), version=born.version) == born
+    wire = await client.patch(api.TICKET, born.name, encode.ticket_status(empty), subresource="status")
+    assert replace(decode.ticket(wire), version=born.version) == born
 
 
 async def test_alerts_and_status_are_refused_where_the_ticket_has_moved(client: Client) -> None:
-    born = tickets.ticket(await client.create(api.TICKET, tickets.new_ticket(SUBJECTS[0])))
-    await client.patch(api.TICKET, born.name, tickets.with_alerts(born, [ALERT]))
+    born = decode.ticket(await client.create(api.TICKET, encode.new_ticket(SUBJECTS[0])))
+    await client.patch(api.TICKET, born.name, encode.with_alerts(born, [ALERT]))
     with pytest.raises(errors.Conflict):
-        await client.patch(api.TICKET, born.name, tickets.with_alerts(born, []))
+        await client.patch(api.TICKET, born.name, encode.with_alerts(born, []))
     with pytest.raises(errors.Conflict):
-        await client.patch(api.TICKET, born.name, tickets.ticket_status(born), subresource="status")
+        await client.patch(api.TICKET, born.name, encode.ticket_status(born), subresource="status")
 
 
 async def test_the_subject_of_a_ticket_never_changes(client: Client) -> None:
-    await client.create(api.TICKET, tickets.new_ticket(SUBJECTS[0]))
+    await client.create(api.TICKET, encode.new_ticket(SUBJECTS[0]))
     with pytest.raises(errors.Invalid, match="subject is immutable"):
         await client.patch(api.TICKET, SUBJECTS[0].name, {"spec": {"subject": {"nodeName": "gpu-18"}}})

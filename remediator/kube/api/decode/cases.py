@@ -1,0 +1,102 @@
+"""Cases and operations as we read them."""
+
+from remediator.core import case
+from remediator.core.reasons import Reason
+from remediator.kube import api
+from remediator.kube.api.decode.nodes import EPOCH
+
+
+def remediation_case(wire: api.NodeRemediation) -> case.Case:
+    """A case."""
+    meta, spec, status = wire.metadata, wire.spec, wire.status
+    return case.Case(
+        name=meta.name,
+        uid=meta.uid,
+        node=spec.node_name,
+        node_uid=spec.node_uid,
+        policy=spec.policy_name,
+        trigger=_trigger(spec.trigger),
+        created=meta.creation_timestamp or EPOCH,
+        version=meta.resource_version,
+        hold=spec.hold,
+        release=spec.release,
+        deleting=meta.deletion_timestamp is not None,
+        finalizers=meta.finalizers,
+        phase=status.phase,
+        rung=(status.rung or 1) - 1,
+        attempts=tuple(_attempt(attempt) for attempt in status.attempts),
+        blocks=tuple(case.Block(_reason(found.reason), found.message, found.until) for found in status.blocked_by),
+        diagnosis=status.diagnostics.outcome if status.diagnostics else case.Diagnosis.PENDING,
+        evidence=status.evidence,
+        timeline=tuple(case.CaseEvent(entry.at, _reason(entry.reason), entry.message) for entry in status.timeline),
+        started=status.started_at,
+        ended=status.ended_at,
+        reason=_reason(status.reason) if status.reason else None,
+        message=status.message,
+    )
+
+
+def _reason(word: str) -> Reason:
+    """Words of a newer controller are kept out of our decisions, not an error."""
+    return Reason(word) if word in _REASONS else Reason.DETECTED
+
+
+_REASONS = frozenset(Reason)
+
+
+def _trigger(wire: api.Trigger) -> case.Trigger | None:
+    if not wire.condition:
+        return None
+    return case.Trigger(wire.condition, wire.status, wire.reason, wire.message, wire.since or EPOCH)
+
+
+def _attempt(wire: api.Attempt) -> case.Attempt:
+    return case.Attempt(
+        operation=wire.operation,
+        template=wire.template,
+        rung=wire.rung - 1,
+        started=wire.started_at or EPOCH,
+        finished=wire.finished_at,
+        outcome=wire.outcome,
+        message=wire.message,
+        boot_id=wire.intent.boot_id if wire.intent else "",
+        heartbeats=wire.node_heartbeats,
+        follows=wire.follows,
+    )
+
+
+def operation(wire: api.NodeOperation) -> case.Operation:
+    """An operation."""
+    meta, spec, status = wire.metadata, wire.spec, wire.status
+    return case.Operation(
+        name=meta.name,
+        uid=meta.uid,
+        node=spec.node_name,
+        node_uid=spec.node_uid,
+        case_uid=spec.case_uid or "",
+        template=spec.template_name,
+        parameters=spec.parameters,
+        created=meta.creation_timestamp or EPOCH,
+        version=meta.resource_version,
+        deleting=meta.deletion_timestamp is not None,
+        finalizers=meta.finalizers,
+        phase=status.phase or case.OperationPhase.PENDING,
+        drain_round=status.drain_round,
+        drained=status.drained,
+        drain_started=status.drain_started_at,
+        drain_pod=status.drain_pod or "",
+        pod=status.pod or "",
+        left=status.drain.left if status.drain else None,
+        blocked=_blocked(status.drain),
+        intent_boot_id=status.intent.boot_id if status.intent else "",
+        intent_at=status.intent.at if status.intent else None,
+        finished=status.finished_at,
+        reason=status.reason,
+        message=status.message,
+    )
+
+
+def _blocked(wire: api.DrainStatus | None) -> str:
+    """The pods in the way, for a person."""
+    found = wire.blocked if wire else ()
+    return ", ".join(f"{entry.pod} ({entry.pdb})" if entry.pdb else entry.pod for entry in found)

@@ -1,0 +1,76 @@
+"""Nodes, Pods and namespaces as we read them."""
+
+from datetime import UTC, datetime
+from sys import intern
+
+from remediator.core import names, pod
+from remediator.core.node import Condition, Node, Status, Taint
+from remediator.kube.api import builtin
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MIRROR = "kubernetes.io/config.mirror"
+
+
+def node(wire: builtin.Node) -> Node:
+    """A Node. A status that is none of the three words reads as Unknown; a missing time as long ago."""
+    annotations = wire.metadata.annotations
+    return Node(
+        name=wire.metadata.name,
+        uid=wire.metadata.uid,
+        labels={intern(key): intern(value) for key, value in wire.metadata.labels.items()},
+        conditions={found.type: _condition(found) for found in wire.status.conditions},
+        taints=tuple(Taint(taint.key, taint.value, taint.effect, taint.time_added) for taint in wire.spec.taints),
+        unschedulable=wire.spec.unschedulable,
+        boot_id=wire.status.node_info.boot_id,
+        last_case=annotations.get(names.LAST_CASE, ""),
+        cordoned_by=annotations.get(names.CORDONED_BY, ""),
+        version=wire.metadata.resource_version,
+    )
+
+
+def _condition(wire: builtin.NodeCondition) -> Condition:
+    since = wire.last_transition_time or EPOCH
+    status = Status(wire.status) if wire.status in _STATUSES else Status.UNKNOWN
+    return Condition(wire.type, status, wire.reason, since, wire.last_heartbeat_time or since, wire.message)
+
+
+_STATUSES = frozenset(Status)
+
+
+def operation_pod(wire: builtin.Pod) -> pod.Pod:
+    """A Pod, of ours or not."""
+    labels, owners = wire.metadata.labels, wire.metadata.owner_references
+    ended = wire.status.container_statuses[0].state.terminated if wire.status.container_statuses else None
+    return pod.Pod(
+        name=wire.metadata.name,
+        namespace=wire.metadata.namespace,
+        uid=wire.metadata.uid,
+        node=wire.spec.node_name,
+        phase=pod.PodPhase(wire.status.phase) if wire.status.phase in _POD_PHASES else pod.PodPhase.UNKNOWN,
+        operation_uid=labels.get(names.OPERATION_UID_LABEL, ""),
+        case_uid=labels.get(names.CASE_UID_LABEL, ""),
+        template=labels.get(names.OPERATION_LABEL, ""),
+        exit_code=ended.exit_code if ended else None,
+        message=(ended.message if ended else "") or wire.status.message or _unscheduled(wire),
+        reason=wire.status.reason or (ended.reason if ended else ""),
+        deletion=wire.metadata.deletion_timestamp,
+        finalizers=wire.metadata.finalizers,
+        daemon=any(owner.kind == "DaemonSet" and owner.controller for owner in owners),
+        mirror=MIRROR in wire.metadata.annotations,
+        ready=any(found.type == "Ready" and found.status == "True" for found in wire.status.conditions),
+        version=wire.metadata.resource_version,
+    )
+
+
+_POD_PHASES = frozenset(pod.PodPhase)
+
+
+def _unscheduled(wire: builtin.Pod) -> str:
+    """Why the scheduler could not place it: what a person must know of a Pod that never starts."""
+    waits = (found for found in wire.status.conditions if found.type == "PodScheduled" and found.status == "False")
+    return next((found.message for found in waits), "")
+
+
+def paused(wire: builtin.Namespace) -> bool:
+    """Whether somebody stopped everything new."""
+    return names.PAUSED in wire.metadata.annotations

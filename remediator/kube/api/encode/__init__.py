@@ -1,0 +1,29 @@
+"""Our nouns → Kubernetes' JSON, writing side: what we create and what we patch. Pure."""
+
+from remediator.kube.api.encode.cases import case_status, new_case, new_operation, operation_status
+from remediator.kube.api.encode.nodes import event, node_marks
+from remediator.kube.api.encode.objects import annotations, with_finalizer, without_finalizer
+from remediator.kube.api.encode.pods import pod
+from remediator.kube.api.encode.policies import default_budget, ledger, policy_ready
+from remediator.kube.api.encode.tickets import new_ticket, ticket_status, with_alerts
+from remediator.kube.api.patch import Body
+
+__all__ = [
+    "Body",
+    "annotations",
+    "case_status",
+    "default_budget",
+    "event",
+    "ledger",
+    "new_case",
+    "new_operation",
+    "new_ticket",
+    "node_marks",
+    "operation_status",
+    "pod",
+    "policy_ready",
+    "ticket_status",
+    "with_alerts",
+    "with_finalizer",
+    "without_finalizer",
+]

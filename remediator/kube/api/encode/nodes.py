@@ -1,0 +1,47 @@
+"""Nodes, and the Events on them, as we write them."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import UNSET, UnsetType
+
+from remediator.core.case import Case, CaseEvent
+from remediator.core.node import Node, Taint
+from remediator.core.reasons import WARNINGS
+from remediator.kube import api
+from remediator.kube.api import builtin
+from remediator.kube.api.encode.objects import body, second
+from remediator.kube.api.patch import Body, MetaPatch, Patch
+
+
+def node_marks(
+    node: Node,
+    taints: Iterable[Taint],
+    *,
+    unschedulable: bool | UnsetType | None = UNSET,
+    annotations: Mapping[str, str | None] | UnsetType = UNSET,
+) -> Body:
+    """A merge patch that gives the node exactly these taints, refused if the node has moved since we read it.
+
+    `unschedulable`: None takes the field away. `annotations`: name → value, None to remove it.
+    """
+    listed = tuple(builtin.Taint(key=t.key, effect=t.effect, value=t.value, time_added=t.added) for t in taints)
+    spec = builtin.NodeSpecPatch(taints=listed or None, unschedulable=unschedulable)
+    return body(Patch(metadata=MetaPatch(resource_version=node.version, annotations=annotations), spec=spec))
+
+
+def event(name: str, node: Node | None, case: Case, entry: CaseEvent) -> Body:
+    """An Event on the Node, where `kubectl describe node` shows it."""
+    involved = builtin.ObjectReference(api_version="v1", kind="Node", name=case.node, uid=node.uid if node else "")
+    return body(
+        builtin.Event(
+            metadata=api.ObjectMeta(name=name, namespace="default"),
+            involved_object=involved,
+            reason=entry.reason,
+            message=f"{case.name}: {entry.message}"[:1024],
+            type="Warning" if entry.reason in WARNINGS else "Normal",
+            source=builtin.EventSource(component="remediator"),
+            first_timestamp=second(entry.at),
+            last_timestamp=second(entry.at),
+            count=1,
+        )
+    )

@@ -1,0 +1,44 @@
+"""Budgets, and the status of policies, as we write them."""
+
+from datetime import datetime
+
+from remediator.core import names
+from remediator.core.budget import Account, Budget
+from remediator.core.policy import Readiness
+from remediator.kube import api
+from remediator.kube.api.encode.objects import body, second, status_patch
+from remediator.kube.api.patch import Body, Patch, whole
+
+
+def ledger(budget: Budget, account: Account) -> Body:
+    """A merge patch of a budget's whole status, refused if the ledger has moved since we read it."""
+    status = api.NodeDisruptionBudgetStatus(
+        claims=tuple(api.Claim(node=claim.node, case=claim.case, since=second(claim.since)) for claim in budget.claims),
+        total=account.counts.total,
+        unavailable=account.counts.unavailable,
+        allowed=account.counts.allowed,
+        observed_generation=budget.generation,
+        adopted_generation=budget.generation,
+        adopted_uid=budget.uid,
+    )
+    return status_patch(budget.version, status)
+
+
+def default_budget() -> Body:
+    """The budget of nodes that no other budget selects: one node, or 5 % where that is more."""
+    spec = api.NodeDisruptionBudgetSpec(selector=api.LabelSelector(), max_unavailable="5%", fallback=True)
+    return body(api.NodeDisruptionBudget(metadata=api.ObjectMeta(name=names.DEFAULT_BUDGET), spec=spec))
+
+
+def policy_ready(readiness: Readiness, message: str, now: datetime) -> Body:
+    """A merge patch of a policy's status: whether it can act."""
+    condition = api.Condition(
+        type="Ready",
+        status=readiness.status,
+        reason=readiness.reason,
+        message=message,
+        last_transition_time=second(now),
+        observed_generation=readiness.generation,
+    )
+    status = api.RemediationPolicyStatus(observed_generation=readiness.generation, conditions=(condition,))
+    return body(Patch(status=whole(status)))

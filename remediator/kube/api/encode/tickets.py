@@ -1,0 +1,78 @@
+"""Tickets as we write them."""
+
+from collections.abc import Iterable
+
+from remediator.core.node import Status
+from remediator.core.ticket import CAUSES, Alert, Subject, Ticket, TicketCondition
+from remediator.kube import api
+from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
+from remediator.kube.api.patch import Body, MetaPatch, Patch
+
+
+def new_ticket(subject: Subject, alerts: Iterable[Alert] = ()) -> Body:
+    """A Ticket under the name of its subject."""
+    about = api.TicketSubject(
+        kind=subject.about,
+        node_name=subject.node,
+        policy_name=subject.policy,
+        condition=subject.condition,
+        message=subject.message,
+        alert_name=subject.alert,
+        cluster=subject.cluster,
+    )
+    spec = api.TicketSpec(subject=about, alerts=tuple(_alert(alert) for alert in alerts))
+    return body(api.Ticket(metadata=api.ObjectMeta(name=subject.name), spec=spec))
+
+
+def with_alerts(ticket: Ticket, alerts: Iterable[Alert]) -> Body:
+    """A merge patch of what Alertmanager says, refused if the Ticket has moved since we read it."""
+    spec = api.TicketAlerts(alerts=tuple(_alert(alert) for alert in alerts))
+    return body(Patch(metadata=MetaPatch(resource_version=ticket.version), spec=spec))
+
+
+def _alert(alert: Alert) -> api.TicketAlert:
+    return api.TicketAlert(
+        fingerprint=alert.fingerprint,
+        name=alert.name,
+        starts_at=alert.starts,  # which state is newer is told by these: no part of a second may be lost
+        ends_at=alert.ended,
+        severity=alert.severity,
+        summary=alert.summary,
+        runbook=alert.runbook,
+        route=alert.route,
+        labels=dict(alert.labels),
+    )
+
+
+def ticket_status(ticket: Ticket) -> Body:
+    """A merge patch of the whole status, refused if the Ticket has moved since we read it."""
+    issue = ticket.issue
+    status = api.TicketStatus(
+        phase=ticket.phase,
+        issue=api.Issue(repository=issue.repository, number=issue.number, url=issue.url) if issue else None,
+        previous_url=ticket.previous,
+        opened_at=second_or_none(ticket.opened),
+        creating_since=second_or_none(ticket.creating),
+        creating_in=ticket.creating_in,
+        closed_at=second_or_none(ticket.closed),
+        closed_by=ticket.closed_by,
+        closing_commented=ticket.closing_commented,
+        last_write_hash=ticket.written_hash,
+        last_write_at=second_or_none(ticket.written),
+        severity=ticket.severity,
+        causes=tuple(
+            api.ReportedCause(key=cause.key, state=cause.state, since=cause.since) for cause in ticket.reported[:CAUSES]
+        ),
+        conditions=tuple(_ticket_condition(condition) for condition in ticket.conditions),
+    )
+    return status_patch(ticket.version, status)
+
+
+def _ticket_condition(condition: TicketCondition) -> api.Condition:
+    return api.Condition(
+        type=condition.type,
+        status=Status(condition.status),
+        reason=condition.reason,
+        message=condition.message[:4096],
+        last_transition_time=second(condition.since),
+    )

@@ -1,0 +1,77 @@
+"""The Pod of an operation: as its template and as safety ask. And finalizers: those of others stay."""
+
+import json
+
+from remediator.core import names
+from remediator.core.policy import RunOn
+from remediator.kube.api import encode
+from tests.builders import a_template, minutes
+
+ENV = {"NODE_NAME": "gpu-1"}
+LABELS = {names.OPERATION_LABEL: "reboot"}
+
+
+def a_body(spec=None, metadata=None, **more):
+    containers = [{"name": "main", "image": "i", "env": [{"name": "A", "value": "1"}]}]
+    pod = {"metadata": metadata or {}, "spec": {"containers": containers} | (spec or {})}
+    return encode.pod(a_template(pod=pod, **more), "p", "gpu-1", labels=LABELS, env=ENV, deadline=minutes(15))
+
+
+def test_a_pod_is_ours_ends_and_keeps_our_finalizer():
+    body = a_body(metadata={"labels": {"team": "x"}, "annotations": {"a": "b"}})
+    assert body["metadata"] == {
+        "name": "p",
+        "labels": {"team": "x"} | LABELS,
+        "annotations": {"a": "b"},
+        "finalizers": [names.POD_FINALIZER],
+    }
+    assert (body["spec"]["restartPolicy"], body["spec"]["activeDeadlineSeconds"]) == ("Never", 900)
+    assert body["spec"]["containers"][0]["env"] == [
+        {"name": "A", "value": "1"},
+        {"name": "NODE_NAME", "value": "gpu-1"},
+    ]
+
+
+def test_on_the_target_it_is_bound_tolerates_all_and_asks_for_nothing():
+    limits = {"limits": {"memory": "1Gi"}, "requests": {"cpu": "4"}}
+    body = a_body({"containers": [{"name": "a", "image": "i", "resources": limits}, {"name": "b", "image": "i"}]})
+    assert (body["spec"]["nodeName"], body["spec"]["tolerations"]) == ("gpu-1", [{"operator": "Exists"}])
+    zero = {"cpu": "0", "memory": "0"}
+    assert [container["resources"] for container in body["spec"]["containers"]] == [
+        {"limits": {"memory": "1Gi"}, "requests": zero},
+        {"requests": zero},
+    ]
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+AWAY = {"key": "metadata.name", "operator": "NotIn", "values": ["gpu-1"]}
+
+
+def test_elsewhere_it_may_run_on_any_node_but_the_target():
+    spec = a_body(run_on=RunOn.ELSEWHERE)["spec"]
+    assert "nodeName" not in spec
+    assert spec["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [AWAY]}]}}}
+
+
+def test_elsewhere_the_affinity_of_the_template_stays_and_each_of_its_terms_is_kept_away():
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
+    zone, rack = ({"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in ("zone", "rack"))
+    written = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [zone, rack]}} | preferred, "podAffinity": {"x": 1}}
+    affinity = a_body({"affinity": written}, run_on=RunOn.ELSEWHERE)["spec"]["affinity"]
+    assert affinity["podAffinity"] == {"x": 1}
+    assert affinity["nodeAffinity"] == preferred | {
+        REQUIRED: {"nodeSelectorTerms": [zone | {"matchFields": [AWAY]}, rack | {"matchFields": [AWAY]}]}
+    }
+
+
+def test_the_template_itself_is_not_changed():
+    template = a_template(run_on=RunOn.TARGET)
+    before = json.dumps(template.pod)
+    encode.pod(template, "p", "gpu-1", labels=LABELS, env=ENV, deadline=minutes(1))
+    assert json.dumps(template.pod) == before
+
+
+def test_a_finalizer_of_somebody_else_stays():
+    body = encode.without_finalizer("7", ["a", names.POD_FINALIZER, "b"], names.POD_FINALIZER)
+    assert body == {"metadata": {"resourceVersion": "7", "finalizers": ["a", "b"]}}
+    assert encode.without_finalizer("7", [names.POD_FINALIZER], names.POD_FINALIZER)["metadata"]["finalizers"] is None
