@@ -10,7 +10,8 @@ from remediator.kube import api
 from remediator.kube.wire.client import Client, Kind, check
 from tests.bench import floor
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.nodes import NODES, create_nodes
+from tests.cluster.nodes import create_nodes
+from tests.harness.kinds import NODES
 
 ROOT = Path(__file__).parents[2]
 CONTROLLER = "system:serviceaccount:remediator-system:remediator"

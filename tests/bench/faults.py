@@ -15,7 +15,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.bench import floor
 from tests.bench.cluster import until
 from tests.bench.numbers import stamp
-from tests.cluster.nodes import NODES
+from tests.harness.kinds import NODES
 
 CLAIM_SECONDS, SETTLE_SECONDS = 60.0, 60.0
 

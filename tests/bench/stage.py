@@ -15,8 +15,8 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.bench import cluster
 from tests.bench.numbers import stamp
 from tests.cluster.control_plane import HOST, ControlPlane, free_ports
-from tests.cluster.nodes import NODES
 from tests.cluster.processes import Child
+from tests.harness.kinds import NODES
 
 LEASE_SECONDS = 200  # of the nodes, not of the controller
 HEARTBEAT_SECONDS = 150  # kubelet and node-problem-detector each speak every five minutes

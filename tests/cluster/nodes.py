@@ -5,9 +5,9 @@ import contextlib
 from typing import Any
 
 from remediator.kube.wire import errors
-from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.client import Client
+from tests.harness.kinds import NODES
 
-NODES: Kind[dict] = Kind("", "v1", "nodes", "Node", dict)
 PER_RACK = 8
 AT_ONCE = 20
 

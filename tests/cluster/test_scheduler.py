@@ -27,15 +27,14 @@ from remediator.scheduler.verdict import UNRESOLVABLE, Reason
 from remediator.web import extender as page
 from remediator.web import probes as health
 from tests.cluster.control_plane import HOST, ControlPlane, free_ports
-from tests.cluster.nodes import NODES, gpu_node
+from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
-from tests.remediator.scheduler.stand import CRDS, GPU, PODS, POLICIES
+from tests.harness.kinds import ACCOUNTS, CRDS, NAMESPACES, NODES, PODS, POLICIES
+from tests.remediator.scheduler.stand import GPU
 from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 CONFIG = Path(__file__).parents[2] / "deploy" / "scheduler" / "scheduler-config.yaml"
-SPACES: Kind[Any] = Kind("", "v1", "namespaces", "Namespace", dict)
-ACCOUNTS: Kind[Any] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict, namespaced=True)
 CONDITION = "GpuLost"
 SECONDS = 60.0
 
@@ -86,7 +85,7 @@ async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
     client, (port,) = Client(transport), free_ports(1)
     await _define(client, api.POLICY, api.CASE)
     await client.create(POLICIES, _policy(mark))
-    await client.create(SPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mark}})
+    await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mark}})
     extender = Extender(client, SYSTEM)
     found = Setting(control_plane, client, extender, news, port, mark, mark)
     app = web.Application()
@@ -186,7 +185,7 @@ async def _clear(setting: Setting) -> None:
     for kind, name in (
         *((NODES, setting.node(short)) for short in ("sick", "well")),
         (POLICIES, setting.mark),
-        (SPACES, setting.space),
+        (NAMESPACES, setting.space),
     ):
         with suppress(errors.NotFound):
             await client.delete(kind, name)

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from remediator.core import names
-from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.client import Client
 from remediator_sim.plain import NODES, PODS
+from tests.harness.kinds import DAEMON_SETS
 from tests.kubelet.cluster import NAMES, Cluster
 from tests.kubelet.images.dockerfile import ROOT
 from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
-DAEMONS: Kind[dict[str, Any]] = Kind("apps", "v1", "daemonsets", "DaemonSet", dict, namespaced=True)
 DETECTOR = "node-problem-detector"
 KUBELET = {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}
 
@@ -49,7 +49,7 @@ async def test_every_detector_says_what_it_finds_on_a_real_node(cluster: Cluster
 
 async def test_it_runs_on_every_node_and_does_not_end(cluster: Cluster, admin: Client) -> None:
     async def ready() -> bool:
-        found = await admin.get(DAEMONS, DETECTOR, namespace=names.SYSTEM_NAMESPACE)
+        found = await admin.get(DAEMON_SETS, DETECTOR, namespace=names.SYSTEM_NAMESPACE)
         return bool(found["status"].get("numberReady") == len(NAMES))
 
     await until(ready, 120)

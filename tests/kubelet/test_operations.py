@@ -20,9 +20,10 @@ from remediator.core import names
 from remediator.core.case import Case, Operation
 from remediator.kube import api
 from remediator.kube.api import decode as codec
-from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
 from remediator_sim.plain import NODES, PODS, plain
+from tests.harness.kinds import DAEMON_SETS
 from tests.kubelet.cluster import OTHER, TARGET, Cluster
 from tests.kubelet.images.dockerfile import ROOT
 from tests.kubelet.pods import sleeper
@@ -31,7 +32,6 @@ from tests.remediator_sim.waiting import until
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 OPERATIONS = plain(api.OPERATION)
-DAEMONS: Kind[dict[str, Any]] = Kind("apps", "v1", "daemonsets", "DaemonSet", dict, namespaced=True)
 CASE_UID = "0c0ffee0-1111-2222-3333-444455556666"
 FOLDER = ROOT / "operations"
 APPLIED = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
@@ -102,10 +102,10 @@ async def device_plugin(admin: Client) -> None:
     }
     taints = (await admin.get(NODES, TARGET))["spec"]["taints"]
     await admin.patch(NODES, TARGET, {"spec": {"taints": None}})
-    await admin.create(DAEMONS, body, namespace="kube-system")
+    await admin.create(DAEMON_SETS, body, namespace="kube-system")
 
     async def ready() -> bool:
-        found = await admin.get(DAEMONS, "nvidia-device-plugin-daemonset", namespace="kube-system")
+        found = await admin.get(DAEMON_SETS, "nvidia-device-plugin-daemonset", namespace="kube-system")
         pods = await admin.list_all(PODS, namespace="kube-system", labels="name=nvidia-device-plugin-ds")
         # Times of creation are whole seconds: a Pod of the operation's own second would pass for one that came after.
         older = all(pod["metadata"]["creationTimestamp"] < stamp(datetime.now(UTC)) for pod in pods)

@@ -23,10 +23,11 @@ from remediator_sim.tasks import Backstage
 from tests.cluster.e2e.hurry import hurried
 from tests.cluster.e2e.machine import GPUS, Machine
 from tests.cluster.e2e.proxy import Mutation, Proxy, Tape
-from tests.cluster.e2e.view import CASES, OPERATIONS, REMEDIATOR, View
+from tests.cluster.e2e.view import REMEDIATOR, View
 from tests.cluster.e2e.workload import Workload
 from tests.cluster.keys import Keys
 from tests.cluster.servers import Server
+from tests.harness.kinds import CASES, OPERATIONS
 from tests.remediator_sim.waiting import until
 
 ROOT = Path(__file__).parents[3]

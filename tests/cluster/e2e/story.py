@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from remediator.core import names
 from tests.cluster.e2e.proxy import Mutation, Tape
 from tests.cluster.e2e.stage import Stage
-from tests.cluster.e2e.view import BUDGETS, CASES, OPERATIONS
+from tests.harness.kinds import BUDGETS, CASES, OPERATIONS
 from tests.remediator_sim.waiting import until
 
 # What a shorter or longer wait changes; everything else has to be the same.

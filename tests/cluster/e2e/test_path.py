@@ -8,7 +8,7 @@ import pytest
 from remediator.core import names
 from tests.cluster.e2e.machine import LOST, POINTED
 from tests.cluster.e2e.stage import RESERVED, SYSTEM, TEAM, Stage
-from tests.cluster.e2e.view import BUDGETS, EVENTS
+from tests.harness.kinds import BUDGETS, EVENTS
 from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]

@@ -6,19 +6,15 @@ from typing import Any
 
 from deploy.images.programs import binary
 from remediator.core import names
-from remediator.kube import api
 from remediator.kube.runtime.elector import LEASE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator_sim.kubelet.program import output
-from remediator_sim.plain import NODES, PODS, plain
+from remediator_sim.plain import NODES, PODS
 from tests.cluster.servers import Server
+from tests.harness.kinds import CASES
 
 REMEDIATOR = Path(sys.executable).with_name("remediator")
-EVENTS = Kind("", "v1", "events", "Event", dict, namespaced=True)
-
-
-CASES, OPERATIONS, BUDGETS = plain(api.CASE), plain(api.OPERATION), plain(api.BUDGET)
 
 
 class View:

@@ -5,11 +5,11 @@ from contextlib import suppress
 from typing import Any
 
 from remediator.kube.wire import errors
-from remediator.kube.wire.client import Client, Kind
-from remediator_sim.plain import ACCOUNTS, PDBS, PODS, SPACES
+from remediator.kube.wire.client import Client
+from remediator_sim.plain import PDBS
+from tests.harness.kinds import ACCOUNTS, DAEMON_SETS, NAMESPACES, PODS
 from tests.remediator_sim.waiting import until
 
-DAEMONS = Kind("apps", "v1", "daemonsets", "DaemonSet", dict, namespaced=True)
 REPLICAS = 2
 BUDGET = "training"
 
@@ -24,14 +24,15 @@ class Workload:
 
     async def start(self) -> None:
         """Everything runs, and the budget lets all Pods go."""
-        await self.client.create(SPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.space}})
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.space}}
+        await self.client.create(NAMESPACES, space)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "app"}}
         await self.client.create(ACCOUNTS, account, namespace=self.space)
         budget = {"minAvailable": 0, "selector": {"matchLabels": {"app": "training"}}}
         await self.client.create(
             PDBS, _object("policy/v1", "PodDisruptionBudget", BUDGET, budget), namespace=self.space
         )
-        made = await self.client.create(DAEMONS, self._daemon_set(), namespace=self.space)
+        made = await self.client.create(DAEMON_SETS, self._daemon_set(), namespace=self.space)
         for name in self.apps:
             await self.client.create(PODS, self._pod(name, {"app": "training"}), namespace=self.space)
         await self._daemon(made)
@@ -52,12 +53,12 @@ class Workload:
     async def remove(self) -> None:
         """Take everything away that a later node of this name would stumble over."""
         with suppress(errors.NotFound):
-            await self.client.delete(DAEMONS, "exporter", namespace=self.space)
+            await self.client.delete(DAEMON_SETS, "exporter", namespace=self.space)
         for name in await self.pods():
             path = PODS.path(name, self.space)
             await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds":0}')
         with suppress(errors.NotFound):
-            await self.client.delete(SPACES, self.space)
+            await self.client.delete(NAMESPACES, self.space)
 
     async def _runs(self) -> bool:
         found = await self.client.list_all(PODS, namespace=self.space)

@@ -18,6 +18,7 @@ from remediator.kube.wire.transport import MERGE_PATCH
 from remediator_sim import manifests
 from remediator_sim.plain import ACCOUNTS, NODES, PODS
 from tests.contract.docs.pages import ROOT
+from tests.harness.kinds import CASES, TICKETS
 
 Object = dict[str, Any]
 NODE, CASE = "gpu-17", "gpu-17-gpu-lost-3f9c01ab7e"
@@ -46,7 +47,7 @@ async def lay_out(client: Client) -> None:
         await _node(client, name, used)
     await _put(client, PODS, _pod(DETECTOR_POD, NODE, _monitors()), names.SYSTEM_NAMESPACE)
     await _case(client)
-    await _put(client, _plain(api.TICKET), _ticket())
+    await _put(client, TICKETS, _ticket())
 
 
 async def _node(client: Client, name: str, used: int) -> None:
@@ -69,14 +70,10 @@ async def _case(client: Client) -> None:
     """One case of gpu-17, held because its policy only says what it would do."""
     uid = (await client.get(NODES, NODE))["metadata"]["uid"]
     spec = {"nodeName": NODE, "nodeUID": uid, "policyName": "gpu-lost"}
-    await _put(client, _plain(api.CASE), _ours("NodeRemediation", CASE, spec))
+    await _put(client, CASES, _ours("NodeRemediation", CASE, spec))
     block = {"reason": "DryRun", "message": "would try reboot; set spec.mode of the policy to Enforce to let it act"}
     status = {"status": {"phase": "Held", "blockedBy": [block]}}
-    await client.patch(_plain(api.CASE), CASE, status, content_type=MERGE_PATCH, subresource="status")
-
-
-def _plain(kind: Kind[Any]) -> Kind[Object]:
-    return Kind(kind.group, kind.version, kind.plural, kind.name, dict)
+    await client.patch(CASES, CASE, status, content_type=MERGE_PATCH, subresource="status")
 
 
 def _ours(kind: str, name: str, spec: Object) -> Object:

@@ -6,16 +6,14 @@ import shutil
 import uuid
 
 from remediator.kube.wire import errors
-from remediator.kube.wire.client import Kind
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.runtime import Runtime
 from remediator_sim.kubelet.worker import Machine, PodWorker
 from remediator_sim.plain import ACCOUNTS, LEASES, NODES, PODS
 from remediator_sim.stamps import utc_now
+from tests.harness.kinds import NAMESPACES
 from tests.remediator_sim.waiting import until
-
-NAMESPACES = Kind("", "v1", "namespaces", "Namespace", dict)
 
 
 class Play:

@@ -9,17 +9,15 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from remediator.kube.wire.client import Kind
 from remediator_sim.accounts import token
 from remediator_sim.plain import ACCOUNTS, PODS
 from tests.detectors.kernel.needs import needs
 from tests.detectors.kernel.npd import ROOT, monitor, played
 from tests.detectors.kernel.stuck import COMM, Victim, hierarchies, pod_cgroups
 from tests.detectors.node import DETECTORS
+from tests.harness.kinds import ROLE_BINDINGS, ROLES
 
 pytestmark = [*needs("disk"), pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
-ROLES = Kind("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", dict)
-BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", dict)
 
 
 @asynccontextmanager
@@ -42,7 +40,7 @@ async def reader(server, directory):
     await server.client.create(ACCOUNTS, account, namespace="default")
     try:
         await server.client.create(ROLES, {**role, "metadata": {"name": name}})
-        await server.client.create(BINDINGS, bound)
+        await server.client.create(ROLE_BINDINGS, bound)
         folder = directory / "token"
         folder.mkdir()
         (folder / "token").write_text(await token(server.client, name, "default"))
@@ -57,7 +55,7 @@ async def reader(server, directory):
             },
         )
     finally:
-        for kind in (BINDINGS, ROLES):
+        for kind in (ROLE_BINDINGS, ROLES):
             await server.client.delete(kind, name)
         await server.client.delete(ACCOUNTS, name, namespace="default")
 

@@ -24,25 +24,13 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.settings import Settings
 from remediator_sim.apiserver import EmbeddedServer
+from tests.harness.kinds import BUDGETS, CASES, CRDS, NAMESPACES, NODES, PODS, POLICIES, TEMPLATES
 from tests.remediator_sim.waiting import until
 
 Object = dict[str, Any]
 GPU = "GpuLost"
 OPERATIONS, SYSTEM = names.OPERATIONS_NAMESPACE, names.SYSTEM_NAMESPACE
-NODES: Kind[Any] = Kind("", "v1", "nodes", "Node", dict)
-PODS: Kind[Any] = Kind("", "v1", "pods", "Pod", dict, namespaced=True)
-SPACES: Kind[Any] = Kind("", "v1", "namespaces", "Namespace", dict)
-CRDS: Kind[Any] = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict)
 BEAT = 0.02
-
-
-def ours(kind: Kind[Any]) -> Kind[Any]:
-    """The same kind, read as plain objects."""
-    return Kind(kind.group, kind.version, kind.plural, kind.name, dict)
-
-
-CASES, NODE_OPERATIONS, POLICIES = ours(api.CASE), ours(api.OPERATION), ours(api.POLICY)
-TEMPLATES, BUDGETS = ours(api.TEMPLATE), ours(api.BUDGET)
 
 
 @dataclass(frozen=True)
@@ -103,7 +91,7 @@ class Lab:
         for kind in api.KINDS:
             await self.client.create(CRDS, crd.crd(kind))
         for space in (self.namespaces.system, self.namespaces.operations):
-            await self.client.create(SPACES, {"metadata": {"name": space}})
+            await self.client.create(NAMESPACES, {"metadata": {"name": space}})
         await self.template(names.DIAGNOSTICS_TEMPLATE)
         await self.template(names.DRAIN_TEMPLATE, runOn="Elsewhere")
         success = {"bootIDChanged": True, "nodeReady": True}

@@ -14,7 +14,7 @@ from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
 from remediator.core.breaker import Breaker
-from tests.remediator.controller.lab import BUDGETS, CASES, NODES
+from tests.harness.kinds import BUDGETS, CASES, NODES
 
 
 @pytest.fixture

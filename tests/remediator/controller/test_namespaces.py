@@ -9,7 +9,8 @@ import pytest
 from remediator.controller.explain import snapshot
 from remediator.core import names
 from remediator.kube.runtime.elector import LEASE
-from tests.remediator.controller.lab import PODS, SPACES, Lab, laboratory, running, until
+from tests.harness.kinds import NAMESPACES, PODS
+from tests.remediator.controller.lab import Lab, laboratory, running, until
 
 ROOT = Path(__file__).parents[3]
 OURS = names.Namespaces("gpu-ops", "gpu-ops-pods")
@@ -42,17 +43,17 @@ async def test_a_node_is_repaired_with_the_lease_and_the_pods_in_the_namespaces_
 async def test_the_pause_annotation_is_read_from_the_namespace_of_the_settings(lab):
     await lab.policy()
     await lab.node("gpu-1", "True")
-    await lab.change(SPACES, "gpu-ops", metadata={"annotations": {names.PAUSED: "by alice"}})
+    await lab.change(NAMESPACES, "gpu-ops", metadata={"annotations": {names.PAUSED: "by alice"}})
     async with running(lab):
         await until(lambda: lab.reasons("gpu-1") == ["Paused"])
         await lab.quiet()
         assert (lab.taints("gpu-1"), lab.ran) == ([], [])
-        await lab.change(SPACES, "gpu-ops", metadata={"annotations": {names.PAUSED: None}})
+        await lab.change(NAMESPACES, "gpu-ops", metadata={"annotations": {names.PAUSED: None}})
         await until(lambda: lab.ended("gpu-1", "Recovered"))
 
 
 async def test_explain_reads_the_pause_annotation_there_too(lab):
-    await lab.change(SPACES, "gpu-ops", metadata={"annotations": {names.PAUSED: "by alice"}})
+    await lab.change(NAMESPACES, "gpu-ops", metadata={"annotations": {names.PAUSED: "by alice"}})
     assert (await snapshot(lab.client, OURS)).paused
     assert not (await snapshot(lab.client, names.Namespaces())).paused
 

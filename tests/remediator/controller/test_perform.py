@@ -15,7 +15,8 @@ from remediator.kube import api
 from remediator.kube.api import decode as codec
 from remediator.kube.api.builtin import NODE, POD
 from tests.builders import a_case, at
-from tests.remediator.controller.lab import CASES, NODES, SPACES, SYSTEM
+from tests.harness.kinds import CASES, NAMESPACES, NODES
+from tests.remediator.controller.lab import SYSTEM
 
 BUDGET = {"apiVersion": api.BUDGET.api_version, "kind": "NodeDisruptionBudget", "metadata": {"name": "b"}} | {
     "spec": {"selector": {}, "maxUnavailable": 1}
@@ -107,10 +108,10 @@ async def test_what_the_server_answers_is_known_to_the_next_decision(performer):
 
 async def test_a_gated_creation_waits_while_everything_new_is_stopped(lab, performer):
     gated = replace(CREATE, gated=True)
-    await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: ""}})
+    await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: ""}})
     assert isinstance(await performer.one(gated), Retry)
     assert performer.cache.budgets.get("b") is None
-    await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
+    await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
     assert await performer.one(gated) == Done()
 
 

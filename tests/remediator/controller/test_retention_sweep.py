@@ -8,7 +8,9 @@ from remediator.controller.perform import Performer
 from remediator.controller.retention import Retention
 from remediator.core.case import Phase
 from remediator.kube.wire.transport import MERGE_PATCH
-from tests.remediator.controller.lab import CASES, NODE_OPERATIONS, Lab
+from tests.harness.kinds import CASES
+from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
+from tests.remediator.controller.lab import Lab
 
 
 async def _ended_case(lab: Lab, name: str, days_ago: int) -> None:

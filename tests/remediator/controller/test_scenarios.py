@@ -6,17 +6,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from remediator.core import names
+from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, POLICIES, TEMPLATES
+from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
 from tests.remediator.controller.lab import (
-    BUDGETS,
-    CASES,
-    NODE_OPERATIONS,
-    NODES,
-    POLICIES,
     REBOOTED,
     RUNS,
-    SPACES,
     SYSTEM,
-    TEMPLATES,
     Answer,
     cure,
     environment,
@@ -480,7 +475,7 @@ async def test_a_node_that_is_deleted_takes_its_case_with_it(lab):
 async def test_everything_new_stops_while_the_namespace_is_paused(lab):
     await lab.policy()
     await lab.node("gpu-1", "True")
-    await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
+    await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
     async with running(lab):
         await until(lambda: lab.reasons("gpu-1") == ["Paused"])
         await lab.quiet()

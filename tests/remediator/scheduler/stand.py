@@ -14,20 +14,10 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.scheduler.extender import Extender
 from remediator_sim.apiserver import EmbeddedServer
+from tests.harness.kinds import CASES, CRDS, NODES, PODS, POLICIES
 from tests.remediator_sim.waiting import until
 
 GPU = "nvidia.com/gpu"
-NODES: Kind[Any] = Kind("", "v1", "nodes", "Node", dict)
-PODS: Kind[Any] = Kind("", "v1", "pods", "Pod", dict, namespaced=True)
-CRDS: Kind[Any] = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict)
-
-
-def plain(kind: Kind[Any]) -> Kind[Any]:
-    """The same kind, read as plain objects."""
-    return Kind(kind.group, kind.version, kind.plural, kind.name, dict)
-
-
-CASES, POLICIES = plain(api.CASE), plain(api.POLICY)
 
 
 def said(condition: str, status: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import pytest
 
 from remediator.core import names
 from remediator.scheduler import fleet
-from tests.remediator.scheduler.stand import GPU, NODES, Stand, names_body
+from tests.harness.kinds import NODES
+from tests.remediator.scheduler.stand import GPU, Stand, names_body
 from tests.remediator_sim.waiting import until
 
 

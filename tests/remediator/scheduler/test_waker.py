@@ -9,7 +9,8 @@ from remediator.kube.api.builtin import NODE
 from remediator.kube.wire.errors import Unavailable
 from remediator.metrics import REGISTRY
 from remediator.scheduler.verdict import Reason, Row, eased
-from tests.remediator.scheduler.stand import GPU, NODES, Stand, names_body, pod
+from tests.harness.kinds import NODES
+from tests.remediator.scheduler.stand import GPU, Stand, names_body, pod
 from tests.remediator_sim.waiting import until
 
 

@@ -14,7 +14,7 @@ from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.api import decode as codec
 from remediator.kube.manifests import crd
-from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.client import Client
 from remediator.tickets.channels.base import Draft, Issue, Refused, Unsure
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.cache import TicketCache, slim
@@ -23,12 +23,10 @@ from remediator.tickets.reconcile.reconciler import Reconciler
 from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.receiver import Received, Receiver
 from remediator_sim.apiserver import EmbeddedServer
+from tests.harness.kinds import CASES, CRDS, NODES, POLICIES
 
 PAYLOADS = Path(__file__).parent / "payloads"
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
-CRDS: Kind[Any] = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict)
-NODES: Kind[Any] = Kind("", "v1", "nodes", "Node", dict)
-CASES, POLICIES = (Kind(k.group, k.version, k.plural, k.name, dict) for k in (api.CASE, api.POLICY))
 GPU = Subject(About.NODE, node="gpu-17")
 
 

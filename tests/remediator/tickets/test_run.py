@@ -11,18 +11,17 @@ from typing import Any
 import pytest
 
 from remediator.clock import SYSTEM
-from remediator.kube.wire.client import Kind
 from remediator.tickets.channels.base import Refused
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.run import Tickets
 from remediator.tickets.webhook.receiver import Result
 from remediator_sim.github import FakeGitHub, Fault
+from tests.harness.kinds import NAMESPACES
 from tests.remediator.tickets.office import GPU, Office, Tracker, delivery, ends, fires
 from tests.remediator_sim.waiting import until
 
 REPO = "org/default"
-SPACES: Kind[Any] = Kind("", "v1", "namespaces", "Namespace", dict)
 ROUTES = Routes(Route(REPO))
 
 
@@ -43,7 +42,7 @@ async def running(office: Office, tracker: Any, identity: str = "one") -> AsyncI
 @pytest.fixture
 async def cluster(office: Office) -> Office:
     """An office in whose cluster our namespace stands."""
-    await office.client.create(SPACES, {"metadata": {"name": "gpu-ops"}})
+    await office.client.create(NAMESPACES, {"metadata": {"name": "gpu-ops"}})
     office.now = datetime.now(UTC)
     return office
 

@@ -6,7 +6,8 @@ import pytest
 
 from remediator.core.ticket import ClosedBy, TicketPhase
 from remediator.tickets.channels.base import Draft, Issue
-from tests.remediator.tickets.office import CASES, GPU, POLICIES, Office, delivery, ends, fires
+from tests.harness.kinds import CASES, POLICIES
+from tests.remediator.tickets.office import GPU, Office, delivery, ends, fires
 
 
 async def test_a_firing_alert_gets_one_issue_and_its_end_closes_it_with_a_word(office: Office) -> None:

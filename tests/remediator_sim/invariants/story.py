@@ -19,17 +19,8 @@ from remediator.tickets.reconcile.run import Tickets
 from remediator_sim.github import FakeGitHub
 from remediator_sim.invariants import Checked, Observer, SeenIssue, issues
 from remediator_sim.invariants.contract import Obj
-from tests.remediator.controller.lab import (
-    NODES,
-    SPACES,
-    SYSTEM,
-    Answer,
-    Lab,
-    now,
-    reboot_in_vain,
-    running,
-    until,
-)
+from tests.harness.kinds import NAMESPACES, NODES
+from tests.remediator.controller.lab import SYSTEM, Answer, Lab, now, reboot_in_vain, running, until
 
 GRACE, SETTLE = 0.3, 1.0  # seconds
 LIMIT = 40.0  # seconds: more than any one wait of a story has
@@ -170,12 +161,12 @@ async def more_than_the_breaker(lab: Place, observer: Observer) -> None:
 
 async def a_pause(lab: Place, observer: Observer) -> None:
     await nodes(lab, 1, 1)
-    await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
+    await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
     async with controller(lab):
         await asyncio.sleep(2 * GRACE)
         await fail(lab, "gpu-1")
         await asyncio.sleep(2 * GRACE)
-        await lab.change(SPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
+        await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
         await repaired(lab, "gpu-1")
 
 

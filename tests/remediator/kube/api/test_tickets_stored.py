@@ -23,11 +23,11 @@ from remediator.kube import api
 from remediator.kube.api import decode, encode
 from remediator.kube.manifests import crd
 from remediator.kube.wire import errors
-from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
+from tests.harness.kinds import CRDS
 
 AT = datetime(2026, 11, 20, 9, 0, 0, tzinfo=UTC)
-CRDS: Kind[Any] = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict)
 SUBJECTS = [
     Subject(About.NODE, node="gpu-17"),
     Subject(About.CAUSE, policy="nfs-stale", condition="NfsStale", message="nfs://10.0.0.9/home does not answer"),

@@ -12,13 +12,12 @@ from aiohttp import web
 from kubernetes.aio.config import incluster_config
 
 from remediator.kube.wire import http
-from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import Expired, TooManyRequests, Unavailable
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import JSON_PATCH, MERGE_PATCH
 from tests.harness.certificates import self_signed
-
-NODES = Kind("", "v1", "nodes", "Node", dict)
+from tests.harness.kinds import NODES
 
 
 def write_kubeconfig(path, server, user):
