@@ -72,10 +72,10 @@ def _tickets(client: Client, settings: Settings, clock: Clock) -> Tickets | None
     if settings.github_token_file is None:
         raise ValueError("--github-token-file is needed beside --routes: a file with a token that may write issues")
     spacing = settings.github_spacing
-    tracker = GitHub(settings.github_url, TokenFile(settings.github_token_file), spacing=spacing)
+    channel = GitHub(settings.github_url, TokenFile(settings.github_token_file), clock, spacing=spacing)
     return Tickets(
         client,
-        tracker,
+        channel,
         route.load(settings.routes),
         clock,
         identity=settings.identity,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -57,6 +57,11 @@ def _slug(text: str) -> str:
     if re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", text):
         return text
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:30].strip("-") or "x"
+
+
+def one_line(text: str, most: int) -> str:
+    """One line of at most `most` characters that JSON and the API server take: no control characters."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:most]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -205,3 +210,22 @@ class Ticket:
     def condition(self, type: str) -> TicketCondition | None:
         """The condition of this type."""
         return next((condition for condition in self.conditions if condition.type == type), None)
+
+    def with_condition(self, new: TicketCondition, *, keep_message: bool = False) -> "Ticket":
+        """The Ticket with one condition set, which keeps its time while its status stays.
+
+        `keep_message` keeps the first message as long as status and reason stay: some messages hold seconds and
+        addresses, and would be written anew each time.
+        """
+        old = self.condition(new.type)
+        same = old is not None and (old.status, old.reason) == (new.status, new.reason)
+        message = old.message if old and same and keep_message else new.message[:1024]
+        since = old.since if old and old.status == new.status else new.since
+        kept = replace(new, message=message, since=since)
+        if kept == old:
+            return self
+        return replace(self, conditions=(*self.without_condition(new.type).conditions, kept))
+
+    def without_condition(self, type: str) -> "Ticket":
+        """The Ticket without the condition of this type."""
+        return replace(self, conditions=tuple(held for held in self.conditions if held.type != type))

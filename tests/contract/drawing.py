@@ -1,6 +1,6 @@
-"""Draws the lifecycle tables for docs/cases.md, so that page and code cannot differ.
+"""Draws the decision tables for docs/cases.md and docs/tickets.md, so that pages and code cannot differ.
 
-`python -m tests.contract.drawing` writes the page's drawings anew.
+`python -m tests.contract.drawing` writes the pages' drawings anew.
 """
 
 import re
@@ -21,8 +21,9 @@ from remediator.core.lifecycle import (
     case_step,
 )
 from remediator.core.table import Row
+from remediator.tickets.reconcile.states import TABLES
 
-PAGE = Path(__file__).parents[2] / "docs" / "cases.md"
+PAGES = [Path(__file__).parents[2] / "docs" / page for page in ("cases.md", "tickets.md")]
 
 
 def every(seen: type[CaseObservation] | type[OperationObservation]) -> Iterator[CaseObservation | OperationObservation]:
@@ -79,9 +80,19 @@ def _asks(asks: Mapping[str, object]) -> str:
     return ", ".join(questions) or "otherwise"
 
 
+def ticket_tables() -> str:
+    """The tables of a ticket, one for each of its states."""
+    return "\n\n".join(f"**{state.name}**\n\n{table(decisions.rows)}" for state, decisions in TABLES.items())
+
+
 def drawn(page: str) -> str:
     """The page with its drawings replaced by those of the code."""
-    drawings = {"diagram": diagram(), "cases": table(CASE_TABLE.rows), "operations": table(OPERATION_TABLE.rows)}
+    drawings = {
+        "diagram": diagram(),
+        "cases": table(CASE_TABLE.rows),
+        "operations": table(OPERATION_TABLE.rows),
+        "tickets": ticket_tables(),
+    }
     for name, drawing in drawings.items():
         marks = rf"(<!-- drawn: {name} -->\n).*?(<!-- end -->)"
         page = re.sub(marks, lambda found, drawing=drawing: f"{found[1]}{drawing}\n{found[2]}", page, flags=re.DOTALL)
@@ -89,4 +100,5 @@ def drawn(page: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(drawn(PAGE.read_text()))
+    for path in PAGES:
+        path.write_text(drawn(path.read_text()))

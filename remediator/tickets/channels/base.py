@@ -1,19 +1,42 @@
-"""What a tracker of issues can do, and what it says no with. `github.py` is one."""
+"""What carries tickets to people: a channel with five verbs, and its errors."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Protocol
+
+from remediator.core.ticket import IssueRef
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What tells our issues apart: `key` one subject of one cluster, `opened` one of its issues."""
+
+    key: str
+    opened: datetime
+
+    @property
+    def searched(self) -> str:
+        """What every issue of the subject holds: plain words, since a search knows no others."""
+        return f"remediator ticket {self.key}"
+
+    @property
+    def whole(self) -> str:
+        """What only this issue holds."""
+        return f"{self.searched} {self.opened:%Y%m%dT%H%M%SZ}"
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One issue as the tracker has it now. `created` is aware UTC, whole seconds."""
+    """One issue as the channel has it now. `created` is aware UTC, whole seconds."""
 
-    repository: str  # owner/name
+    repository: str  # where it is; for GitHub owner/name
     number: int
-    url: str  # for a person's browser
+    url: str  # for a user's browser
     title: str
-    body: str
+    body: str  # all of its text, with what users wrote
+    room: int  # how many characters our part of the text may have
     open: bool
     reason: str  # "" | completed | not_planned | duplicate | reopened
     closed_by_user: bool  # closed, and by somebody else than us
@@ -21,26 +44,64 @@ class Issue:
     assignees: tuple[str, ...]
     created: datetime
 
+    @property
+    def ref(self) -> IssueRef:
+        """What a Ticket remembers of it."""
+        return IssueRef(self.repository, self.number, self.url)
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An issue to be. Title and body may be longer than the tracker takes: they are cut."""
+    """An issue to be created. A title or a text that is too long for the channel is cut."""
 
     title: str
-    body: str
+    text: str
+    marker: Marker
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
 
 
-class TrackerError(Exception):
-    """The tracker did not do what was asked; `message` is for a person."""
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace our part of the text; what users wrote stays."""
+
+    text: str
+    marker: Marker
+
+
+@dataclass(frozen=True, slots=True)
+class Relabel:
+    """Add and remove labels one by one, so that those of users stay."""
+
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close as completed, or as a duplicate of the issue with this number in the same repository."""
+
+    duplicate_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    """Open again what was closed."""
+
+
+Change = Edit | Relabel | Close | Reopen
+VERBS: Mapping[type, str] = MappingProxyType({Edit: "edit", Relabel: "label", Close: "close", Reopen: "reopen"})
+
+
+class ChannelError(Exception):
+    """The channel did not do what was asked; `message` is for a user."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
 
 
-class Later(TrackerError):
+class Later(ChannelError):
     """Not carried out for certain, or harmless to repeat: try again `after` seconds from now, not sooner."""
 
     def __init__(self, message: str, after: float) -> None:
@@ -48,12 +109,12 @@ class Later(TrackerError):
         self.after = after
 
 
-class Unsure(TrackerError):
+class Unsure(ChannelError):
     """A create or a comment may or may not have been carried out: look before you repeat it."""
 
 
-class Refused(TrackerError):
-    """Repeating is useless until a person corrects `field`: repository, assignees, labels, token ("" if not known).
+class Refused(ChannelError):
+    """Repeating is useless until a user corrects `field`: repository, assignees, labels, token ("" if not known).
 
     Of an issue that was deleted the field is "issue".
     """
@@ -63,43 +124,34 @@ class Refused(TrackerError):
         self.field = field
 
 
-class Tracker(Protocol):
+class Channel(Protocol):
     """Where issues live. Every call raises Later, Unsure (create and comment only) or Refused, and nothing else.
 
-    `repository` is owner/name.
+    `room` is how many characters our part of the text of a new issue may have. What every channel must do is tested by
+    tests/remediator/tickets/test_channel.py.
     """
+
+    room: int
 
     async def create(self, repository: str, draft: Draft) -> Issue:
         """Open one issue. Never sent twice."""
         ...
 
-    async def get(self, repository: str, number: int) -> Issue:
+    async def get(self, ref: IssueRef) -> Issue:
         """One issue as it is now, and where: what was renamed or moved has another repository, maybe another number."""
         ...
 
     async def find(self, repository: str, marker: str, label: str, since: datetime) -> list[Issue]:
-        """Issues of any state whose body holds `marker`, oldest first: by listing those with `label`, then by search.
+        """Issues in any state whose body holds `marker`, oldest first: by listing those with `label`, then by search.
 
         `since` is aware; issues not touched after it may be missing. So may be one made in the last minutes.
         """
         ...
 
-    async def edit(self, repository: str, number: int, *, title: str | None = None, body: str | None = None) -> Issue:
-        """Replace the title, the body or both; the rest is left alone."""
+    async def change(self, issue: Issue, change: Change) -> Issue:
+        """Change an issue that was read just now; what the change does not name is left alone."""
         ...
 
-    async def close(self, repository: str, number: int, reason: str, duplicate_of: int | None = None) -> Issue:
-        """Close for `reason`: completed, not_planned, or duplicate of the issue `duplicate_of` beside it."""
-        ...
-
-    async def reopen(self, repository: str, number: int) -> Issue:
-        """Open again what was closed."""
-        ...
-
-    async def comment(self, repository: str, number: int, text: str) -> str:
-        """Add a comment and return its url. Never sent twice."""
-        ...
-
-    async def label(self, repository: str, number: int, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
-        """Add and remove labels one by one, so that those of people stay."""
+    async def comment(self, issue: IssueRef, text: str) -> None:
+        """Add a comment. Never sent twice."""
         ...

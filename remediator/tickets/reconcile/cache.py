@@ -8,7 +8,7 @@ from remediator.core.case import Case
 from remediator.core.policy import Policy
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Subject, Ticket
-from remediator.tickets.reconcile.subject import of_case
+from remediator.tickets.reconcile.wanted import of_case
 
 
 def slim(case: Case) -> Case:

@@ -1,119 +1,124 @@
-"""How an issue comes to be, once: the intent is written first, and what may have happened is looked for."""
+"""How an issue comes to be, once: the intent is written first, and what may have been created is searched."""
 
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from remediator.core.ticket import ClosedBy, IssueRef, ReportedCause, TicketPhase
-from remediator.tickets.channels.base import Draft, Issue, Later, Refused
+from remediator.core.ticket import ClosedBy, ReportedCause, TicketPhase
+from remediator.tickets.channels.base import Close, Draft, Issue, Later, Refused
 from remediator.tickets.channels.routes import Route
-from remediator.tickets.reconcile.observe import sight, state
-from remediator.tickets.reconcile.reconcile import Reconcile
-from remediator.tickets.reconcile.situation import Situation, remembered
-from remediator.tickets.reconcile.states import Sight, State
-from remediator.tickets.render import body as render
-from remediator.tickets.render.body import LABEL, SEVERITY_LABELS
+from remediator.tickets.reconcile import conditions
+from remediator.tickets.reconcile.causes import all_reported
+from remediator.tickets.reconcile.input import TicketInput
+from remediator.tickets.reconcile.observe import issue_state, ticket_state
+from remediator.tickets.reconcile.reconciler import Reconcile
+from remediator.tickets.reconcile.states import IssueState, TicketState
+from remediator.tickets.render.body import LABEL, SEVERITY_LABELS, title
 
-MARGIN = timedelta(minutes=1)  # between the clock of the tracker and ours
+MARGIN = timedelta(minutes=1)  # between the clock of the channel and ours
 INTENT = ("phase", "issue", "previous", "opened", "creating", "creating_in", "closed", "closed_by")
 FALLBACKS = {"assignees": "AssigneesRefused", "labels": "LabelsRefused"}
 
 
-async def create(visit: Reconcile) -> None:
-    """Write that we begin, begin, write that it is done. Of two leaders only one succeeds with the first write."""
-    before, again = visit.ticket, state(visit.ticket) is State.CREATING
-    asked = visit.situation.route
-    route, known = visit.rules.routes.find(asked)
-    if not again:
-        visit.drop("RouteInvalid")
-        visit.drop("BodyFull")
-    if not known:
-        visit.note(
-            "RouteInvalid", "True", "UnknownRoute", f"no route {asked} in the routes file; filed under the default"
-        )
-    await visit.save(**_intent(visit, route, again))
-    situation = visit.situation  # what is filed, and so what is told: more may become known while the tracker answers
+async def create(run: Reconcile) -> None:
+    """Write that we begin, create, write that it is done. Of two leaders only one succeeds with the first write."""
+    before, again = run.ticket, ticket_state(run.ticket) is TicketState.CREATING
+    route = _route(run, again)
+    await run.save(**_intent(run, route, again))
+    given = run.given  # what the issue will say: more may become known while the channel answers
     try:
-        issue, text = await _file(visit, situation, route)
+        issue = await _create(run, given, route)
     except (Later, Refused):
         undone = {name: getattr(before, name) for name in INTENT}
-        await visit.save(**undone | {"phase": before.phase or TicketPhase.PENDING})
+        await run.save(**undone | {"phase": before.phase or TicketPhase.PENDING})
         raise
     if issue.repository.lower() != route.repository.lower():
         moved = f"{route.repository} is {issue.repository} now; correct the routes file"
-        visit.note("RouteInvalid", "True", "RepositoryMoved", moved)
-    written = {"written_hash": render.digest(text), "severity": situation.severity}
-    await _opened(visit, issue, doubt=again, reported=remembered((), situation.causes), **written)
+        run.ticket = run.ticket.with_condition(conditions.route_invalid("RepositoryMoved", moved, run.now))
+    written = {"written_hash": run.memory.rendered.digest(run.content(given)), "severity": given.severity}
+    await _record(run, issue, maybe_twice=again, reported=all_reported((), given.causes), **written)
 
 
-def _intent(visit: Reconcile, route: Route, again: bool) -> dict[str, Any]:
-    begun = {"creating": visit.now, "creating_in": route.repository, "phase": TicketPhase.PENDING}
+def _route(run: Reconcile, again: bool) -> Route:
+    """Where the issue goes; a condition says where the routes file does not have the route that is asked for."""
+    asked = run.given.route
+    route, known = run.routes.find(asked)
+    if not again:
+        run.ticket = run.ticket.without_condition(conditions.ROUTE_INVALID).without_condition(conditions.BODY_FULL)
+    if not known:
+        message = f"no route {asked} in the routes file; filed under the default"
+        run.ticket = run.ticket.with_condition(conditions.route_invalid("UnknownRoute", message, run.now))
+    return route
+
+
+def _intent(run: Reconcile, route: Route, again: bool) -> dict[str, Any]:
+    begun = {"creating": run.now, "creating_in": route.repository, "phase": TicketPhase.PENDING}
     if again:
         return begun
-    last = visit.ticket.issue
+    last = run.ticket.issue
     return begun | {
         "issue": None,
-        "previous": last.url if last else visit.ticket.previous,
-        "opened": visit.now,
+        "previous": last.url if last else run.ticket.previous,
+        "opened": run.now,
         "closed": None,
         "closed_by": ClosedBy.NOBODY,
     }
 
 
-async def _file(visit: Reconcile, situation: Situation, route: Route) -> tuple[Issue, str]:
-    """Create the issue, and say what was written: without whom or what the tracker will not have, if need be."""
+async def _create(run: Reconcile, given: TicketInput, route: Route) -> Issue:
+    """Create the issue; without the assignees or labels of the route, where the channel refuses them."""
     while True:
-        text = visit.section(situation)
-        draft = _draft(visit, situation, route, text)
         try:
-            return await visit.ask("create", visit.desk.tracker.create(route.repository, draft)), text
+            return await run.ask("create", run.channel.create(route.repository, _draft(run, given, route)))
         except Refused as error:
             if error.field not in FALLBACKS or not getattr(route, error.field):
                 raise
-            visit.note("RouteInvalid", "True", FALLBACKS[error.field], f"filed without {error.field}: {error.message}")
+            message = f"filed without {error.field}: {error.message}"
+            condition = conditions.route_invalid(FALLBACKS[error.field], message, run.now)
+            run.ticket = run.ticket.with_condition(condition)
             route = replace(route, assignees=()) if error.field == "assignees" else replace(route, labels=())
 
 
-def _draft(visit: Reconcile, situation: Situation, route: Route, text: str) -> Draft:
-    labels = dict.fromkeys((LABEL, SEVERITY_LABELS[situation.severity], *route.labels))
-    title = render.title(situation, visit.rules.routes.cluster)
-    return Draft(title, text, tuple(labels), route.assignees)
+def _draft(run: Reconcile, given: TicketInput, route: Route) -> Draft:
+    labels = dict.fromkeys((LABEL, SEVERITY_LABELS[given.severity], *route.labels))
+    text = run.memory.rendered.text(run.content(given))
+    return Draft(title(given, run.routes.cluster), text, run.marker, tuple(labels), route.assignees)
 
 
-async def _opened(
-    visit: Reconcile, issue: Issue, *, doubt: bool, reported: tuple[ReportedCause, ...], **written: Any
+async def _record(
+    run: Reconcile, issue: Issue, *, maybe_twice: bool, reported: tuple[ReportedCause, ...], **written: Any
 ) -> None:
-    """Record an issue as ours. `doubt`: there may be a twin. Without `written` its text is of another moment."""
-    visit.sight = Sight.UNREAD  # a person may have been faster: it is read before anything else is written to it
+    """Record an issue as ours. Without `written` nobody knows what its text says."""
+    run.issue_state = IssueState.UNREAD  # a user may have been faster: it is read before anything is written to it
     unknown = {"written_hash": "", "severity": None}
-    await visit.save(
+    await run.save(
         phase=TicketPhase.OPEN,
-        issue=IssueRef(issue.repository, issue.number, issue.url),
-        creating=visit.ticket.creating if doubt else None,
+        issue=issue.ref,
+        creating=run.ticket.creating if maybe_twice else None,
         closing_commented=False,
-        written=visit.now,
+        written=run.now,
         reported=reported,
         **unknown | written,
     )
 
 
-async def search(visit: Reconcile) -> None:
-    """Look for what a create of ours may have left; the issue before will do as well, if a person reopened it."""
-    found = await _found(visit, visit.ticket.creating_in)
-    reopened = [issue for issue in found if issue.open and issue.url == visit.ticket.previous]
-    visit.twins = _twins(visit, found) or reopened
-    visit.sight = sight(_best(visit.twins)) if visit.twins else Sight.NONE
+async def search(run: Reconcile) -> None:
+    """Look for what a create of ours may have left; the issue before will do as well, if a user reopened it."""
+    issues = await _searched(run, run.ticket.creating_in)
+    reopened = [issue for issue in issues if issue.open and issue.url == run.ticket.previous]
+    run.twins = _twins(run, issues) or reopened
+    run.issue_state = issue_state(_best(run.twins)) if run.twins else IssueState.NOT_FOUND
 
 
-async def _found(visit: Reconcile, repository: str) -> list[Issue]:
+async def _searched(run: Reconcile, repository: str) -> list[Issue]:
     """The issues of this subject that were touched since the present one was begun, oldest first."""
-    since = (visit.ticket.opened or visit.now) - MARGIN
-    return await visit.ask("find", visit.desk.tracker.find(repository, visit.marker.searched, LABEL, since))
+    since = (run.ticket.opened or run.now) - MARGIN
+    return await run.ask("find", run.channel.find(repository, run.marker.searched, LABEL, since))
 
 
-def _twins(visit: Reconcile, found: list[Issue]) -> list[Issue]:
+def _twins(run: Reconcile, issues: list[Issue]) -> list[Issue]:
     """Those that carry the marker of the present one."""
-    return [issue for issue in found if visit.marker.whole in issue.body]
+    return [issue for issue in issues if run.marker.whole in issue.body]
 
 
 def _best(twins: list[Issue]) -> Issue:
@@ -121,36 +126,34 @@ def _best(twins: list[Issue]) -> Issue:
     return next((issue for issue in twins if issue.open), twins[0])
 
 
-async def adopt(visit: Reconcile) -> None:
-    """Take what a create of ours left. It speaks of what had begun by then: a person may have closed it since."""
-    best, ticket = await _keep_one(visit), visit.ticket
-    then = [cause for cause in visit.situation.causes if ticket.opened is None or cause.since <= ticket.opened]
-    await _opened(visit, best, doubt=ticket.creating != ticket.opened, reported=remembered((), then))
+async def take_over(run: Reconcile) -> None:
+    """Take what a create of ours left. It reports what had begun by then: a user may have closed it since."""
+    best, ticket = await _keep_one(run), run.ticket
+    then = [cause for cause in run.given.causes if ticket.opened is None or cause.since <= ticket.opened]
+    await _record(run, best, maybe_twice=ticket.creating != ticket.opened, reported=all_reported((), then))
 
 
-async def settle(visit: Reconcile) -> None:
+async def merge_duplicates(run: Reconcile) -> None:
     """We created twice: where both succeeded, the older stays."""
-    ours = visit.ticket.issue
+    ours = run.ticket.issue
     if ours is None:
         return
-    visit.twins = _twins(visit, await _found(visit, ours.repository))
-    best = await _keep_one(visit) if visit.twins else None
+    run.twins = _twins(run, await _searched(run, ours.repository))
+    best = await _keep_one(run) if run.twins else None
     if best and best.number != ours.number:
-        await _opened(visit, best, doubt=False, reported=visit.ticket.reported)
+        await _record(run, best, maybe_twice=False, reported=run.ticket.reported)
     else:
-        await visit.save(creating=None)
+        await run.save(creating=None)
 
 
-async def _keep_one(visit: Reconcile) -> Issue:
-    best = _best(visit.twins)
-    for twin in visit.twins:
+async def _keep_one(run: Reconcile) -> Issue:
+    best = _best(run.twins)
+    for twin in run.twins:
         if twin.open and twin.number != best.number:
-            await visit.ask(
-                "duplicate", visit.desk.tracker.close(twin.repository, twin.number, "duplicate", best.number)
-            )
+            await run.ask("duplicate", run.channel.change(twin, Close(duplicate_of=best.number)))
     return best
 
 
-async def forget(visit: Reconcile) -> None:
+async def give_up(run: Reconcile) -> None:
     """Nothing was created, and nothing is needed any more."""
-    await visit.save(creating=None, opened=None, phase=TicketPhase.NEW)
+    await run.save(creating=None, opened=None, phase=TicketPhase.NEW)

@@ -1,69 +1,205 @@
-"""Which tickets a pass is over: those that exist, and those that a case wants."""
+"""One pass over one ticket: observe, decide by the table, act; again until nothing is left to do now."""
 
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import structlog
 
 from remediator.core.ticket import Subject, Ticket
 from remediator.kube.api.builtin import NAMESPACE
 from remediator.kube.wire import errors
+from remediator.tickets import metrics
+from remediator.tickets.channels.base import Channel, ChannelError, Issue, Later, Marker, Refused, Unsure
 from remediator.tickets.channels.routes import Routes
-from remediator.tickets.reconcile.actions import ACTIONS
-from remediator.tickets.reconcile.observe import Times, abandoned
-from remediator.tickets.reconcile.reconcile import Reconcile, Rules
-from remediator.tickets.reconcile.situation import Situation, situation
-from remediator.tickets.reconcile.store import TicketStore
-from remediator.tickets.reconcile.subject import of_case, wants
-from remediator.tickets.render import body as render
+from remediator.tickets.reconcile import conditions
+from remediator.tickets.reconcile.input import TicketInput, ticket_input
+from remediator.tickets.reconcile.observe import Times, abandoned, issue_state, observe, ticket_state
+from remediator.tickets.reconcile.states import Action, IssueState, Observation, TicketState, action
+from remediator.tickets.reconcile.store import TicketChanged, TicketStore
+from remediator.tickets.reconcile.wanted import of_case, wants
+from remediator.tickets.render.body import Content, key
+from remediator.tickets.render.rendered import Rendered
 
+T = TypeVar("T")
 log = structlog.get_logger()
+STEPS = 16  # more than any pass takes: a channel that answers nonsense must not keep us busy for ever
+CHANGED_SECONDS, NOT_LEADING_SECONDS = 0.2, 1.0
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a leader remembers of one ticket between passes; losing it costs a read or a rendering.
+
+    `read` is when its issue was last read. Before `not_before` the channel is left alone, whatever happens: our own
+    writes wake the next pass at once.
+    """
+
+    read: datetime
+    not_before: datetime
+    rendered: Rendered
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The pass is over: seconds until the next one, None where only an event calls for it."""
+
+    seconds: float | None
+
+
+@dataclass(slots=True)
+class Reconcile:
+    """One ticket while a pass is over it: what handlers read, and how they act.
+
+    `saved` is the Ticket as it was written last, `ticket` as it should be. `issue` is what the channel showed in this
+    pass, and `twins` are what a search has found.
+    """
+
+    store: TicketStore
+    channel: Channel
+    routes: Routes
+    times: Times
+    saved: Ticket
+    ticket: Ticket
+    key: str  # of the hidden marker
+    memory: Memory
+    now: datetime
+    issue_state: IssueState = IssueState.UNREAD
+    issue: Issue | None = None
+    twins: list[Issue] = field(default_factory=list)
+
+    @property
+    def given(self) -> TicketInput:
+        """What is so now, with the alerts that the Ticket holds now."""
+        return ticket_input(self.ticket, self.store.cache.about(self.ticket.subject))
+
+    @property
+    def marker(self) -> Marker:
+        """What tells this issue from all others."""
+        return Marker(self.key, self.ticket.opened or self.now)
+
+    def content(self, given: TicketInput) -> Content:
+        """What our part of the text is made of."""
+        route = self.ticket.condition(conditions.ROUTE_INVALID)
+        return Content(given, self.ticket.previous, route.message if route else "")
+
+    def shown(self, issue: Issue) -> None:
+        """The channel has just shown the issue."""
+        self.issue, self.issue_state, self.memory.read = issue, issue_state(issue), self.now
+
+    def leave_alone(self, seconds: float) -> None:
+        """Let no pass ask the channel for so long, whatever wakes it."""
+        self.memory.not_before = self.now + timedelta(seconds=seconds)
+
+    async def save(self, **changes: Any) -> None:
+        """Write the Ticket as it should be, with these changes of its status. Raises TicketChanged."""
+        self.saved = self.ticket = await self.store.save(self.saved, replace(self.ticket, **changes))
+
+    async def ask(self, verb: str, call: Awaitable[T]) -> T:
+        """One call of the channel, counted; what it did not do is logged."""
+        result = "failed"
+        try:
+            answer = await call
+            result = "done"
+            return answer
+        except (Later, Unsure, Refused) as error:
+            result = type(error).__name__.lower()
+            log.warning("issue not written", action=verb, ticket=self.ticket.name, result=result, message=error.message)
+            raise
+        finally:
+            metrics.ISSUE_CALLS.labels(verb, result).inc()
+
+
+Handler = Callable[[Reconcile], Awaitable[Pause | None]]
 
 
 class Reconciler:
-    """Passes over tickets, for one leader."""
+    """Passes over tickets, for one leader. `leads` is asked before each action; `actions` maps every Action."""
 
-    def __init__(self, desk: TicketStore, routes: Routes, times: Times) -> None:
-        self.desk, self.routes, self.times = desk, routes, times
-        self._reads: dict[str, datetime] = {}
-        self._rests: dict[str, datetime] = {}
+    def __init__(
+        self,
+        store: TicketStore,
+        channel: Channel,
+        routes: Routes,
+        times: Times,
+        actions: Mapping[Action, Handler],
+        leads: Callable[[], bool],
+    ) -> None:
+        self._store, self._channel, self._routes, self._times = store, channel, routes, times
+        self._actions, self._leads = actions, leads
+        self._memory: dict[str, Memory] = {}
         self._cluster: str | None = None
 
-    async def visit(self, subject: Subject, now: datetime) -> float | None:
-        """One pass; seconds until the next look, None for no such wish. Raises ApiError: try again."""
-        ticket = self.desk.world.ticket(subject.name)
-        if ticket is None:
-            if not self._wanted(subject):
-                self._reads.pop(subject.name, None)
-                self._rests.pop(subject.name, None)
-                return None
-            ticket = await self.desk.make(subject)
-        if abandoned(ticket, self._situation(ticket), now, self.times):
-            await self.desk.delete(ticket)
+    async def reconcile(self, subject: Subject, now: datetime) -> float | None:
+        """One pass; seconds until the next one, None where only an event calls for it. Raises ApiError: try again."""
+        ticket = self._store.cache.ticket(subject.name)
+        if ticket is None and not self._wanted(subject):
+            self._memory.pop(subject.name, None)
             return None
-        if (rest := (self._rests.get(subject.name, now) - now).total_seconds()) > 0:
-            return rest
-        cluster = await self._cluster_uid()
-        rules = Rules(self.routes, self.times, lambda name: render.key(cluster, name))
-        visit = Reconcile(self.desk, rules, ticket, self._situation, self._reads, now)
+        ticket = ticket or await self._store.make(subject)
+        run = await self._begun(ticket, now)
+        if abandoned(ticket, run.given, now, self._times):
+            await self._store.delete(ticket)
+            return None
+        if run.memory.not_before > now:
+            return (run.memory.not_before - now).total_seconds()
+        return await self._finished(run)
+
+    async def _begun(self, ticket: Ticket, now: datetime) -> Reconcile:
+        memory = self._memory.setdefault(ticket.name, Memory(now, now, Rendered(self._channel.room)))
+        marker = key(await self._cluster_uid(), ticket.name)
+        return Reconcile(self._store, self._channel, self._routes, self._times, ticket, ticket, marker, memory, now)
+
+    async def _finished(self, run: Reconcile) -> float | None:
         try:
-            return await visit.run(ACTIONS)
+            return (await self._steps(run)).seconds
+        except TicketChanged:
+            return CHANGED_SECONDS
+        except ChannelError as error:
+            return await self._failed(run, error)
         finally:
-            self._rests[subject.name] = now + timedelta(seconds=visit.rests)
+            run.memory.rendered.drop_text(run.saved.written_hash)
+
+    async def _steps(self, run: Reconcile) -> Pause:
+        """Do all that can be done now."""
+        for _ in range(STEPS):
+            if not self._leads():
+                return Pause(NOT_LEADING_SECONDS)
+            pause = await self._actions[action(self._observed(run))](run)
+            if pause is not None:
+                return pause
+        return Pause(self._times.search_every.total_seconds())
+
+    def _observed(self, run: Reconcile) -> Observation:
+        """What the table asks about; only of an open issue the text matters."""
+        given, memory = run.given, run.memory
+        open_now = ticket_state(run.ticket) is TicketState.OPEN
+        digest = memory.rendered.digest(run.content(given)) if open_now else ""
+        return observe(run.ticket, given, run.issue_state, digest, memory.read, run.now, self._times)
+
+    async def _failed(self, run: Reconcile, error: ChannelError) -> float:
+        """Say on the Ticket why the issue is not written; when it is tried again."""
+        condition, seconds = conditions.failed(error, self._times, run.now)
+        run.leave_alone(seconds)
+        run.ticket = run.ticket.with_condition(condition, keep_message=condition.reason in conditions.CHANGING)
+        try:
+            await run.save()
+        except TicketChanged:
+            return CHANGED_SECONDS
+        return seconds
 
     def _wanted(self, subject: Subject) -> bool:
-        return any(wants(case, policy) and of_case(case) == subject for case, policy in self.desk.world.about(subject))
-
-    def _situation(self, ticket: Ticket) -> Situation:
-        return situation(ticket, self.desk.world.about(ticket.subject))
+        about = self._store.cache.about(subject)
+        return any(wants(case, policy) and of_case(case) == subject for case, policy in about)
 
     async def _cluster_uid(self) -> str:
         """What tells this cluster from others that write to the same repository; read once."""
         if self._cluster is None:
             try:
-                self._cluster = (await self.desk.client.get(NAMESPACE, "kube-system")).metadata.uid
+                self._cluster = (await self._store.client.get(NAMESPACE, "kube-system")).metadata.uid
             except (errors.NotFound, errors.Forbidden) as refused:
-                log.warning(
-                    "no name for this cluster", failed=str(refused), remedy="allow get on namespace kube-system"
-                )
+                remedy = "allow get on namespace kube-system"
+                log.warning("no name for this cluster", failed=str(refused), remedy=remedy)
                 self._cluster = ""
         return self._cluster

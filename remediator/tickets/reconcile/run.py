@@ -20,9 +20,11 @@ from remediator.kube.runtime.queue import WorkQueue
 from remediator.kube.runtime.reflector import Reflector
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
-from remediator.tickets.channels.base import Tracker
+from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.routes import Routes
+from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.cache import TicketCache, slim
+from remediator.tickets.reconcile.conditions import unsynced
 from remediator.tickets.reconcile.observe import Times
 from remediator.tickets.reconcile.reconciler import Reconciler
 from remediator.tickets.reconcile.store import TicketStore
@@ -43,7 +45,7 @@ class Tickets:
     def __init__(
         self,
         client: Client,
-        tracker: Tracker,
+        channel: Channel,
         routes: Routes,
         clock: Clock,
         *,
@@ -65,9 +67,9 @@ class Tickets:
             renew=lease_renew,
             retry=lease_retry,
         )
-        self.receiver = Receiver(client, self.world, self.ready, clock)
-        desk = TicketStore(client, tracker, self.world, lambda: self.elector.is_leader)
-        self._keeper = Reconciler(desk, routes, times or Times())
+        store = TicketStore(client, self.world)
+        self.receiver = Receiver(client, store, self.ready, clock)
+        self._reconciler = Reconciler(store, channel, routes, times or Times(), ACTIONS, lambda: self.elector.is_leader)
         self._clock = clock
         self._queue: WorkQueue[Subject] | None = None
         self._reflectors = self._watches(client)
@@ -90,7 +92,7 @@ class Tickets:
         metrics.TICKETS.clear()
         for phase, count in Counter(ticket.phase.value or "New" for ticket in self.world.tickets.values()).items():
             metrics.TICKETS.labels(phase).set(count)
-        metrics.UNSYNCED.set(sum(_unsynced(ticket) for ticket in self.world.tickets.values()))
+        metrics.UNSYNCED.set(sum(unsynced(ticket) for ticket in self.world.tickets.values()))
 
     # --- watches -----------------------------------------------------------------------------------------------------
 
@@ -143,9 +145,4 @@ class Tickets:
             self._queue = None
 
     async def _pass(self, subject: Subject) -> float | None:
-        return await self._keeper.visit(subject, self._clock.now())
-
-
-def _unsynced(ticket: Ticket) -> bool:
-    note = ticket.condition("Synced")
-    return note is not None and note.status == "False"
+        return await self._reconciler.reconcile(subject, self._clock.now())

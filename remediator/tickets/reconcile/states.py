@@ -1,164 +1,280 @@
-"""The life of an issue: one table per state, read from the top, first row that fits; a last row asks nothing.
+"""The life of an issue: one table for each state of a Ticket, with the reason for each row.
 
-Nothing is done on what we remember of the issue alone: whatever writes to it has read it in the same pass (`sight`).
+Nothing is done on what we remember of the issue alone: whatever writes to it has read it in the same pass (`issue`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from remediator.core.table import Row, Table
 
-class State(Enum):
-    """What the Ticket remembers."""
 
-    ABSENT = auto()  # no issue, and none begun
-    CREATING = auto()  # a create was begun in an earlier pass, and its end was not seen
+class TicketState(Enum):
+    """What the Ticket remembers of its issue."""
+
+    NO_ISSUE = auto()  # none, and none begun
+    CREATING = auto()  # a create was begun in an earlier pass, and its answer was not recorded
     OPEN = auto()
-    CLOSED = auto()  # by us
-    LEFT = auto()  # closed by a person
-    LOST = auto()  # deleted by a person: there is nothing left to look at
+    CLOSED_BY_US = auto()
+    CLOSED_BY_USER = auto()
+    DELETED = auto()  # by a user: there is nothing left to read
 
 
-class Cause(Enum):
-    """What stands behind the issue now."""
+class IssueState(Enum):
+    """The issue as the channel shows it in this pass."""
 
-    NONE = auto()
-    KEPT = auto()  # nothing that would open one, but a case is open: what is open stays open
-    STANDS = auto()
+    UNREAD = auto()
+    NOT_FOUND = auto()  # searched, and not found
+    OPEN = auto()
+    CLOSED_BY_US = auto()
+    CLOSED_BY_USER = auto()
+    DELETED = auto()
+
+
+class Need(Enum):
+    """Whether an issue is needed now."""
+
+    NOT_NEEDED = auto()
+    KEEP_OPEN = auto()  # no cause would open one, but a case is open: an issue that is open stays open
+    NEEDED = auto()
 
 
 class Text(Enum):
-    """Our part of the body, against what was last written."""
+    """Our part of the text against what was last written."""
 
     SAME = auto()
-    HASTY = auto()  # it differs, and was written a moment ago
-    STALE = auto()
-
-
-class Sight(Enum):
-    """The issue as the tracker shows it in this pass."""
-
-    UNREAD = auto()
-    NONE = auto()  # looked for, and not found
-    OPEN = auto()
-    CLOSED = auto()  # by us
-    PERSON = auto()  # closed by a person
-    GONE = auto()  # deleted, as only a person can
+    TOO_SOON = auto()  # it differs, and was written less than a minute ago
+    OUTDATED = auto()
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """What is observed of one ticket."""
 
-    state: State
-    cause: Cause
-    sight: Sight
+    ticket: TicketState
+    need: Need
+    issue: IssueState
     text: Text
-    fresh: bool  # a cause began after what the issue says of it
-    untold: bool  # something happened that people should hear of
-    relabel: bool  # the severity is another one
+    new_cause: bool  # a cause began after the issue last reported it, or was never reported
+    unreported: bool  # something is to be told in a comment
+    severity_changed: bool
     closing_commented: bool  # the closing comment was sent
-    doubt: bool  # created twice, and it is time to look whether both succeeded
-    look: bool  # the issue was not read for long
-    recent: bool  # it was closed lately
-    waited: bool  # long enough since the create whose end is not known
-    lapsed: bool  # something of what is remembered of an issue that a person closed does not stand any more
+    maybe_twice: bool  # it was created twice, and it is time to look whether both succeeded
+    read_due: bool  # the issue was not read for an hour
+    closed_recently: bool  # less than a day ago
+    create_again: bool  # long enough since the create whose answer is not known
+    causes_over: bool  # a cause that an issue closed by a user had reported is not active any more
 
 
 class Action(Enum):
-    """What a pass does."""
+    """What a pass over the ticket does next."""
 
-    REST = auto()
+    NOTHING = auto()
     WAIT = auto()
-    CREATE = auto()  # write the intent, then create
-    LOOK = auto()  # search for what a create may have left
-    ADOPT = auto()  # it was created, indeed
-    FORGET = auto()  # it was not, and is not needed any more
+    CREATE = auto()
+    SEARCH = auto()  # look for what a create may have left
+    TAKE_OVER = auto()  # record what the search has found as our issue
+    MERGE_DUPLICATES = auto()  # we created twice: close all but the oldest
+    GIVE_UP_CREATING = auto()  # nothing was created, and no issue is needed any more
     READ = auto()
-    SETTLE = auto()  # search for twins and close the younger
     EDIT = auto()
     LABEL = auto()
-    TELL = auto()  # comment
+    COMMENT = auto()
     CLOSE = auto()
-    CLOSED = auto()  # record that we closed it
+    RECORD_CLOSED_BY_US = auto()
     REOPEN = auto()
-    RESUME = auto()  # a person opened it again
-    LEAVE = auto()  # record that a person closed it
-    LOSE = auto()  # record that a person deleted it
-    REMEMBER = auto()  # drop what does not stand any more
+    RECORD_REOPENED = auto()  # a user opened it again
+    RECORD_CLOSED_BY_USER = auto()
+    RECORD_DELETED = auto()
+    DROP_OVER_CAUSES = auto()  # forget reported causes that are over
 
 
-Row = tuple[Mapping[str, object], Action]
+def _row(action: Action, why: str, **asks: object) -> Row[Action]:
+    return Row(asks, action, why)
 
-_ABSENT: tuple[Row, ...] = (
-    ({"cause": Cause.STANDS}, Action.CREATE),
-    ({}, Action.REST),
+
+_NO_ISSUE = Table(
+    (
+        _row(Action.CREATE, "An active cause needs an issue, and there is none.", need=Need.NEEDED),
+        _row(Action.NOTHING, "No issue is needed."),
+    )
 )
-_CREATING: tuple[Row, ...] = (
-    ({"sight": Sight.UNREAD}, Action.LOOK),
-    ({"sight": Sight.OPEN}, Action.ADOPT),
-    ({"sight": Sight.CLOSED}, Action.ADOPT),
-    ({"sight": Sight.PERSON}, Action.ADOPT),
-    ({"waited": False}, Action.WAIT),
-    ({"cause": Cause.STANDS}, Action.CREATE),
-    ({}, Action.FORGET),
+_CREATING = Table(
+    (
+        _row(
+            Action.SEARCH,
+            "The answer to our create was lost: it may have been carried out, so we search before anything else.",
+            issue=IssueState.UNREAD,
+        ),
+        _row(Action.TAKE_OVER, "The create was carried out: its issue is ours.", issue=IssueState.OPEN),
+        _row(
+            Action.TAKE_OVER,
+            "It was carried out, and closed since: it is still ours, and creating another would make two.",
+            issue=IssueState.CLOSED_BY_US,
+        ),
+        _row(
+            Action.TAKE_OVER,
+            "It was carried out, and a user closed the issue: it is recorded first, so that the user's wish is known.",
+            issue=IssueState.CLOSED_BY_USER,
+        ),
+        _row(
+            Action.WAIT,
+            "Not found yet, but a search shows a new issue only minutes later: creating now could make two.",
+            create_again=False,
+        ),
+        _row(Action.CREATE, "Not found for ten minutes, and an issue is still needed.", need=Need.NEEDED),
+        _row(Action.GIVE_UP_CREATING, "Not found for ten minutes, and no issue is needed any more."),
+    )
 )
-_OPEN: tuple[Row, ...] = (
-    ({"doubt": True}, Action.SETTLE),
-    ({"sight": Sight.GONE}, Action.LOSE),
-    ({"sight": Sight.PERSON}, Action.LEAVE),
-    ({"sight": Sight.CLOSED}, Action.CLOSED),
-    ({"sight": Sight.UNREAD, "cause": Cause.NONE}, Action.READ),
-    ({"sight": Sight.UNREAD, "untold": True}, Action.READ),
-    ({"sight": Sight.UNREAD, "relabel": True}, Action.READ),
-    ({"sight": Sight.UNREAD, "look": True}, Action.READ),
-    ({"sight": Sight.UNREAD, "text": Text.STALE}, Action.READ),
-    ({"sight": Sight.OPEN, "text": Text.STALE}, Action.EDIT),
-    ({"sight": Sight.OPEN, "relabel": True}, Action.LABEL),
-    ({"sight": Sight.OPEN, "untold": True}, Action.TELL),
-    ({"sight": Sight.OPEN, "cause": Cause.NONE, "closing_commented": False}, Action.TELL),
-    ({"sight": Sight.OPEN, "cause": Cause.NONE}, Action.CLOSE),
-    ({"text": Text.HASTY}, Action.WAIT),
-    ({}, Action.REST),
+_OPEN = Table(
+    (
+        _row(
+            Action.MERGE_DUPLICATES,
+            "First, because it may change which issue is ours: two of our creates may have been carried out.",
+            maybe_twice=True,
+        ),
+        _row(Action.RECORD_DELETED, "A deleted issue cannot be written to.", issue=IssueState.DELETED),
+        _row(
+            Action.RECORD_CLOSED_BY_USER,
+            "A user's decision stands before all writes of ours.",
+            issue=IssueState.CLOSED_BY_USER,
+        ),
+        _row(
+            Action.RECORD_CLOSED_BY_US,
+            "We closed it, in this pass or before a crash: only the record is missing.",
+            issue=IssueState.CLOSED_BY_US,
+        ),
+        _row(
+            Action.READ,
+            "It is to be closed, and whatever is written is written to an issue that was read in this pass.",
+            issue=IssueState.UNREAD,
+            need=Need.NOT_NEEDED,
+        ),
+        _row(Action.READ, "A comment is due: read first.", issue=IssueState.UNREAD, unreported=True),
+        _row(Action.READ, "The label is to be changed: read first.", issue=IssueState.UNREAD, severity_changed=True),
+        _row(
+            Action.READ,
+            "Not read for an hour: without a look we would not see that a user closed it.",
+            issue=IssueState.UNREAD,
+            read_due=True,
+        ),
+        _row(
+            Action.READ,
+            "The text is to be replaced: what users wrote around it must be known.",
+            issue=IssueState.UNREAD,
+            text=Text.OUTDATED,
+        ),
+        _row(
+            Action.EDIT,
+            "Before the comment, so that whoever follows the notification reads a text that is up to date.",
+            issue=IssueState.OPEN,
+            text=Text.OUTDATED,
+        ),
+        _row(
+            Action.LABEL,
+            "Before the comment, for the same reason.",
+            issue=IssueState.OPEN,
+            severity_changed=True,
+        ),
+        _row(Action.COMMENT, "What is new is told once.", issue=IssueState.OPEN, unreported=True),
+        _row(
+            Action.COMMENT,
+            "Before it is closed, a comment says how it ended.",
+            issue=IssueState.OPEN,
+            need=Need.NOT_NEEDED,
+            closing_commented=False,
+        ),
+        _row(Action.CLOSE, "No cause is left, and that was told.", issue=IssueState.OPEN, need=Need.NOT_NEEDED),
+        _row(
+            Action.WAIT,
+            "The text was written less than a minute ago; the next edit holds all changes until then.",
+            text=Text.TOO_SOON,
+        ),
+        _row(Action.NOTHING, "The issue says what is so."),
+    )
 )
-_CLOSED: tuple[Row, ...] = (
-    ({"cause": Cause.NONE}, Action.REST),
-    ({"cause": Cause.KEPT}, Action.REST),
-    ({"sight": Sight.UNREAD}, Action.READ),
-    ({"sight": Sight.GONE}, Action.LOSE),
-    ({"sight": Sight.OPEN}, Action.RESUME),
-    ({"sight": Sight.PERSON}, Action.LEAVE),
-    ({"sight": Sight.CLOSED, "recent": True}, Action.REOPEN),
-    ({}, Action.CREATE),
+_CLOSED_BY_US = Table(
+    (
+        _row(Action.NOTHING, "It is closed, and no issue is needed.", need=Need.NOT_NEEDED),
+        _row(
+            Action.NOTHING,
+            "A case that opens no issue does not reopen one either.",
+            need=Need.KEEP_OPEN,
+        ),
+        _row(
+            Action.READ,
+            "A cause is active again: whether users touched the issue decides what comes next.",
+            issue=IssueState.UNREAD,
+        ),
+        _row(Action.RECORD_DELETED, "A deleted issue cannot be reopened.", issue=IssueState.DELETED),
+        _row(Action.RECORD_REOPENED, "A user opened it again: it is in use.", issue=IssueState.OPEN),
+        _row(
+            Action.RECORD_CLOSED_BY_USER,
+            "A user opened and closed it since: what a user closed is not reopened.",
+            issue=IssueState.CLOSED_BY_USER,
+        ),
+        _row(
+            Action.REOPEN,
+            "Within a day it is the same story, so it goes on in the same issue.",
+            issue=IssueState.CLOSED_BY_US,
+            closed_recently=True,
+        ),
+        _row(Action.CREATE, "After more than a day a new issue is begun, which names the one before."),
+    )
 )
-_LEFT: tuple[Row, ...] = (
-    ({"sight": Sight.GONE}, Action.LOSE),
-    ({"sight": Sight.OPEN}, Action.RESUME),
-    ({"sight": Sight.UNREAD, "fresh": True}, Action.READ),
-    ({"sight": Sight.UNREAD, "look": True}, Action.READ),
-    ({"fresh": True}, Action.CREATE),
-    ({"lapsed": True}, Action.REMEMBER),
-    ({}, Action.REST),
+_CLOSED_BY_USER = Table(
+    (
+        _row(Action.RECORD_DELETED, "A deleted issue is not read again.", issue=IssueState.DELETED),
+        _row(Action.RECORD_REOPENED, "A user opened it again, and wants it kept up to date.", issue=IssueState.OPEN),
+        _row(
+            Action.READ,
+            "A new cause needs an issue: if the user has opened this one again, it is taken.",
+            issue=IssueState.UNREAD,
+            new_cause=True,
+        ),
+        _row(
+            Action.READ,
+            "Not read for an hour: without a look we would not see that a user opened it again.",
+            issue=IssueState.UNREAD,
+            read_due=True,
+        ),
+        _row(
+            Action.CREATE, "The user closed the issue for the causes it reported; this one began later.", new_cause=True
+        ),
+        _row(
+            Action.DROP_OVER_CAUSES,
+            "A cause that is over is forgotten: when it comes back, it is new.",
+            causes_over=True,
+        ),
+        _row(Action.NOTHING, "The user has closed the issue for these causes: it stays closed."),
+    )
 )
-_LOST: tuple[Row, ...] = (
-    ({"fresh": True}, Action.CREATE),
-    ({"lapsed": True}, Action.REMEMBER),
-    ({}, Action.REST),
+_DELETED = Table(
+    (
+        _row(
+            Action.CREATE,
+            "The user deleted the issue with the causes it reported; this one began later.",
+            new_cause=True,
+        ),
+        _row(
+            Action.DROP_OVER_CAUSES,
+            "A cause that is over is forgotten: when it comes back, it is new.",
+            causes_over=True,
+        ),
+        _row(Action.NOTHING, "There is nothing to read or to write."),
+    )
 )
-ROWS: Mapping[State, tuple[Row, ...]] = {
-    State.ABSENT: _ABSENT,
-    State.CREATING: _CREATING,
-    State.OPEN: _OPEN,
-    State.CLOSED: _CLOSED,
-    State.LEFT: _LEFT,
-    State.LOST: _LOST,
+TABLES: Mapping[TicketState, Table[Action]] = {
+    TicketState.NO_ISSUE: _NO_ISSUE,
+    TicketState.CREATING: _CREATING,
+    TicketState.OPEN: _OPEN,
+    TicketState.CLOSED_BY_US: _CLOSED_BY_US,
+    TicketState.CLOSED_BY_USER: _CLOSED_BY_USER,
+    TicketState.DELETED: _DELETED,
 }
 
 
-def action(seen: Seen) -> Action:
+def action(observation: Observation) -> Action:
     """What a pass over the ticket does next."""
-    return next(does for asks, does in ROWS[seen.state] if _fits(seen, asks))
-
-
-def _fits(seen: Seen, asks: Mapping[str, object]) -> bool:
-    return all(getattr(seen, name) == value for name, value in asks.items())
+    return TABLES[observation.ticket].result(observation)

@@ -1,34 +1,28 @@
-"""Where a pass writes: Tickets under their resourceVersion, issues through the tracker, each call counted."""
+"""Where Tickets are written under their resourceVersion: alerts by the webhook, the status by the leader."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TypeVar
+from datetime import datetime
 
-import structlog
-
-from remediator.core.ticket import Subject, Ticket
+from remediator.core.ticket import Alert, Subject, Ticket, merged
 from remediator.kube import api
 from remediator.kube.api import decode, encode
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
-from remediator.tickets import metrics
-from remediator.tickets.channels.base import Later, Refused, Tracker, Unsure
 from remediator.tickets.reconcile.cache import TicketCache
 
-T = TypeVar("T")
-log = structlog.get_logger()
-CONFLICTS = 5
+ALERT_CONFLICTS, STATUS_CONFLICTS = 10, 5
 
 
-class Moved(Exception):
-    """The Ticket is not what we decided on: another leader wrote it, or it is gone. Look again."""
+class TicketChanged(Exception):
+    """The Ticket is not the one that we decided on: another leader wrote it, or it is gone. Read it again."""
 
 
 class TicketStore:
-    """Writes for one leader. `leads` is asked before each call of the tracker."""
+    """Reads Tickets from the cache and writes them to the API server."""
 
-    def __init__(self, client: Client, tracker: Tracker, world: TicketCache, leads: Callable[[], bool]) -> None:
-        self.client, self.tracker, self.world, self.leads = client, tracker, world, leads
+    def __init__(self, client: Client, cache: TicketCache) -> None:
+        self.client, self.cache = client, cache
 
     async def make(self, subject: Subject) -> Ticket:
         """The Ticket of a subject, created unless it is there."""
@@ -38,9 +32,34 @@ class TicketStore:
             wire = await self.client.get(api.TICKET, subject.name)
         return self._noted(wire)
 
+    async def merge(self, subject: Subject, alerts: Collection[Alert], now: datetime) -> Ticket | None:
+        """Write alerts into the Ticket of a subject; the Ticket as it was before, None where there was none.
+
+        Raises ApiError.
+        """
+        ticket = self.cache.ticket(subject.name)
+        for _ in range(ALERT_CONFLICTS):
+            try:
+                await self._merge(subject, ticket, alerts, now)
+                return ticket
+            except (errors.Conflict, errors.AlreadyExists, errors.NotFound):
+                ticket = await self._live(subject.name)
+        raise errors.Unavailable(0, "Busy", f"Ticket {subject.name} changes faster than we can write")
+
+    async def _merge(self, subject: Subject, ticket: Ticket | None, alerts: Collection[Alert], now: datetime) -> None:
+        """One write, or none where the Ticket holds it all already: alerts in it only ever grow newer."""
+        if ticket is None:
+            wire = await self.client.create(api.TICKET, encode.new_ticket(subject, merged((), alerts, now)))
+        else:
+            wanted = merged(ticket.alerts, alerts, now)
+            if wanted == ticket.alerts:
+                return
+            wire = await self.client.patch(api.TICKET, ticket.name, encode.with_alerts(ticket, wanted))
+        self._noted(wire)
+
     async def save(self, before: Ticket, after: Ticket) -> Ticket:
-        """Write the status. What the webhook wrote meanwhile is taken over; another's status raises Moved."""
-        for _ in range(CONFLICTS):
+        """Write the status. Alerts that came meanwhile are taken over; another's status raises TicketChanged."""
+        for _ in range(STATUS_CONFLICTS):
             if replace(after, version="", alerts=()) == replace(before, version="", alerts=()):
                 return before
             try:
@@ -48,16 +67,12 @@ class TicketStore:
                 return self._noted(await self.client.patch(api.TICKET, after.name, body, subresource="status"))
             except errors.Conflict:
                 live = await self._live(after.name)
+            if live is None:
+                raise TicketChanged(f"{after.name} is gone")
             if replace(live, version=before.version, alerts=before.alerts) != before:
-                raise Moved(f"{after.name} was written by another")
+                raise TicketChanged(f"{after.name} was written by another")
             before, after = live, replace(after, version=live.version, alerts=live.alerts)
-        raise Moved(f"{after.name} moves faster than we can write")
-
-    async def _live(self, name: str) -> Ticket:
-        try:
-            return self._noted(await self.client.get(api.TICKET, name))
-        except errors.NotFound:
-            raise Moved(f"{name} is gone") from None
+        raise TicketChanged(f"{after.name} changes faster than we can write")
 
     async def delete(self, ticket: Ticket) -> None:
         """Delete a Ticket as we know it: an alert that came meanwhile keeps it."""
@@ -68,21 +83,13 @@ class TicketStore:
         except (errors.NotFound, errors.Conflict):
             return
 
-    def _noted(self, wire: api.Ticket) -> Ticket:
-        found = decode.ticket(wire)
-        self.world.note(found)
-        return found
-
-    async def ask(self, action: str, ticket: str, call: Awaitable[T]) -> T:
-        """Await one call of the tracker; count how it ended, and log it."""
-        result = "failed"
+    async def _live(self, name: str) -> Ticket | None:
         try:
-            answer = await call
-            result = "done"
-            return answer
-        except (Later, Unsure, Refused) as error:
-            result = type(error).__name__.lower()
-            log.warning("the tracker did not do it", action=action, ticket=ticket, result=result, said=error.message)
-            raise
-        finally:
-            metrics.ISSUE_CALLS.labels(action, result).inc()
+            return self._noted(await self.client.get(api.TICKET, name))
+        except errors.NotFound:
+            return None
+
+    def _noted(self, wire: api.Ticket) -> Ticket:
+        ticket = decode.ticket(wire)
+        self.cache.note(ticket)
+        return ticket

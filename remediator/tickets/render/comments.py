@@ -1,52 +1,55 @@
-"""What people should hear of at once: each thing is told in one comment, once."""
+"""What users should know at once: each event is told in one comment, once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from remediator.core.case import Case, Phase
 from remediator.core.ticket import CauseState, ReportedCause
-from remediator.tickets.reconcile.situation import SHARED, Situation, known
+from remediator.tickets.reconcile.causes import SHARED, by_key
+from remediator.tickets.reconcile.input import TicketInput
 from remediator.tickets.render.hints import remedy
 from remediator.tickets.render.markdown import code, moment, span
 
+Causes = dict[str, ReportedCause]
+
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """One thing to tell: of which cause, and the line."""
+class Comment:
+    """One event to tell: of which cause, and the line."""
 
     key: str
     line: str
 
 
-def news(told: Iterable[ReportedCause], situation: Situation) -> tuple[News, ...]:
-    """What was not told yet: a new cause, an escalation, the end of a case. Alerts that end are told by the text."""
-    before, now = known(told), known(situation.causes)
-    return (*_begun(before, now, situation), *_ended(before, now, situation))
+def comments(reported: Iterable[ReportedCause], given: TicketInput) -> tuple[Comment, ...]:
+    """What was not reported yet: a new cause, an escalation, the end of a case. The text tells of alerts that end."""
+    before, now = by_key(reported), by_key(given.causes)
+    return (*_begun(before, now, given), *_ended(before, now, given))
 
 
-def _begun(before: dict[str, ReportedCause], now: dict[str, ReportedCause], situation: Situation) -> Iterator[News]:
+def _begun(before: Causes, now: Causes, given: TicketInput) -> Iterator[Comment]:
     for key, cause in now.items():
         old = before.get(key)
         over = old is not None and old.state is CauseState.OVER and not key.startswith("alert:")
         if cause.state is CauseState.ESCALATED and (old is None or old.state is not CauseState.ESCALATED):
-            yield News(key, _escalated(key, situation))
+            yield Comment(key, _escalated(key, given))
         elif old is None or over:
-            yield News(key, f"**New:** {_named(key, situation)}")
+            yield Comment(key, f"**New:** {_named(key, given)}")
 
 
-def _ended(before: dict[str, ReportedCause], now: dict[str, ReportedCause], situation: Situation) -> Iterator[News]:
+def _ended(before: Causes, now: Causes, given: TicketInput) -> Iterator[Comment]:
     for key, old in before.items():
         if key not in now and old.state is not CauseState.OVER and not key.startswith("alert:"):
-            yield News(key, _over(key, situation))
+            yield Comment(key, _over(key, given))
 
 
-def _of(key: str, situation: Situation) -> Case | None:
-    return next((linked.case for linked in situation.cases if f"case:{linked.case.name}" == key), None)
+def _case_of(key: str, given: TicketInput) -> Case | None:
+    return next((linked.case for linked in given.cases if f"case:{linked.case.name}" == key), None)
 
 
-def _named(key: str, situation: Situation) -> str:
+def _named(key: str, given: TicketInput) -> str:
     kind, _, name = key.partition(":")
-    case = _of(key, situation)
+    case = _case_of(key, given)
     if kind == "alert":
         return f"alert {code(name)} fires too."
     if key == SHARED or case is None:
@@ -55,19 +58,19 @@ def _named(key: str, situation: Situation) -> str:
     return f"case {code(case.name)} on {code(case.node)},{trigger or ' opened by hand.'}"
 
 
-def _escalated(key: str, situation: Situation) -> str:
-    case = _of(key, situation) or next((found.case for found in situation.cases if found.escalated), None)
+def _escalated(key: str, given: TicketInput) -> str:
+    case = _case_of(key, given) or next((linked.case for linked in given.cases if linked.escalated), None)
     if case is None:
         return "**A person is needed.**"
     return f"**A person is needed** on {code(case.node)}: {code(case.message, 400)}. To do: {remedy(case.reason)}."
 
 
-def _over(key: str, situation: Situation) -> str:
-    case = _of(key, situation)
+def _over(key: str, given: TicketInput) -> str:
+    case = _case_of(key, given)
     if case is not None:
         return f"**{_end_word(case)}:** {ending(case)}"
     name = "what the nodes had in common" if key == SHARED else f"case {code(key.partition(':')[2])}"
-    return f"**Over:** {name} does not stand behind this issue any more."
+    return f"**Over:** {name} is no cause of this issue any more."
 
 
 def _end_word(case: Case) -> str:
@@ -84,20 +87,20 @@ def ending(case: Case) -> str:
     return f"case {code(case.name)} on {code(case.node)} ended{after}: {how}." + (f" Tried: {tried}." if tried else "")
 
 
-def comment(found: Iterable[News]) -> str:
+def comment(events: Iterable[Comment]) -> str:
     """One comment of all that is new."""
-    return "\n".join(f"- {item.line}" for item in found)
+    return "\n".join(f"- {event.line}" for event in events)
 
 
-def closing_comment(situation: Situation) -> str:
+def closing_comment(given: TicketInput) -> str:
     """The comment before closing: how everything ended."""
-    ended = [linked for linked in situation.cases if not linked.case.open]
+    ended = [linked for linked in given.cases if not linked.case.open]
     lines = [f"- {ending(linked.case)}" for linked in ended[:20]]
     lines += [f"- … and {len(ended) - 20} more cases" for _ in ended[20:21]]
     lines += [
         f"- alert {code(alert.name)} ended at {moment(alert.ended)}, after {span(alert.starts, alert.ended)}."
-        for alert in situation.alerts[:20]
+        for alert in given.alerts[:20]
         if not alert.firing
     ]
-    nothing = ["- What called for it is gone: its case was deleted or moved, or its policy asks for no ticket now."]
-    return "\n".join(["Nothing stands behind this issue any more; closing it.", "", *(lines or nothing)])
+    nothing = ["- Its cause is gone: its case was deleted or moved, or its policy asks for no ticket now."]
+    return "\n".join(["No cause of this issue is left; closing it.", "", *(lines or nothing)])

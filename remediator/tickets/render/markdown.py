@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-BEGIN, END = "<!-- remediator:begin -->", "<!-- remediator:end -->"
 _REPLACED = str.maketrans({"`": "'", "|": "¦"})
 
 
@@ -36,9 +35,9 @@ def block(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def document(found: object, most: int) -> str:
+def document(content: object, most: int) -> str:
     """A JSON document as a code block, exact where it fits: `<` and `>` are spelled as JSON spells characters."""
-    text = json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False, default=str)
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, default=str)
     text = "".join(char if char.isprintable() or char == "\n" else " " for char in text)
     text = text.replace("<", "\\u003c").replace(">", "\\u003e")
     return block(text if len(text) <= most else text[:most] + "\n… (cut)", "json")
@@ -78,17 +77,3 @@ def link(url: str) -> str:
     if not plain or re.search(r"/(issues|pull|discussions|commit)/", url):
         return code(url) if url else ""
     return f"[runbook]({url})"
-
-
-def spliced(body: str, section: str) -> str:
-    """The body with our section in the place of the one before; all else stays. Where ours is gone, it goes below."""
-    start = body.rfind(BEGIN)
-    end = body.find(END, start)
-    if start < 0 or end < 0:
-        return f"{body.rstrip()}\n\n{section}" if body.strip() else section
-    return body[:start] + section + body[end + len(END) :]
-
-
-def outside(body: str) -> int:
-    """How many characters of the body are not ours."""
-    return len(spliced(body, ""))

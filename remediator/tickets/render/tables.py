@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from remediator.core.case import Phase
 from remediator.core.ticket import Alert
-from remediator.tickets.reconcile.situation import LinkedCase
+from remediator.tickets.reconcile.input import LinkedCase
 from remediator.tickets.render.markdown import code, moment, span, table
 
 CASES, ATTEMPTS, ALERTS = 40, 30, 64
@@ -19,7 +19,7 @@ def cases(cases: Iterable[LinkedCase]) -> str:
 
 def _case_row(linked: LinkedCase) -> tuple[str, ...]:
     case = linked.case
-    blocks = [f"{found.reason.value}: {code(found.message, 160)}" for found in case.blocks]
+    blocks = [f"{block.reason.value}: {code(block.message, 160)}" for block in case.blocks]
     why = "; ".join(blocks) or f"{case.reason.value if case.reason else ''} {code(case.message, 160)}".strip()
     phase = case.phase.value or "New"
     return code(case.name), code(case.node), code(case.policy), phase, _rung(linked), moment(case.created), why
@@ -46,7 +46,7 @@ def attempts(cases: Iterable[LinkedCase]) -> str:
         for linked in cases
         for attempt in linked.case.attempts
     ]
-    head = ("operation", "rung", "started", "took", "outcome", "said")
+    head = ("operation", "rung", "started", "took", "outcome", "message")
     return "### Attempts\n\n" + table(head, rows, ATTEMPTS) if rows else ""
 
 

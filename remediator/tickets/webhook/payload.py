@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from remediator.core.policy import Severity
-from remediator.core.ticket import Alert
+from remediator.core.ticket import Alert, one_line
 
 ROUTE_LABEL = "remediator_route"
 SEVERITIES = MappingProxyType(
@@ -93,14 +93,14 @@ def _alert(wire: WireAlert) -> Alert:
     starts = _utc(wire.starts_at)
     ends = _utc(wire.ends_at) if wire.ends_at else starts
     return Alert(
-        fingerprint=clean(wire.fingerprint, 64),
-        name=clean(wire.labels.get("alertname", ""), 253) or "unnamed",
+        fingerprint=one_line(wire.fingerprint, 64),
+        name=one_line(wire.labels.get("alertname", ""), 253) or "unnamed",
         starts=starts,
         ended=max(starts, ends) if wire.status == "resolved" else None,
         severity=SEVERITIES.get(wire.labels.get("severity", "").lower(), Severity.WARNING),
-        summary=clean(_summary(wire.annotations), 1024),
-        runbook=clean(wire.annotations.get("runbook_url", ""), 1024),
-        route=clean(wire.labels.get(ROUTE_LABEL, ""), 253),
+        summary=one_line(_summary(wire.annotations), 1024),
+        runbook=one_line(wire.annotations.get("runbook_url", ""), 1024),
+        route=one_line(wire.labels.get(ROUTE_LABEL, ""), 253),
         labels=_shown(wire.labels),
     )
 
@@ -118,10 +118,5 @@ def _summary(annotations: Mapping[str, str]) -> str:
 
 
 def _shown(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    found: Iterable[tuple[str, str]] = ((name, clean(labels[name], 256)) for name in SHOWN if name in labels)
-    return tuple(sorted((name, value) for name, value in found if value))
-
-
-def clean(text: str, most: int) -> str:
-    """One line of at most `most` characters that JSON and the API server take: no control characters."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:most]
+    pairs: Iterable[tuple[str, str]] = ((name, one_line(labels[name], 256)) for name in SHOWN if name in labels)
+    return tuple(sorted((name, value) for name, value in pairs if value))

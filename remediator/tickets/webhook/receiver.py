@@ -1,4 +1,4 @@
-"""What Alertmanager posts becomes durable in Tickets before it is answered; GitHub is not waited for."""
+"""What Alertmanager posts is stored in Tickets before it is answered; GitHub is not waited for."""
 
 import asyncio
 from collections import defaultdict
@@ -10,20 +10,17 @@ from enum import Enum
 import structlog
 
 from remediator.clock import Clock
-from remediator.core.ticket import Alert, Subject, Ticket, late_refires, merged
-from remediator.kube import api
-from remediator.kube.api import decode, encode
+from remediator.core.ticket import Alert, Subject, late_refires
 from remediator.kube.api.builtin import NODE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
-from remediator.tickets.reconcile.cache import TicketCache
-from remediator.tickets.reconcile.subject import of_alert, to_look_up
+from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, parse
+from remediator.tickets.webhook.subject import candidates, of_alert
 
 log = structlog.get_logger()
 WRITERS = 16  # tickets written at once: a delivery may name 500 nodes, and Alertmanager waits 10 s
-CONFLICTS = 10
 LATER_SECONDS = 5
 
 
@@ -37,7 +34,7 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The answer to one delivery; `message` is for the person who reads Alertmanager's log."""
+    """The answer to one delivery; `message` is for the user who reads Alertmanager's log."""
 
     result: Result
     message: str = ""
@@ -46,41 +43,49 @@ class Received:
 class Receiver:
     """Takes deliveries on every replica. `ready` says whether the caches are fresh, `clock` when."""
 
-    def __init__(self, client: Client, world: TicketCache, ready: Callable[[], bool], clock: Clock) -> None:
-        self._client, self._world, self._ready, self._clock = client, world, ready, clock
+    def __init__(self, client: Client, store: TicketStore, ready: Callable[[], bool], clock: Clock) -> None:
+        self._client, self._store, self._ready, self._clock = client, store, ready, clock
         self._turns = asyncio.Semaphore(WRITERS)
 
     async def receive(self, body: bytes) -> Received:
         """Store one delivery. The same one twice, at once or in another order ends in the same Tickets."""
-        now = self._clock.now()  # when it was received, before any waiting here
-        try:
-            found = parse(body)
-        except BadPayload as error:
-            return self._answer(Received(Result.BAD, str(error)))
-        if not self._ready():
-            return self._answer(Received(Result.LATER, "the caches are not fresh yet"))
-        failed = await self._stored(found, now)
-        if failed is not None:
-            log.warning("alerts are to be sent again", failed=str(failed), alerts=len(found))
-            return self._answer(Received(Result.LATER, f"later: {failed}"))
-        for one in found:
-            metrics.ALERTS.labels("firing" if one.alert.firing else "resolved").inc()
-        return self._answer(Received(Result.STORED, f"{len(found)} alerts"))
-
-    @staticmethod
-    def _answer(received: Received) -> Received:
+        received = await self._received(body, self._clock.now())  # the time before any waiting here
         metrics.DELIVERIES.labels(received.result.value).inc()
         return received
 
-    async def _grouped(self, found: Iterable[ParsedAlert]) -> Mapping[Subject, list[Alert]]:
+    async def _received(self, body: bytes, now: datetime) -> Received:
+        try:
+            alerts = parse(body)
+        except BadPayload as error:
+            return Received(Result.BAD, str(error))
+        if not self._ready():
+            return Received(Result.LATER, "the caches are not fresh yet")
+        failure = await self._stored(alerts, now)
+        if failure is not None:
+            log.warning("alerts are to be sent again", failed=str(failure), alerts=len(alerts))
+            return Received(Result.LATER, f"later: {failure}")
+        for parsed in alerts:
+            metrics.ALERTS.labels("firing" if parsed.alert.firing else "resolved").inc()
+        return Received(Result.STORED, f"{len(alerts)} alerts")
+
+    async def _stored(self, alerts: Iterable[ParsedAlert], now: datetime) -> errors.ApiError | None:
+        """Write every Ticket, whatever happens to one; the first failure, None where all is durable."""
+        try:
+            groups = await self._grouped(alerts)
+        except errors.ApiError as failure:
+            return failure
+        writes = (self._store_group(subject, group, now) for subject, group in groups.items())
+        return next((failure for failure in await asyncio.gather(*writes) if failure is not None), None)
+
+    async def _grouped(self, alerts: Iterable[ParsedAlert]) -> Mapping[Subject, list[Alert]]:
         exists: dict[str, bool] = {}
         groups: defaultdict[Subject, list[Alert]] = defaultdict(list)
-        for one in found:
-            for name in to_look_up(one.labels):
+        for parsed in alerts:
+            for name in candidates(parsed.labels):
                 if name not in exists:
                     exists[name] = await self._exists(name)
             nodes = [name for name, there in exists.items() if there]
-            groups[of_alert(one.labels, nodes)].append(one.alert)
+            groups[of_alert(parsed.labels, nodes)].append(parsed.alert)
         return groups
 
     async def _exists(self, node: str) -> bool:
@@ -90,56 +95,17 @@ class Receiver:
             return False
         return True
 
-    async def _stored(self, found: Iterable[ParsedAlert], now: datetime) -> errors.ApiError | None:
-        """Write every Ticket, whatever happens to one; the first failure, None where all is durable."""
-        try:
-            groups = await self._grouped(found)
-        except errors.ApiError as failed:
-            return failed
-        writes = (self._write(subject, alerts, now) for subject, alerts in groups.items())
-        return next((failed for failed in await asyncio.gather(*writes) if failed is not None), None)
+    async def _store_group(self, subject: Subject, alerts: list[Alert], now: datetime) -> errors.ApiError | None:
+        """Why the alerts of one subject are to be sent again, or None.
 
-    async def _write(self, subject: Subject, alerts: list[Alert], now: datetime) -> errors.ApiError | None:
-        """Merge alerts into the Ticket of a subject; why that could not be done, or None."""
+        After a 200 Alertmanager sends nothing for a whole repeat_interval. What is refused it repeats, in the end as
+        things are then: an alert that fires again is still firing when the window has passed.
+        """
         async with self._turns:
             try:
-                return await self._try(subject, alerts, now)
-            except errors.ApiError as failed:
-                return failed
-
-    async def _try(self, subject: Subject, alerts: list[Alert], now: datetime) -> errors.ApiError | None:
-        ticket = self._world.ticket(subject.name)
-        for _ in range(CONFLICTS):
-            try:
-                await self._merge(subject, ticket, alerts, now)
-                return _doubt(ticket, alerts, now)
-            except (errors.Conflict, errors.AlreadyExists, errors.NotFound):
-                ticket = await self._live(subject)
-        return errors.Unavailable(0, "Busy", f"Ticket {subject.name} moves faster than we can write")
-
-    async def _merge(self, subject: Subject, ticket: Ticket | None, alerts: list[Alert], now: datetime) -> None:
-        """One write, or none where the Ticket says it all already: alerts in it only ever grow newer."""
-        if ticket is None:
-            wire = await self._client.create(api.TICKET, encode.new_ticket(subject, merged((), alerts, now)))
-        else:
-            wanted = merged(ticket.alerts, alerts, now)
-            if wanted == ticket.alerts:
-                return
-            wire = await self._client.patch(api.TICKET, ticket.name, encode.with_alerts(ticket, wanted))
-        self._world.note(decode.ticket(wire))
-
-    async def _live(self, subject: Subject) -> Ticket | None:
-        try:
-            return decode.ticket(await self._client.get(api.TICKET, subject.name))
-        except errors.NotFound:
-            return None
-
-
-def _doubt(ticket: Ticket | None, alerts: list[Alert], now: datetime) -> errors.ApiError | None:
-    """Why a delivery is to be sent again, or None. After a 200 Alertmanager says no word for a whole repeat_interval.
-
-    It repeats what is refused, and in the end as things are then: what fires again is still firing when it is believed.
-    """
-    found = late_refires(ticket.alerts if ticket else (), alerts, now)
-    said = (f"alert {alert.name} ended at {alert.ended:%Y-%m-%d %H:%M:%S} UTC" for alert in found)
-    return errors.Unavailable(0, "Doubtful", f"{', '.join(said)}; send again whether it fires") if found else None
+                before = await self._store.merge(subject, alerts, now)
+            except errors.ApiError as failure:
+                return failure
+        late = late_refires(before.alerts if before else (), alerts, now)
+        ended = ", ".join(f"alert {alert.name} ended at {alert.ended:%Y-%m-%d %H:%M:%S} UTC" for alert in late)
+        return errors.Unavailable(0, "LateRefire", f"{ended}; send again whether it fires") if late else None

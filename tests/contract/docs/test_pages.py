@@ -11,9 +11,11 @@ from tests.contract.docs.output import missing
 from tests.contract.docs.pages import ALL, LANGUAGES, PAGES, blocks, programs, recipes
 
 
-def test_the_drawings_in_the_page_about_cases_are_those_of_the_tables() -> None:
-    page = drawing.PAGE.read_text()
-    assert page == drawing.drawn(page), "python -m tests.contract.drawing"
+@pytest.mark.parametrize("page", drawing.PAGES, ids=lambda page: page.name)
+def test_the_drawings_in_the_pages_are_those_of_the_tables(page: Path) -> None:
+    text = page.read_text()
+    assert "<!-- drawn: " in text
+    assert text == drawing.drawn(text), "python -m tests.contract.drawing"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

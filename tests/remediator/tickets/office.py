@@ -1,10 +1,7 @@
-"""Tickets over the embedded server, a tracker in memory whose faults are scripted, and a clock turned by hand."""
+"""Tickets over the embedded server, a channel in memory whose faults are scripted, and a clock turned by hand."""
 
 import json
-from collections import defaultdict, deque
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +12,8 @@ from remediator.kube.api import decode
 from remediator.kube.api import decode as codec
 from remediator.kube.manifests import crd
 from remediator.kube.wire.client import Client
-from remediator.tickets.channels.base import Draft, Issue, Refused, Unsure
 from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.cache import TicketCache, slim
 from remediator.tickets.reconcile.observe import Times
 from remediator.tickets.reconcile.reconciler import Reconciler
@@ -24,9 +21,9 @@ from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.receiver import Received, Receiver
 from remediator_sim.apiserver import EmbeddedServer
 from tests.harness.kinds import CASES, CRDS, NODES, POLICIES
+from tests.remediator.tickets.memory_channel import START, MemoryChannel
 
 PAYLOADS = Path(__file__).parent / "payloads"
-START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 GPU = Subject(About.NODE, node="gpu-17")
 
 
@@ -60,154 +57,31 @@ def ends(name: str = "NodeDown", node: str = "gpu-17", minute: int = 0, end: int
     return fires(name, node, minute, **labels) | {"status": "resolved", "endsAt": ended}
 
 
-class Tracker:
-    """Issues in memory. `script(verb, fault)`: the next call of that verb ends so.
-
-    Faults: an exception to raise; "lost": carried out, but the answer is Unsure; "dropped": not carried out, Unsure.
-    `hidden` holds numbers that `find` does not show yet. `calls` are the verbs that changed something, in order.
-    """
-
-    def __init__(self) -> None:
-        self.issues: list[Issue] = []
-        self.comments: defaultdict[int, list[str]] = defaultdict(list)
-        self.calls: list[str] = []
-        self.reads = 0
-        self.hidden: set[int] = set()
-        self.deleted: set[int] = set()
-        self.clock: Callable[[], datetime] = lambda: START
-        self._touched: dict[int, datetime] = {}
-        self._faults: defaultdict[str, deque[Any]] = defaultdict(deque)
-
-    def script(self, verb: str, *faults: Any) -> None:
-        """What happens to the next calls of a verb; None lets one pass."""
-        self._faults[verb].extend(faults)
-
-    def left(self, verb: str) -> int:
-        """How many scripted faults of a verb have not come to pass."""
-        return len(self._faults[verb])
-
-    def _fault(self, verb: str) -> Any:
-        fault = self._faults[verb].popleft() if self._faults[verb] else None
-        if isinstance(fault, Exception):
-            raise fault
-        if fault == "dropped":
-            raise Unsure("the connection broke")
-        return fault
-
-    async def create(self, repository: str, draft: Draft) -> Issue:
-        fault = self._fault("create")
-        number = len(self.issues) + 1
-        url = f"https://tracker.test/{repository}/issues/{number}"
-        labels, people, now = draft.labels, draft.assignees, self.clock()
-        made = Issue(repository, number, url, draft.title, draft.body, True, "", False, labels, people, now)
-        self.issues.append(made)
-        self._touched[number] = now
-        self.calls.append("create")
-        if fault == "lost":
-            raise Unsure("the connection broke")
-        return made
-
-    async def get(self, repository: str, number: int) -> Issue:
-        self._fault("get")
-        self.reads += 1
-        if number in self.deleted:
-            raise Refused("the issue was deleted", "issue")
-        return self.issue(number)
-
-    async def find(self, repository: str, marker: str, label: str, since: datetime) -> list[Issue]:
-        self._fault("find")
-        shown = [issue for issue in self.issues if issue.repository == repository and issue.number not in self.hidden]
-        return [issue for issue in shown if marker in issue.body and self._touched[issue.number] >= since]
-
-    async def edit(self, repository: str, number: int, *, title: str | None = None, body: str | None = None) -> Issue:
-        self._fault("edit")
-        assert title is None, "titles are people's"
-        return self._change("edit", number, body=body)
-
-    async def close(self, repository: str, number: int, reason: str, duplicate_of: int | None = None) -> Issue:
-        self._fault("close")
-        assert (reason == "duplicate") == (duplicate_of is not None)
-        return self._change("close", number, open=False, reason=reason, closed_by_user=False)
-
-    async def reopen(self, repository: str, number: int) -> Issue:
-        self._fault("reopen")
-        return self._change("reopen", number, open=True, reason="reopened", closed_by_user=False)
-
-    async def comment(self, repository: str, number: int, text: str) -> str:
-        fault = self._fault("comment")
-        self.comments[number].append(text)
-        self.calls.append("comment")
-        if fault == "lost":
-            raise Unsure("the connection broke")
-        return f"{self.issue(number).url}#1"
-
-    async def label(self, repository: str, number: int, add: tuple[str, ...], remove: tuple[str, ...]) -> None:
-        self._fault("label")
-        kept = tuple(label for label in self.issue(number).labels if label not in remove)
-        self._change("label", number, labels=tuple(dict.fromkeys((*kept, *add))))
-
-    def _change(self, verb: str, number: int, **changes: Any) -> Issue:
-        self.calls.append(verb)
-        return self.change(number, **changes)
-
-    # --- what people do and see --------------------------------------------------------------------------------------
-
-    def issue(self, number: int) -> Issue:
-        """One issue."""
-        return self.issues[number - 1]
-
-    def change(self, number: int, **changes: Any) -> Issue:
-        """Change an issue, as a person does."""
-        self.issues[number - 1] = replace(self.issue(number), **changes)
-        self._touched[number] = self.clock()
-        return self.issue(number)
-
-    def shut(self, number: int) -> None:
-        """A person closes it."""
-        self.change(number, open=False, reason="completed", closed_by_user=True)
-
-    def delete(self, number: int) -> None:
-        """A person deletes it."""
-        self.shut(number)
-        self.hidden.add(number)
-        self.deleted.add(number)
-
-    @property
-    def there(self) -> list[Issue]:
-        """The issues that nobody deleted."""
-        return [issue for issue in self.issues if issue.number not in self.deleted]
-
-    @property
-    def open(self) -> list[int]:
-        """The numbers of open issues."""
-        return [issue.number for issue in self.issues if issue.open]
-
-
 class Office:
-    """One leader at its desk. `now` moves only by `later`; caches are read from the server before each round."""
+    """One leader. `now` moves only by `later`; caches are read from the server before each round."""
 
     def __init__(
-        self, tracker: Tracker | None = None, server: EmbeddedServer | None = None, **times: timedelta
+        self, channel: MemoryChannel | None = None, server: EmbeddedServer | None = None, **times: timedelta
     ) -> None:
         self.server = server or EmbeddedServer()
         self.client = Client(self.server.transport())
-        self.tracker = tracker or Tracker()
+        self.channel = channel or MemoryChannel()
         self.now = START
-        self.tracker.clock = lambda: self.now
+        self.channel.clock = lambda: self.now
         self.routes = Routes(
             Route("org/default", ("ops",), ("ann",)), {"gpu": Route("org/gpu", ("gpu",))}, cluster="prod"
         )
         self.leads = True
         self.clock = Clock(lambda: self.now, lambda: 0.0)
         self.world = TicketCache(lambda: 0.0)
-        self.receiver = Receiver(self.client, self.world, lambda: True, self.clock)
+        self.store = TicketStore(self.client, self.world)
+        self.receiver = Receiver(self.client, self.store, lambda: True, self.clock)
         self.times = Times(**times)
         self.restart()
 
     def restart(self) -> None:
         """Another process takes over: nothing in memory survives."""
-        desk = TicketStore(self.client, self.tracker, self.world, lambda: self.leads)
-        self.keeper = Reconciler(desk, self.routes, self.times)
+        self.reconciler = Reconciler(self.store, self.channel, self.routes, self.times, ACTIONS, lambda: self.leads)
         self.due: dict[Subject, datetime] = {}
 
     async def prepare(self) -> None:
@@ -230,7 +104,7 @@ class Office:
         fresh.cases = {w.metadata.name: slim(codec.remediation_case(w)) for w in await self.client.list_all(api.CASE)}
         for name, case in fresh.cases.items():
             fresh.case_changed(name, None, case)
-        self.keeper.desk.world = self.receiver._world = fresh
+        self.store.cache = fresh
 
     async def tickets(self) -> list[Ticket]:
         """All Tickets."""
@@ -243,7 +117,10 @@ class Office:
     async def work(self) -> dict[Subject, float | None]:
         """One pass over everything; when each wants to be looked at again, in seconds."""
         await self.refresh()
-        return {subject: await self.keeper.visit(subject, self.now) for subject in sorted(self.world.every(), key=repr)}
+        return {
+            subject: await self.reconciler.reconcile(subject, self.now)
+            for subject in sorted(self.world.every(), key=repr)
+        }
 
     async def later(self, **delta: float) -> dict[Subject, float | None]:
         """Time goes by, then a pass."""

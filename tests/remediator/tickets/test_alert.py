@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from remediator.core.policy import Severity
 from remediator.core.ticket import ALERTS, About, Alert, Subject, late_refires, merged
-from remediator.tickets.reconcile.subject import of_alert, to_look_up
 from remediator.tickets.webhook.payload import BadPayload, parse
+from remediator.tickets.webhook.subject import candidates, of_alert
 from tests.remediator.tickets.office import PAYLOADS, START, delivery, ends, fires, payload
 
 
@@ -114,8 +114,8 @@ def test_a_table_of_labels_says_which_node_an_alert_is_about(labels: dict[str, s
 
 
 def test_only_labels_that_may_lie_are_looked_up() -> None:
-    assert to_look_up({"node": "gpu-17", "instance": "10.0.0.7:9400"}) == ()
-    assert to_look_up({"Hostname": "a", "instance": "b:1"}) == ("a", "b")
+    assert candidates({"node": "gpu-17", "instance": "10.0.0.7:9400"}) == ()
+    assert candidates({"Hostname": "a", "instance": "b:1"}) == ("a", "b")
 
 
 @pytest.mark.parametrize("text", ["gpu-17", "../../x", "A b_c", "特殊", "-.-", "x" * 400, "a_.b", "gpu-17.example.org"])

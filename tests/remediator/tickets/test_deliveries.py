@@ -9,7 +9,7 @@ import pytest
 from remediator.core.ticket import About, Subject
 from remediator.kube.wire.transport import Reply
 from remediator.tickets.webhook.receiver import Receiver, Result
-from tests.remediator.tickets.office import GPU, Office, Tracker, delivery, ends, fires, payload
+from tests.remediator.tickets.office import GPU, MemoryChannel, Office, delivery, ends, fires, payload
 
 FIRST, SECOND = (Subject(About.NODE, node=name) for name in ("gpu-0001", "gpu-0002"))
 
@@ -32,7 +32,7 @@ async def test_the_same_delivery_twice_at_once_makes_one_ticket_and_one_write(of
 
 async def test_two_replicas_that_store_different_alerts_at_once_lose_none(office: Office) -> None:
     await office.refresh()
-    other = Receiver(office.client, office.world, lambda: True, office.clock)
+    other = Receiver(office.client, office.store, lambda: True, office.clock)
     names = [f"A{number}" for number in range(6)]
     await asyncio.gather(
         *(
@@ -55,10 +55,10 @@ async def test_a_group_that_grows_shrinks_ends_and_fires_again(office: Office) -
     ):
         await office.hear(payload(f"am0.25.0-prom-{step}"))
         await office.later(minutes=2)
-        seen.append([issue.title.split(": ")[0] for issue in office.tracker.issues if issue.open])
+        seen.append([issue.title.split(": ")[0] for issue in office.channel.issues if issue.open])
     one, two = "[prod] gpu-0001", "[prod] gpu-0002"
     assert seen == [[one], [one, two], [one, two], [two], [], [one]]
-    assert len(office.tracker.issues) == 2
+    assert len(office.channel.issues) == 2
 
 
 async def test_a_truncated_resolve_closes_nothing(office: Office) -> None:
@@ -66,7 +66,7 @@ async def test_a_truncated_resolve_closes_nothing(office: Office) -> None:
     await office.work()
     await office.hear(payload("am0.25.0-max_alerts_first_two_resolved_three_still_firing"))
     await office.later(minutes=5)
-    assert office.tracker.open == [1, 2]
+    assert office.channel.open == [1, 2]
 
 
 async def test_a_route_that_changed_and_two_routes_deliver_to_the_same_ticket(office: Office) -> None:
@@ -75,19 +75,19 @@ async def test_a_route_that_changed_and_two_routes_deliver_to_the_same_ticket(of
     await office.hear(body)
     await office.hear(json.dumps(changed).encode())
     await office.work()
-    assert len(office.tracker.issues) == 1
+    assert len(office.channel.issues) == 1
 
 
 async def test_a_resolved_for_an_alert_that_nobody_knows_opens_nothing(office: Office) -> None:
     await office.hear(delivery(ends(end=5)))
     await office.work()
-    assert office.tracker.issues == []
+    assert office.channel.issues == []
     await office.hear(delivery(fires()))  # the firing that was overtaken
     await office.work()
-    assert office.tracker.issues == []
+    assert office.channel.issues == []
     await office.hear(delivery(fires(minute=6)))
     await office.work()
-    assert office.tracker.open == [1]
+    assert office.channel.open == [1]
 
 
 async def test_a_resolve_that_never_comes_leaves_the_issue_open(office: Office) -> None:
@@ -96,7 +96,7 @@ async def test_a_resolve_that_never_comes_leaves_the_issue_open(office: Office) 
     await office.hear(delivery(ends(end=1)))
     for _ in range(5):
         await office.later(hours=12)
-    assert office.tracker.open == [1]
+    assert office.channel.open == [1]
 
 
 @pytest.mark.parametrize("starts", [0, -2, 9], ids=["as before", "as another Prometheus has it", "anew"])
@@ -108,15 +108,15 @@ async def test_everything_resolved_because_prometheus_was_away_is_one_closing_an
     await office.later(minutes=5)
     await office.hear(delivery(ends(end=4)))
     await office.later(minutes=1)
-    assert office.tracker.open == []
+    assert office.channel.open == []
     await office.later(minutes=9)
     assert (await office.hear(delivery(fires(minute=starts)))).result is Result.STORED
     await office.later(minutes=5)
-    assert office.tracker.open == [1]
-    assert office.tracker.calls.count("create") == 1
+    assert office.channel.open == [1]
+    assert office.channel.calls.count("create") == 1
     await office.hear(delivery(ends(minute=starts, end=18)))
     await office.later(minutes=5)
-    assert office.tracker.open == []
+    assert office.channel.open == []
 
 
 async def test_a_firing_that_may_be_older_than_the_end_is_sent_again_until_it_cannot_be(office: Office) -> None:
@@ -138,7 +138,7 @@ async def test_a_real_prometheus_that_died_closes_what_it_had_opened(office: Off
     await office.work()
     await office.hear(payload("am0.25.0-prom-07_resolved_because_prometheus_died"))
     await office.later(minutes=5)
-    assert (office.tracker.open, len(office.tracker.issues)) == ([], 1)
+    assert (office.channel.open, len(office.channel.issues)) == ([], 1)
 
 
 async def test_an_alert_under_a_new_fingerprint_is_no_new_issue_and_no_new_comment(office: Office) -> None:
@@ -146,13 +146,13 @@ async def test_an_alert_under_a_new_fingerprint_is_no_new_issue_and_no_new_comme
     await office.work()
     await office.hear(delivery(fires(pod="exporter-b", minute=9) | {"fingerprint": "two"}))
     await office.later(minutes=10)
-    assert (len(office.tracker.issues), office.tracker.comments[1]) == (1, [])
+    assert (len(office.channel.issues), office.channel.comments[1]) == (1, [])
 
 
 async def test_hostile_words_are_filed_and_ping_nobody(office: Office) -> None:
     await office.hear(payload("am0.33.1-special_characters"))
     await office.work()
-    issue = office.tracker.issue(1)
+    issue = office.channel.issue(1)
     assert issue.title == '[prod] n1: 特殊 "quoted" \\ back newline'
     assert issue.body.count("-->") == 3
     assert issue.body.endswith("<!-- remediator:end -->")
@@ -165,7 +165,7 @@ async def test_what_is_no_payload_has_no_effect(office: Office, body: bytes) -> 
 
 
 async def test_a_delivery_is_answered_without_waiting_for_the_tracker(office: Office) -> None:
-    office.tracker = _Stuck()
+    office.channel = _Stuck()
     office.restart()
     assert (await office.hear(delivery(fires()))).result is Result.STORED
     work = asyncio.ensure_future(office.work())
@@ -173,7 +173,7 @@ async def test_a_delivery_is_answered_without_waiting_for_the_tracker(office: Of
     work.cancel()
 
 
-class _Stuck(Tracker):
+class _Stuck(MemoryChannel):
     async def create(self, *_: object) -> None:  # type: ignore[override]
         await asyncio.Event().wait()
 
@@ -192,7 +192,7 @@ async def test_a_node_is_looked_up_where_only_the_instance_names_it(office: Offi
 
 
 async def test_cold_caches_and_an_api_server_that_is_away_are_later(office: Office) -> None:
-    cold = Receiver(office.client, office.world, lambda: False, office.clock)
+    cold = Receiver(office.client, office.store, lambda: False, office.clock)
     assert (await cold.receive(delivery(fires()))).result is Result.LATER
     send = office.client.transport.request
 

@@ -15,76 +15,76 @@ from tests.remediator.tickets.office import GPU, Office, delivery, ends, fires
 
 
 async def test_a_create_whose_answer_was_lost_is_found_and_not_repeated(office: Office) -> None:
-    office.tracker.script("create", "lost")
+    office.channel.script("create", "lost")
     await office.hear(delivery(fires()))
     await office.work()
     assert (await office.ticket()).phase is TicketPhase.PENDING
     await office.later(minutes=1)
     ticket = await office.ticket()
     assert (ticket.phase, ticket.issue and ticket.issue.number, ticket.creating) == (TicketPhase.OPEN, 1, None)
-    assert office.tracker.calls.count("create") == 1
+    assert office.channel.calls.count("create") == 1
 
 
 async def test_a_create_that_was_not_carried_out_is_repeated_only_after_the_wait(office: Office) -> None:
-    office.tracker.script("create", "dropped")
+    office.channel.script("create", "dropped")
     await office.hear(delivery(fires()))
     await office.work()
     for _ in range(9):
         await office.later(minutes=1)
-        assert office.tracker.calls == []
+        assert office.channel.calls == []
     await office.later(minutes=1)
-    assert office.tracker.open == [1]
+    assert office.channel.open == [1]
 
 
 async def test_a_twin_that_the_search_hid_too_long_is_closed_as_duplicate_of_the_older(office: Office) -> None:
-    office.tracker.script("create", "lost")
-    office.tracker.hidden = {1}
+    office.channel.script("create", "lost")
+    office.channel.hidden = {1}
     await office.hear(delivery(fires()))
     await office.work()
     await office.later(minutes=10)
-    assert office.tracker.open == [1, 2]
-    office.tracker.hidden = set()
+    assert office.channel.open == [1, 2]
+    office.channel.hidden = set()
     await office.later(minutes=10)
-    assert office.tracker.open == [1]
-    assert office.tracker.issue(2).reason == "duplicate"
+    assert office.channel.open == [1]
+    assert office.channel.issue(2).reason == "duplicate"
     ticket = await office.ticket()
     assert (ticket.issue and ticket.issue.number, ticket.creating) == (1, None)
 
 
 async def test_a_create_whose_cause_ends_meanwhile_is_not_repeated(office: Office) -> None:
-    office.tracker.script("create", "dropped")
+    office.channel.script("create", "dropped")
     await office.hear(delivery(fires()))
     await office.work()
     await office.hear(delivery(ends(end=2)))
     await office.later(minutes=11)
-    assert (office.tracker.issues, (await office.ticket()).phase) == ([], TicketPhase.NEW)
+    assert (office.channel.issues, (await office.ticket()).phase) == ([], TicketPhase.NEW)
 
 
 async def test_a_lost_create_whose_cause_ends_meanwhile_is_closed_with_a_word(office: Office) -> None:
-    office.tracker.script("create", "lost")
+    office.channel.script("create", "lost")
     await office.hear(delivery(fires()))
     await office.work()
     await office.hear(delivery(ends(end=2)))
     await office.later(minutes=2)
-    assert (office.tracker.open, len(office.tracker.comments[1])) == ([], 1)
+    assert (office.channel.open, len(office.channel.comments[1])) == ([], 1)
 
 
 async def test_later_is_tried_again_when_it_said_and_shown_meanwhile(office: Office) -> None:
-    office.tracker.script("create", Later("rate limit", 37.0))
+    office.channel.script("create", Later("rate limit", 37.0))
     await office.hear(delivery(fires()))
     assert (await office.work())[GPU] == 37.0
     note = (await office.ticket()).condition("Synced")
     assert note
-    assert (note.status, note.reason) == ("False", "TrackerAway")
+    assert (note.status, note.reason) == ("False", "ChannelUnavailable")
     await office.later(seconds=37)
-    assert office.tracker.open == [1]
+    assert office.channel.open == [1]
     note = (await office.ticket()).condition("Synced")
     assert note
     assert note.status == "True"
 
 
 async def test_what_is_refused_is_shown_with_its_remedy_and_tried_again_slowly(office: Office) -> None:
-    office.tracker.script("create", Refused("no such repository org/default", "repository"))
+    office.channel.script("create", Refused("no such repository org/default", "repository"))
     await office.hear(delivery(fires()))
     assert (await office.work())[GPU] == 300.0
     ticket = await office.ticket()
@@ -93,11 +93,11 @@ async def test_what_is_refused_is_shown_with_its_remedy_and_tried_again_slowly(o
     assert note.message.startswith("no such repository org/default; correct repository")
     assert (ticket.phase, ticket.creating) == (TicketPhase.PENDING, None)
     await office.later(minutes=5)
-    assert office.tracker.open == [1]
+    assert office.channel.open == [1]
 
 
 async def test_what_is_refused_for_another_reason_is_shown_with_that_one(office: Office) -> None:
-    office.tracker.script(
+    office.channel.script(
         "create", Refused("no such repository", "repository"), Refused("issues are off", "repository")
     )
     await office.hear(delivery(fires()))
@@ -114,20 +114,20 @@ async def test_what_is_refused_for_another_reason_is_shown_with_that_one(office:
 async def test_a_tracker_that_is_away_in_other_words_each_time_costs_no_write_each_time(office: Office) -> None:
     await office.hear(delivery(fires()))
     await office.work()
-    office.tracker.script("get", *(Later(f"the limit is spent for {left} s more", 60.0) for left in range(5)))
+    office.channel.script("get", *(Later(f"the limit is spent for {left} s more", 60.0) for left in range(5)))
     await office.hear(delivery(fires("GpuHot")))
     await office.later(minutes=2)
     version = (await office.ticket()).version
     for _ in range(4):
         await office.later(minutes=2)
-    assert (office.tracker.left("get"), (await office.ticket()).version) == (0, version)
+    assert (office.channel.left("get"), (await office.ticket()).version) == (0, version)
 
 
 async def test_an_assignee_whom_the_tracker_does_not_know_costs_only_the_assignee(office: Office) -> None:
-    office.tracker.script("create", Refused("ann cannot be assigned", "assignees"))
+    office.channel.script("create", Refused("ann cannot be assigned", "assignees"))
     await office.hear(delivery(fires()))
     await office.work()
-    issue = office.tracker.issue(1)
+    issue = office.channel.issue(1)
     assert (issue.assignees, issue.labels) == ((), ("remediator", "severity: warning", "ops"))
     assert "filed without assignees: ann cannot be assigned" in issue.body
     note = (await office.ticket()).condition("RouteInvalid")
@@ -140,28 +140,28 @@ async def test_a_comment_of_unknown_end_is_not_repeated(office: Office, fault: s
     await office.policy()
     await office.case()
     await office.work()
-    office.tracker.script("comment", fault)
+    office.channel.script("comment", fault)
     await office.escalates()
     for _ in range(3):
         await office.later(minutes=2)
-    assert len(office.tracker.comments[1]) == sent
+    assert len(office.channel.comments[1]) == sent
 
 
 async def test_a_comment_that_was_put_off_is_sent_once_later(office: Office) -> None:
     await office.policy()
     await office.case()
     await office.work()
-    office.tracker.script("comment", Later("rate limit", 5.0), Later("rate limit", 5.0))
+    office.channel.script("comment", Later("rate limit", 5.0), Later("rate limit", 5.0))
     await office.escalates()
     for _ in range(4):
         await office.later(minutes=2)
-    assert len(office.tracker.comments[1]) == 1
+    assert len(office.channel.comments[1]) == 1
 
 
 async def test_a_close_that_was_carried_out_but_not_recorded_is_not_a_persons(office: Office) -> None:
     await office.hear(delivery(fires()))
     await office.work()
-    office.tracker.change(1, open=False, reason="completed", closed_by_user=False)
+    office.channel.change_by_user(1, open=False, reason="completed", closed_by_user=False)
     await office.hear(delivery(ends(end=1)))
     await office.later(minutes=1)
     assert (await office.ticket()).phase is TicketPhase.CLOSED
@@ -170,35 +170,35 @@ async def test_a_close_that_was_carried_out_but_not_recorded_is_not_a_persons(of
 
 async def test_of_two_leaders_that_begin_at_once_only_one_creates(office: Office) -> None:
     await office.hear(delivery(fires()))
-    other = Office(office.tracker, office.server)
+    other = Office(office.channel, office.server)
     await asyncio.gather(office.refresh(), other.refresh())
-    await asyncio.gather(office.keeper.visit(GPU, office.now), other.keeper.visit(GPU, other.now))
-    assert office.tracker.calls == ["create"]
+    await asyncio.gather(office.reconciler.reconcile(GPU, office.now), other.reconciler.reconcile(GPU, other.now))
+    assert office.channel.calls == ["create"]
 
 
 async def test_who_does_not_lead_writes_nothing_to_the_tracker(office: Office) -> None:
     await office.hear(delivery(fires()))
     office.leads = False
     assert (await office.work())[GPU] == 1.0
-    assert office.tracker.calls == []
+    assert office.channel.calls == []
 
 
 async def test_an_alert_that_comes_while_the_issue_is_created_loses_neither(office: Office) -> None:
     await office.hear(delivery(fires()))
-    create = office.tracker.create
+    create = office.channel.create
 
     async def slow(repository: str, draft: Any) -> Any:
         issue = await create(repository, draft)
         await office.receiver.receive(delivery(fires("GpuHot")))
         return issue
 
-    office.tracker.create = slow  # type: ignore[method-assign]
+    office.channel.create = slow  # type: ignore[method-assign]
     await office.work()
     ticket = await office.ticket()
     assert ticket.issue is not None
     assert [alert.name for alert in ticket.alerts] == ["GpuHot", "NodeDown"]
     await office.later(minutes=2)
-    assert "GpuHot" in office.tracker.issue(1).body
+    assert "GpuHot" in office.channel.issue(1).body
 
 
 FAULTS = st.sampled_from([None, None, "lost", "dropped", Later("limit", 3.0), Refused("no")])
@@ -232,7 +232,7 @@ async def _story(
     office = Office()
     await office.prepare()
     for verb, faults in (("create", creates), ("comment", comments), ("close", closes), ("edit", edits)):
-        office.tracker.script(verb, *faults)
+        office.channel.script(verb, *faults)
     minute, begun = 0, 0
     for what, how in steps:
         match what:
@@ -242,31 +242,31 @@ async def _story(
             case "crash":
                 office.restart()
             case "person":
-                for issue in [issue for issue in office.tracker.there[-1:] if issue.open is how]:
-                    office.tracker.change(issue.number, open=not how, closed_by_user=how)
+                for issue in [issue for issue in office.channel.there[-1:] if issue.open is how]:
+                    office.channel.change_by_user(issue.number, open=not how, closed_by_user=how)
             case "delete":
-                for issue in office.tracker.there[-1:]:
-                    office.tracker.delete(issue.number)
+                for issue in office.channel.there[-1:]:
+                    office.channel.delete(issue.number)
             case "wait":
                 minute += how
                 office.now += timedelta(minutes=how)
         await office.work()
-        assert len(office.tracker.open) <= 1
+        assert len(office.channel.open) <= 1
     await office.hear(delivery(fires(minute=minute + 1)))
     for _ in range(30):
         await office.later(minutes=10)
-    assert len(office.tracker.open) == 1
+    assert len(office.channel.open) == 1
     ticket = await office.ticket()
     assert ticket.issue is not None
-    assert (ticket.phase, [ticket.issue.number]) == (TicketPhase.OPEN, office.tracker.open)
+    assert (ticket.phase, [ticket.issue.number]) == (TicketPhase.OPEN, office.channel.open)
     await office.hear(delivery(ends(minute=minute + 1, end=minute + 2)))
     for _ in range(15):
         await office.later(minutes=10)
-    assert office.tracker.open == []
+    assert office.channel.open == []
 
 
 async def test_a_refusal_is_not_shown_any_more_once_nothing_is_wanted(office: Office) -> None:
-    office.tracker.script("create", *[Refused("no such repository", "repository")] * 2)
+    office.channel.script("create", *[Refused("no such repository", "repository")] * 2)
     await office.hear(delivery(fires()))
     await office.work()
     await office.hear(delivery(ends(end=1)))
@@ -274,7 +274,7 @@ async def test_a_refusal_is_not_shown_any_more_once_nothing_is_wanted(office: Of
     note = (await office.ticket()).condition("Synced")
     assert note
     assert note.status == "True"
-    assert office.tracker.issues == []
+    assert office.channel.issues == []
 
 
 @pytest.mark.parametrize("verb", ["create", "edit", "comment"])
@@ -284,7 +284,8 @@ async def test_what_happens_while_the_tracker_answers_is_written_and_told_afterw
     if verb != "create":
         await office.work()
         await office.hear(delivery(fires("GpuHot")))
-    call = getattr(office.tracker, verb)
+    method = "change" if verb == "edit" else verb
+    call = getattr(office.channel, method)
 
     async def slow(*args: Any, **kwargs: Any) -> Any:
         answer = await call(*args, **kwargs)
@@ -298,54 +299,54 @@ async def test_what_happens_while_the_tracker_answers_is_written_and_told_afterw
             stale.policies = office.world.policies
         return answer
 
-    setattr(office.tracker, verb, slow)
+    setattr(office.channel, method, slow)
     for _ in range(3):
         await office.later(minutes=2)
-    assert "`case-1`" in office.tracker.issue(1).body
-    assert sum("A person is needed" in text for text in office.tracker.comments[1]) == 1
+    assert "`case-1`" in office.channel.issue(1).body
+    assert sum("A person is needed" in text for text in office.channel.comments[1]) == 1
 
 
 async def test_what_a_person_writes_while_the_create_is_answered_survives_the_first_edit(office: Office) -> None:
     await office.hear(delivery(fires()))
-    create = office.tracker.create
+    create = office.channel.create
 
     async def slow(repository: str, draft: Any) -> Any:
         issue = await create(repository, draft)
-        office.tracker.change(1, body=issue.body + "\n\nI am on it.")
+        office.channel.change_by_user(1, body=issue.body + "\n\nI am on it.")
         await office.receiver.receive(delivery(fires("GpuHot")))
         return issue
 
-    office.tracker.create = slow  # type: ignore[method-assign]
+    office.channel.create = slow  # type: ignore[method-assign]
     for _ in range(3):
         await office.later(minutes=2)
-    assert "GpuHot" in office.tracker.issue(1).body
-    assert office.tracker.issue(1).body.endswith("I am on it.")
+    assert "GpuHot" in office.channel.issue(1).body
+    assert office.channel.issue(1).body.endswith("I am on it.")
 
 
 async def test_a_cause_that_began_after_a_person_closed_what_we_had_not_seen_yet_opens_a_new_issue(
     office: Office,
 ) -> None:
-    office.tracker.script("create", "lost")
+    office.channel.script("create", "lost")
     await office.hear(delivery(fires()))
     await office.work()
-    office.tracker.shut(1)
+    office.channel.shut(1)
     await office.hear(delivery(fires(minute=1)))
     await office.later(minutes=2)
-    assert office.tracker.open == [2]
+    assert office.channel.open == [2]
 
 
 async def test_what_a_person_reopens_while_we_are_about_to_create_another_is_taken_instead(office: Office) -> None:
-    office.tracker.script("create", None, "dropped")
+    office.channel.script("create", None, "dropped")
     await office.hear(delivery(fires()))
     await office.work()
-    office.tracker.shut(1)
+    office.channel.shut(1)
     await office.hear(delivery(fires("GpuHot", minute=1)))
     await office.later(minutes=1)
-    office.tracker.change(1, open=True, reason="reopened", closed_by_user=False)
+    office.channel.change_by_user(1, open=True, reason="reopened", closed_by_user=False)
     for _ in range(15):
         await office.later(minutes=1)
-    assert (office.tracker.open, len(office.tracker.issues)) == ([1], 1)
-    assert "GpuHot" in office.tracker.issue(1).body
+    assert (office.channel.open, len(office.channel.issues)) == ([1], 1)
+    assert "GpuHot" in office.channel.issue(1).body
 
 
 async def test_a_cluster_whose_name_we_may_not_read_has_its_tickets_all_the_same(office: Office) -> None:
@@ -357,4 +358,4 @@ async def test_a_cluster_whose_name_we_may_not_read_has_its_tickets_all_the_same
     office.client.transport.request = forbidden  # type: ignore[method-assign]
     await office.hear(delivery(fires()))
     await office.work()
-    assert office.tracker.open == [1]
+    assert office.channel.open == [1]

@@ -1,4 +1,4 @@
-"""The writer to GitHub, with the real PyGithub over HTTP, against the fake."""
+"""The channel to GitHub, with the real PyGithub over HTTP, against the fake."""
 
 import asyncio
 import itertools
@@ -11,16 +11,35 @@ import pytest
 import requests
 from github import GithubException
 
-from remediator.tickets.channels.base import Draft, Later, Refused, TrackerError, Unsure
-from remediator.tickets.channels.github import App, GitHub, TokenFile
-from remediator.tickets.channels.github.budget import Budget
+from remediator.clock import SYSTEM
+from remediator.core.ticket import IssueRef
+from remediator.tickets.channels.base import (
+    ChannelError,
+    Close,
+    Draft,
+    Edit,
+    Issue,
+    Later,
+    Marker,
+    Refused,
+    Relabel,
+    Reopen,
+    Unsure,
+)
+from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.github.errors import Call, When, translate
-from remediator.tickets.render.markdown import BEGIN, END
+from remediator.tickets.channels.github.rate_limit import RateLimit
+from remediator.tickets.channels.section import END, fenced
 from remediator_sim.github import Access, FakeGitHub, Fault
 
 REPO, ISSUES = "org/repo", "/repos/org/repo/issues$"
-DRAFT = Draft("gpu-17: GPU lost", "text mark4711", ("gpu", "remediator/ticket"), ("alice",))
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+MARKER = Marker("mark4711", LONG_AGO)
+DRAFT = Draft("gpu-17: GPU lost", "text mark4711", MARKER, ("gpu", "remediator/ticket"), ("alice",))
+FIRST = IssueRef(REPO, 1, "")
+# An issue as it was read before; only what a change needs to know of it is true.
+READ = Issue(REPO, 1, "", "", fenced(DRAFT.text, MARKER), 64_000, True, "", False, DRAFT.labels, (), LONG_AGO)
+NEW = Edit("new", MARKER)
 
 
 @pytest.fixture
@@ -33,14 +52,14 @@ async def fake():
 
 @pytest.fixture
 async def hub(fake, tmp_path):
-    hub = tracker(fake, tmp_path)
+    hub = channel(fake, tmp_path)
     yield hub
     await hub.aclose()
 
 
-def tracker(fake, tmp_path, **how):
+def channel(fake, tmp_path, **how):
     (tmp_path / "token").write_text(fake.token + "\n")
-    return GitHub(fake.url, TokenFile(tmp_path / "token"), **({"spacing": 0.0, "timeout": 1} | how))
+    return GitHub(fake.url, TokenFile(tmp_path / "token"), SYSTEM, **({"spacing": 0.0, "timeout": 3} | how))
 
 
 def asked(fake, *methods):
@@ -48,7 +67,7 @@ def asked(fake, *methods):
 
 
 async def refusal(awaitable):
-    with pytest.raises(TrackerError) as caught:
+    with pytest.raises(ChannelError) as caught:
         await awaitable
     return caught.value
 
@@ -56,8 +75,8 @@ async def refusal(awaitable):
 async def test_an_issue_is_made_and_read_back(fake, hub):
     made = await hub.create(REPO, DRAFT)
 
-    assert made == await hub.get(REPO, 1)
-    assert (made.number, made.title, made.body, made.open, made.reason) == (1, DRAFT.title, DRAFT.body, True, "")
+    assert made == await hub.get(FIRST)
+    assert (made.number, made.title, made.body, made.open, made.reason) == (1, DRAFT.title, READ.body, True, "")
     assert (made.labels, made.assignees, made.closed_by_user) == (DRAFT.labels, DRAFT.assignees, False)
     assert made.url == f"{fake.web_url}/org/repo/issues/1"
     assert made.created == fake.issues(REPO)[0].created.replace(microsecond=0)
@@ -97,7 +116,7 @@ async def test_a_comment_that_ends_ambiguously_is_never_sent_twice(fake, hub, fa
     await hub.create(REPO, DRAFT)
     fake.fail("POST", "/comments$", fault, times=20)
 
-    assert isinstance(await refusal(hub.comment(REPO, 1, "still broken")), Unsure)
+    assert isinstance(await refusal(hub.comment(FIRST, "still broken")), Unsure)
 
     assert len(asked(fake, "POST")) == 2
     assert len(fake.issues(REPO)[0].comments) == done
@@ -107,7 +126,7 @@ async def test_a_read_is_repeated_after_5xx(fake, hub):
     await hub.create(REPO, DRAFT)
     fake.fail("GET", "/issues/1$", Fault(502), times=2)
 
-    assert (await hub.get(REPO, 1)).number == 1
+    assert (await hub.get(FIRST)).number == 1
     assert [one.status for one in asked(fake, "GET")] == [502, 502, 200]
 
 
@@ -115,7 +134,7 @@ async def test_a_read_is_repeated_after_5xx(fake, hub):
 async def test_a_read_that_fails_for_ever_ends_soon_and_may_be_asked_again_later(fake, hub, fault):
     fake.fail("GET", "/issues/1$", fault, times=20)
 
-    error = await refusal(hub.get(REPO, 1))
+    error = await refusal(hub.get(FIRST))
 
     assert isinstance(error, Later)
     assert error.after == (30 if fault.headers else 10)
@@ -127,33 +146,33 @@ async def test_an_edit_that_ends_ambiguously_is_harmless_to_repeat(fake, hub, fa
     await hub.create(REPO, DRAFT)
     fake.fail("PATCH", "/issues/1$", fault)
 
-    assert isinstance(await refusal(hub.edit(REPO, 1, body="new")), Later)
+    assert isinstance(await refusal(hub.change(READ, NEW)), Later)
     assert len(asked(fake, "PATCH")) == 1
-    assert (await hub.edit(REPO, 1, body="new")).body == "new"
+    assert (await hub.change(READ, NEW)).body == fenced("new", MARKER)
 
 
 async def test_a_page_of_a_proxy_is_not_taken_for_the_issue_as_it_was(fake, hub):
     await hub.create(REPO, DRAFT)
-    await hub.get(REPO, 1)
+    await hub.get(FIRST)
     fake.fail("GET", "/issues/1$", Fault(200, text="<html>Please log in</html>"))
 
-    assert isinstance(await refusal(hub.get(REPO, 1)), Later)
-    assert (await hub.get(REPO, 1)).body == DRAFT.body
+    assert isinstance(await refusal(hub.get(FIRST)), Later)
+    assert (await hub.get(FIRST)).body == READ.body
 
 
 async def test_a_label_that_ends_ambiguously_is_harmless_to_repeat(fake, hub):
     await hub.create(REPO, DRAFT)
     fake.fail("POST", "/labels$", Fault(502, carried_out=True))
 
-    assert isinstance(await refusal(hub.label(REPO, 1, ("flapping",), ())), Later)
-    await hub.label(REPO, 1, ("flapping",), ())
+    assert isinstance(await refusal(hub.change(READ, Relabel(("flapping",), ()))), Later)
+    await hub.change(READ, Relabel(("flapping",), ()))
     assert fake.issues(REPO)[0].labels == (*DRAFT.labels, "flapping")
 
 
 CALLS = {
     "POST": lambda hub: hub.create(REPO, DRAFT),
-    "PATCH": lambda hub: hub.edit(REPO, 1, body="new"),
-    "GET": lambda hub: hub.get(REPO, 1),
+    "PATCH": lambda hub: hub.change(READ, NEW),
+    "GET": lambda hub: hub.get(FIRST),
 }
 
 
@@ -175,7 +194,7 @@ async def test_a_rate_limit_is_later_at_once_and_then_nothing_is_sent(fake, hub,
 
     assert isinstance(error, Later)
     assert error.after == after
-    again = await refusal(hub.get(REPO, 1))
+    again = await refusal(hub.get(FIRST))
     assert isinstance(again, Later)
     assert after - 2 < again.after <= after
     assert len(fake.requests) == 1
@@ -186,7 +205,7 @@ async def test_a_rate_limit_is_later_at_once_and_then_nothing_is_sent(fake, hub,
 async def test_a_spent_quota_is_later_until_its_reset(fake, hub, status):
     fake.fail("GET", "/issues/1$", Fault.primary(reset=int(time.time()) + 3600, status=status))
 
-    error = await refusal(hub.get(REPO, 1))
+    error = await refusal(hub.get(FIRST))
 
     assert isinstance(error, Later)
     assert 3590 < error.after < 3602
@@ -200,7 +219,7 @@ async def test_a_spent_search_does_not_hold_up_the_rest(fake, hub):
 
     assert isinstance(error, Later)
     assert 55 < error.after < 62
-    assert (await hub.get(REPO, 1)).number == 1
+    assert (await hub.get(FIRST)).number == 1
     assert isinstance(await refusal(hub.find(REPO, "mark4711", "other", LONG_AGO)), Later)
     assert len([one for one in fake.requests if one.path == "/search/issues"]) == 1
 
@@ -214,9 +233,9 @@ def test_limits_without_a_time_wait_longer_each_time():
 
 
 async def test_eight_writers_at_once_write_one_after_the_other(fake, tmp_path):
-    hub = tracker(fake, tmp_path, spacing=0.05)
+    hub = channel(fake, tmp_path, spacing=0.05)
 
-    await asyncio.gather(*(hub.create(REPO, Draft(f"{n}", "")) for n in range(8)))
+    await asyncio.gather(*(hub.create(REPO, Draft(f"{n}", "", MARKER)) for n in range(8)))
 
     times = [one.at.timestamp() for one in asked(fake, "POST")]
     assert len(fake.issues(REPO)) == 8
@@ -225,24 +244,24 @@ async def test_eight_writers_at_once_write_one_after_the_other(fake, tmp_path):
 
 
 async def test_more_creations_than_github_allows_are_later_without_a_request(fake, tmp_path):
-    hub = tracker(fake, tmp_path, creations=((2, 60.0), (500, 3600.0)))
+    hub = channel(fake, tmp_path, creations=((2, 60.0), (500, 3600.0)))
     await hub.create(REPO, DRAFT)
-    await hub.comment(REPO, 1, "a comment counts too")
+    await hub.comment(FIRST, "a comment counts too")
 
     error = await refusal(hub.create(REPO, DRAFT))
 
     assert isinstance(error, Later)
     assert 55 < error.after <= 60
     assert len(asked(fake, "POST")) == 2
-    assert (await hub.get(REPO, 1)).number == 1
+    assert (await hub.get(FIRST)).number == 1
     await hub.aclose()
 
 
-def test_the_budget_holds_in_every_window():
-    budget, now, made = Budget(((80, 60.0), (500, 3600.0))), 0.0, []
+def test_the_rate_limit_holds_in_every_window():
+    limit, now, made = RateLimit(((80, 60.0), (500, 3600.0))), 0.0, []
     while now < 7200:
-        if not budget.wait(now):
-            budget.take(now)
+        if not limit.wait(now):
+            limit.take(now)
             made.append(now)
         now += 0.5
 
@@ -257,11 +276,16 @@ REFUSED = [
     pytest.param(lambda f: setattr(f.repository(REPO), "has_issues", False), CALLS["POST"], "repository", id="410"),
     pytest.param(lambda f: setattr(f.repository(REPO), "archived", True), CALLS["POST"], "repository", id="archived"),
     pytest.param(lambda f: f.rotate_token(), CALLS["POST"], "token", id="401"),
-    pytest.param(lambda f: None, lambda h: h.create(REPO, Draft(" ", "")), "title", id="422 empty title"),
-    pytest.param(lambda f: None, lambda h: h.create(REPO, Draft("t", "", ("x" * 51,))), "labels", id="422 long label"),
+    pytest.param(lambda f: None, lambda h: h.create(REPO, Draft(" ", "", MARKER)), "title", id="422 empty title"),
+    pytest.param(
+        lambda f: None,
+        lambda h: h.create(REPO, Draft("t", "", MARKER, ("x" * 51,))),
+        "labels",
+        id="422 long label",
+    ),
     pytest.param(lambda f: f.person("bob").delete(REPO, 1), CALLS["GET"], "issue", id="410 deleted issue"),
     pytest.param(lambda f: f.person("bob").delete(REPO, 1), CALLS["PATCH"], "issue", id="410 deleted issue, edit"),
-    pytest.param(lambda f: None, lambda h: h.get(REPO, 99), "repository", id="404 issue"),
+    pytest.param(lambda f: None, lambda h: h.get(IssueRef(REPO, 99, "")), "repository", id="404 issue"),
     pytest.param(lambda f: f.fail("POST", "", Fault(451, "Blocked")), CALLS["POST"], "repository", id="451"),
 ]
 
@@ -282,18 +306,18 @@ async def test_what_a_person_must_correct_is_refused_and_named(fake, hub, prepar
 
 
 async def test_an_unknown_assignee_is_left_out_and_the_body_says_so(fake, hub):
-    made = await hub.create(REPO, Draft("t", "text", ("gpu",), ("alice", "nobody")))
+    made = await hub.create(REPO, Draft("t", "text", MARKER, ("gpu",), ("alice", "nobody")))
 
     assert [one.status for one in asked(fake, "POST")] == [422, 201]
     assert (made.assignees, made.labels) == ((), ("gpu",))
-    assert made.body.startswith("text\n\n> **Not assigned:** `alice`, `nobody`: ")
+    assert made.body.removeprefix(fenced("text", MARKER)).startswith("\n\n> **Not assigned:** `alice`, `nobody`: ")
     assert len(fake.issues(REPO)) == 1
 
 
 async def test_of_twelve_assignees_the_two_that_github_would_drop_are_named(hub):
     people = tuple(f"p{n}" for n in range(12))
 
-    made = await hub.create(REPO, Draft("t", "text", (), people))
+    made = await hub.create(REPO, Draft("t", "text", MARKER, (), people))
 
     assert made.assignees == people[:10]
     assert "**Not assigned:** `p10`, `p11`: GitHub takes 10 people" in made.body
@@ -307,36 +331,31 @@ async def test_labels_that_github_drops_without_a_word_are_seen_in_the_answer(fa
     assert (made.labels, made.assignees) == ((), ())
 
 
-@pytest.mark.parametrize("before", [0, 10, 70_000])
-@pytest.mark.parametrize("after", [0, 70_000])
-async def test_a_long_body_is_cut_around_the_fenced_part(hub, before, after):
-    fence = f"{BEGIN}\n" + "f" * 40_000 + f"\n{END}"
-
-    made = await hub.create(REPO, Draft("t" * 300, "b" * before + fence + "a" * after))
+async def test_a_text_that_is_too_long_keeps_its_fence(hub):
+    made = await hub.create(REPO, Draft("t" * 300, "f" * 70_000, MARKER))
 
     assert len(made.title) == 256
-    assert fence in made.body
-    assert len(made.body) <= 65_536
-    assert made.body.count("b") >= min(before, 25_000)
-
-
-async def test_a_fenced_part_that_is_too_long_itself_keeps_its_marks(hub):
-    made = await hub.create(REPO, Draft("t", BEGIN + "f" * 70_000 + END))
-
-    assert made.body.startswith(BEGIN + "fff")
+    assert made.body.startswith(fenced("fff", MARKER).partition("fff")[0] + "fff")
     assert made.body.endswith(END)
     assert 65_000 < len(made.body) <= 65_536
 
 
-async def test_a_long_text_without_our_part_is_cut_at_its_end(hub):
-    made = await hub.create(REPO, Draft("t", "b" * 70_000 + BEGIN))
+@pytest.mark.parametrize(("theirs", "room"), [(0, 64_000), (10_000, 55_000), (66_000, 0)])
+async def test_an_issue_tells_how_much_room_users_left(hub, fake, theirs, room):
+    made = await hub.create(REPO, DRAFT)
+    fake.person("alice").edit(REPO, 1, body=made.body + "x" * theirs)
 
-    assert made.body.endswith("_(Cut here: GitHub takes no longer text.)_\n\n")
-    assert 65_000 < len(made.body) <= 65_536
+    issue = await hub.get(FIRST)
+
+    assert room <= issue.room <= max(room, min(hub.room, 65_536 - theirs - 200))
+    if issue.room:
+        body = (await hub.change(issue, Edit("f" * issue.room, MARKER))).body
+        assert len(body) <= 65_536
+        assert body.endswith("x" * theirs)
 
 
 async def test_a_note_about_assignees_survives_the_longest_body(hub):
-    made = await hub.create(REPO, Draft("t", "b" * 70_000, (), ("nobody",)))
+    made = await hub.create(REPO, Draft("t", "b" * 70_000, MARKER, (), ("nobody",)))
 
     assert made.body.endswith("Please correct the assignees of the route.\n")
     assert len(made.body) <= 65_536
@@ -345,11 +364,11 @@ async def test_a_note_about_assignees_survives_the_longest_body(hub):
 async def test_a_long_comment_is_cut(fake, hub):
     await hub.create(REPO, DRAFT)
 
-    url = await hub.comment(REPO, 1, "c" * 70_000)
+    await hub.comment(FIRST, "c" * 70_000)
 
     (comment,) = fake.issues(REPO)[0].comments
     assert 65_000 < len(comment.body) <= 65_536
-    assert url == f"{fake.web_url}/org/repo/issues/1#issuecomment-{comment.id}"
+    assert comment.body.endswith("_(Cut here: GitHub takes no longer text.)_\n\n")
 
 
 async def test_a_token_is_read_again_when_its_file_changes(fake, hub, tmp_path):
@@ -378,14 +397,14 @@ async def test_a_token_file_that_is_away_for_a_moment_changes_nothing(hub, tmp_p
     await hub.create(REPO, DRAFT)
     (tmp_path / "token").unlink()
 
-    assert (await hub.get(REPO, 1)).number == 1
+    assert (await hub.get(FIRST)).number == 1
 
 
 @pytest.mark.parametrize("content", [None, "", " \n"])
 async def test_no_token_is_refused_without_a_request(fake, tmp_path, content):
     if content is not None:
         (tmp_path / "none").write_text(content)
-    hub = GitHub(fake.url, TokenFile(tmp_path / "none"))
+    hub = GitHub(fake.url, TokenFile(tmp_path / "none"), SYSTEM)
 
     error = await refusal(hub.create(REPO, DRAFT))
 
@@ -423,35 +442,18 @@ class Unchecked(TokenFile):
 
 
 async def test_an_error_that_quotes_the_token_is_not_quoted(fake, tmp_path):
-    hub = GitHub(fake.url, Unchecked(tmp_path / "none"), spacing=0)
+    hub = GitHub(fake.url, Unchecked(tmp_path / "none"), SYSTEM, spacing=0)
 
-    error = await refusal(hub.get(REPO, 1))
+    error = await refusal(hub.get(FIRST))
 
     assert "InvalidHeader" in error.message
     assert "secret" not in told(error)
     await hub.aclose()
 
 
-async def test_an_app_asks_for_one_token_and_acts_with_it(fake, tmp_path):
-    app_id, installation, key = fake.app
-    (tmp_path / "key.pem").write_text(key)
-    hub = GitHub(fake.url, App(app_id, installation, tmp_path / "key.pem"), spacing=0)
-
-    await hub.create(REPO, DRAFT)
-    await hub.get(REPO, 1)
-
-    assert [one.path for one in fake.requests] == [
-        f"/app/installations/{installation}/access_tokens",
-        "/repos/org/repo/issues",
-        "/repos/org/repo/issues/1",
-    ]
-    assert fake.requests[0].body == {"permissions": {"issues": "write", "metadata": "read"}}
-    await hub.aclose()
-
-
 async def test_no_connection_is_later_even_for_a_creation(tmp_path):
     (tmp_path / "token").write_text("t")
-    hub = GitHub("http://127.0.0.1:1/api/v3", TokenFile(tmp_path / "token"), spacing=0)
+    hub = GitHub("http://127.0.0.1:1/api/v3", TokenFile(tmp_path / "token"), SYSTEM, spacing=0)
 
     assert isinstance(await refusal(hub.create(REPO, DRAFT)), Later)
     await hub.aclose()
@@ -459,7 +461,7 @@ async def test_no_connection_is_later_even_for_a_creation(tmp_path):
 
 def test_a_base_url_that_is_none_is_named_at_the_start(tmp_path):
     with pytest.raises(ValueError, match=r"https://, not 'api\.github\.com'"):
-        GitHub("api.github.com", TokenFile(tmp_path / "token"))
+        GitHub("api.github.com", TokenFile(tmp_path / "token"), SYSTEM)
 
 
 async def test_addresses_of_another_host_are_refused_by_name(fake, hub):
@@ -521,38 +523,39 @@ async def test_since_means_the_same_in_every_time_zone(fake, hub):
     assert "/search/issues" not in {one.path for one in fake.requests}
 
 
-async def test_what_people_did_survives_our_writes(fake, hub):
-    await hub.create(REPO, DRAFT)
+async def test_what_users_did_survives_our_writes(fake, hub):
+    made = await hub.create(REPO, DRAFT)
     alice = fake.person("alice")
-    alice.edit(REPO, 1, title="GPU 3 of gpu-17")
+    alice.edit(REPO, 1, title="GPU 3 of gpu-17", body=f"before\n\n{made.body}\n\nafter")
     alice.label(REPO, 1, "rack-a")
     alice.assign(REPO, 1, "bob")
 
-    await hub.edit(REPO, 1, body="new text")
-    await hub.label(REPO, 1, ("flapping",), ("gpu", "never-there"))
-    issue = await hub.close(REPO, 1, "completed")
+    issue = await hub.change(await hub.get(FIRST), Edit("new text", MARKER))
+    labelled = await hub.change(issue, Relabel(("flapping",), ("gpu", "never-there")))
+    issue = await hub.change(labelled, Close())
 
-    assert (issue.title, issue.body, issue.assignees) == ("GPU 3 of gpu-17", "new text", ("bob",))
-    assert set(issue.labels) == {"remediator/ticket", "rack-a", "flapping"}
+    assert (issue.title, issue.assignees) == ("GPU 3 of gpu-17", ("bob",))
+    assert issue.body == f"before\n\n{fenced('new text', MARKER)}\n\nafter"
+    assert set(issue.labels) == set(labelled.labels) == {"remediator/ticket", "rack-a", "flapping"}
 
 
-async def test_an_edit_of_the_title_alone_leaves_the_body(fake, hub):
-    await hub.create(REPO, DRAFT)
+async def test_a_text_that_the_issue_has_already_is_not_sent(fake, hub):
+    made = await hub.create(REPO, DRAFT)
 
-    assert (await hub.edit(REPO, 1, title="other")).body == DRAFT.body
-    assert asked(fake, "PATCH")[0].body == {"title": "other"}
+    assert await hub.change(made, Edit(DRAFT.text, MARKER)) == made
+    assert asked(fake, "PATCH") == []
 
 
 @pytest.mark.parametrize("reason", ["completed", "not_planned", "duplicate"])
 async def test_who_closed_it_is_told_apart(fake, hub, reason):
-    await hub.create(REPO, DRAFT)
+    made = await hub.create(REPO, DRAFT)
 
-    ours = await hub.close(REPO, 1, reason)
-    again = await hub.reopen(REPO, 1)
+    ours = await hub.change(made, Close())
+    again = await hub.change(ours, Reopen())
     fake.person("alice").close(REPO, 1, reason)
-    theirs = await hub.get(REPO, 1)
+    theirs = await hub.get(FIRST)
 
-    assert (ours.open, ours.reason, ours.closed_by_user) == (False, reason, False)
+    assert (ours.open, ours.reason, ours.closed_by_user) == (False, "completed", False)
     assert (again.open, again.reason, again.closed_by_user) == (True, "reopened", False)
     assert (theirs.open, theirs.reason, theirs.closed_by_user) == (False, reason, True)
     assert await hub.find(REPO, "mark4711", "gpu", LONG_AGO) == [theirs]
@@ -560,22 +563,22 @@ async def test_who_closed_it_is_told_apart(fake, hub, reason):
 
 async def test_a_duplicate_names_its_original(fake, hub):
     await hub.create(REPO, DRAFT)
-    await hub.create(REPO, DRAFT)
+    second = await hub.create(REPO, DRAFT)
 
-    assert (await hub.close(REPO, 2, "duplicate", 1)).reason == "duplicate"
+    assert (await hub.change(second, Close(duplicate_of=1))).reason == "duplicate"
     assert fake.issues(REPO)[1].duplicate_of == 1
 
 
 async def test_an_unchanged_issue_is_read_without_cost(fake, hub):
     await hub.create(REPO, DRAFT)
-    first = await hub.get(REPO, 1)
+    first = await hub.get(FIRST)
     used = fake.limits.core.used
 
-    assert await hub.get(REPO, 1) == first
+    assert await hub.get(FIRST) == first
     assert asked(fake, "GET")[-1].status == 304
     assert fake.limits.core.used == used
     fake.person("alice").edit(REPO, 1, body="news")
-    assert (await hub.get(REPO, 1)).body == "news"
+    assert (await hub.get(FIRST)).body == "news"
 
 
 async def test_a_repository_that_was_renamed_is_found_under_its_new_name(fake, hub):
@@ -584,14 +587,14 @@ async def test_a_repository_that_was_renamed_is_found_under_its_new_name(fake, h
     fake.person("bob").close(REPO, 1)
     fake.person("bob").rename(REPO, "org/new")
 
-    issue = await hub.get(REPO, 1)
+    issue = await hub.get(FIRST)
     made = await hub.create(REPO, DRAFT)
     found = await hub.find(REPO, "mark4711", "gpu", LONG_AGO)
 
     assert (issue.repository, issue.number, issue.url) == ("org/new", 1, f"{fake.web_url}/org/new/issues/1")
     assert (made.repository, made.number) == ("org/new", 3)
     assert [(one.repository, one.number) for one in found] == [("org/new", 1), ("org/new", 3)]
-    assert (await hub.edit(issue.repository, 1, body="new")).body == "new"
+    assert "new" in (await hub.change(issue, NEW)).body
 
 
 async def test_a_list_on_the_way_to_a_renamed_repository_would_lose_its_filters(fake, hub):
@@ -605,9 +608,9 @@ async def test_a_list_on_the_way_to_a_renamed_repository_would_lose_its_filters(
 
 
 WRITES = {
-    "edit": lambda hub: hub.edit(REPO, 1, body="new"),
-    "close": lambda hub: hub.close(REPO, 1, "completed"),
-    "comment": lambda hub: hub.comment(REPO, 1, "still broken"),
+    "edit": lambda hub: hub.change(READ, NEW),
+    "close": lambda hub: hub.change(READ, Close()),
+    "comment": lambda hub: hub.comment(FIRST, "still broken"),
 }
 
 
@@ -628,13 +631,13 @@ async def test_an_issue_that_was_transferred_is_read_where_it_is_now(fake, hub):
     await hub.create(REPO, DRAFT)
     fake.add("org/other")
     fake.person("bob").open("org/other", "was there before")
-    await hub.get(REPO, 1)
+    await hub.get(FIRST)
     fake.person("bob").transfer(REPO, 1, "org/other")
 
-    issue = await hub.get(REPO, 1)
+    issue = await hub.get(FIRST)
 
-    assert (issue.repository, issue.number, issue.body) == ("org/other", 2, DRAFT.body)
-    assert (await hub.close(issue.repository, issue.number, "completed")).open is False
+    assert (issue.repository, issue.number, issue.body) == ("org/other", 2, READ.body)
+    assert (await hub.change(issue, Close())).open is False
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,12 @@ from remediator.core.policy import Mode, Policy, Rung, Severity, TicketWhen, Ver
 from remediator.core.reasons import Reason
 from remediator.core.selector import Selector
 from remediator.core.ticket import About, Alert, Subject, Ticket
-from remediator.tickets.reconcile.situation import Situation, situation
+from remediator.tickets.channels.base import Marker
+from remediator.tickets.channels.section import BEGIN, END, fenced, overhead, spliced
+from remediator.tickets.reconcile.input import TicketInput, ticket_input
 from remediator.tickets.render import body as render
-from remediator.tickets.render.body import Marker
-from remediator.tickets.render.comments import closing_comment, comment, news
-from remediator.tickets.render.markdown import BEGIN, END, code, link, span, spliced
+from remediator.tickets.render.comments import closing_comment, comment, comments
+from remediator.tickets.render.markdown import code, link, span
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -62,10 +63,15 @@ def a_case(text: str = "GPU 3 has fallen off the bus", phase: Phase = Phase.ESCA
     )
 
 
-def seen(*cases: Case, alerts: tuple[Alert, ...] = (), subject: Subject = SUBJECT) -> Situation:
-    """The situation of a ticket that was opened at AT."""
+def seen(*cases: Case, alerts: tuple[Alert, ...] = (), subject: Subject = SUBJECT) -> TicketInput:
+    """The input of a ticket that was opened at AT."""
     ticket = Ticket("t", "u", subject, alerts, opened=AT)
-    return situation(ticket, [(case, POLICY) for case in cases])
+    return ticket_input(ticket, [(case, POLICY) for case in cases])
+
+
+def section(given: TicketInput, room: int = 64_000) -> str:
+    """The text with its fence, as it stands in an issue."""
+    return fenced(render.section(render.Content(given), room - overhead(MARKER)), MARKER)
 
 
 def an_alert(text: str, fingerprint: str = "a") -> Alert:
@@ -86,7 +92,7 @@ def outside_code(tokens: list[Token]) -> str:
 
 
 def test_an_escalated_case_says_what_is_wrong_what_was_tried_and_what_to_do() -> None:
-    text = render.section(seen(a_case(evidence={"gpus": [{"uuid": "GPU-1", "serial": "132"}]})), MARKER)
+    text = section(seen(a_case(evidence={"gpus": [{"uuid": "GPU-1", "serial": "132"}]})))
     for said in (
         "**Node `gpu-17`** · Critical",
         "`GpuLost` is True since 2026-11-20 09:00:00 UTC",
@@ -124,7 +130,7 @@ def _harmless(make: str) -> None:
     alerts = tuple(an_alert(make or "x", str(number)) for number in range(3))
     found = seen(a_case(make, evidence={"text": make, make: 1}), alerts=alerts)
     calm = seen(a_case("x", evidence={"text": "x", "x": 1}), alerts=tuple(an_alert("x", str(n)) for n in range(3)))
-    text, quiet = render.section(found, MARKER), render.section(calm, MARKER)
+    text, quiet = section(found), section(calm)
     assert (text.count(BEGIN), text.count(END), text.count("<!--"), text.count("-->")) == (1, 1, 3, 3)
     tokens, expected = parsed(text), parsed(quiet)
     for kind in ("table_open", "tr_open", "td_open", "th_open", "fence", "html_block"):
@@ -135,8 +141,8 @@ def _harmless(make: str) -> None:
     assert not re.search(r"<script|href|</details>.*</details>.*</details>", prose)
     links = [child for token in tokens for child in token.children or () if child.type == "link_open"]
     assert links == []
-    for told in (comment(news((), found)), closing_comment(found)):
-        prose = outside_code(parsed(told))
+    for text in (comment(comments((), found)), closing_comment(found)):
+        prose = outside_code(parsed(text))
         assert "@" not in prose
         assert "#" not in prose
         assert "<" not in prose
@@ -155,14 +161,14 @@ def test_a_title_is_short_pings_nobody_and_does_not_change_with_the_case() -> No
 
 def test_the_same_situation_is_the_same_text_in_whatever_order_it_is_found() -> None:
     one, two = a_case(), replace(a_case(), name="gpu-17-nfs-2", created=AT + MINUTE)
-    assert render.section(seen(one, two), MARKER) == render.section(seen(two, one), MARKER)
+    assert section(seen(one, two)) == section(seen(two, one))
 
 
 def test_a_text_that_is_too_long_leaves_out_evidence_first_and_keeps_its_fence() -> None:
     big = {f"key-{number}": "x" * 200 for number in range(2000)}
     found = seen(*(replace(a_case("y" * 4000, evidence=big), name=f"case-{n}") for n in range(60)))
     for room in (64_000, 20_000, 3_000):
-        text = render.section(found, MARKER, room=room)
+        text = section(found, room)
         assert len(text) <= room
         assert text.startswith(BEGIN)
         assert text.endswith(END)
@@ -208,18 +214,18 @@ def test_words_are_cut_and_spans_are_read_easily() -> None:
 
 
 def test_what_a_person_must_do_for_a_case_that_only_calls() -> None:
-    text = render.section(seen(a_case(phase=Phase.HELD)), MARKER)
+    text = section(seen(a_case(phase=Phase.HELD)))
     assert "(`TicketOnly`)" in text
     assert "release" not in text
-    going = render.section(seen(a_case(phase=Phase.OPERATING)), MARKER)
+    going = section(seen(a_case(phase=Phase.OPERATING)))
     assert "the repair is under way" in going
-    alone = render.section(seen(alerts=(an_alert("NodeDown"),)), MARKER)
+    alone = section(seen(alerts=(an_alert("NodeDown"),)))
     assert "nothing is being repaired" in alone or "`NodeDown`" in alone
     assert "kubectl describe node gpu-17" in alone
 
 
 def test_a_node_whose_name_means_something_to_a_shell_gets_no_command() -> None:
     evil = Subject(About.NODE, node="x; rm -rf /")
-    text = render.section(seen(alerts=(an_alert("A"),), subject=evil), MARKER)
+    text = section(seen(alerts=(an_alert("A"),), subject=evil))
     assert "explain" not in text
     assert "```sh" not in text

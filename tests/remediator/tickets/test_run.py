@@ -18,7 +18,7 @@ from remediator.tickets.reconcile.run import Tickets
 from remediator.tickets.webhook.receiver import Result
 from remediator_sim.github import FakeGitHub, Fault
 from tests.harness.kinds import NAMESPACES
-from tests.remediator.tickets.office import GPU, Office, Tracker, delivery, ends, fires
+from tests.remediator.tickets.office import GPU, MemoryChannel, Office, delivery, ends, fires
 from tests.remediator_sim.waiting import until
 
 REPO = "org/default"
@@ -26,9 +26,9 @@ ROUTES = Routes(Route(REPO))
 
 
 @asynccontextmanager
-async def running(office: Office, tracker: Any, identity: str = "one") -> AsyncIterator[Tickets]:
+async def running(office: Office, channel: Any, identity: str = "one") -> AsyncIterator[Tickets]:
     """Tickets at work, until the block is left."""
-    made = Tickets(office.client, tracker, ROUTES, SYSTEM, identity=identity, namespace="gpu-ops", lease_retry=0.1)
+    made = Tickets(office.client, channel, ROUTES, SYSTEM, identity=identity, namespace="gpu-ops", lease_retry=0.1)
     task = asyncio.ensure_future(made.run())
     try:
         await until(made.ready)
@@ -52,7 +52,7 @@ async def github(tmp_path: Path) -> AsyncIterator[tuple[FakeGitHub, GitHub]]:
     """A GitHub that at the end has seen only what its description allows, and the writer to it."""
     async with FakeGitHub([REPO], ["ann"]) as fake:
         (tmp_path / "token").write_text(fake.token)
-        writer = GitHub(fake.url, TokenFile(tmp_path / "token"), spacing=0.0, timeout=2)
+        writer = GitHub(fake.url, TokenFile(tmp_path / "token"), SYSTEM, spacing=0.0, timeout=15)
         yield fake, writer
         await writer.aclose()
         assert fake.violations == []
@@ -109,35 +109,35 @@ async def _has_issue(office: Office) -> bool:
 
 
 async def test_a_tracker_that_refuses_is_not_asked_again_by_the_echo_of_our_own_writes(cluster: Office) -> None:
-    tracker = Tracker()
-    tracker.script("create", *[Refused("no such repository", "repository")] * 50)
-    async with running(cluster, tracker) as tickets:
+    channel = MemoryChannel()
+    channel.script("create", *[Refused("no such repository", "repository")] * 50)
+    async with running(cluster, channel) as tickets:
         await tickets.receiver.receive(delivery(fires()))
-        await until(lambda: tracker.left("create") < 50)
+        await until(lambda: channel.left("create") < 50)
         for number in range(10):  # ten more events, each seen before the next
             await tickets.receiver.receive(delivery(fires(f"A{number}")))
             await until(lambda count=number + 2: len(tickets.world.tickets[GPU.name].alerts) == count)
-        assert tracker.left("create") == 49
+        assert channel.left("create") == 49
 
 
 async def test_replicas_store_alerts_and_one_of_them_files(cluster: Office) -> None:
-    tracker = Tracker()
-    async with running(cluster, tracker, "one") as first, running(cluster, tracker, "two") as second:
+    channel = MemoryChannel()
+    async with running(cluster, channel, "one") as first, running(cluster, channel, "two") as second:
         bodies = [delivery(fires(f"A{number}")) for number in range(4)]
         await asyncio.gather(*(replica.receiver.receive(body) for replica in (first, second) for body in bodies))
-        await until(lambda: tracker.issues)
+        await until(lambda: channel.issues)
         await until(lambda: first.elector.is_leader != second.elector.is_leader)
         first.measure()
-    assert tracker.calls.count("create") == 1
+    assert channel.calls.count("create") == 1
     assert len((await cluster.ticket(GPU)).alerts) == 4
 
 
 async def test_when_the_leader_goes_another_takes_over(cluster: Office) -> None:
-    tracker = Tracker()
-    async with running(cluster, tracker, "one") as first:
+    channel = MemoryChannel()
+    async with running(cluster, channel, "one") as first:
         await first.receiver.receive(delivery(fires()))
-        await until(lambda: tracker.open == [1])
-    async with running(cluster, tracker, "two") as second:
+        await until(lambda: channel.open == [1])
+    async with running(cluster, channel, "two") as second:
         await second.receiver.receive(delivery(ends(end=1)))
-        await until(lambda: tracker.open == [])
-    assert tracker.calls.count("create") == 1
+        await until(lambda: channel.open == [])
+    assert channel.calls.count("create") == 1

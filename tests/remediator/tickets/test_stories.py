@@ -13,15 +13,15 @@ from tests.remediator.tickets.office import GPU, Office, delivery, ends, fires
 async def test_a_firing_alert_gets_one_issue_and_its_end_closes_it_with_a_word(office: Office) -> None:
     assert (await office.hear(delivery(fires(minute=0)))).result.value == "stored"
     await office.work()
-    issue = office.tracker.issue(1)
+    issue = office.channel.issue(1)
     assert (issue.repository, issue.title, issue.open) == ("org/default", "[prod] gpu-17: NodeDown", True)
     assert issue.labels == ("remediator", "severity: warning", "ops")
     assert issue.assignees == ("ann",)
     await office.hear(delivery(ends(minute=0, end=7)))
     await office.later(minutes=7)
-    assert office.tracker.open == []
-    assert office.tracker.issue(1).reason == "completed"
-    assert "ended at 2026-11-20 09:07:00 UTC, after 7m" in office.tracker.comments[1][-1]
+    assert office.channel.open == []
+    assert office.channel.issue(1).reason == "completed"
+    assert "ended at 2026-11-20 09:07:00 UTC, after 7m" in office.channel.comments[1][-1]
     assert (await office.ticket()).closed_by is ClosedBy.US
 
 
@@ -30,10 +30,10 @@ async def test_a_case_and_an_alert_of_one_node_share_one_issue(office: Office) -
     await office.case()
     await office.hear(delivery(fires()))
     await office.work()
-    assert len(office.tracker.issues) == 1
-    assert office.tracker.issue(1).repository == "org/gpu"
+    assert len(office.channel.issues) == 1
+    assert office.channel.issue(1).repository == "org/gpu"
     for said in ("`case-1`", "`gpu-lost`", "`NodeDown`", "GPU 3 has fallen off the bus", "remediator explain gpu-17"):
-        assert said in office.tracker.issue(1).body
+        assert said in office.channel.issue(1).body
 
 
 async def test_nothing_is_written_while_nothing_changes(office: Office) -> None:
@@ -41,12 +41,12 @@ async def test_nothing_is_written_while_nothing_changes(office: Office) -> None:
     await office.case()
     await office.work()
     await office.work()
-    before, version = list(office.tracker.calls), (await office.ticket()).version
+    before, version = list(office.channel.calls), (await office.ticket()).version
     for _ in range(5):
         await office.later(minutes=2)
-    assert office.tracker.calls == before == ["create"]
+    assert office.channel.calls == before == ["create"]
     assert (await office.ticket()).version == version
-    assert office.tracker.reads == 0
+    assert office.channel.reads == 0
 
 
 async def test_an_escalation_is_told_once_with_what_to_do(office: Office) -> None:
@@ -56,20 +56,20 @@ async def test_an_escalation_is_told_once_with_what_to_do(office: Office) -> Non
     await office.escalates()
     for _ in range(3):
         await office.later(minutes=2)
-    (told,) = office.tracker.comments[1]
+    (told,) = office.channel.comments[1]
     assert "A person is needed" in told
     assert "repair the node by hand" in told
-    assert "spec.release" in office.tracker.issue(1).body or '"release":true' in office.tracker.issue(1).body
+    assert "spec.release" in office.channel.issue(1).body or '"release":true' in office.channel.issue(1).body
 
 
 async def test_a_case_that_waits_for_no_person_gets_no_issue_until_it_escalates(office: Office) -> None:
     await office.policy(ticket={"when": "OnEscalation"})
     await office.case()
     await office.work()
-    assert office.tracker.issues == []
+    assert office.channel.issues == []
     await office.escalates()
     await office.work()
-    assert office.tracker.open == [1]
+    assert office.channel.open == [1]
 
 
 async def test_a_recovered_case_closes_its_issue_and_says_how_it_ended(office: Office) -> None:
@@ -79,8 +79,8 @@ async def test_a_recovered_case_closes_its_issue_and_says_how_it_ended(office: O
     office.now += timedelta(minutes=9)
     await office.recovers()
     await office.work()
-    assert office.tracker.open == []
-    (told,) = office.tracker.comments[1]
+    assert office.channel.open == []
+    (told,) = office.channel.comments[1]
     assert "Verified" in told
     assert "good for 5 minutes" in told
 
@@ -92,10 +92,10 @@ async def test_our_own_cordon_that_resolves_the_alert_does_not_close_while_the_c
     await office.case(phase="Draining")
     await office.hear(delivery(ends(end=3)))
     await office.later(minutes=5)
-    assert office.tracker.open == [1]
+    assert office.channel.open == [1]
     await office.recovers()
     await office.later(minutes=5)
-    assert office.tracker.open == []
+    assert office.channel.open == []
 
 
 async def test_what_came_back_within_a_day_reopens_ours_and_later_opens_another(office: Office) -> None:
@@ -105,15 +105,15 @@ async def test_what_came_back_within_a_day_reopens_ours_and_later_opens_another(
     await office.later(minutes=1)
     await office.hear(delivery(fires(minute=60)))
     await office.later(hours=1)
-    assert office.tracker.open == [1]
-    assert "**New:**" in office.tracker.comments[1][-1]
+    assert office.channel.open == [1]
+    assert "**New:**" in office.channel.comments[1][-1]
     await office.hear(delivery(ends(minute=60, end=61)))
     await office.later(minutes=2)
-    assert office.tracker.open == []
+    assert office.channel.open == []
     await office.hear(delivery(fires(minute=60 * 26)))
     await office.later(hours=25)
-    assert office.tracker.open == [2]
-    assert f"Before this: {office.tracker.issue(1).url}" in office.tracker.issue(2).body
+    assert office.channel.open == [2]
+    assert f"Before this: {office.channel.issue(1).url}" in office.channel.issue(2).body
 
 
 async def test_a_second_closing_says_again_how_it_ended(office: Office) -> None:
@@ -122,8 +122,8 @@ async def test_a_second_closing_says_again_how_it_ended(office: Office) -> None:
         await office.later(minutes=5)
         await office.hear(delivery(ends(minute=start, end=start + 3)))
         await office.later(minutes=5)
-    assert sum("closing it" in text for text in office.tracker.comments[1]) == 2
-    assert office.tracker.calls.count("close") == 2
+    assert sum("closing it" in text for text in office.channel.comments[1]) == 2
+    assert office.channel.calls.count("close") == 2
 
 
 # --- people --------------------------------------------------------------------------------------------------------
@@ -133,12 +133,12 @@ async def test_what_a_person_closed_stays_closed_for_the_same_causes(office: Off
     await office.policy()
     await office.case()
     await office.work()
-    office.tracker.shut(1)
+    office.channel.shut(1)
     await office.becomes("case-1", "Operating")
     for _ in range(3):
         await office.later(hours=2)
-    assert office.tracker.open == []
-    assert len(office.tracker.issues) == 1
+    assert office.channel.open == []
+    assert len(office.channel.issues) == 1
     ticket = await office.ticket()
     assert (ticket.phase, ticket.closed_by) == (TicketPhase.CLOSED, ClosedBy.USER)
 
@@ -146,11 +146,11 @@ async def test_what_a_person_closed_stays_closed_for_the_same_causes(office: Off
 async def test_a_cause_that_began_after_a_person_closed_it_opens_a_new_issue(office: Office) -> None:
     await office.hear(delivery(fires(minute=0)))
     await office.work()
-    office.tracker.shut(1)
+    office.channel.shut(1)
     await office.hear(delivery(fires(minute=0), fires("GpuHot", minute=30)))
     await office.later(minutes=30)
-    assert office.tracker.open == [2]
-    assert "GpuHot" in office.tracker.issue(2).body
+    assert office.channel.open == [2]
+    assert "GpuHot" in office.channel.issue(2).body
 
 
 async def test_the_same_alert_that_ends_and_fires_again_after_a_person_closed_it_opens_a_new_issue(
@@ -158,52 +158,52 @@ async def test_the_same_alert_that_ends_and_fires_again_after_a_person_closed_it
 ) -> None:
     await office.hear(delivery(fires(minute=0)))
     await office.work()
-    office.tracker.shut(1)
+    office.channel.shut(1)
     await office.hear(delivery(ends(minute=0, end=5)))
     await office.later(minutes=5)
     await office.hear(delivery(fires(minute=180)))
     await office.later(hours=3)
-    assert office.tracker.open == [2]
+    assert office.channel.open == [2]
 
 
 async def test_the_younger_of_two_alerts_of_a_name_ending_is_no_new_cause(office: Office) -> None:
     await office.hear(delivery(fires(minute=0, gpu="0"), fires(minute=10, gpu="1")))
     await office.later(minutes=10)
-    office.tracker.shut(1)
+    office.channel.shut(1)
     await office.hear(delivery(ends(minute=10, end=20, gpu="1")))
     await office.later(hours=2)
     assert (await office.ticket()).closed_by is ClosedBy.USER
     await office.later(hours=2)
-    assert len(office.tracker.issues) == 1
+    assert len(office.channel.issues) == 1
 
 
 async def test_a_person_who_opens_it_again_has_it_kept_up_again(office: Office) -> None:
     await office.hear(delivery(fires()))
     await office.work()
-    office.tracker.shut(1)
+    office.channel.shut(1)
     await office.later(hours=2)
-    office.tracker.change(1, open=True, reason="reopened", closed_by_user=False)
+    office.channel.change_by_user(1, open=True, reason="reopened", closed_by_user=False)
     await office.later(hours=2)
     assert (await office.ticket()).phase is TicketPhase.OPEN
     await office.hear(delivery(ends(end=300)))
     await office.later(hours=1)
-    assert office.tracker.open == []
-    assert office.tracker.issue(1).closed_by_user is False
+    assert office.channel.open == []
+    assert office.channel.issue(1).closed_by_user is False
 
 
 async def test_what_a_person_deleted_is_not_filed_again_for_the_same_causes_nor_asked_for_again(office: Office) -> None:
     await office.policy()
     await office.case()
     await office.work()
-    office.tracker.delete(1)
+    office.channel.delete(1)
     await office.becomes("case-1", "Operating")
     await office.later(minutes=2)
     ticket = await office.ticket()
     assert (ticket.phase, ticket.closed_by, ticket.issue) == (TicketPhase.CLOSED, ClosedBy.USER, None)
-    reads = office.tracker.reads
+    reads = office.channel.reads
     for _ in range(3):
         await office.later(hours=2)
-    assert (len(office.tracker.issues), office.tracker.reads) == (1, reads)
+    assert (len(office.channel.issues), office.channel.reads) == (1, reads)
     note = (await office.ticket()).condition("Synced")
     assert note is None or note.status == "True"
 
@@ -213,37 +213,37 @@ async def test_a_cause_that_began_after_a_person_deleted_the_issue_opens_a_new_o
     await office.hear(delivery(fires(minute=0)))
     await office.work()
     if before == "closed by a person":
-        office.tracker.shut(1)
+        office.channel.shut(1)
         await office.later(hours=2)
     elif before == "closed by us":
         await office.hear(delivery(ends(end=1)))
         await office.later(hours=2)
-    office.tracker.delete(1)
+    office.channel.delete(1)
     await office.hear(delivery(fires("GpuHot", minute=130)))
     await office.later(minutes=20)
-    assert office.tracker.open == [2]
-    assert "GpuHot" in office.tracker.issue(2).body
-    assert "Before this" not in office.tracker.issue(2).body
+    assert office.channel.open == [2]
+    assert "GpuHot" in office.channel.issue(2).body
+    assert "Before this" not in office.channel.issue(2).body
 
 
 async def test_an_issue_that_a_person_moved_is_kept_up_in_its_new_place(office: Office) -> None:
     await office.hear(delivery(fires()))
     await office.work()
-    office.tracker.change(1, repository="org/other")
+    office.channel.change_by_user(1, repository="org/other")
     await office.hear(delivery(fires("GpuHot")))
     await office.later(minutes=2)
     ticket = await office.ticket()
-    assert (ticket.issue and ticket.issue.repository, office.tracker.open) == ("org/other", [1])
-    assert "GpuHot" in office.tracker.issue(1).body
+    assert (ticket.issue and ticket.issue.repository, office.channel.open) == ("org/other", [1])
+    assert "GpuHot" in office.channel.issue(1).body
 
 
 async def test_a_repository_that_was_renamed_is_named_to_whom_keeps_the_routes(office: Office) -> None:
-    create = office.tracker.create
+    create = office.channel.create
 
     async def elsewhere(repository: str, draft: Draft) -> Issue:
         return await create("org/new", draft)
 
-    office.tracker.create = elsewhere  # type: ignore[method-assign]
+    office.channel.create = elsewhere  # type: ignore[method-assign]
     await office.hear(delivery(fires()))
     await office.work()
     ticket = await office.ticket()
@@ -261,38 +261,38 @@ async def test_a_text_of_people_that_leaves_no_room_for_ours_is_left_as_it_is(
     await office.hear(delivery(fires()))
     await office.work()
     theirs = "x" * own
-    body = office.tracker.change(1, body=f"{office.tracker.issue(1).body}\n\n{theirs}").body
+    body = office.channel.change_by_user(1, body=f"{office.channel.issue(1).body}\n\n{theirs}").body
     await office.hear(delivery(fires("GpuHot")))
     for _ in range(3):
         await office.later(minutes=2)
-    assert (office.tracker.issue(1).body != body) is written
-    assert office.tracker.issue(1).body.endswith(theirs)
-    assert len(office.tracker.comments[1]) == 1
+    assert (office.channel.issue(1).body != body) is written
+    assert office.channel.issue(1).body.endswith(theirs)
+    assert len(office.channel.comments[1]) == 1
     ticket = await office.ticket()
     synced = ticket.condition("Synced")
     assert (ticket.condition("BodyFull") is None) is written
     assert synced
     assert synced.reason == ("Synced" if written else "BodyFull")
-    office.tracker.change(1, body=office.tracker.issue(1).body[:-own])
+    office.channel.change_by_user(1, body=office.channel.issue(1).body[:-own])
     await office.hear(delivery(fires("FanStuck")))
     await office.later(minutes=2)
-    assert "FanStuck" in office.tracker.issue(1).body
+    assert "FanStuck" in office.channel.issue(1).body
     assert (await office.ticket()).condition("BodyFull") is None
     await office.hear(delivery(ends(), ends("GpuHot"), ends("FanStuck")))
     await office.later(minutes=2)
-    assert office.tracker.open == []
+    assert office.channel.open == []
 
 
 async def test_what_people_write_label_and_assign_survives(office: Office) -> None:
     await office.policy()
     await office.case()
     await office.work()
-    body = f"my own words\n\n{office.tracker.issue(1).body}\n\nand more: <b>here</b>"
+    body = f"my own words\n\n{office.channel.issue(1).body}\n\nand more: <b>here</b>"
     labels, people = ("remediator", "wontfix"), ("bob",)
-    office.tracker.change(1, title="mine", body=body, labels=labels, assignees=people)
+    office.channel.change_by_user(1, title="mine", body=body, labels=labels, assignees=people)
     await office.becomes("case-1", "Verifying")
     await office.later(minutes=5)
-    issue = office.tracker.issue(1)
+    issue = office.channel.issue(1)
     assert "Verifying" in issue.body
     assert issue.body.startswith("my own words\n\n<!-- remediator:begin -->")
     assert issue.body.endswith("<!-- remediator:end -->\n\nand more: <b>here</b>")
@@ -302,10 +302,10 @@ async def test_what_people_write_label_and_assign_survives(office: Office) -> No
 async def test_a_severity_that_changes_swaps_our_label_only(office: Office) -> None:
     await office.hear(delivery(fires()))
     await office.work()
-    office.tracker.change(1, labels=(*office.tracker.issue(1).labels, "rack-7"))
+    office.channel.change_by_user(1, labels=(*office.channel.issue(1).labels, "rack-7"))
     await office.hear(delivery(fires("GpuLost", severity="critical")))
     await office.later(minutes=5)
-    assert office.tracker.issue(1).labels == ("remediator", "ops", "rack-7", "severity: critical")
+    assert office.channel.issue(1).labels == ("remediator", "ops", "rack-7", "severity: critical")
 
 
 # --- shared causes, other subjects ---------------------------------------------------------------------------------
@@ -319,15 +319,15 @@ async def test_many_nodes_with_one_cause_have_one_issue_that_is_not_told_of_each
         held = {"at": "2026-11-20T09:00:00Z", "reason": "SharedCause"}
         await office.case(f"case-{number}", f"node-{number}", blockedBy=[block], timeline=[held])
     await office.work()
-    assert [issue.title for issue in office.tracker.issues] == ["[prod] many nodes: GpuLost"]
+    assert [issue.title for issue in office.channel.issues] == ["[prod] many nodes: GpuLost"]
     for number in range(39):
         await office.recovers(f"case-{number}")
     await office.later(minutes=5)
-    assert (office.tracker.open, office.tracker.comments[1]) == ([1], [])
+    assert (office.channel.open, office.channel.comments[1]) == ([1], [])
     await office.recovers("case-39")
     await office.later(minutes=5)
-    assert office.tracker.open == []
-    assert "and 20 more cases" in office.tracker.comments[1][0]
+    assert office.channel.open == []
+    assert "and 20 more cases" in office.channel.comments[1][0]
 
 
 async def test_a_case_that_turns_out_to_share_its_cause_moves_to_the_shared_issue(office: Office) -> None:
@@ -337,15 +337,15 @@ async def test_a_case_that_turns_out_to_share_its_cause_moves_to_the_shared_issu
     block = {"reason": "SharedCause", "message": "3 nodes say the same"}
     await office.becomes("case-1", "Held", blockedBy=[block])
     await office.later(minutes=2)
-    assert office.tracker.open == [2]
-    assert "moved" in office.tracker.comments[1][0]
+    assert office.channel.open == [2]
+    assert "moved" in office.channel.comments[1][0]
 
 
 async def test_an_alert_that_names_no_node_has_an_issue_of_its_own_for_each_cluster(office: Office) -> None:
     for cluster in ("a", "b"):
         await office.hear(delivery(fires("Down", node="", cluster=cluster), fires("Down", node="", cluster=cluster)))
     await office.work()
-    assert sorted(issue.title for issue in office.tracker.issues) == ["[prod] a: Down", "[prod] b: Down"]
+    assert sorted(issue.title for issue in office.channel.issues) == ["[prod] a: Down", "[prod] b: Down"]
 
 
 async def test_a_dry_run_and_a_policy_without_tickets_get_none(office: Office) -> None:
@@ -354,7 +354,7 @@ async def test_a_dry_run_and_a_policy_without_tickets_get_none(office: Office) -
     await office.case("case-1", policy="dry", phase="Escalated")
     await office.case("case-2", policy="never", phase="Escalated")
     await office.work()
-    assert (office.tracker.issues, await office.tickets()) == ([], [])
+    assert (office.channel.issues, await office.tickets()) == ([], [])
 
 
 async def test_a_policy_that_is_deleted_neither_opens_nor_closes(office: Office) -> None:
@@ -365,18 +365,18 @@ async def test_a_policy_that_is_deleted_neither_opens_nor_closes(office: Office)
     await office.client.delete(POLICIES, "gpu-lost")
     await office.case("case-2", node="gpu-18")
     await office.later(minutes=5)
-    assert office.tracker.open == [1]
+    assert office.channel.open == [1]
 
 
 async def test_an_unknown_route_goes_to_the_default_and_says_so(office: Office) -> None:
     await office.policy(ticket={"when": "Always", "route": "tpu"})
     await office.case()
     await office.work()
-    assert office.tracker.issue(1).repository == "org/default"
+    assert office.channel.issue(1).repository == "org/default"
     note = (await office.ticket()).condition("RouteInvalid")
     assert note
     assert (note.status, note.reason) == ("True", "UnknownRoute")
-    assert "no route tpu in the routes file" in office.tracker.issue(1).body
+    assert "no route tpu in the routes file" in office.channel.issue(1).body
 
 
 async def test_a_ticket_without_cause_goes_after_a_week_unless_an_alert_comes_meanwhile(office: Office) -> None:
@@ -390,7 +390,7 @@ async def test_a_ticket_without_cause_goes_after_a_week_unless_an_alert_comes_me
     await office.receiver.receive(delivery(fires(minute=60 * 24 * 8)))
     office.world.tickets = {GPU.name: (await office.ticket())}
     await office.later(days=2)
-    assert office.tracker.open == [2]
+    assert office.channel.open == [2]
     await office.hear(delivery(ends(minute=60 * 24 * 8, end=60 * 24 * 8 + 1)))
     await office.later(minutes=5)
     await office.later(days=8)
@@ -404,5 +404,5 @@ async def test_a_case_that_is_deleted_closes_its_issue(office: Office, gone: str
     await office.work()
     await office.client.delete(CASES, "case-1")
     await office.later(minutes=2)
-    assert office.tracker.open == []
-    assert "its case was deleted" in office.tracker.comments[1][0]
+    assert office.channel.open == []
+    assert "its case was deleted" in office.channel.comments[1][0]

@@ -217,8 +217,10 @@ async def filing(lab: Lab, github: FakeGitHub) -> AsyncIterator[None]:
     with TemporaryDirectory() as folder:
         token = Path(folder) / "token"
         token.write_text(github.token)
-        hub = GitHub(github.url, TokenFile(token), spacing=0.0)
-        tickets = Tickets(lab.client, hub, Routes(Route(REPOSITORY)), clock.SYSTEM, identity="one", namespace=SYSTEM)
+        channel = GitHub(github.url, TokenFile(token), clock.SYSTEM, spacing=0.0)
+        tickets = Tickets(
+            lab.client, channel, Routes(Route(REPOSITORY)), clock.SYSTEM, identity="one", namespace=SYSTEM
+        )
         task = asyncio.ensure_future(tickets.run())
         try:
             yield
@@ -226,7 +228,7 @@ async def filing(lab: Lab, github: FakeGitHub) -> AsyncIterator[None]:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-            await hub.aclose()
+            await channel.aclose()
 
 
 async def questions_of_a_scheduler(lab: Place, observer: Observer) -> None:

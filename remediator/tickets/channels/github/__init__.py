@@ -1,6 +1,6 @@
-"""The tracker that is GitHub: github.com, GitHub Enterprise Cloud and Server, over REST."""
+"""The channel to GitHub: github.com, GitHub Enterprise Cloud and Server, over REST."""
 
-from remediator.tickets.channels.github.client import GitHub
-from remediator.tickets.channels.github.credentials import App, TokenFile
+from remediator.tickets.channels.github.channel import GitHub
+from remediator.tickets.channels.github.credentials import TokenFile
 
-__all__ = ["App", "GitHub", "TokenFile"]
+__all__ = ["GitHub", "TokenFile"]

@@ -1,12 +1,9 @@
-"""Who we are to GitHub. Secrets are files, read again when they change, so that a rotation needs no restart."""
+"""The token for GitHub: a file, read again when it changes, so that a rotation needs no restart."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from github import Auth
-
-PERMISSIONS = {"issues": "write", "metadata": "read"}
 
 
 class TokenFile(Auth.Auth):
@@ -39,29 +36,12 @@ class TokenFile(Auth.Auth):
             stat = self._path.stat()
             stamp = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
             again = force or stamp != self._stamp
-            found = self._path.read_text(errors="replace").strip() if again else self._token
+            token = self._path.read_text(errors="replace").strip() if again else self._token
         except OSError:
             if self._token:
                 return False
             raise
-        if not re.fullmatch("[!-~]*", found):  # no header holds it, and who refuses it would quote it
+        if not re.fullmatch("[!-~]*", token):  # no header holds it, and an error about it would quote it
             raise OSError(f"the file {self._path} holds more than one word of ASCII; write the token alone into it")
-        before, self._token, self._stamp = self._token, found or self._token, stamp
+        before, self._token, self._stamp = self._token, token or self._token, stamp
         return before != self._token
-
-
-@dataclass(frozen=True, slots=True)
-class App:
-    """A GitHub App as it is installed in one organization. `key_file` holds its private key (PEM)."""
-
-    app_id: int
-    installation_id: int
-    key_file: Path
-
-    def auth(self) -> Auth.AppInstallationAuth:
-        """Tokens of one hour, for issues only, made and renewed when needed."""
-        return self.identity().get_installation_auth(self.installation_id, PERMISSIONS)
-
-    def identity(self) -> Auth.AppAuth:
-        """The App itself rather than its installation: it may ask for its own name."""
-        return Auth.AppAuth(self.app_id, self.key_file.read_text)

@@ -1,4 +1,4 @@
-"""What went wrong, in the words of `tracker.py`. Tables; the first row that fits speaks.
+"""What went wrong, in the words of channels/base.py. Tables; the first row that fits gives the answer.
 
 What decides: was the request certainly not carried out, and if nobody knows, does it harm to repeat it?
 """
@@ -12,14 +12,14 @@ import requests
 from github import GithubException
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
-from remediator.tickets.channels.base import Later, Refused, TrackerError, Unsure
+from remediator.tickets.channels.base import ChannelError, Later, Refused, Unsure
 
 PAUSE = 60.0  # GitHub: wait at least one minute where it names no time, and longer each time it says so again
 LONGEST = 3600.0
 SOON = 10.0  # after a failure that names no limit
 
 
-class Moved(Exception):
+class Redirected(Exception):
     """GitHub sends us to another address instead of answering: nothing was carried out."""
 
 
@@ -27,9 +27,9 @@ class Moved(Exception):
 class Call:
     """What was asked of GitHub."""
 
-    what: str  # for a person: "create an issue in org/repo"
+    what: str  # for a user: "create an issue in org/repo"
     once: bool = False  # repeating it could do it twice
-    issue: bool = False  # it speaks of one issue that should exist
+    issue: bool = False  # it is about one issue that should exist
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class When:
     limits: int = 0
 
 
-def translate(error: Exception, call: Call, when: When) -> TrackerError:
+def translate(error: Exception, call: Call, when: When) -> ChannelError:
     """One error of PyGithub, requests or the file system as one of ours."""
     return next(row for kind, row in _KINDS if isinstance(error, kind))(error, call, when)
 
@@ -54,23 +54,23 @@ def limited(error: Exception) -> str:
 
 def field_of(error: GithubException) -> str:
     """Which field of ours a 422 is about: assignees, labels, title, body, ...; "" where it does not say."""
-    for one in _details(error):
-        if one.get("resource") == "Label":
+    for detail in _details(error):
+        if detail.get("resource") == "Label":
             return "labels"
-        if found := str(one.get("field") or ""):
-            return _FIELDS.get(found, found)
+        if field := str(detail.get("field") or ""):
+            return _FIELDS.get(field, field)
     return ""
 
 
-def _answered(error: GithubException, call: Call, when: When) -> TrackerError:
+def _answered(error: GithubException, call: Call, when: When) -> ChannelError:
     if _spent(error):
         after = _pause(_headers(error), when)
-        return Later(f"{_said(error, call)}. Nothing to do: it goes on in {after:.0f} s", after)
+        return Later(f"{_sentence(error, call)}. Nothing to do: it goes on in {after:.0f} s", after)
     if error.status >= 500 or error.status == 408:
         after = float(_seconds(_headers(error).get("retry-after", ""), when.now) or SOON)
-        return _lost(f"{_said(error, call)}", call, after)
+        return _lost(f"{_sentence(error, call)}", call, after)
     field, remedy = _refusal(error, call)
-    return Refused(f"{_said(error, call)}. {remedy}", field)
+    return Refused(f"{_sentence(error, call)}. {remedy}", field)
 
 
 def _spent(error: GithubException) -> bool:
@@ -78,8 +78,8 @@ def _spent(error: GithubException) -> bool:
     if error.status != 403:
         return error.status == 429
     headers, words = _headers(error), _message(error).lower()
-    said = "rate limit" in words or "abuse detection" in words
-    return said or "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
+    named = "rate limit" in words or "abuse detection" in words
+    return named or "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
 
 
 def _pause(headers: Mapping[str, str], when: When) -> float:
@@ -103,7 +103,7 @@ def _seconds(text: str, now: float) -> float:
 
 
 def _refusal(error: GithubException, call: Call) -> tuple[str, str]:
-    """Which field a person must correct, and how."""
+    """Which field a user must correct, and how."""
     words = _message(error).lower()
     if error.status == 422:
         field = field_of(error)
@@ -112,10 +112,10 @@ def _refusal(error: GithubException, call: Call) -> tuple[str, str]:
         return "issue", "The issue was deleted; what is new gets a new one."
     if error.status == 403 and "archived" in words:
         return "repository", "Choose another repository, or have this one unarchived."
-    return _REFUSALS.get(error.status, ("", "Repeating this is useless until a person changes something."))
+    return _REFUSALS.get(error.status, ("", "Repeating this is useless until a user changes something."))
 
 
-def _connection(error: requests.ConnectionError, call: Call, when: When) -> TrackerError:
+def _connection(error: requests.ConnectionError, call: Call, when: When) -> ChannelError:
     if _never_sent(error):
         return Later(f"could not {call.what}: no connection to GitHub ({_root(error)})", SOON)
     return _lost(f"could not {call.what}: the connection broke ({_root(error)})", call, SOON)
@@ -127,44 +127,44 @@ def _never_sent(error: requests.ConnectionError) -> bool:
     return isinstance(error, requests.ConnectTimeout) or isinstance(reason, (NewConnectionError, ConnectTimeoutError))
 
 
-def _broken(error: Exception, call: Call, when: When) -> TrackerError:
-    """Only the kind of error is told: the words of some quote a header of the request, and so the token."""
+def _broken(error: Exception, call: Call, when: When) -> ChannelError:
+    """Only the kind of error is named: the words of some quote a header of the request, and so the token."""
     return _lost(f"could not {call.what}: no answer that we understand ({type(error).__name__})", call, SOON)
 
 
-def _foreign(error: Exception, call: Call, when: When) -> TrackerError:
+def _foreign(error: Exception, call: Call, when: When) -> ChannelError:
     """An answer that names another host: PyGithub asserts that it is ours, maybe only after it was sent."""
     text = f"could not {call.what}: GitHub's answer names another address ({error}). Correct the base URL or the proxy"
     return Unsure(text) if call.once else Refused(text, "url")
 
 
-def _moved(error: Exception, call: Call, when: When) -> TrackerError:
+def _moved(error: Exception, call: Call, when: When) -> ChannelError:
     return Refused(f"could not {call.what}: it was renamed or moved. Correct the routes", "repository")
 
 
-def _redirected(error: Exception, call: Call, when: When) -> TrackerError:
+def _redirected(error: Exception, call: Call, when: When) -> ChannelError:
     return Refused(f"could not {call.what}: {error}", "url")
 
 
-def _secret(error: Exception, call: Call, when: When) -> TrackerError:
-    return Refused(f"could not {call.what}: {error}. Correct the token or key file", "token")
+def _secret(error: Exception, call: Call, when: When) -> ChannelError:
+    return Refused(f"could not {call.what}: {error}. Correct the token file", "token")
 
 
-def _lost(text: str, call: Call, after: float) -> TrackerError:
+def _lost(text: str, call: Call, after: float) -> ChannelError:
     """Nobody knows whether it was carried out."""
     return Unsure(f"{text}. It may have been carried out all the same") if call.once else Later(text, after)
 
 
-def _said(error: GithubException, call: Call) -> str:
+def _sentence(error: GithubException, call: Call) -> str:
     details = ", ".join(filter(None, map(_detail, _details(error))))
     return f"could not {call.what}: GitHub answered {error.status} {_message(error)}" + (
         f" ({details})" if details else ""
     )
 
 
-def _detail(one: Mapping[str, Any]) -> str:
-    value = f" {one['value']}" if one.get("value") not in (None, "") else ""
-    return str(one.get("message") or f"{one.get('field', '')} {one.get('code', '')}{value}").strip()
+def _detail(detail: Mapping[str, Any]) -> str:
+    value = f" {detail['value']}" if detail.get("value") not in (None, "") else ""
+    return str(detail.get("message") or f"{detail.get('field', '')} {detail.get('code', '')}{value}").strip()
 
 
 def _message(error: GithubException) -> str:
@@ -175,8 +175,8 @@ def _message(error: GithubException) -> str:
 
 def _details(error: GithubException) -> list[Mapping[str, Any]]:
     data: Any = error.data
-    found = data.get("errors") if isinstance(data, dict) else None
-    return [one if isinstance(one, dict) else {"message": str(one)} for one in found or ()]
+    details = data.get("errors") if isinstance(data, dict) else None
+    return [detail if isinstance(detail, dict) else {"message": str(detail)} for detail in details or ()]
 
 
 def _headers(error: GithubException) -> Mapping[str, str]:
@@ -192,17 +192,17 @@ def _root(error: BaseException) -> str:
 _FIELDS = {"assignee": "assignees", "label": "labels"}
 _REFUSALS: Mapping[int, tuple[str, str]] = {
     401: ("token", "Put a valid token into its file."),
-    403: ("token", "Give the token, or the App, write access to issues of this repository."),
+    403: ("token", "Give the token write access to issues of this repository."),
     404: ("repository", "Check the repository's name, and that the token may see it."),
     410: ("repository", "Issues are switched off in this repository: switch them on, or choose another."),
     451: ("repository", "GitHub blocks this repository for legal reasons: choose another."),
 }
-_KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Callable[[Any, Call, When], TrackerError]], ...] = (
+_KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Callable[[Any, Call, When], ChannelError]], ...] = (
     (GithubException, _answered),
     (requests.ConnectionError, _connection),
     (requests.RequestException, _broken),
     (AssertionError, _foreign),
-    (Moved, _moved),
+    (Redirected, _moved),
     (RuntimeError, _redirected),
     ((ConnectionError, TimeoutError), _broken),
     (OSError, _secret),

@@ -5,6 +5,7 @@ from datetime import UTC
 from github.Issue import Issue as Theirs
 
 from remediator.tickets.channels.base import Issue
+from remediator.tickets.channels.github import text
 
 
 def ours(theirs: Theirs) -> Issue:
@@ -12,16 +13,17 @@ def ours(theirs: Theirs) -> Issue:
 
     May ask GitHub once more for who closed it, which lists leave out.
     """
-    is_open = theirs.state == "open"
+    is_open, body = theirs.state == "open", theirs.body or ""
     return Issue(
         repository="/".join(theirs.url.split("/")[-4:-2]),  # …/repos/OWNER/NAME/issues/12
         number=theirs.number,
         url=theirs.html_url,
         title=theirs.title,
-        body=theirs.body or "",
+        body=body,
+        room=text.room(body),
         open=is_open,
         reason=theirs.state_reason or "",
-        closed_by_user=not is_open and _by_person(theirs),
+        closed_by_user=not is_open and _by_user(theirs),
         labels=tuple(label.name for label in theirs.labels),
         assignees=tuple(user.login for user in theirs.assignees),
         created=theirs.created_at.astimezone(UTC),
@@ -33,7 +35,7 @@ def is_pull_request(theirs: Theirs) -> bool:
     return "/pull/" in theirs.html_url
 
 
-def _by_person(theirs: Theirs) -> bool:
+def _by_user(theirs: Theirs) -> bool:
     """Who opened our issues is us, under whatever name a token or App gives; a closer without a name is not."""
     closer = theirs.closed_by
     return closer is None or closer.login.lower() != theirs.user.login.lower()

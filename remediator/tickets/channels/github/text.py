@@ -1,8 +1,13 @@
 """Texts as GitHub takes them: cut where they are too long."""
 
-from remediator.tickets.render.markdown import BEGIN, END
+from datetime import UTC, datetime
+
+from remediator.tickets.channels.base import Draft, Edit, Marker
+from remediator.tickets.channels.section import END, fenced, outside, overhead, spliced
 
 TITLE, BODY, ASSIGNEES = 256, 65_536, 10  # GitHub's limits: characters, characters, people
+ROOM = 64_000  # of a new issue's text: what is left holds the fence, and a note about assignees
+_FENCE = overhead(Marker("0" * 16, datetime(1970, 1, 1, tzinfo=UTC)))
 _NOTE = "\n\n_(Cut here: GitHub takes no longer text.)_\n\n"
 
 
@@ -12,31 +17,29 @@ def title(text: str) -> str:
     return line if len(line) <= TITLE else line[: TITLE - 1] + "…"
 
 
-def body(text: str, note: str = "") -> str:
-    """At most 65,536 characters, `note` at the end always whole.
-
-    What stands between our two marks stays whole, too, and the text around it is cut. Where even that part does not
-    fit, it loses its own tail, and keeps both marks, so that it can be replaced later.
-    """
+def new(draft: Draft, note: str) -> str:
+    """The body of a new issue, `note` at its end always whole. A text that is too long keeps its fence."""
+    section = fenced(draft.text, draft.marker)
     limit = BODY - len(note)
-    return (text if len(text) <= limit else _cut(text, limit)) + note
+    return (section if len(section) <= limit else section[: limit - len(_NOTE) - len(END)] + _NOTE + END) + note
 
 
-def _cut(text: str, limit: int) -> str:
-    start = text.rfind(BEGIN)
-    end = text.find(END, start) + len(END)
-    if start < 0 or end < len(END):
-        return text[: limit - len(_NOTE)] + _NOTE
-    before, section, after = text[:start], text[start:end], text[end:]
-    room = limit - len(section) - len(_NOTE)
-    if room < 0:
-        return section[: limit - len(_NOTE) - len(END)] + _NOTE + END
-    if len(before) > room:
-        return before[:room] + _NOTE + section
-    return before + section + after[: room - len(before)] + _NOTE
+def edited(body: str, edit: Edit) -> str:
+    """The body with our part replaced."""
+    return spliced(body, fenced(edit.text, edit.marker))
+
+
+def room(body: str) -> int:
+    """How many characters our part may have in an issue with this body."""
+    return max(0, min(ROOM, BODY - outside(body) - _FENCE))
+
+
+def cut(text: str) -> str:
+    """A comment of at most 65,536 characters."""
+    return text if len(text) <= BODY else text[: BODY - len(_NOTE)] + _NOTE
 
 
 def unassigned(names: tuple[str, ...], why: str) -> str:
-    """What a person reads at the end of a body when people could not be assigned. Mentions nobody."""
+    """What a user reads at the end of a body when people could not be assigned. Mentions nobody."""
     people = ", ".join(f"`{name}`" for name in names)
     return f"\n\n> **Not assigned:** {people}: {why}. Please correct the assignees of the route.\n" if names else ""

@@ -10,8 +10,8 @@ from remediator.core.policy import Correlation, Mode, TicketWhen
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, CauseState, ReportedCause, Subject
 from remediator.tickets.reconcile.cache import slim
-from remediator.tickets.reconcile.situation import fresh, lasting, remembered
-from remediator.tickets.reconcile.subject import concerns, keeps, of_case, wants
+from remediator.tickets.reconcile.causes import all_reported, new_causes, still_active
+from remediator.tickets.reconcile.wanted import concerns, keeps_open, of_case, wants
 from tests.remediator.tickets.test_render import AT, MINUTE, POLICY, a_case
 
 TOGETHER = Correlation(3, timedelta(minutes=10))
@@ -61,7 +61,7 @@ def test_a_case_wants_a_ticket(case, changes, wanted) -> None:
 
 
 def test_without_its_policy_a_case_opens_nothing_and_keeps_what_is_open() -> None:
-    assert (wants(ESCALATED, None), keeps(ESCALATED, None), keeps(OVER, None)) == (False, True, False)
+    assert (wants(ESCALATED, None), keeps_open(ESCALATED, None), keeps_open(OVER, None)) == (False, True, False)
     assert concerns(BASE, None, NODE)
     assert concerns(BASE, None, COMMON)
     assert not concerns(BASE, None, Subject(About.NODE, node="gpu-18"))
@@ -92,33 +92,36 @@ def test_a_case_is_about_its_node_or_what_many_share(case, subject) -> None:
     assert of_case(case) == subject
 
 
-STANDS, OVER_, CALLED = CauseState.ACTIVE, CauseState.OVER, CauseState.ESCALATED
+ACTIVE, OVER_, CALLED = CauseState.ACTIVE, CauseState.OVER, CauseState.ESCALATED
 
 
-def told(key: str, standing: CauseState = STANDS, minute: int = 0) -> ReportedCause:
-    """What was told of a cause that began at this minute."""
-    return ReportedCause(key, standing, AT + minute * MINUTE)
+def reported(key: str, state: CauseState = ACTIVE, minute: int = 0) -> ReportedCause:
+    """What was reported of a cause that began at this minute."""
+    return ReportedCause(key, state, AT + minute * MINUTE)
 
 
 def test_a_cause_is_fresh_where_it_began_after_what_was_told_of_it() -> None:
-    before = (told("alert:A", minute=5), told("alert:B", minute=5))
-    now = (told("alert:A", minute=5), told("alert:B", minute=6), told("alert:C", minute=1))
-    assert [cause.key for cause in fresh(before, now)] == ["alert:B", "alert:C"]
+    before = (reported("alert:A", minute=5), reported("alert:B", minute=5))
+    now = (reported("alert:A", minute=5), reported("alert:B", minute=6), reported("alert:C", minute=1))
+    assert [cause.key for cause in new_causes(before, now)] == ["alert:B", "alert:C"]
 
 
 def test_what_is_remembered_grows_no_younger_and_says_what_is_over() -> None:
-    before = (told("alert:A", minute=5), told("case:x", CALLED))
-    assert remembered(before, (told("alert:A", minute=2),)) == (told("alert:A", minute=5), told("case:x", OVER_))
+    before = (reported("alert:A", minute=5), reported("case:x", CALLED))
+    assert all_reported(before, (reported("alert:A", minute=2),)) == (
+        reported("alert:A", minute=5),
+        reported("case:x", OVER_),
+    )
 
 
 def test_what_is_remembered_is_bounded_and_what_stands_stays() -> None:
-    before = tuple(told(f"case:{number}", minute=number) for number in range(200))
-    kept = remembered(before, (told("case:new"),))
+    before = tuple(reported(f"case:{number}", minute=number) for number in range(200))
+    kept = all_reported(before, (reported("case:new"),))
     assert len(kept) == 96
-    assert kept[0] == told("case:new")
+    assert kept[0] == reported("case:new")
     assert kept[1].key == "case:199"
 
 
 def test_of_what_a_person_closed_only_what_stood_then_and_stands_now_lasts() -> None:
-    before = (told("a"), told("b"), told("cause", OVER_))
-    assert lasting(before, (told("a"), told("cause"))) == (told("a"),)
+    before = (reported("a"), reported("b"), reported("cause", OVER_))
+    assert still_active(before, (reported("a"), reported("cause"))) == (reported("a"),)

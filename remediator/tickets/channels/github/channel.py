@@ -1,0 +1,131 @@
+"""The channel to GitHub: PyGithub in one thread of its own, because it is not made for several.
+
+Nothing but a read is sent twice by itself, and nothing sleeps out a rate limit: the caller is told when to come back.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import TypeVar
+
+import github
+
+from remediator.clock import Clock
+from remediator.core.ticket import IssueRef
+from remediator.tickets.channels.base import VERBS, Change, Close, Draft, Edit, Issue, Later, Relabel, Reopen
+from remediator.tickets.channels.github import text
+from remediator.tickets.channels.github.api import Api
+from remediator.tickets.channels.github.credentials import TokenFile
+from remediator.tickets.channels.github.errors import Call
+from remediator.tickets.channels.github.rate_limit import CREATIONS, Limits
+
+T = TypeVar("T")
+
+
+class GitHub:
+    """A `Channel` to GitHub.
+
+    Args:
+        base_url: https://api.github.com, or https://HOST/api/v3 for GitHub Enterprise Server.
+        credentials: a token in a file.
+        clock: what the limits are measured by.
+        timeout: whole seconds for one request to connect, and between two pieces of its answer.
+        spacing: seconds between two writes; GitHub asks for at least one. The pauses before a failed read is repeated
+            grow from half of it.
+        creations: how many issues and comments may be made, as (count, seconds) windows.
+    """
+
+    room = text.ROOM
+
+    def __init__(
+        self,
+        base_url: str,
+        credentials: TokenFile,
+        clock: Clock,
+        *,
+        timeout: int = 15,
+        spacing: float = 1.0,
+        creations: tuple[tuple[int, float], ...] = CREATIONS,
+    ) -> None:
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="github")
+        self._credentials, self._limits = credentials, Limits(clock, creations)
+        self._api = Api(base_url, credentials, self._limits, timeout=timeout, spacing=spacing)
+
+    async def create(self, repository: str, draft: Draft) -> Issue:
+        """Open one issue. Whom GitHub does not take as an assignee is left out, and the body says so.
+
+        Labels and assignees are dropped by GitHub without a word where we may not push: compare what comes back.
+        """
+        call = Call(f"create an issue in {repository}", once=True)
+        return await self._ask(call, lambda: self._api.create(repository, draft))
+
+    async def get(self, ref: IssueRef) -> Issue:
+        """One issue as it is now."""
+        return await self._ask(_about("read", ref), lambda: self._api.get(ref))
+
+    async def find(self, repository: str, marker: str, label: str, since: datetime) -> list[Issue]:
+        """Issues in any state whose body holds `marker`, oldest first: by listing `label`; without any, by search.
+
+        `marker` should be a few plain words: search knows no punctuation, and takes 256 characters.
+        """
+        call = Call(f"look for the issue of {marker} in {repository}")
+        return await self._ask(call, lambda: self._api.find(repository, marker, label, since))
+
+    async def change(self, issue: Issue, change: Change) -> Issue:
+        """Change an issue that was read just now. A text that says the same already is not sent."""
+        call = _about(VERBS[type(change)], issue.ref)
+        return await self._ask(call, lambda: self._changed(issue, change))
+
+    async def comment(self, issue: IssueRef, text: str) -> None:
+        """Add a comment; a long one is cut."""
+        call = _about("comment on", issue, once=True)
+        await self._ask(call, lambda: self._api.comment(issue, text))
+
+    async def aclose(self) -> None:
+        """Let what is under way end, drop what waits, and give the connections back."""
+        await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
+        self._api.close()
+
+    async def _ask(self, call: Call, work: Callable[[], T]) -> T:
+        """`work` in the one thread, its failures in our words."""
+        return await asyncio.get_running_loop().run_in_executor(self._worker, self._guard, call, work)
+
+    # From here on everything runs in the worker thread.
+
+    def _guard(self, call: Call, work: Callable[[], T]) -> T:
+        self._limits.admit(call)
+        try:
+            answer = self._with_fresh_token(work)
+        except Later:
+            raise
+        except Exception as error:
+            # What it was made of may quote the token, and would be logged with it: it is left out.
+            raise self._limits.failed(error, call) from None
+        self._limits.answered()
+        return answer
+
+    def _with_fresh_token(self, work: Callable[[], T]) -> T:
+        """A 401 may only mean that the token was rotated just now: then once more. Nothing was carried out before."""
+        try:
+            return work()
+        except github.BadCredentialsException:
+            if not self._credentials.renew():
+                raise
+        return work()
+
+    def _changed(self, issue: Issue, change: Change) -> Issue:
+        match change:
+            case Edit():
+                body = text.edited(issue.body, change)
+                return issue if body == issue.body else self._api.patch(issue.ref, {"body": body})
+            case Relabel():
+                return self._api.relabel(issue, change)
+            case Close():
+                return self._api.close_issue(issue.ref, change.duplicate_of)
+            case Reopen():
+                return self._api.patch(issue.ref, {"state": "open"})
+
+
+def _about(verb: str, ref: IssueRef, *, once: bool = False) -> Call:
+    return Call(f"{verb} {ref.repository}#{ref.number}", once=once, issue=True)

@@ -1,0 +1,49 @@
+"""What the conditions of a Ticket say to users: that the issue is up to date, or why not and what to do. Pure."""
+
+from datetime import datetime
+
+from remediator.core.ticket import Ticket, TicketCondition
+from remediator.tickets.channels.base import ChannelError, Later, Refused
+from remediator.tickets.reconcile.observe import Times
+
+SYNCED, ROUTE_INVALID, BODY_FULL = "Synced", "RouteInvalid", "BodyFull"
+CHANGING = frozenset({"ChannelUnavailable", "Unsure"})  # their messages hold seconds and addresses
+NO_ROOM = "the text that users wrote into the issue leaves no room for our part, which stays as it was; shorten it"
+
+
+def synced(now: datetime) -> TicketCondition:
+    """The issue is up to date."""
+    return TicketCondition(SYNCED, "True", "Synced", "the issue says what is so", now)
+
+
+def body_full(type: str, now: datetime) -> TicketCondition:
+    """Our part of the text cannot be replaced: condition BodyFull itself, and Synced as long as that is so."""
+    status, reason = ("True", "NoRoom") if type == BODY_FULL else ("False", BODY_FULL)
+    return TicketCondition(type, status, reason, NO_ROOM, now)
+
+
+def route_invalid(reason: str, message: str, now: datetime) -> TicketCondition:
+    """The routes file is to be corrected; the issue was filed all the same."""
+    return TicketCondition(ROUTE_INVALID, "True", reason, message, now)
+
+
+def failed(error: ChannelError, times: Times, now: datetime) -> tuple[TicketCondition, float]:
+    """Why the issue could not be written, with the remedy, and in how many seconds it is tried again."""
+    reason, seconds, remedy = _remedy(error, times)
+    return TicketCondition(SYNCED, "False", reason, f"{error.message}; {remedy}", now), seconds
+
+
+def _remedy(error: ChannelError, times: Times) -> tuple[str, float, str]:
+    if isinstance(error, Refused):
+        what = error.field or "the token or the routes file"
+        remedy = f"correct {what}; where the issue is gone, delete this Ticket"
+        return "Refused", times.after_refusal.total_seconds(), remedy
+    if isinstance(error, Later):
+        return "ChannelUnavailable", max(1.0, error.after), "it is tried again"
+    return "Unsure", times.search_every.total_seconds(), "it is searched before it is repeated"
+
+
+def unsynced(ticket: Ticket) -> bool:
+    """Whether the issue of a Ticket cannot be written now."""
+    condition = ticket.condition(SYNCED)
+    return condition is not None and condition.status == "False"

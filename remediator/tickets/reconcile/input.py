@@ -1,0 +1,108 @@
+"""What one ticket is about at one instant: its cases, its alerts, and which of them need an issue. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from remediator.core.case import Case, Phase
+from remediator.core.policy import Policy, Severity
+from remediator.core.ticket import EARLIEST, About, Alert, CauseState, ReportedCause, Subject, Ticket
+from remediator.tickets.reconcile.causes import SHARED
+from remediator.tickets.reconcile.wanted import concerns, keeps_open, wants
+
+CLOCK_SLACK = timedelta(hours=1)  # how much later than it happened we may have received a beginning or an end
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedCase:
+    """One case with its policy; `wanted` says that it is a cause of the ticket."""
+
+    case: Case
+    policy: Policy | None
+    wanted: bool
+
+    @property
+    def escalated(self) -> bool:
+        """Whether a user has to repair the node."""
+        return self.case.phase is Phase.ESCALATED and self.case.open
+
+
+@dataclass(frozen=True, slots=True)
+class TicketInput:
+    """All that a ticket is made of. `causes` are the active ones; `case_open` says that a case keeps the issue open."""
+
+    subject: Subject
+    cases: tuple[LinkedCase, ...]
+    alerts: tuple[Alert, ...]
+    causes: tuple[ReportedCause, ...]
+    case_open: bool
+
+    @property
+    def active(self) -> bool:
+        """Whether a cause needs an issue."""
+        return bool(self.causes)
+
+    @property
+    def severity(self) -> Severity:
+        """The most severe of the active causes; Info where there is none."""
+        severities = [linked.policy.severity for linked in self.cases if linked.wanted and linked.policy]
+        severities += [alert.severity for alert in self.alerts if alert.firing]
+        return min(severities, key=lambda severity: severity.rank, default=Severity.INFO)
+
+    @property
+    def route(self) -> str:
+        """The route of the most severe case whose policy names one, else of the first alert that names one."""
+        policies = [(linked.policy, linked.case) for linked in self.cases if linked.wanted and linked.policy]
+        routed = [(policy.severity.rank, case.created, policy.route) for policy, case in policies if policy.route]
+        if routed:
+            return min(routed)[2]
+        return next((alert.route for alert in self.alerts if alert.firing and alert.route), "")
+
+
+def ticket_input(ticket: Ticket, cases: Iterable[tuple[Case, Policy | None]]) -> TicketInput:
+    """What is so now. A case or an alert that ended is in it where the present issue was open at its end."""
+    since = ticket.opened - CLOCK_SLACK if ticket.opened else None
+    ours = [pair for pair in cases if concerns(*pair, ticket.subject) and _recent(pair[0].ended, since)]
+    linked = tuple(LinkedCase(case, policy, wants(case, policy)) for case, policy in sorted(ours, key=_order))
+    alerts = sorted((alert for alert in ticket.alerts if _recent(alert.ended, since)), key=lambda alert: alert.starts)
+    case_open = any(keeps_open(case, policy) for case, policy in ours)
+    return TicketInput(ticket.subject, linked, tuple(alerts), _causes(ticket, linked), case_open)
+
+
+def _order(pair: tuple[Case, Policy | None]) -> tuple[bool, datetime, str]:
+    return not pair[0].open, pair[0].created, pair[0].name
+
+
+def _recent(ended: datetime | None, since: datetime | None) -> bool:
+    return ended is None or (since is not None and ended >= since)
+
+
+def _causes(ticket: Ticket, cases: Iterable[LinkedCase]) -> tuple[ReportedCause, ...]:
+    wanted = [linked for linked in cases if linked.wanted]
+    by_case = _shared(wanted) if ticket.subject.about is About.CAUSE else _by_case(wanted)
+    return (*by_case, *_by_alert(ticket.alerts))
+
+
+def _shared(wanted: list[LinkedCase]) -> tuple[ReportedCause, ...]:
+    """Many nodes are one cause: a node more or less is not reported."""
+    escalated = any(linked.escalated for linked in wanted)
+    return (ReportedCause(SHARED, _state(escalated), EARLIEST),) if wanted else ()
+
+
+def _by_case(wanted: list[LinkedCase]) -> tuple[ReportedCause, ...]:
+    return tuple(
+        ReportedCause(f"case:{linked.case.name}", _state(linked.escalated), linked.case.created) for linked in wanted
+    )
+
+
+def _by_alert(alerts: Iterable[Alert]) -> tuple[ReportedCause, ...]:
+    """Alerts of one name are one cause, as old as the youngest of them that fires."""
+    newest: dict[str, datetime] = {}
+    for alert in alerts:
+        if alert.firing:
+            newest[alert.name] = max(alert.starts, newest.get(alert.name, EARLIEST))
+    return tuple(ReportedCause(f"alert:{name}", CauseState.ACTIVE, since) for name, since in sorted(newest.items()))
+
+
+def _state(escalated: bool) -> CauseState:
+    return CauseState.ESCALATED if escalated else CauseState.ACTIVE

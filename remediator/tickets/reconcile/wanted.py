@@ -1,0 +1,40 @@
+"""Which cases want a ticket, and what such a ticket is about. Pure; each choice is one expression."""
+
+from remediator.core.case import Case, Phase
+from remediator.core.correlation import cause
+from remediator.core.policy import Mode, Policy, TicketWhen
+from remediator.core.reasons import Reason
+from remediator.core.ticket import About, Subject, one_line
+
+NEEDS_USER = frozenset({Reason.TICKET_ONLY, Reason.SHARED_CAUSE})  # a case that is held for these waits for a user
+
+
+def of_case(case: Case) -> Subject:
+    """What a case is about: what it shares with others where that holds it, or did until its end; else its node."""
+    common = cause(case)
+    reasons = [block.reason for block in case.blocks] if case.open else [event.reason for event in case.timeline]
+    if common and Reason.SHARED_CAUSE in reasons:
+        message = one_line(common.text, 4096)
+        return Subject(About.CAUSE, policy=common.policy, condition=common.condition, message=message)
+    return Subject(About.NODE, node=case.node)
+
+
+def wants(case: Case, policy: Policy | None) -> bool:
+    """Whether a case is to have a ticket. Without its policy nobody can tell: nothing is opened for it."""
+    if policy is None or not case.open or policy.mode is Mode.DRY_RUN:
+        return False
+    if policy.ticket is TicketWhen.ON_ESCALATION:
+        return case.phase is Phase.ESCALATED or any(block.reason in NEEDS_USER for block in case.blocks)
+    return policy.ticket is TicketWhen.ALWAYS and case.phase is not Phase.NEW  # the controller has not judged it yet
+
+
+def keeps_open(case: Case, policy: Policy | None) -> bool:
+    """Whether a case keeps an open ticket open: our own cordon resolves alerts while the node is still sick."""
+    return case.open and (policy is None or policy.mode is not Mode.DRY_RUN)
+
+
+def concerns(case: Case, policy: Policy | None, subject: Subject) -> bool:
+    """Whether a case stands in the ticket of this subject. Without its policy it counts wherever it may belong."""
+    if policy is None:
+        return case.node == subject.node or case.policy == subject.policy
+    return of_case(case) == subject
