@@ -1,6 +1,6 @@
 """Shipped files in a hurry: what takes minutes in production takes seconds here. Nothing else of them is changed."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from remediator.kube.api import seconds
 
@@ -12,22 +12,35 @@ UNHURRIED = 12.0
 PATIENT = 60.0
 
 
-def policy(document: dict[str, Any]) -> dict[str, Any]:
+class Scale(NamedTuple):
+    """How many times faster the waits of a policy pass; `escalation`: the tolerance of one that only escalates."""
+
+    tolerance: float = FASTER
+    escalation: float = UNHURRIED
+    verify: float = FASTER
+    timeout: float = PATIENT
+    cooldown: float = FASTER
+
+
+DEMO = Scale()
+
+
+def policy(document: dict[str, Any], scale: Scale = DEMO) -> dict[str, Any]:
     """A shipped policy that acts, in a hurry; any other object as it is."""
     if document["kind"] != "RemediationPolicy":
         return document
     spec = document["spec"]
-    tolerance = UNHURRIED if spec.get("urgency", {}).get("mode") == "Never" else FASTER
+    tolerance = scale.escalation if spec.get("urgency", {}).get("mode") == "Never" else scale.tolerance
     changed: dict[str, Any] = {
         "mode": "Enforce",
         "when": [{**entry, "for": hasten(entry.get("for", "2m"), tolerance)} for entry in spec["when"]],
-        "cooldown": hasten(spec.get("cooldown", "30m")),
+        "cooldown": hasten(spec.get("cooldown", "30m"), scale.cooldown),
     }
     if "verify" in spec:
         changed["verify"] = {
-            "settle": hasten(spec["verify"]["settle"]),
-            "fresh": hasten(spec["verify"]["fresh"]),
-            "timeout": hasten(spec["verify"]["timeout"], PATIENT),
+            "settle": hasten(spec["verify"]["settle"], scale.verify),
+            "fresh": hasten(spec["verify"]["fresh"], scale.verify),
+            "timeout": hasten(spec["verify"]["timeout"], scale.timeout),
         }
     return {**document, "spec": {**spec, **changed}}
 

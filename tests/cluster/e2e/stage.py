@@ -1,6 +1,7 @@
 """Everything a case needs, around one API server: machines, kubelets, detectors, workload, and the controller."""
 
 import asyncio
+import math
 import signal
 from collections.abc import Collection
 from contextlib import suppress
@@ -19,8 +20,8 @@ from remediator_sim.kubelet.program import Program
 from remediator_sim.kubelet.worker import Endpoint
 from remediator_sim.manifests import deploy, withdraw
 from remediator_sim.plain import NODES, PODS
+from remediator_sim.scenarios.timescale import Scale, policy
 from remediator_sim.tasks import Backstage
-from tests.cluster.e2e.hurry import hurried
 from tests.cluster.e2e.machine import GPUS, Machine
 from tests.cluster.e2e.proxy import Mutation, Proxy, Tape
 from tests.cluster.e2e.view import REMEDIATOR, View
@@ -32,6 +33,9 @@ from tests.remediator_sim.waiting import until
 
 ROOT = Path(__file__).parents[3]
 SYSTEM = "system-1"
+AT_ONCE = Scale(tolerance=math.inf, escalation=math.inf, verify=300, timeout=20, cooldown=math.inf)
+# What the machines of a stage can show. A policy more is a write more at which the controller is killed.
+SHOWN = {"GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillableProcess", "Ready", "MemoryPressure"}
 TEAM = {"team": "blue"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
 
@@ -189,6 +193,13 @@ class Stage(View):
             await self.client.patch(kind, meta["name"], {"metadata": {"finalizers": None}}, namespace=namespace)
             body = b'{"gracePeriodSeconds":0}'
             await self.client.transport.request("DELETE", kind.path(meta["name"], namespace), body=body)
+
+
+def hurried(document: dict[str, Any]) -> dict[str, Any] | None:
+    """A policy that acts at once; None for one on what no machine of a stage shows; any other object as it is."""
+    if document["kind"] == "RemediationPolicy" and not SHOWN & {when["condition"] for when in document["spec"]["when"]}:
+        return None
+    return policy(document, AT_ONCE)
 
 
 def registered(name: str) -> dict[str, Any]:
