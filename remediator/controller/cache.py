@@ -74,8 +74,8 @@ class Store(Generic[F]):
 
     def by(self, field: str, value: str) -> list[F]:
         """The facts whose `field` has this value, by name."""
-        found = (self.get(key) for key in sorted(self._index[field].get(value, ())))
-        return [fact for fact in found if fact is not None and getattr(fact, field) == value]
+        facts = (self.get(key) for key in sorted(self._index[field].get(value, ())))
+        return [fact for fact in facts if fact is not None and getattr(fact, field) == value]
 
     def __iter__(self) -> Iterator[F]:
         keys = [*self._base, *(key for key in self._written if key not in self._base)]

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
 from remediator.core import evidence, names
-from remediator.core.case import AttemptOutcome, Case, Diagnosis, Operation, Phase, leaving
+from remediator.core.case import AttemptOutcome, Case, Diagnosis, Operation, Phase, reason_to_end
 from remediator.core.evidence import Health, Proof
-from remediator.core.ladder import Next, climb, follow_up
+from remediator.core.ladder import Next, follow_up, next_rung
 from remediator.core.lifecycle import CaseObservation, Tried
 from remediator.core.node import Node
 from remediator.core.pod import Pod
@@ -53,9 +53,9 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     operation = cache.operations.get(case.attempt.operation) if case.attempt else None
     # Pods of a node that is gone have nobody to end them; the API server collects them.
     pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
-    leave = leaving(case, node) or _abandoned(case, policy, now)
+    leave = reason_to_end(case, node) or _abandoned(case, policy, now)
     proof, again = _proof(case, node, policy, now)
-    following = climb(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
+    following = next_rung(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
     tried, follows = _tried(case, operation), follow_up(case, _after(cache, case))
     observation = CaseObservation(
         ended=case.ended is not None,

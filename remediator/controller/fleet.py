@@ -6,7 +6,7 @@ from datetime import datetime
 from remediator.controller.cache import ClusterCache
 from remediator.core import budget
 from remediator.core.case import OperationPhase
-from remediator.core.correlation import Cause, shared
+from remediator.core.correlation import SharedCause, shared_causes
 from remediator.core.guard import FleetContext
 from remediator.core.node import Node
 
@@ -25,13 +25,13 @@ def missing(cache: ClusterCache, operations: Set[str]) -> frozenset[str]:
     return frozenset(name for name in needed if cache.templates.get(name) is None)
 
 
-def causes(cache: ClusterCache, now: datetime) -> dict[Cause, frozenset[str]]:
+def causes(cache: ClusterCache, now: datetime) -> dict[SharedCause, frozenset[str]]:
     """What many nodes have in common now, under the policies that ask about it and have a case."""
     with_case = {case.policy for case in cache.cases if case.open}
-    nodes: dict[Cause, frozenset[str]] = {}
+    nodes: dict[SharedCause, frozenset[str]] = {}
     for policy in cache.policies:
         if policy.correlation and policy.name in with_case:
-            nodes |= shared(policy, cache.nodes, cache.cases, now)
+            nodes |= shared_causes(policy, cache.nodes, cache.cases, now)
     return nodes
 
 

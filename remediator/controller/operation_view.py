@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from remediator.controller import pods
 from remediator.controller.cache import ClusterCache
 from remediator.core import evidence, names
-from remediator.core.case import Case, Operation, leaving
+from remediator.core.case import Case, Operation, reason_to_end
 from remediator.core.evidence import Health
 from remediator.core.lifecycle import Drain, Exit, OperationObservation
 from remediator.core.node import Node, Status
@@ -90,7 +90,7 @@ def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
     if case is None or node is None or operation.deleting or case.ended is not None:
         return False
     held = node.uid == operation.node_uid and node.case_uid == case.uid
-    return held and leaving(case, node) is None
+    return held and reason_to_end(case, node) is None
 
 
 def _deadline(operation: Operation, template: Template | None, now: datetime) -> datetime:

@@ -11,7 +11,7 @@ from remediator.core.reasons import Reason
 
 
 class Phase(StrEnum):
-    """Where a case stands: a column for people, derived from what is observed."""
+    """The phase of a case: a column for people, derived from what is observed."""
 
     NEW = ""
     HELD = "Held"
@@ -35,7 +35,7 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What was seen when the case was opened."""
+    """The condition that the case was opened for."""
 
     condition: str
     status: str
@@ -121,7 +121,7 @@ class Case:
 
     @property
     def claimed(self) -> bool:
-        """Whether we have said that the node is ours: from then on a missing taint is a person's doing."""
+        """Whether the case has taken the node: from then on only a user can have removed the taint."""
         return self.phase in (Phase.DRAINING, Phase.OPERATING, Phase.VERIFYING, Phase.ESCALATED)
 
     @property
@@ -150,7 +150,7 @@ def advance(case: Case, reason: Reason, message: str, now: datetime, phase: Phas
     return replace(case, phase=shown, reason=reason, message=message, timeline=timeline)
 
 
-def leaving(case: Case, node: Node | None) -> Reason | None:
+def reason_to_end(case: Case, node: Node | None) -> Reason | None:
     """Why the case must end without having cured the node; None where it need not."""
     if node is None or node.uid != case.node_uid:
         return Reason.NODE_GONE

@@ -11,7 +11,7 @@ from remediator.core.policy import Correlation, Policy
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class SharedCause:
     """What nodes have in common: one policy, one condition, the same words. Detectors put no changing numbers there."""
 
     policy: str
@@ -19,15 +19,15 @@ class Cause:
     text: str
 
 
-def cause(case: Case) -> Cause | None:
-    """What a case was opened for; None where the condition said nothing, for silence is nothing in common."""
+def shared_cause(case: Case) -> SharedCause | None:
+    """What a case was opened for; None where the condition has no message, which is nothing in common."""
     trigger = case.trigger
-    return Cause(case.policy, trigger.condition, trigger.message) if trigger and trigger.message else None
+    return SharedCause(case.policy, trigger.condition, trigger.message) if trigger and trigger.message else None
 
 
-def shared(
+def shared_causes(
     policy: Policy, nodes: Iterable[Node], cases: Iterable[Case], now: datetime
-) -> Mapping[Cause, frozenset[str]]:
+) -> Mapping[SharedCause, frozenset[str]]:
     """The causes that enough nodes show, with those nodes.
 
     Counted are nodes whose condition holds now, before any case was opened for them as well, and nodes whose case for
@@ -35,24 +35,23 @@ def shared(
     """
     if policy.correlation is None:
         return {}
-    begun: defaultdict[Cause, dict[str, datetime]] = defaultdict(dict)
+    begun: defaultdict[SharedCause, dict[str, datetime]] = defaultdict(dict)
     for case in cases:
-        found = cause(case) if case.policy == policy.name else None
-        if found and case.trigger and case.ended and now - case.ended <= policy.correlation.within:
-            begun[found][case.node] = case.trigger.since
+        cause = shared_cause(case) if case.policy == policy.name else None
+        if cause and case.trigger and case.ended and now - case.ended <= policy.correlation.within:
+            begun[cause][case.node] = case.trigger.since
     for node in nodes:
-        for found, since in _shown(policy, node):
-            begun[found][node.name] = since
-    return {found: frozenset(times) for found, times in begun.items() if _burst(times.values(), policy.correlation)}
+        for cause, since in _shown(policy, node):
+            begun[cause][node.name] = since
+    return {cause: frozenset(times) for cause, times in begun.items() if _burst(times.values(), policy.correlation)}
 
 
-def _shown(policy: Policy, node: Node) -> Iterable[tuple[Cause, datetime]]:
+def _shown(policy: Policy, node: Node) -> Iterable[tuple[SharedCause, datetime]]:
     for clause in (clause for when in policy.when for clause in when.clauses):
-        found = node.conditions.get(clause.condition)
-        if found is None or found.status is not clause.status or not found.message or not policy.selects(node):
+        condition = node.conditions.get(clause.condition)
+        if condition is None or not clause.met_by(condition) or not condition.message or not policy.selects(node):
             continue
-        if not clause.reasons or found.reason in clause.reasons:
-            yield Cause(policy.name, found.type, found.message), found.since
+        yield SharedCause(policy.name, condition.type, condition.message), condition.since
 
 
 def _burst(times: Iterable[datetime], rule: Correlation) -> bool:

@@ -6,14 +6,14 @@ from datetime import datetime
 
 from remediator.core import evidence, names
 from remediator.core.case import Case, Trigger
-from remediator.core.evidence import Doubt, Finding, Health
+from remediator.core.evidence import Doubt, Health, Judgement
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
 class Healthy:
-    """Every policy over the node sees clearly that it is well."""
+    """The conditions of every policy that selects the node prove that it is well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What is seen has had its case, and that case is over (a person cancelled it, or released the node)."""
+    """The fault has had its case, and that case is over: a user cancelled it, or released the node."""
 
     case: str
     policy: str
@@ -60,6 +60,7 @@ class Start:
     trigger: Trigger
 
 
+Judged = list[tuple[Policy, Judgement]]
 Decision = Healthy | Unselected | Unknown | Busy | Handled | Wait | Start
 
 
@@ -81,22 +82,22 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
     policies = list(policies)
     taken = [case for case in cases if case.open and case.node_uid == node.uid]
     mine = sorted(
-        (policy for policy in _free(node, policies, taken, now) if policy.selects(node)), key=lambda found: found.name
+        (policy for policy in _free(node, policies, taken, now) if policy.selects(node)), key=lambda policy: policy.name
     )
-    found = [(policy, evidence.judge(node, policy, now)) for policy in mine]
-    bad = [(policy, finding) for policy, finding in found if finding.health is Health.UNHEALTHY]
+    judged = [(policy, evidence.judge(node, policy, now)) for policy in mine]
+    unhealthy = [(policy, judgement) for policy, judgement in judged if judgement.health is Health.UNHEALTHY]
     known = {case.name for case in cases} | {node.last_case}
-    fresh = [(policy, finding) for policy, finding in bad if case_name(node, policy, finding) not in known]
-    due = [(policy, finding) for policy, finding in fresh if finding.due and finding.due <= now]
+    fresh = [(policy, judgement) for policy, judgement in unhealthy if case_name(node, policy, judgement) not in known]
+    due = [(policy, judgement) for policy, judgement in fresh if judgement.due and judgement.due <= now]
     if due:
-        policy, finding = min(due, key=lambda pair: (pair[0].severity.rank, pair[1].due, pair[0].name))
-        return Start(case_name(node, policy, finding), policy.name, _trigger(finding))
+        policy, judgement = min(due, key=lambda pair: (pair[0].severity.rank, pair[1].due, pair[0].name))
+        return Start(case_name(node, policy, judgement), policy.name, _trigger(judgement))
     if fresh:
-        policy, finding = min(fresh, key=lambda pair: (pair[1].due, pair[0].name))
-        return Wait(finding.due or now, policy.name)
+        policy, judgement = min(fresh, key=lambda pair: (pair[1].due, pair[0].name))
+        return Wait(judgement.due or now, policy.name)
     if taken:
         return Busy(taken[0].name)
-    return _quiet(node, found, bad)
+    return _quiet(node, judged, unhealthy)
 
 
 def _free(node: Node, policies: Sequence[Policy], taken: Sequence[Case], now: datetime) -> Iterable[Policy]:
@@ -108,25 +109,25 @@ def _free(node: Node, policies: Sequence[Policy], taken: Sequence[Case], now: da
     return (policy for policy in policies if policy.name not in own and not (busy and policy.acts))
 
 
-def _quiet(node: Node, found: list[tuple[Policy, Finding]], bad: list[tuple[Policy, Finding]]) -> Decision:
+def _quiet(node: Node, judged: Judged, unhealthy: Judged) -> Decision:
     """The decisions that open nothing."""
-    if bad:
-        return Handled(case_name(node, *bad[0]), bad[0][0].name)
-    doubts = tuple(sorted({doubt for _, finding in found for doubt in finding.doubts}))
+    if unhealthy:
+        return Handled(case_name(node, *unhealthy[0]), unhealthy[0][0].name)
+    doubts = tuple(sorted({doubt for _, judgement in judged for doubt in judgement.doubts}))
     if doubts:
         return Unknown(doubts)
-    return Healthy() if found else Unselected()
+    return Healthy() if judged else Unselected()
 
 
-def case_name(node: Node, policy: Policy, finding: Finding) -> str:
+def case_name(node: Node, policy: Policy, judgement: Judgement) -> str:
     """The name of the case for this onset: the same from every replica, and after every crash."""
-    onset = finding.since.isoformat() if finding.since else ""
+    onset = judgement.since.isoformat() if judgement.since else ""
     return names.name(node.name, policy.name, node.uid, policy.name, onset)
 
 
-def _trigger(finding: Finding) -> Trigger:
-    """What the case remembers of its first sight."""
-    condition = finding.condition
-    if condition is None or finding.since is None:
+def _trigger(judgement: Judgement) -> Trigger:
+    """What the case remembers of the condition that it was opened for."""
+    condition = judgement.condition
+    if condition is None or judgement.since is None:
         raise ValueError("a trigger needs a condition that holds")
-    return Trigger(condition.type, condition.status.value, condition.reason, condition.message, finding.since)
+    return Trigger(condition.type, condition.status.value, condition.reason, condition.message, judgement.since)

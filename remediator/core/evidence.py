@@ -35,8 +35,8 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What one policy sees on one node. `since` is when the last clause came to hold; `due` adds the tolerance."""
+class Judgement:
+    """What a policy's conditions prove of a node. `since` is when the last clause came to hold, `due` adds `for`."""
 
     health: Health
     condition: Condition | None = None
@@ -45,7 +45,7 @@ class Finding:
     doubts: tuple[Doubt, ...] = ()
 
 
-def judge(node: Node, policy: Policy, now: datetime) -> Finding:
+def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
     """UNHEALTHY where an entry of `when` holds (the one due first counts), HEALTHY where none can, else UNKNOWN."""
     findings = [_entry(node, when, now) for when in policy.when]
     unhealthy = [finding for finding in findings if finding.health is Health.UNHEALTHY]
@@ -54,19 +54,19 @@ def judge(node: Node, policy: Policy, now: datetime) -> Finding:
             unhealthy, key=lambda finding: (finding.due or now, finding.condition.type if finding.condition else "")
         )
     doubts = tuple(sorted({doubt for finding in findings for doubt in finding.doubts}))
-    return Finding(Health.UNKNOWN, doubts=doubts) if doubts else Finding(Health.HEALTHY)
+    return Judgement(Health.UNKNOWN, doubts=doubts) if doubts else Judgement(Health.HEALTHY)
 
 
-def _entry(node: Node, when: When, now: datetime) -> Finding:
+def _entry(node: Node, when: When, now: datetime) -> Judgement:
     """Clauses are AND-ed: one that is proven not met settles it, else one that is unknown leaves it open."""
     by_clause = {clause: _health(node, clause, now) for clause in when.clauses}
     if Health.HEALTHY in by_clause.values():
-        return Finding(Health.HEALTHY)
+        return Judgement(Health.HEALTHY)
     doubts = tuple(_doubt(node, clause, now) for clause, health in by_clause.items() if health is Health.UNKNOWN)
     if doubts:
-        return Finding(Health.UNKNOWN, doubts=doubts)
+        return Judgement(Health.UNKNOWN, doubts=doubts)
     last = max((node.conditions[clause.condition] for clause in when.clauses), key=lambda condition: condition.since)
-    return Finding(Health.UNHEALTHY, last, last.since, last.since + when.tolerance)
+    return Judgement(Health.UNHEALTHY, last, last.since, last.since + when.tolerance)
 
 
 def _health(node: Node, clause: Clause, now: datetime) -> Health:
@@ -76,11 +76,7 @@ def _health(node: Node, clause: Clause, now: datetime) -> Health:
         return Health.UNHEALTHY  # asked for by name: a kubelet that is not heard of is what the policy is about
     if condition is None or condition.status is Status.UNKNOWN or mistrust(node, clause.condition, now):
         return Health.UNKNOWN
-    return Health.UNHEALTHY if _met(condition, clause) else Health.HEALTHY
-
-
-def _met(condition: Condition, clause: Clause) -> bool:
-    return condition.status is clause.status and (not clause.reasons or condition.reason in clause.reasons)
+    return Health.UNHEALTHY if clause.met_by(condition) else Health.HEALTHY
 
 
 def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
@@ -90,11 +86,11 @@ def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
         return Doubt(clause.condition, "is absent")
     if condition.status is Status.UNKNOWN:
         return Doubt(clause.condition, "is Unknown")
-    return Doubt(clause.condition, mistrust(node, clause.condition, now), _met(condition, clause))
+    return Doubt(clause.condition, mistrust(node, clause.condition, now), clause.met_by(condition))
 
 
 def mistrust(node: Node, name: str, now: datetime) -> str:
-    """Why the condition's word does not count; "" where it is fresh, the node answers and its detectors run.
+    """Why the condition is ignored; "" where it is fresh, the node answers and its detectors run.
 
     A clock of the node that is behind looks like a heartbeat that is old: no two clocks can be told apart from here.
     """

@@ -8,7 +8,7 @@ from remediator.core import budget as budgets_
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Account, Budget, Claim, Members
 from remediator.core.case import Block, Case
-from remediator.core.correlation import Cause, cause
+from remediator.core.correlation import SharedCause, shared_cause
 from remediator.core.evidence import Health, judge
 from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy, Urgency
@@ -19,7 +19,7 @@ from remediator.core.reasons import REMEDY, Reason
 class Request:
     """One case that asks to start: to claim its node, or, `claimed` already, for its next attempt.
 
-    `blocks` are what stands against it on its own; with any, budgets are not asked.
+    `blocks` hold it whatever the budgets say; with any, budgets are not asked.
     """
 
     case: Case
@@ -55,7 +55,7 @@ class FleetContext:
     templates: frozenset[str]
     paused: bool
     controller_nodes: frozenset[str]
-    causes: Mapping[Cause, frozenset[str]] = field(default_factory=dict)
+    causes: Mapping[SharedCause, frozenset[str]] = field(default_factory=dict)
 
 
 def preconditions(
@@ -64,12 +64,12 @@ def preconditions(
     """What blocks one case, budgets apart; empty where nothing does."""
     if policy is None:
         return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
-    finding = judge(node, policy, now)
+    judgement = judge(node, policy, now)
     unknown = [rung.operation for rung in policy.ladder if rung.operation not in fleet.templates]
-    beside = past if policy.urgency is Urgency.NOW else ()  # one that touches nothing is in nobody's way
+    beside = past if policy.urgency is Urgency.NOW else ()  # one that does nothing to the node never waits for another
     holder = next((other.name for other in beside if other.uid != case.uid and _holds(other, node)), "")
-    rests = None if case.claimed else cooling(case, policy, past, now)
-    common = cause(case)
+    rests = None if case.claimed else cooldown_until(case, policy, past, now)
+    common = shared_cause(case)
     sharing = sorted(fleet.causes.get(common, ())) if common else []
     checks = (
         (fleet.paused, Reason.PAUSED, "all new work is paused"),
@@ -81,13 +81,13 @@ def preconditions(
         (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
         (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
         (fleet.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
-        (node.cordoned_by_person and not case.claimed, Reason.CORDONED_BY_USER, f"{node.name} is cordoned"),
+        (node.cordoned_by_user and not case.claimed, Reason.CORDONED_BY_USER, f"{node.name} is cordoned"),
         (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
-        (finding.health is Health.UNKNOWN, Reason.HEALTH_UNKNOWN, "; ".join(map(str, finding.doubts))),
+        (judgement.health is Health.UNKNOWN, Reason.HEALTH_UNKNOWN, "; ".join(map(str, judgement.doubts))),
     )
-    found = tuple(block(reason, message) for holds, reason, message in checks if holds)
-    return (*found, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else found
+    blocks = tuple(block(reason, message) for holds, reason, message in checks if holds)
+    return (*blocks, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else blocks
 
 
 def _first(policy: Policy) -> str:
@@ -103,7 +103,7 @@ def _holds(other: Case, node: Node) -> bool:
     return other.open and other.claimed and other.node_uid == node.uid
 
 
-def cooling(case: Case, policy: Policy, past: Sequence[Case], now: datetime) -> datetime | None:
+def cooldown_until(case: Case, policy: Policy, past: Sequence[Case], now: datetime) -> datetime | None:
     """Until when the node rests after its last repair under this policy; None where it need not."""
     ends = [other.ended for other in past if other.ended and other.policy == policy.name and other.attempts]
     until = max(ends, default=None)
@@ -174,7 +174,7 @@ def _budgets(request: Request, ledgers: Mapping[str, Budget], accounts: Mapping[
     if not over:
         return (block(Reason.BUDGET_UNREADY, "no budget selects the node, and none is a fallback"),)
     open_to = [ledger for ledger in over if not ledger.holds(request.case.uid)]
-    return tuple(found for ledger in open_to for found in _refusal(request.node.name, ledger, accounts[ledger.name]))
+    return tuple(block for ledger in open_to for block in _refusal(request.node.name, ledger, accounts[ledger.name]))
 
 
 def _refusal(node: str, ledger: Budget, account: Account) -> tuple[Block, ...]:
@@ -183,8 +183,8 @@ def _refusal(node: str, ledger: Budget, account: Account) -> tuple[Block, ...]:
     if account.admits(node) and len(ledger.claims) < budgets_.MOST_CLAIMS:
         return ()
     names = ", ".join(sorted(account.unavailable)[:5])
-    said = f"budget {ledger.name}: {len(account.unavailable)} of {account.most} unavailable ({names})"
-    return (block(Reason.BUDGET_SPENT, said),)
+    message = f"budget {ledger.name}: {len(account.unavailable)} of {account.most} unavailable ({names})"
+    return (block(Reason.BUDGET_SPENT, message),)
 
 
 def _take(request: Request, ledgers: dict[str, Budget], accounts: dict[str, Account], now: datetime) -> None:
@@ -197,8 +197,8 @@ def _take(request: Request, ledgers: dict[str, Budget], accounts: dict[str, Acco
 
 
 def waits_in_queue(blocks: Sequence[Block]) -> bool:
-    """Whether the node is about to be repaired and only waits its turn; then new work should rather go elsewhere."""
-    return bool(blocks) and all(found.reason in _QUEUE for found in blocks)
+    """Whether the node is about to be repaired and only waits its turn, so that new work had better go elsewhere."""
+    return bool(blocks) and all(block.reason in _QUEUE for block in blocks)
 
 
 _QUEUE = frozenset({Reason.BUDGET_SPENT, Reason.BUDGET_UNREADY, Reason.BREAKER_OPEN})

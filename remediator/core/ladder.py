@@ -1,4 +1,4 @@
-"""Which operation comes next: mildest first, each rung as often as it allows, then a person."""
+"""Which operation comes next: mildest first, each rung as often as it allows, then escalation."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class Next:
     attempt: int
 
 
-def climb(policy: Policy, case: Case, others: Iterable[Case], now: datetime) -> Next | Reason:
+def next_rung(policy: Policy, case: Case, others: Iterable[Case], now: datetime) -> Next | Reason:
     """What to try next in `case`, or why nothing is left.
 
     A refused operation is not tried again on its rung. Attempts of the node's other cases under the same policy count
-    towards `attempts.max` while they are inside the window, so that a flapping node climbs to a person.
+    towards `attempts.max` while they are inside the window, so that the cases of a flapping node escalate.
     """
     since = now - policy.attempts_window
     before = [other for other in others if other.uid != case.uid and other.policy == case.policy]

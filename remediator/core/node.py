@@ -60,8 +60,8 @@ class Node:
     @property
     def ready(self) -> Status:
         """What the Ready condition says; UNKNOWN where there is none."""
-        found = self.conditions.get("Ready")
-        return found.status if found else Status.UNKNOWN
+        condition = self.conditions.get("Ready")
+        return condition.status if condition else Status.UNKNOWN
 
     @property
     def case_uid(self) -> str:
@@ -75,7 +75,7 @@ class Node:
 
     @property
     def opted_out(self) -> bool:
-        """Whether a person took the node out of our hands."""
+        """Whether a user excluded the node from all repairs."""
         return self.labels.get(names.EXCLUDE) == "true"
 
     @property
@@ -84,7 +84,7 @@ class Node:
         return any(label in self.labels for label in _CONTROL_PLANE)
 
     @property
-    def cordoned_by_person(self) -> bool:
+    def cordoned_by_user(self) -> bool:
         """Unschedulable, and not by us."""
         return self.unschedulable and not self.cordoned_by
 

@@ -56,7 +56,7 @@ class Pod:
         return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 
-def leaving(pods: Iterable[Pod], operations_namespace: str, skip: timedelta | None, now: datetime) -> list[Pod]:
+def pods_to_drain(pods: Iterable[Pod], operations_namespace: str, skip: timedelta | None, now: datetime) -> list[Pod]:
     """The pods of a node that a drain must see gone: all but mirror, DaemonSet and finished ones and our own.
 
     `skip`: nor is a pod whose end is overdue by more than this; None waits for each.

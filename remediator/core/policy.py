@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from remediator.core.node import Node, Status
+from remediator.core.node import Condition, Node, Status
 from remediator.core.selector import Selector
 
 
@@ -39,7 +39,7 @@ class Urgency(StrEnum):
 
 
 class TicketWhen(StrEnum):
-    """Which cases of a policy a person hears of through an issue."""
+    """Which cases of a policy get a ticket."""
 
     ALWAYS = "Always"
     ON_ESCALATION = "OnEscalation"
@@ -54,6 +54,10 @@ class Clause:
     status: Status = Status.TRUE
     reasons: frozenset[str] = frozenset()
 
+    def met_by(self, condition: Condition) -> bool:
+        """Whether the condition has the status and a reason that the clause asks for."""
+        return condition.status is self.status and (not self.reasons or condition.reason in self.reasons)
+
 
 @dataclass(frozen=True, slots=True)
 class When:
@@ -65,7 +69,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One step of a ladder: an operation, how often it may be tried, and what its program is told."""
+    """One step of a ladder: an operation, how often it may be tried, and the parameters of its program."""
 
     operation: str
     attempts: int = 1
@@ -74,7 +78,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """What must be seen after an operation before the node is given back."""
+    """What a node must show after an operation before it is given back."""
 
     settle: timedelta
     fresh: timedelta
@@ -126,7 +130,7 @@ class Policy:
 
     @property
     def acts(self) -> bool:
-        """Whether its cases may disturb a node. Those of a policy that only watches must not stand in others' way."""
+        """Whether its cases may disturb a node. Those of a policy that only watches never hold another one."""
         return self.mode is Mode.ENFORCE and self.urgency is Urgency.NOW
 
 

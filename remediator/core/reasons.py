@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """One member per reason; `REMEDY` says what a person can do about those that stop us."""
+    """One member per reason; `REMEDY` says what a user can do about those that hold a case."""
 
     # Holds: nothing new starts.
     DRY_RUN = "DryRun"
@@ -60,7 +60,7 @@ class Reason(StrEnum):
     CLAIM_LOST = "ClaimLost"
 
 
-# Reasons that a person should look at; their Events are warnings.
+# Reasons that somebody should look at; their Events are warnings.
 WARNINGS = frozenset(
     {
         Reason.DIAGNOSIS_FAILED,

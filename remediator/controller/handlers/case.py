@@ -8,7 +8,7 @@ from remediator.controller import case_plan, diagnosis, marks
 from remediator.controller.case_view import CaseView, ledgers_of
 from remediator.controller.effects import Retry
 from remediator.controller.handlers.base import SOON, Dependencies, Handler, after, never, nothing, seconds_until
-from remediator.core.case import leaving
+from remediator.core.case import reason_to_end
 from remediator.core.lifecycle import Step
 from remediator.core.reasons import Reason
 
@@ -29,7 +29,7 @@ async def must_leave(view: CaseView, dependencies: Dependencies, now: datetime) 
     if view.leave not in LIVE_CHECKED:
         return view
     live = await dependencies.performer.node(view.case.node)
-    return view if leaving(view.case, live) is not None else Retry(1.0, "the cache is behind")
+    return view if reason_to_end(view.case, live) is not None else Retry(1.0, "the cache is behind")
 
 
 async def with_live_node(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:

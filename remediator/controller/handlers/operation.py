@@ -13,7 +13,7 @@ from remediator.core.case import Case
 from remediator.core.evidence import Health, judge
 from remediator.core.lifecycle import Move
 from remediator.core.node import Node
-from remediator.core.pod import leaving as leaving_pods
+from remediator.core.pod import pods_to_drain
 from remediator.core.policy import Strategy
 from remediator.kube import api
 from remediator.kube.api import decode
@@ -77,7 +77,7 @@ async def _pods_left(view: OperationView, dependencies: Dependencies, now: datet
     client, operations = dependencies.performer.client, dependencies.cache.namespaces.operations
     listed = await client.list_all(POD, fields=f"spec.nodeName={view.operation.node}")
     pods = (decode.operation_pod(pod) for pod in listed)
-    return len(leaving_pods(pods, operations, view.template.skip_wait_for_delete, now))
+    return len(pods_to_drain(pods, operations, view.template.skip_wait_for_delete, now))
 
 
 def at_deadline(view: OperationView, now: datetime) -> float | None:

@@ -1,7 +1,7 @@
 """Which cases want a ticket, and what such a ticket is about. Pure; each choice is one expression."""
 
 from remediator.core.case import Case, Phase
-from remediator.core.correlation import cause
+from remediator.core.correlation import shared_cause
 from remediator.core.policy import Mode, Policy, TicketWhen
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Subject, one_line
@@ -11,7 +11,7 @@ NEEDS_USER = frozenset({Reason.TICKET_ONLY, Reason.SHARED_CAUSE})  # a case that
 
 def of_case(case: Case) -> Subject:
     """What a case is about: what it shares with others where that holds it, or did until its end; else its node."""
-    common = cause(case)
+    common = shared_cause(case)
     reasons = [block.reason for block in case.blocks] if case.open else [event.reason for event in case.timeline]
     if common and Reason.SHARED_CAUSE in reasons:
         message = one_line(common.text, 4096)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.case import TIMELINE, AttemptOutcome, OperationPhase, Phase, advance, leaving, with_attempt
+from remediator.core.case import TIMELINE, AttemptOutcome, OperationPhase, Phase, advance, reason_to_end, with_attempt
 from remediator.core.reasons import Reason
 from tests.builders import a_case, a_node, an_attempt, at, held_by
 
@@ -53,7 +53,7 @@ ESCALATED = replace(CLAIMED, phase=Phase.ESCALATED)
     ],
 )
 def test_why_a_case_must_end(case, node, expected):
-    assert leaving(case, node) is expected
+    assert reason_to_end(case, node) is expected
 
 
 def test_the_timeline_keeps_the_newest_fifty():

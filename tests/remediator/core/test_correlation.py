@@ -3,13 +3,13 @@
 import pytest
 
 from remediator.core.case import Trigger
-from remediator.core.correlation import Cause, cause, shared
+from remediator.core.correlation import SharedCause, shared_cause, shared_causes
 from remediator.core.policy import Correlation
 from tests.builders import GPU, a_case, a_node, a_policy, at, condition, minutes, pool
 
 TEXT = "server 10.0.0.5 does not answer"
 THREE = a_policy(correlation=Correlation(3, minutes(10)))
-DEAD = Cause("gpu-lost", GPU, TEXT)
+DEAD = SharedCause("gpu-lost", GPU, TEXT)
 
 
 def node(name, since=0, message=TEXT, **more):
@@ -36,18 +36,18 @@ def nodes(*begun, message=TEXT):
     ],
 )
 def test_nodes_that_say_the_same_within_the_window_have_one_cause(seen, together):
-    assert {found: len(names) for found, names in shared(THREE, seen, [], at(400)).items()} == (
+    assert {found: len(names) for found, names in shared_causes(THREE, seen, [], at(400)).items()} == (
         {DEAD: together} if together else {}
     )
 
 
 def test_a_policy_that_does_not_ask_has_no_shared_causes():
-    assert shared(a_policy(), nodes(0, 0, 0), [], at(1)) == {}
+    assert shared_causes(a_policy(), nodes(0, 0, 0), [], at(1)) == {}
 
 
 def test_nodes_that_the_policy_does_not_select_do_not_count():
     policy = a_policy(selector=pool("b"), correlation=Correlation(2, minutes(10)))
-    assert shared(policy, nodes(0, 0, 0), [], at(1)) == {}
+    assert shared_causes(policy, nodes(0, 0, 0), [], at(1)) == {}
 
 
 def opened_for(text, name="c", node="n", **more):
@@ -57,9 +57,9 @@ def opened_for(text, name="c", node="n", **more):
 @pytest.mark.parametrize(("ended", "together"), [(5, True), (14, True), (4, False)])
 def test_the_last_node_to_notice_that_the_server_is_back_is_no_single_fault(ended, together):
     over = [opened_for(TEXT, f"c{index}", f"n{index}", ended=at(ended)) for index in (1, 2)]
-    assert bool(shared(THREE, nodes(0), over, at(15))) is together
+    assert bool(shared_causes(THREE, nodes(0), over, at(15))) is together
 
 
 def test_a_case_remembers_its_cause_and_none_where_nothing_was_said():
-    assert cause(opened_for(TEXT)) == DEAD
-    assert cause(opened_for("")) is None
+    assert shared_cause(opened_for(TEXT)) == DEAD
+    assert shared_cause(opened_for("")) is None

@@ -12,7 +12,7 @@ from remediator.core import guard
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Amount, with_claims
 from remediator.core.case import Block, Phase
-from remediator.core.correlation import Cause
+from remediator.core.correlation import SharedCause
 from remediator.core.guard import FleetContext, Request, preconditions, waits_in_queue
 from remediator.core.policy import Mode, Urgency
 from remediator.core.reasons import REMEDY, Reason
@@ -32,7 +32,7 @@ from tests.builders import (
 
 NOW = at(5)
 AROUND = FleetContext(frozenset({"reset-gpu", "reboot"}), paused=False, controller_nodes=frozenset({"cp-1", "cp-2"}))
-COMMON = Cause("gpu-lost", "GpuLost", "GPU fell off the bus")
+COMMON = SharedCause("gpu-lost", "GpuLost", "GPU fell off the bus")
 CLAIMED = {"phase": Phase.DRAINING, "started": at(1)}
 
 

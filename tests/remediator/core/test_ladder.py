@@ -3,7 +3,7 @@
 import pytest
 
 from remediator.core.case import AttemptOutcome
-from remediator.core.ladder import Next, climb, follow_up
+from remediator.core.ladder import Next, follow_up, next_rung
 from remediator.core.reasons import Reason
 from tests.builders import a_case, a_policy, an_attempt, at
 
@@ -18,7 +18,7 @@ CANCELLED, REFUSED, SUCCEEDED = AttemptOutcome.CANCELLED, AttemptOutcome.REFUSED
     ("attempts", "rung", "expected"),
     [
         pytest.param([], 0, Next(0, 1), id="begin with the mildest"),
-        pytest.param([an_attempt(0)], 0, Next(1, 2), id="its one attempt is used: climb"),
+        pytest.param([an_attempt(0)], 0, Next(1, 2), id="its one attempt is used: next_rung"),
         pytest.param([an_attempt(0), an_attempt(1)], 1, Next(1, 3), id="a rung of two is tried again"),
         pytest.param([an_attempt(0), an_attempt(1), an_attempt(1)], 1, Reason.LADDER_EXHAUSTED, id="then a person"),
         pytest.param(
@@ -36,13 +36,13 @@ CANCELLED, REFUSED, SUCCEEDED = AttemptOutcome.CANCELLED, AttemptOutcome.REFUSED
 )
 def test_what_comes_next(attempts, rung, expected):
     case = a_case(attempts=tuple(attempts), rung=rung)
-    assert climb(POLICY, case, [case], NOW) == expected
+    assert next_rung(POLICY, case, [case], NOW) == expected
 
 
 def test_a_rung_of_several_attempts_is_climbed_at_once_when_it_refuses():
     policy = a_policy(ladder=(("reboot", 3), ("power-cycle", 1)))
     case = a_case(attempts=(an_attempt(0, REFUSED),))
-    assert climb(policy, case, [], NOW) == Next(1, 2)
+    assert next_rung(policy, case, [], NOW) == Next(1, 2)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_attempts_of_earlier_cases_count_inside_the_window(others, expected):
         for number, (started, name) in enumerate(others)
     ]
     case = a_case()
-    assert climb(policy, case, [*past, case], NOW) == expected
+    assert next_rung(policy, case, [*past, case], NOW) == expected
 
 
 def test_its_own_attempts_count_however_old_they_are_and_once():
     policy = a_policy(ladder=(("reboot", 9),), attempts=2, window=1)
     case = a_case(attempts=(an_attempt(), an_attempt(started=5)))
-    assert climb(policy, case, [case], NOW) is Reason.ATTEMPTS_SPENT
+    assert next_rung(policy, case, [case], NOW) is Reason.ATTEMPTS_SPENT
 
 
 def test_every_ladder_ends():
@@ -76,7 +76,7 @@ def test_every_ladder_ends():
     policy = a_policy(ladder=(("a", 10), ("b", 10)), attempts=7)
     case = a_case()
     tried = []
-    while isinstance(following := climb(policy, a_case(attempts=tuple(tried), rung=case.rung), [], NOW), Next):
+    while isinstance(following := next_rung(policy, a_case(attempts=tuple(tried), rung=case.rung), [], NOW), Next):
         tried.append(an_attempt(following.rung))
         assert following.attempt == len(tried)
     assert (len(tried), following) == (7, Reason.ATTEMPTS_SPENT)
@@ -106,4 +106,4 @@ def test_each_try_is_followed_up_by_what_its_template_names_in_order(attempts, e
 def test_what_follows_a_try_up_is_no_try_of_the_ladder_nor_of_the_policy():
     policy = a_policy(ladder=(("reset-gpu", 1), ("reboot", 2)), attempts=2)
     case = a_case(attempts=(FIRST, _followed("op-1", "a"), _followed("op-1", "b")))
-    assert climb(policy, case, [case], NOW) == Next(1, 2)
+    assert next_rung(policy, case, [case], NOW) == Next(1, 2)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from remediator.core.pod import Pod, PodPhase, leaving
+from remediator.core.pod import Pod, PodPhase, pods_to_drain
 from tests.builders import a_pod, at
 
 OURS = "remediator-operations"
@@ -32,4 +32,4 @@ def ending(ago: float) -> Pod:
     ],
 )
 def test_a_drain_sees_the_pods_gone_that_can_go(pod, skip, stays) -> None:
-    assert leaving([pod], OURS, skip, NOW) == ([] if stays else [pod])
+    assert pods_to_drain([pod], OURS, skip, NOW) == ([] if stays else [pod])

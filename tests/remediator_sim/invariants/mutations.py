@@ -109,10 +109,10 @@ def _what_was_known_is_forgotten() -> list[Patch]:
 
 
 def _the_ladder_has_no_end() -> list[Patch]:
-    def climb(policy: Any, case: Case, others: Any, now: Any) -> Next:
+    def next_rung(policy: Any, case: Case, others: Any, now: Any) -> Next:
         return Next(case.rung, len(case.attempts) + 1)
 
-    return [Patch(case_view, "climb", climb)]
+    return [Patch(case_view, "next_rung", next_rung)]
 
 
 def _tickets_have_random_names() -> list[Patch]:
