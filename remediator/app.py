@@ -39,6 +39,7 @@ class Replica:
 
     async def run(self) -> None:
         """Serve and work until cancelled."""
+        log.info("settings", **self.settings.shown())
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes and --github-token-file to open issues")
         async with health.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:

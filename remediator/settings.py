@@ -1,10 +1,10 @@
-"""What an operator may set, in one place. Printed whole at the start."""
+"""What an operator may set, in one place. Each replica logs it when it starts; secrets lie in files of their own."""
 
 import os
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from remediator.core import names
@@ -21,15 +21,15 @@ def identity() -> str:
 
 def address(listen: str) -> tuple[str, int] | None:
     """The host and the port of host:port, None for anything else. "" is every interface; IPv6 stands in brackets."""
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]*)):([0-9]{1,5})", listen)
-    if found is None or int(found[3]) > HIGHEST_PORT:
+    parts = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]*)):([0-9]{1,5})", listen)
+    if parts is None or int(parts[3]) > HIGHEST_PORT:
         return None
-    return found[1] or found[2], int(found[3])
+    return parts[1] or parts[2], int(parts[3])
 
 
 def _is_url(text: str) -> bool:
-    found = re.fullmatch(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?(?:/[^\s?#]*)?", text)
-    return found is not None and int(found[1] or 0) <= HIGHEST_PORT
+    parts = re.fullmatch(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?(?:/[^\s?#]*)?", text)
+    return parts is not None and int(parts[1] or 0) <= HIGHEST_PORT
 
 
 def _is_namespace(text: str) -> bool:
@@ -71,6 +71,10 @@ class Settings:
             value = getattr(self, name)
             if not fits(value):
                 raise ValueError(f"{option} is {value!r}, not {form}")
+
+    def shown(self) -> dict[str, str]:
+        """Every setting as text, by name. Of a secret only the path of its file."""
+        return {name: str(value) for name, value in asdict(self).items()}
 
     @property
     def namespaces(self) -> names.Namespaces:

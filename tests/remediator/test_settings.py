@@ -1,5 +1,8 @@
 """What an operator may set."""
 
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
 from remediator.settings import Settings, address
@@ -35,3 +38,12 @@ def test_what_cannot_be_a_namespace_is_refused_with_the_option(field: str, name:
 def test_both_namespaces_are_handed_on_together() -> None:
     namespaces = Settings(namespace="gpu-ops", operations_namespace="a" * 63).namespaces
     assert (namespaces.system, namespaces.operations) == ("gpu-ops", "a" * 63)
+
+
+def test_all_settings_are_shown_at_the_start_and_of_a_secret_only_where_it_lies(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("hunter2")
+    shown = Settings(identity="one", github_token_file=token, drains=7).shown()
+    assert set(shown) == {field.name for field in fields(Settings)}
+    assert (shown["drains"], shown["github_token_file"]) == ("7", str(token))
+    assert "hunter2" not in str(shown)
