@@ -17,14 +17,12 @@ from remediator import clock
 from remediator.controller.run import Controller
 from remediator.core import names
 from remediator.core.breaker import Breaker
-from remediator.kube import api
-from remediator.kube.manifests import crd
 from remediator.kube.wire import errors
-from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.client import Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.settings import Settings
-from remediator_sim.apiserver import EmbeddedServer
-from tests.harness.kinds import BUDGETS, CASES, CRDS, NAMESPACES, NODES, PODS, POLICIES, TEMPLATES
+from tests.harness.cluster import MemoryCluster
+from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, PODS, POLICIES, TEMPLATES
 from tests.remediator_sim.waiting import until
 
 Object = dict[str, Any]
@@ -67,13 +65,12 @@ DONE, REBOOTED = Answer(message="no pods left"), Answer(exit=137, does=reboot)
 RUNS = Answer(exit=None)
 
 
-class Lab:
+class Lab(MemoryCluster):
     """The server, its nodes, and what was scripted. Answers by template are used up one by one; the last one stays."""
 
     def __init__(self, namespaces: names.Namespaces | None = None) -> None:
         self.namespaces = namespaces or names.Namespaces()
-        self.server = EmbeddedServer()
-        self.client = Client(self.server.transport())
+        super().__init__()
         self.answers: dict[str, deque[Answer]] = defaultdict(deque)
         self.answer(names.DIAGNOSTICS_TEMPLATE, DIAGNOSED)
         self.answer(names.DRAIN_TEMPLATE, DONE)
@@ -88,19 +85,13 @@ class Lab:
 
     async def prepare(self) -> None:
         """CRDs, namespaces and templates."""
-        for kind in api.KINDS:
-            await self.client.create(CRDS, crd.crd(kind))
+        await super().prepare()
         for space in (self.namespaces.system, self.namespaces.operations):
             await self.client.create(NAMESPACES, {"metadata": {"name": space}})
         await self.template(names.DIAGNOSTICS_TEMPLATE)
         await self.template(names.DRAIN_TEMPLATE, runOn="Elsewhere")
         success = {"bootIDChanged": True, "nodeReady": True}
         await self.template("reboot", drain={"strategy": "Evict", "timeout": "30s"}, timeout="20s", success=success)
-
-    async def make(self, kind: Kind[Any], name: str, **spec: Any) -> None:
-        """Create one of our objects."""
-        body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": name}, "spec": spec}
-        await self.client.create(kind, body)
 
     async def template(self, name: str, **spec: Any) -> None:
         """A template; it drains nothing unless told to."""

@@ -8,13 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from remediator.clock import SYSTEM, Clock
-from remediator.kube import api
-from remediator.kube.manifests import crd
-from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.scheduler.extender import Extender
-from remediator_sim.apiserver import EmbeddedServer
-from tests.harness.kinds import CASES, CRDS, NODES, PODS, POLICIES
+from tests.harness.cluster import MemoryCluster
+from tests.harness.kinds import CASES, NODES, PODS, POLICIES
 from tests.remediator_sim.waiting import until
 
 GPU = "nvidia.com/gpu"
@@ -53,18 +50,17 @@ def nodes_body(nodes: list[dict[str, Any]], wanted: dict[str, Any] | None = None
     return json.dumps({"Pod": wanted or pod(), "Nodes": {"metadata": {}, "items": nodes}, "NodeNames": None}).encode()
 
 
-class Stand:
+class Stand(MemoryCluster):
     """The server, a clock that a test may turn, and the extender under test."""
 
     def __init__(self) -> None:
-        self.client = Client(EmbeddedServer().transport())
+        super().__init__()
         self.ahead = timedelta()
         self.extender = Extender(self.client, Clock(lambda: datetime.now(UTC) + self.ahead, SYSTEM.monotonic))
 
     async def prepare(self) -> None:
         """Our kinds, and a policy over the pool `a` that only says what it would do."""
-        for kind in api.KINDS:
-            await self.client.create(CRDS, crd.crd(kind))
+        await super().prepare()
         await self.policy("gpu-lost", "GpuLost")
 
     async def policy(self, name: str, condition: str) -> None:
@@ -75,7 +71,7 @@ class Stand:
             "when": [{"condition": condition, "for": "1h"}],
             "ladder": [{"operation": "reboot"}],
         }
-        await self._make(POLICIES, name, spec)
+        await self.make(POLICIES, name, **spec)
 
     async def drop_policy(self, name: str) -> None:
         """It is gone."""
@@ -84,16 +80,12 @@ class Stand:
     async def case(self, of: str, **status: Any) -> None:
         """A case of this node with this status; "phase" at least."""
         uid = (await self.client.get(NODES, of))["metadata"]["uid"]
-        await self._make(CASES, f"case-{of}", {"nodeName": of, "nodeUID": uid, "policyName": "gpu-lost"})
+        await self.make(CASES, f"case-{of}", nodeName=of, nodeUID=uid, policyName="gpu-lost")
         await self.progress(of, **status)
 
     async def progress(self, of: str, **status: Any) -> None:
         """Where the case of this node stands now."""
         await self.client.patch(CASES, f"case-{of}", {"status": status}, subresource="status")
-
-    async def _make(self, kind: Kind[Any], name: str, spec: dict[str, Any]) -> None:
-        body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": name}, "spec": spec}
-        await self.client.create(kind, body)
 
     async def add_node(self, name: str, gpus: int | None = 8, **conditions: str) -> None:
         """A Node."""

@@ -10,8 +10,6 @@ from remediator.core.ticket import About, Subject, Ticket
 from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.api import decode as codec
-from remediator.kube.manifests import crd
-from remediator.kube.wire.client import Client
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.cache import TicketCache, slim
@@ -20,7 +18,8 @@ from remediator.tickets.reconcile.reconciler import Reconciler
 from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.receiver import Received, Receiver
 from remediator_sim.apiserver import EmbeddedServer
-from tests.harness.kinds import CASES, CRDS, NODES, POLICIES
+from tests.harness.cluster import MemoryCluster
+from tests.harness.kinds import CASES, NODES, POLICIES
 from tests.remediator.tickets.memory_channel import START, MemoryChannel
 
 PAYLOADS = Path(__file__).parent / "payloads"
@@ -57,14 +56,13 @@ def ends(name: str = "NodeDown", node: str = "gpu-17", minute: int = 0, end: int
     return fires(name, node, minute, **labels) | {"status": "resolved", "endsAt": ended}
 
 
-class Office:
+class Office(MemoryCluster):
     """One leader. `now` moves only by `later`; caches are read from the server before each round."""
 
     def __init__(
         self, channel: MemoryChannel | None = None, server: EmbeddedServer | None = None, **times: timedelta
     ) -> None:
-        self.server = server or EmbeddedServer()
-        self.client = Client(self.server.transport())
+        super().__init__(server)
         self.channel = channel or MemoryChannel()
         self.now = START
         self.channel.clock = lambda: self.now
@@ -86,8 +84,7 @@ class Office:
 
     async def prepare(self) -> None:
         """The kinds, and some nodes."""
-        for kind in api.KINDS:
-            await self.client.create(CRDS, crd.crd(kind))
+        await super().prepare()
         for name in ("gpu-17", "gpu-18"):
             await self.client.create(NODES, {"metadata": {"name": name}})
 
@@ -139,17 +136,14 @@ class Office:
             "ladder": [{"operation": "reboot", "attempts": 2}],
             "ticket": {"when": "Always", "route": "gpu"},
         }
-        body = {"apiVersion": POLICIES.api_version, "kind": POLICIES.name, "metadata": {"name": name}}
-        await self.client.create(POLICIES, body | {"spec": {k: v for k, v in (usual | spec).items() if v is not None}})
+        await self.make(POLICIES, name, **{k: v for k, v in (usual | spec).items() if v is not None})
 
     async def case(self, name: str = "case-1", node: str = "gpu-17", policy: str = "gpu-lost", **status: Any) -> None:
         """A case, held unless told otherwise."""
         since, message = START.isoformat(), "GPU 3 has fallen off the bus"
         trigger = {"condition": "GpuLost", "status": "True", "reason": "Xid79", "message": message, "since": since}
         spec = {"nodeName": node, "nodeUID": f"uid-{node}", "policyName": policy, "trigger": trigger}
-        meta = {"name": name}
-        body = {"apiVersion": CASES.api_version, "kind": CASES.name, "metadata": meta, "spec": spec}
-        await self.client.create(CASES, body)
+        await self.make(CASES, name, **spec)
         await self.becomes(name, **{"phase": "Held"} | status)
 
     async def becomes(self, name: str, phase: str, **status: Any) -> None:
