@@ -69,7 +69,7 @@ def test_help_names_every_command_and_option(args, words):
 
 
 def test_the_demo_without_the_simulator_is_refused_with_what_installs_it(monkeypatch):
-    monkeypatch.setattr(cli, "SIMULATOR", "remediator_sim_that_is_not_installed")
+    monkeypatch.setattr(cli.demo, "SIMULATOR", "remediator_sim_that_is_not_installed")
     done = remediator("demo")
     assert done.exit_code == 2
     assert done.output == "remediator: the simulator is not installed: pip install 'remediator[sim]'\n"

@@ -1,0 +1,16 @@
+"""The command line: one module per command."""
+
+import io
+import sys
+
+from remediator.cli import crds, demo, explain, lint, run
+from remediator.cli.common import app
+
+__all__ = ["app", "crds", "demo", "explain", "lint", "main", "run"]
+
+
+def main() -> None:
+    """The entry point."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be no text; stderr does so of itself
+    app()

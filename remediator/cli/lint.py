@@ -1,0 +1,64 @@
+"""`remediator lint`: check manifests before they are applied."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from remediator.cli.common import app, refusal
+from remediator.kube.manifests import lint
+
+MANIFESTS = (".yaml", ".yml", ".json")  # what `kubectl apply -f FOLDER` takes
+
+
+@app.command(name="lint")
+def lint_files(
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of YAML or JSON, or folders of .yaml, .yml and .json files.")
+    ],
+    known: Annotated[
+        list[str] | None, typer.Option("--template", help="A NodeOperationTemplate that is in the cluster already.")
+    ] = None,
+) -> None:
+    """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong."""
+    documents: list[lint.Document] = []
+    findings: list[lint.Finding] = []
+    for file in files:
+        read, wrong = _read(file)
+        if not read and not wrong:
+            raise refusal(f"nothing to check in {file}; name a file of YAML or JSON, or a folder that has some")
+        documents += read
+        findings += wrong
+    findings += lint.lint(documents, frozenset(known or ()))
+    for finding in findings:
+        typer.echo(str(finding))
+    typer.echo(f"{len(documents)} documents, {len(findings)} findings", err=True)
+    raise typer.Exit(1 if findings else 0)
+
+
+def _read(file: Path) -> tuple[list[lint.Document], list[lint.Finding]]:
+    """The documents of a file, or of all manifests below a folder, and what cannot be read in them."""
+    documents, findings, path = [], [], file
+    try:
+        for path in _manifests(file):
+            read, wrong = lint.read(str(path), path.read_text("utf-8"))
+            documents += read
+            findings += wrong
+    except OSError as failed:
+        raise refusal(f"{failed.filename or path}: {failed.strerror}; name files that can be read") from None
+    except UnicodeDecodeError:
+        raise refusal(f"{path}: is not text in UTF-8; name files of YAML or JSON") from None
+    return documents, findings
+
+
+def _manifests(file: Path) -> list[Path]:
+    """Raises OSError for a folder in it that cannot be read."""
+    if not file.is_dir():
+        return [file]
+    below = (Path(folder, name) for folder, _, names in os.walk(file, onerror=_raise) for name in names)
+    return sorted(path for path in below if path.suffix in MANIFESTS)
+
+
+def _raise(error: OSError) -> None:
+    raise error

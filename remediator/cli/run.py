@@ -1,0 +1,133 @@
+"""`remediator run`: one replica of the controller."""
+
+import asyncio
+import contextlib
+import random
+import signal
+from collections.abc import Coroutine
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from remediator import metrics
+from remediator.app import Replica
+from remediator.cli.common import Kubeconfig, Namespace, app, connect, err, refusal
+from remediator.clock import SYSTEM
+from remediator.core import names, retention
+from remediator.core.breaker import Breaker
+from remediator.kube.runtime.backoff import full_jitter
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, check, decode
+from remediator.kube.wire.http import HttpTransport
+from remediator.settings import Settings, identity
+
+LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
+
+
+async def _answers(transport: HttpTransport) -> None:
+    """Wait until the API server answers; say once that it does not."""
+    failures = 0
+    while True:
+        try:
+            decode(check(await transport.request("GET", "/version", timeout=10)).body, dict)
+        except errors.ApiError as failed:
+            if failures == 0:
+                err.print(f"remediator: {failed.message}; trying again until it answers")
+            await asyncio.sleep(full_jitter(failures, base=0.8, cap=30.0, rand=random.random))
+            failures += 1
+        else:
+            return
+
+
+async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
+    """Run until done, or until SIGINT or SIGTERM cancels it; either way everything it started has ended."""
+    task = asyncio.ensure_future(work)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def _replica(client: Client, settings: Settings) -> Replica:
+    try:
+        return Replica(client, settings, SYSTEM)
+    except (OSError, ValueError) as wrong:
+        raise refusal(wrong) from None
+
+
+async def _run(kubeconfig: Path | None, settings: Settings) -> None:
+    transport = await connect(kubeconfig)
+    try:
+        replica = _replica(Client(transport), settings)
+        await _answers(transport)
+        await replica.run()
+    except OSError as wrong:  # of what it listens on; what its parts raise comes as a group
+        raise refusal(wrong) from None
+    finally:
+        await transport.close()
+
+
+@app.command()
+def run(
+    kubeconfig: Kubeconfig = None,
+    namespace: Namespace = names.SYSTEM_NAMESPACE,
+    operations_namespace: Annotated[
+        str, typer.Option(envvar="OPERATIONS_NAMESPACE", help="The namespace in which the Pods of operations run.")
+    ] = names.OPERATIONS_NAMESPACE,
+    listen: Annotated[
+        str, typer.Option(help="host:port for probes, metrics, the scheduler extender and webhooks.")
+    ] = "127.0.0.1:8080",
+    drains: Annotated[int, typer.Option(min=1, help="How many nodes may drain at once.")] = 50,
+    starts: Annotated[int, typer.Option(min=1, help="Most disruptive starts in the whole fleet in --window.")] = 10,
+    window: Annotated[
+        int, typer.Option(min=1, max=LONGEST_WINDOW, help="Seconds over which --starts are counted.")
+    ] = 600,
+    lease_seconds: Annotated[
+        float, typer.Option(min=1.0, max=3600.0, help="How long the leader's lease lasts without being renewed.")
+    ] = 15.0,
+    routes: Annotated[
+        Path | None, typer.Option(help="YAML file that says which repository issues go to. Left out: no tickets.")
+    ] = None,
+    github_url: Annotated[
+        str, typer.Option(help="GitHub's REST API; https://HOST/api/v3 for an Enterprise Server.")
+    ] = "https://api.github.com",
+    github_token_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File with a token that may write issues.")
+    ] = None,
+    github_spacing: Annotated[
+        float, typer.Option(min=0.0, max=3600.0, help="Seconds between two writes to GitHub.")
+    ] = 1.0,
+    webhook_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="File with the bearer token of Alertmanager. Left out: no webhook."
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option(help="Who we are in the lease; new for each process.")] = "",
+    log_level: Annotated[metrics.Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info",
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False,
+) -> None:
+    """Run the controller: watch node Conditions, open cases, repair nodes. Several replicas may run; one leads."""
+    try:
+        settings = Settings(
+            identity=name or identity(),
+            namespace=namespace,
+            operations_namespace=operations_namespace,
+            breaker=Breaker(starts, timedelta(seconds=window)),
+            drains=drains,
+            lease_duration=lease_seconds,
+            lease_renew=lease_seconds * 2 / 3,
+            lease_retry=lease_seconds * 2 / 15,
+            listen=listen,
+            routes=routes,
+            github_url=github_url,
+            github_token_file=github_token_file,
+            github_spacing=github_spacing,
+            webhook_token_file=webhook_token_file,
+        )
+    except ValueError as wrong:
+        raise refusal(wrong) from None
+    metrics.configure(log_level, log_json)
+    asyncio.run(_until_ended(_run(kubeconfig, settings)))
