@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing, nullcontext
 from pathlib import Path
 
 import structlog
@@ -42,7 +43,8 @@ class Replica:
         log.info("settings", **self.settings.shown())
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes and --github-token-file to open issues")
-        async with health.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
+        closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
+        async with closing, health.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
             for part in self._parts:
                 group.create_task(part.run())
 

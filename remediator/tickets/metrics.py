@@ -15,7 +15,7 @@ ALERTS = Counter(
 )
 ISSUE_CALLS = Counter(
     "remediator_issue_calls_total",
-    "What was asked of the tracker, by action and result: done, later, unsure, refused.",
+    "Calls of the channel that carries tickets, by action and result: done, later, unsure, refused.",
     ["action", "result"],
     registry=REGISTRY,
 )

@@ -155,3 +155,7 @@ class Channel(Protocol):
     async def comment(self, issue: IssueRef, text: str) -> None:
         """Add a comment. Never sent twice."""
         ...
+
+    async def aclose(self) -> None:
+        """Let what is under way end, drop what waits, and give the connections back."""
+        ...

@@ -50,11 +50,11 @@ class Routes:
     cluster: str = ""
 
     def find(self, name: str) -> tuple[Route, bool]:
-        """The route of this name, and whether there is one; "" is the default, and so is what nobody knows."""
+        """The route of this name, and whether there is one; else the default, as for ""."""
         if not name:
             return self.default, True
-        found = self.named.get(name)
-        return (found, True) if found else (self.default, False)
+        route = self.named.get(name)
+        return (route, True) if route else (self.default, False)
 
 
 def load(path: Path) -> Routes:

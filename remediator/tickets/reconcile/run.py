@@ -32,7 +32,7 @@ from remediator.tickets.webhook.receiver import Receiver
 
 log = structlog.get_logger()
 LEASE = "remediator-tickets"
-WORKERS = 4  # the tracker takes one write after the other anyway
+WORKERS = 4  # the channel takes one write after the other anyway
 RESYNC_MINUTES = 10
 
 
@@ -56,6 +56,7 @@ class Tickets:
         lease_retry: float = 2.0,
         times: Times | None = None,
     ) -> None:
+        self.channel = channel
         self.world = TicketCache(clock.monotonic)
         self.elector = Elector(
             client,

@@ -21,7 +21,7 @@ SEVERITIES = MappingProxyType(
         "none": Severity.INFO,
     }
 )
-# Labels that a person wants to see, and no others: some exporters add dozens.
+# Labels that a user wants to see, and no others: some exporters add dozens.
 SHOWN = ("cluster", "gpu", "UUID", "modelName", "pci_bus_id", "device", "mountpoint", "namespace", "pod", "rack")
 
 
@@ -66,8 +66,8 @@ _DECODER = msgspec.json.Decoder(WirePayload)
 def parse(body: bytes) -> tuple[ParsedAlert, ...]:
     """The alerts of one delivery, in the order sent. Raises BadPayload.
 
-    Of a truncated delivery only what fires is believed: `max_alerts` leaves alerts out that fire, so its "resolved" may
-    close a ticket whose other alerts nobody was told of.
+    Of a truncated delivery only alerts that fire are believed: `max_alerts` leaves alerts out that fire, so its
+    "resolved" may close a ticket whose other alerts were left out.
     """
     payload = _decoded(body)
     believed = (wire for wire in payload.alerts if not payload.truncated_alerts or wire.status == "firing")

@@ -109,6 +109,9 @@ class MemoryChannel:
         if fault == "lost":
             raise Unsure("the connection broke")
 
+    async def aclose(self) -> None:
+        self.calls.append("aclose")
+
     def _there(self, number: int) -> Issue:
         if number in self.deleted:
             raise Refused("the issue was deleted", "issue")

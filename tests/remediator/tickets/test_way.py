@@ -1,0 +1,131 @@
+"""The way of an alert to its issue: which modules act on it, and how often a text is rendered."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from inspect import CO_COROUTINE
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+import remediator.tickets
+from remediator.clock import SYSTEM
+from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.reconcile.reconciler import Reconciler
+from remediator.tickets.render import rendered
+from remediator_sim.github import FakeGitHub
+from tests.remediator.tickets.office import Office, delivery, ends, fires
+
+TICKETS = Path(remediator.tickets.__file__).parent
+PAGE = TICKETS.parents[1] / "docs" / "tickets.md"
+WAY = [
+    "webhook/receiver.py",
+    "reconcile/store.py",
+    "reconcile/reconciler.py",
+    "reconcile/create.py",
+    "channels/github/channel.py",
+]
+
+
+@contextmanager
+def acting() -> Iterator[list[str]]:
+    """The modules of tickets whose coroutines run inside the block, in the order of their first step."""
+    modules: list[str] = []
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_flags & CO_COROUTINE:
+            path = Path(frame.f_code.co_filename)
+            if path.is_relative_to(TICKETS) and str(path.relative_to(TICKETS)) not in modules:
+                modules.append(str(path.relative_to(TICKETS)))
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        yield modules
+    finally:
+        sys.setprofile(before)
+
+
+async def test_five_modules_act_between_the_post_of_an_alert_and_its_issue(office: Office, tmp_path: Path) -> None:
+    async with FakeGitHub(["org/default"], ["ann"]) as fake:
+        (tmp_path / "token").write_text(fake.token)
+        office.channel = GitHub(fake.url, TokenFile(tmp_path / "token"), SYSTEM, spacing=0.0)  # type: ignore[assignment]
+        office.restart()
+        with acting() as modules:
+            await office.hear(delivery(fires()))
+            await office.work()
+        await office.channel.aclose()
+        assert len(fake.issues("org/default")) == 1
+    # reconcile/actions.py only ends the pass, after the issue was recorded.
+    assert modules[-1:] == ["reconcile/actions.py"]
+    assert modules[:-1] == WAY
+
+
+def test_the_page_names_the_five_modules_of_the_way() -> None:
+    assert re.findall(r"^\| `([a-z_/]+\.py)` \|", PAGE.read_text(), re.MULTILINE) == WAY
+
+
+class Count:
+    """How often a text was rendered."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._renders, self._section = 0, rendered.section
+        monkeypatch.setattr(rendered, "section", self._counted)
+
+    def _counted(self, *args: object) -> str:
+        self._renders += 1
+        return self._section(*args)  # type: ignore[arg-type]
+
+    def taken(self) -> int:
+        """The number since it was asked last."""
+        taken, self._renders = self._renders, 0
+        return taken
+
+
+@pytest.fixture
+def renders(monkeypatch: pytest.MonkeyPatch) -> Count:
+    """Counts renderings."""
+    return Count(monkeypatch)
+
+
+async def test_a_text_is_rendered_once_for_each_change_of_what_it_says(office: Office, renders: Count) -> None:
+    counts = []
+    await office.hear(delivery(fires()))
+    await office.work()
+    counts.append(renders.taken())  # created
+    for _ in range(5):
+        await office.later(minutes=10)
+    counts.append(renders.taken())  # nothing changed in five passes
+    await office.hear(delivery(fires("GpuHot", severity="critical")))
+    await office.later(minutes=10)
+    counts.append(renders.taken())  # read, edited, relabelled
+    await office.hear(delivery(ends(end=70), ends("GpuHot", end=70, severity="critical")))
+    await office.later(minutes=10)
+    counts.append(renders.taken())  # read, edited, commented, closed
+    assert office.channel.open == []
+    assert counts == [1, 0, 1, 1]
+
+
+async def test_a_text_that_waits_for_its_minute_is_rendered_once(office: Office, renders: Count) -> None:
+    await office.policy()
+    await office.case()
+    await office.work()
+    renders.taken()
+    await office.becomes("case-1", "Operating")
+    await office.later(seconds=10)  # too soon after the last edit
+    await office.later(seconds=60)
+    assert "Operating" in office.channel.issue(1).body
+    assert renders.taken() == 1
+
+
+async def test_a_leader_that_takes_over_renders_each_open_text_once(office: Office, renders: Count) -> None:
+    await office.hear(delivery(fires(), fires(node="gpu-18")))
+    await office.work()
+    renders.taken()
+    office.restart()
+    assert isinstance(office.reconciler, Reconciler)
+    for _ in range(3):
+        await office.later(minutes=5)
+    assert renders.taken() == 2
