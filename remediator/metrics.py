@@ -17,7 +17,7 @@ CASES = Gauge("remediator_cases", "Cases that have not ended, by phase.", ["phas
 HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by reason.", ["reason"], registry=REGISTRY)
 UNKNOWN = Gauge(
     "remediator_unknown_nodes",
-    "Nodes of which nothing is proven, by the condition that is absent, Unknown or not believed; the leader counts.",
+    "Nodes whose health is unknown, by the condition that is absent, Unknown or ignored; the leader counts.",
     ["condition"],
     registry=REGISTRY,
 )

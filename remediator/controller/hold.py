@@ -26,7 +26,7 @@ def hold(case: Case, blocks: tuple[Block, ...], written: datetime | None, now: d
 
     Args:
         case: The case as last observed.
-        blocks: What stands against it now; at least one.
+        blocks: What holds it now; at least one.
         written: When its blocks were last written by this process; None where that is not known.
         now: Aware UTC.
     """

@@ -65,8 +65,8 @@ class Budget:
     def most(self, total: int) -> int:
         """How many of `total` nodes may be unavailable.
 
-        maxUnavailable rounds a percentage down, but never below one node where it is above 0 %, lest a small group
-        could never be repaired; minAvailable rounds it up.
+        maxUnavailable rounds a percentage down, but never below one node where it is above 0 %, so that a small group
+        can be repaired; minAvailable rounds it up.
 
         >>> from remediator.core.selector import Selector
         >>> five = Budget("b", "u", Selector(), Amount(5, percent=True), None, False, 1, True)
@@ -109,7 +109,7 @@ class Account:
     def admits(self, node: str) -> bool:
         """Whether taking this node stays inside.
 
-        Repairing a node that is down already makes nobody worse off: it is held against the claims only, lest several
+        Repairing a node that is down already makes nobody worse off: only claims count against it, or several
         nodes that are down wait for each other for ever.
         """
         held = self.claimed if node in self.down else self.unavailable
@@ -143,7 +143,7 @@ def account(budget: Budget, counted: Members) -> Account:
 
 
 def over(node: Node, budgets: Mapping[str, Budget]) -> list[Budget]:
-    """The budgets that speak for a node, in name order: all that select it, else those marked as fallback."""
+    """The budgets of a node, in name order: all that select it, else those marked as fallback."""
     selecting = [budget for budget in budgets.values() if not budget.fallback and budget.selector.matches(node.labels)]
     fallback = [budget for budget in budgets.values() if budget.fallback and budget.selector.matches(node.labels)]
     return sorted(selecting or fallback, key=lambda budget: budget.name)

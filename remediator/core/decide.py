@@ -18,7 +18,7 @@ class Healthy:
 
 @dataclass(frozen=True, slots=True)
 class Unselected:
-    """No policy speaks of the node."""
+    """No policy selects the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
         Start for the most severe policy that is due, on ties the one due first, then the name that sorts first; else
         the earliest Wait; else Busy where a case is open; else Handled, Unknown, Healthy, Unselected. A policy has one
         open case of a node at most, and so have all policies that act together; one that only watches (DryRun, Paused,
-        tickets only) stands in nobody's way, nor does a case that holds nothing and whose fault is not seen any more.
+        tickets only) holds up no other, nor does a case that holds nothing and whose fault does not show any more.
     """
     policies = list(policies)
     taken = [case for case in cases if case.open and case.node_uid == node.uid]

@@ -24,7 +24,7 @@ class Health(Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Doubt:
-    """Why one condition proves nothing; `holds` where it says what a policy looks for, and is not believed."""
+    """Why one condition proves nothing; `holds` where it has what a policy looks for, and is ignored."""
 
     condition: str
     why: str
@@ -73,7 +73,7 @@ def _health(node: Node, clause: Clause, now: datetime) -> Health:
     """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
     condition = node.conditions.get(clause.condition)
     if condition is not None and condition.status is clause.status is Status.UNKNOWN:
-        return Health.UNHEALTHY  # asked for by name: a kubelet that is not heard of is what the policy is about
+        return Health.UNHEALTHY  # asked for by name: a kubelet that does not report is what the policy is about
     if condition is None or condition.status is Status.UNKNOWN or mistrust(node, clause.condition, now):
         return Health.UNKNOWN
     return Health.UNHEALTHY if clause.met_by(condition) else Health.HEALTHY
@@ -102,10 +102,10 @@ def mistrust(node: Node, name: str, now: datetime) -> str:
     if name in KUBELET_CONDITIONS:
         return ""
     if node.ready is Status.UNKNOWN:
-        return "is not believed: the kubelet is not heard of"
+        return "is ignored: the kubelet does not report"
     stale = node.conditions.get(DETECTOR_STALE)
     if stale is not None and stale.status is not Status.FALSE:
-        return f"is not believed: {DETECTOR_STALE} is {stale.status.value}"
+        return f"is ignored: {DETECTOR_STALE} is {stale.status.value}"
     return ""
 
 

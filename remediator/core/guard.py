@@ -120,7 +120,7 @@ def admit(
 ) -> Admission:
     """Fold budgets and breaker over the requests, in order, each seeing what the ones before it were given.
 
-    Two passes over the same world admit the same cases. A case that claims must be admitted by every budget over its
+    Two passes over the same cache admit the same cases. A case that claims must be admitted by every budget over its
     node; one that has claimed needs only the breaker, and not even that for its first attempt, whose start was
     counted when it claimed.
     """

@@ -125,7 +125,7 @@ class Policy:
     version: str = ""
 
     def selects(self, node: Node) -> bool:
-        """Whether the policy speaks of this node."""
+        """Whether the policy applies to this node."""
         return self.selector.matches(node.labels)
 
     @property

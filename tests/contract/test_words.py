@@ -27,6 +27,8 @@ RETIRED = {
     r"person is called": "it escalates",
     r"shown,? (but|and)\s+not believed": "ignored, unhealthy condition",
     r"sees (BAD|GOOD|UNCLEAR)": "health",
+    r"is not believed: ": "is ignored: ",
+    r"everything new is stopped": "all new work is paused",
 }
 PAGES = sorted(
     [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("operations/*.yaml")]
@@ -71,7 +73,7 @@ def test_every_replacement_of_a_retired_word_is_in_the_changelog():
 
 # Names that carry no noun, and how many of them each folder still has. The numbers only fall: lower them with the code.
 NOUNLESS = {"one", "found", "said", "told"}
-STILL = {"remediator": 56, "remediator_sim": 299, "nodelib": 162, "detectors": 114, "operations": 65, "deploy": 9}
+STILL = {"remediator": 37, "remediator_sim": 299, "nodelib": 162, "detectors": 114, "operations": 65, "deploy": 9}
 
 
 def named(folder):

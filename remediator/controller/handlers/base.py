@@ -16,7 +16,7 @@ from remediator.controller.perform import Performer
 log = structlog.get_logger()
 # What the API server refused, so that repeating it is useless, is tried again after this many seconds.
 AFTER_REFUSAL = 60.0
-# After a step the next one follows at once; this many seconds later, lest a cache that lags make it a hot loop.
+# After a step the next one follows at once; this many seconds later, so that a cache that lags makes no hot loop.
 SOON = 0.05
 
 View = TypeVar("View")

@@ -53,7 +53,7 @@ class NodeReconciler:
         return seconds(result)
 
     def _note_doubts(self, name: str, decision: Decision) -> None:
-        """Log once that an unhealthy condition is ignored: nobody sees otherwise why nothing happens."""
+        """Log once that an unhealthy condition is ignored: otherwise nothing shows why no case opens."""
         doubts = decision.doubts if isinstance(decision, Unknown) else ()
         before = self.doubts.pop(name, ())
         if doubts:

@@ -57,7 +57,7 @@ async def test_a_fault_that_is_shown_and_not_believed_is_told_once(lab, stale):
             await until(lambda: told(logs))
             await lab.condition("gpu-1", "True", "Other")
             await lab.quiet()
-    assert told(logs) == [["gpu-1", [f"GpuLost is not believed: DetectorStale is {stale}"]]]
+    assert told(logs) == [["gpu-1", [f"GpuLost is ignored: DetectorStale is {stale}"]]]
     assert lab.cases("gpu-1") == []
 
 

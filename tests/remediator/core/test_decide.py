@@ -13,7 +13,7 @@ from tests.builders import a_case, a_node, a_policy, at, condition, pool, when
 
 NEVER = a_policy("elsewhere", selector=pool("nobody"))
 OLD = "has no heartbeat of the last 15 minutes, or the node's clock is behind"
-SILENT = "is not believed: the kubelet is not heard of"
+SILENT = "is ignored: the kubelet does not report"
 
 
 def unclear(why: str, holds: bool = False) -> Unknown:
@@ -41,13 +41,13 @@ UNKNOWN = unclear("is Unknown")
         pytest.param(
             a_node("n", condition(), condition("DetectorStale", "True")),
             3,
-            unclear("is not believed: DetectorStale is True", holds=True),
+            unclear("is ignored: DetectorStale is True", holds=True),
             id="a detector that has stopped is not believed",
         ),
         pytest.param(
             a_node("n", condition(), condition("DetectorStale", "Unknown")),
             3,
-            unclear("is not believed: DetectorStale is Unknown", holds=True),
+            unclear("is ignored: DetectorStale is Unknown", holds=True),
             id="one that may have stopped neither",
         ),
         pytest.param(
