@@ -15,8 +15,7 @@ from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.program import Program
 from remediator_sim.manifests import deploy
 from tests.cluster.control_plane import free_ports
-from tests.cluster.e2e.hurry import hurried
-from tests.cluster.e2e.stage import Stage
+from tests.cluster.e2e.stage import Stage, hurried
 from tests.cluster.e2e.view import REMEDIATOR
 from tests.remediator_sim.waiting import until
 
