@@ -8,8 +8,12 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
+from remediator import metrics
 from remediator.clock import Clock
 from remediator.controller.run import Controller
+from remediator.kube.informers import Informers
+from remediator.kube.runtime.elector import Elector
+from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
@@ -21,6 +25,7 @@ from remediator.web import probes as health
 from remediator.web import webhook as webhook_routes
 
 log = structlog.get_logger()
+LEASE = "remediator"
 
 
 class Replica:
@@ -29,14 +34,12 @@ class Replica:
     def __init__(self, client: Client, settings: Settings, clock: Clock) -> None:
         """Raises ValueError that names the option, and what to do, where the settings do not fit together."""
         self.settings = settings
-        self.controller = Controller(client, settings, clock)
+        self.informers = Informers(client, clock, settings.namespaces)
+        self.leader = Leader(elector(client, settings, clock), clock)
+        self.controller = Controller(client, settings, self.informers, self.leader, clock)
         self.extender = Extender(client, clock)
         self.tickets = _tickets(client, settings, clock)
-        self._parts: list[Controller | Extender | Tickets] = [
-            self.controller,
-            self.extender,
-            *([self.tickets] if self.tickets else []),
-        ]
+        self._parts: list[Extender | Tickets] = [self.extender, *([self.tickets] if self.tickets else [])]
 
     async def run(self) -> None:
         """Serve and work until cancelled."""
@@ -45,14 +48,19 @@ class Replica:
             log.info("tickets are off", remedy="give --routes and --github-token-file to open issues")
         closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
         async with closing, health.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
-            for part in self._parts:
+            for part in (self.informers, self.leader, *self._parts):
                 group.create_task(part.run())
+            await self.informers.synced()
+            log.info("synced", nodes=len(self.informers.nodes), cases=len(self.informers.cases))
 
     def ready(self) -> bool:
         """Whether every cache is complete and shows signs of life."""
-        return all(part.ready() for part in self._parts)
+        return self.informers.fresh() and all(part.ready() for part in self._parts)
 
     def _measure(self) -> None:
+        for name, age in self.informers.ages().items():
+            metrics.AGE.labels(name).set(min(age, 1e9))
+        metrics.LEADER.set(self.leader.is_leader)
         self.controller.measure()
         if self.tickets is not None:
             self.tickets.measure()
@@ -64,6 +72,20 @@ class Replica:
         if self.tickets is not None and token is not None:
             app.add_routes(webhook_routes.routes(self.tickets.receiver, _reading(token)))
         return app
+
+
+def elector(client: Client, settings: Settings, clock: Clock) -> Elector:
+    """The elector of the one lease that lets a replica write."""
+    return Elector(
+        client,
+        LEASE,
+        settings.namespace,
+        settings.identity,
+        clock,
+        duration=settings.lease_duration,
+        renew=settings.lease_renew,
+        retry=settings.lease_retry,
+    )
 
 
 def _tickets(client: Client, settings: Settings, clock: Clock) -> Tickets | None:

@@ -34,7 +34,7 @@ def explain(
 async def _explain(name: str, kubeconfig: Path | None, namespaces: names.Namespaces) -> int:
     transport = await connect(kubeconfig)
     try:
-        cache = await snapshot(Client(transport), namespaces)
+        cache = await snapshot(Client(transport), namespaces, SYSTEM)
     except errors.NotFound as failed:
         remedy = "is it an API server, and are Remediator's kinds in it (`remediator crds`)?"
         raise refusal(f"the server of the kubeconfig says {failed.message!r}; {remedy}") from None

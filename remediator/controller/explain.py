@@ -1,10 +1,10 @@
 """Why a node is, or is not, being repaired: the decision itself, in sentences. Writes nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
-from remediator.controller.cache import ClusterCache, Store
+from remediator.clock import Clock
+from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import case_view
 from remediator.controller.fleet import budgets_over, fleet_context
 from remediator.controller.handlers.case import HANDLERS
@@ -15,44 +15,16 @@ from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Unkn
 from remediator.core.guard import Request
 from remediator.core.lifecycle import case_step
 from remediator.core.node import Node
-from remediator.kube import api
-from remediator.kube.api import decode
-from remediator.kube.api.builtin import NAMESPACE, NODE, POD
-from remediator.kube.wire import errors
-from remediator.kube.wire.client import Client, Kind
+from remediator.kube.informers import Informers
+from remediator.kube.wire.client import Client
 
 
-async def snapshot(client: Client, namespaces: names.Namespaces) -> ClusterCache:
+async def snapshot(client: Client, namespaces: names.Namespaces, clock: Clock) -> ClusterCache:
     """Read everything that a decision rests on."""
-    cache = ClusterCache(lambda: 0.0, namespaces)
-    reads: tuple[tuple[Store[Any], Kind[Any], Callable[[Any], Any]], ...] = (
-        (cache.nodes, NODE, decode.node),
-        (cache.policies, api.POLICY, decode.remediation_policy),
-        (cache.templates, api.TEMPLATE, decode.template),
-        (cache.budgets, api.BUDGET, decode.disruption_budget),
-        (cache.cases, api.CASE, decode.remediation_case),
-        (cache.operations, api.OPERATION, decode.operation),
-    )
-    for store, kind, convert in reads:
-        await _fill(client, store, kind, convert)
-    replicas = await client.list_all(POD, namespace=namespaces.system, labels=names.CONTROLLER_LABELS)
-    cache.replicas.attach({pod.metadata.name: decode.operation_pod(pod) for pod in replicas})
-    cache.paused = await _paused(client, namespaces.system)
+    informers = Informers(client, clock, namespaces)
+    cache = ClusterCache(informers)
+    await informers.read()
     return cache
-
-
-async def _fill(client: Client, store: Store[Any], kind: Kind[Any], convert: Callable[[Any], Any]) -> None:
-    facts = {wire.metadata.name: convert(wire) for wire in await client.list_all(kind)}
-    store.attach(facts)
-    for name, fact in facts.items():
-        store.changed(name, None, fact)
-
-
-async def _paused(client: Client, namespace: str) -> bool:
-    try:
-        return decode.paused(await client.get(NAMESPACE, namespace))
-    except errors.NotFound:
-        return False
 
 
 def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) -> Iterator[str]:

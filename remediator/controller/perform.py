@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from remediator import metrics
-from remediator.controller.cache import ClusterCache, Store
+from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import (
     ChangeNode,
     Create,
@@ -26,6 +26,7 @@ from remediator.core.node import Node
 from remediator.kube import api
 from remediator.kube.api import decode, encode
 from remediator.kube.api.builtin import EVENT, NAMESPACE, NODE, POD
+from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 
@@ -39,7 +40,7 @@ class Performer:
 
     def __init__(self, client: Client, cache: ClusterCache, leads: Callable[[], bool]) -> None:
         self.client, self.cache, self.leads = client, cache, leads
-        self._stores: dict[str, tuple[Store[Any], Any]] = {
+        self._stores: dict[str, tuple[Informer[Any], Any]] = {
             NODE.name: (cache.nodes, decode.node),
             POD.name: (cache.pods, decode.operation_pod),
             api.CASE.name: (cache.cases, decode.remediation_case),

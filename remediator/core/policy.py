@@ -1,7 +1,7 @@
 """Policies and the templates that their ladders name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -127,6 +127,16 @@ class Policy:
     def selects(self, node: Node) -> bool:
         """Whether the policy applies to this node."""
         return self.selector.matches(node.labels)
+
+    @property
+    def spec(self) -> "Policy":
+        """What its author wrote, without what the status and the versions say."""
+        return replace(self, readiness=None, version="", generation=0)
+
+    @property
+    def watches(self) -> tuple[object, ...]:
+        """All of it that a decision about a node rests on: while this is the same, no node needs another look."""
+        return self.selector, self.when, self.mode, self.urgency, self.severity
 
     @property
     def acts(self) -> bool:

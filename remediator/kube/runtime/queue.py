@@ -110,6 +110,7 @@ class WorkQueue(Generic[K]):
                 await self._work(worker, key)
             finally:
                 self.done(key)
+            await asyncio.sleep(0)  # keys that are ready and passes that wait for nothing must not stop the loop
 
     async def _work(self, worker: Callable[[K], Awaitable[float | None]], key: K) -> None:
         try:

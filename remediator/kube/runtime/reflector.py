@@ -12,7 +12,7 @@ import structlog
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.wire import errors
 from remediator.kube.wire import frames as wire
-from remediator.kube.wire.client import Client, Kind, check
+from remediator.kube.wire.client import Client, Kind, check, decode
 from remediator.kube.wire.transport import Reply, Stream
 
 PAGE = 250
@@ -87,6 +87,10 @@ class Reflector(Generic[T, F]):
         """Whether the list is complete and the watch shows signs of life."""
         return self.synced.is_set() and self.age() < STALE_SECONDS
 
+    async def read(self) -> None:
+        """List once, for whoever does not follow. Raises ApiError."""
+        await self._list()
+
     async def run(self) -> None:
         """Follow the API server until cancelled."""
         while True:
@@ -145,7 +149,7 @@ class Reflector(Generic[T, F]):
             if page.continue_:
                 query.append(("continue", page.continue_))
             reply = check(await self._transport.request("GET", self._path, query=query))
-            answer = msgspec.json.decode(reply.body, type=wire.Page)
+            answer = decode(reply.body, wire.Page)
             for item in answer.items or ():
                 seen = self._read(item)
                 listing[seen.key] = seen.fact

@@ -14,15 +14,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from remediator import clock
+from remediator.app import elector
 from remediator.controller.run import Controller
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from remediator.kube.informers import Informers
+from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.settings import Settings
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, PODS, POLICIES, TEMPLATES
+from tests.harness.replica import at_work
 from tests.remediator_sim.waiting import until
 
 Object = dict[str, Any]
@@ -319,14 +323,12 @@ async def running(lab: Lab, identity: str = "one", **settings: Any) -> AsyncIter
         "namespace": lab.namespaces.system,
         "operations_namespace": lab.namespaces.operations,
     } | settings
-    controller = Controller(lab.client, Settings(identity=identity, **told), clock.SYSTEM)
-    task = asyncio.ensure_future(controller.run())
-    try:
+    asked = Settings(identity=identity, **told)
+    informers = Informers(lab.client, clock.SYSTEM, asked.namespaces)
+    leader = Leader(elector(lab.client, asked, clock.SYSTEM), clock.SYSTEM)
+    controller = Controller(lab.client, asked, informers, leader, clock.SYSTEM)
+    async with at_work(informers.run(), leader.run()):
         yield controller
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 @asynccontextmanager

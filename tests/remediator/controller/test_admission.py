@@ -39,7 +39,7 @@ async def fleet(lab):
 
 async def replica(lab):
     """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
-    cache = await snapshot(lab.client, lab.namespaces)
+    cache = await snapshot(lab.client, lab.namespaces, SYSTEM)
     performer = Performer(lab.client, cache, lambda: True)
     dependencies = Dependencies(cache, performer, lambda: None, drains=50)
     return dependencies, Admissions(cache, performer, Breaker(starts=1000))
@@ -81,8 +81,7 @@ async def test_two_leaders_with_stale_caches_never_exceed_a_budget(fleet, most):
 def blind(one, *nodes):
     """The caches of this replica do not show the cases of these nodes yet."""
     for case in [case for case in one.cache.cases if case.node in nodes]:
-        del one.cache.cases._base[case.name]
-        one.cache.cases.changed(case.name, case, None)
+        one.cache.cases._reflector._drop(case.name)
     return one
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from remediator.clock import SYSTEM
 from remediator.controller.explain import snapshot
 from remediator.core import names
 from remediator.kube.runtime.elector import LEASE
@@ -54,8 +55,8 @@ async def test_the_pause_annotation_is_read_from_the_namespace_of_the_settings(l
 
 async def test_explain_reads_the_pause_annotation_there_too(lab):
     await lab.change(NAMESPACES, "gpu-ops", metadata={"annotations": {names.PAUSED: "by alice"}})
-    assert (await snapshot(lab.client, OURS)).paused
-    assert not (await snapshot(lab.client, names.Namespaces())).paused
+    assert (await snapshot(lab.client, OURS, SYSTEM)).paused
+    assert not (await snapshot(lab.client, names.Namespaces(), SYSTEM)).paused
 
 
 async def test_the_only_replica_is_found_in_the_namespace_of_the_settings(lab):
@@ -69,7 +70,7 @@ async def test_the_only_replica_is_found_in_the_namespace_of_the_settings(lab):
 
 
 def test_only_the_settings_and_the_command_line_know_the_names_of_the_shipped_namespaces():
-    allowed = {"core/names.py", "settings.py", "cli.py"}
+    allowed = {"core/names.py", "settings.py", "cli/run.py", "cli/explain.py"}
     word = re.compile(r"SYSTEM_NAMESPACE|OPERATIONS_NAMESPACE|remediator-(system|operations)")
     product = {path.relative_to(ROOT / "remediator").as_posix(): path for path in (ROOT / "remediator").rglob("*.py")}
     assert allowed == {name for name, path in product.items() if word.search(path.read_text())}

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from remediator.controller import case_plan, operation_plan
-from remediator.controller.cache import ClusterCache
 from remediator.controller.case_plan import operation_name
 from remediator.controller.case_view import case_view, ledgers_of
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, SaveCase, SaveOperation
@@ -38,6 +37,7 @@ from tests.builders import (
     held_by,
     minutes,
 )
+from tests.harness.replica import empty_cache
 
 NOW = at(5)
 CLAIMED = a_case(phase=Phase.DRAINING, started=at(1), diagnosis=Diagnosis.SUCCEEDED)
@@ -52,7 +52,7 @@ TEMPLATES = (a_template(), DRAIN, DIAGNOSTICS)
 
 def a_cache(*facts, node=SICK, policy=None, templates=TEMPLATES):
     """A cache with these facts."""
-    cache = ClusterCache(lambda: 0.0)
+    cache = empty_cache()
     stores = {"Case": cache.cases, "Operation": cache.operations, "Budget": cache.budgets}
     if node is not None:
         cache.nodes.note(node.name, node)
@@ -300,7 +300,7 @@ def test_a_start_records_the_attempt_before_its_operation_is_made():
 
 def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a_person():
     cache = a_cache(TRIED)
-    cache.policies = type(cache.policies)(lambda: 0.0)
+    cache.policies = empty_cache().policies
     early = case_view(cache, TRIED, at(4))
     assert (early.observation.proof, case_step(early.observation)) == (Proof.WAITING, Step.VERIFY)
     assert early.look_again is not None, "lest it be looked at all the time"

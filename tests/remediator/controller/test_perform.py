@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from remediator.controller import marks
-from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import ChangeNode, Create, Delete, Done, GaveUp, Patch, Retry, SaveCase
 from remediator.controller.perform import CONFLICTS, Performer
 from remediator.core import names
@@ -16,6 +15,7 @@ from remediator.kube.api import decode as codec
 from remediator.kube.api.builtin import NODE, POD
 from tests.builders import a_case, at
 from tests.harness.kinds import CASES, NAMESPACES, NODES
+from tests.harness.replica import empty_cache
 from tests.remediator.controller.lab import SYSTEM
 
 BUDGET = {"apiVersion": api.BUDGET.api_version, "kind": "NodeDisruptionBudget", "metadata": {"name": "b"}} | {
@@ -29,7 +29,7 @@ DELETE = Delete(api.BUDGET, "b", "")
 @pytest.fixture
 def performer(lab):
     lab.beating = False
-    return Performer(lab.client, ClusterCache(lambda: 0.0), lambda: True)
+    return Performer(lab.client, empty_cache(lab.client), lambda: True)
 
 
 def _writes(asked):
@@ -69,7 +69,7 @@ async def test_what_is_gone_already_is_done(performer):
 
 
 async def test_a_namespace_that_is_not_there_yet_is_waited_for(lab):
-    performer = Performer(lab.client, ClusterCache(lambda: 0.0, names.Namespaces(operations="nowhere")), lambda: True)
+    performer = Performer(lab.client, empty_cache(lab.client, names.Namespaces(operations="nowhere")), lambda: True)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
     assert isinstance(await performer.one(Create(POD, pod)), Retry)
 
@@ -93,7 +93,7 @@ async def test_effects_end_at_the_first_that_is_not_done(lab, performer):
 
 
 async def test_who_does_not_lead_writes_nothing(lab):
-    follower = Performer(lab.client, ClusterCache(lambda: 0.0), lambda: False)
+    follower = Performer(lab.client, empty_cache(lab.client), lambda: False)
     before = len(lab.server.audit)
     assert isinstance(await follower.all([CREATE]), Retry)
     assert len(lab.server.audit) == before

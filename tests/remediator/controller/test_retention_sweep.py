@@ -28,7 +28,7 @@ def _names(lab: Lab, kind) -> list[str]:
 
 
 async def _sweep(lab: Lab, leads: bool = True) -> None:
-    cache = await snapshot(lab.client, lab.namespaces)
+    cache = await snapshot(lab.client, lab.namespaces, SYSTEM)
     await Retention(cache, Performer(lab.client, cache, lambda: leads)).run(SYSTEM.now())
 
 

@@ -1,31 +1,44 @@
 """When passes run, and what is told of nodes that nothing is proven of."""
 
-import threading
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from remediator.clock import SYSTEM
-from remediator.controller import run
 from remediator.controller.reconcile import node
 from remediator.controller.run import Controller
+from remediator.core.policy import Mode
 from remediator.metrics import REGISTRY
-from remediator.settings import Settings
 from tests.remediator.controller.lab import now, running, until
 
 
-async def test_periodic_work_is_done_in_the_loop_and_not_in_a_thread_beside_it(lab, monkeypatch):
-    monkeypatch.setattr(run, "RESYNC_MINUTES", 1 / 6000)
-    controller, seen = Controller(lab.client, Settings(identity="one"), SYSTEM), []
-    monkeypatch.setattr(controller, "_all", lambda: seen.append(threading.current_thread()))
-    scheduler = controller._sweeps()
-    try:
-        await until(lambda: seen)
-    finally:
-        scheduler.shutdown(wait=False)
-    assert set(seen) == {threading.main_thread()}
+async def test_a_write_of_a_policys_status_wakes_no_node_and_another_tolerance_wakes_those_it_selects(lab):
+    await lab.policy()
+    await lab.node("gpu-1")
+    await lab.node("gpu-2")
+    async with running(lab) as controller:
+        await lab.quiet()
+        before, woken = controller.cache.policies.get("gpu-lost"), []
+        controller._queue.add = lambda *keys: woken.extend(keys)
+        controller._on_policy(before, replace(before, readiness=None, version="99", generation=2))
+        assert woken == [("policy", "gpu-lost")]
+        woken.clear()
+        controller._on_policy(before, replace(before, cooldown=timedelta(minutes=5), version="99", generation=2))
+        assert woken == [("policy", "gpu-lost"), ("admission", "")]
+        woken.clear()
+        controller._on_policy(before, replace(before, mode=Mode.DRY_RUN))
+        assert woken == [("policy", "gpu-lost"), ("admission", ""), ("node", "gpu-1"), ("node", "gpu-2")]
+
+
+async def test_what_has_ended_and_holds_nothing_is_not_looked_at_again(lab):
+    await lab.policy()
+    await lab.node("gpu-1", "True")
+    async with running(lab) as controller:
+        await until(lambda: lab.ended("gpu-1", "Recovered"))
+        await until(lambda: {key.kind for key in controller._everything()} == {"admission", "policy", "node"})
+        assert len(controller.cache.cases) == len(controller.cache.operations) == 1
 
 
 async def test_a_fault_that_was_not_believed_is_acted_on_once_the_heartbeat_is_fresh(lab, monkeypatch):

@@ -145,6 +145,25 @@ async def test_retries_never_wait_longer_than_a_minute():
     assert seen[-1] - seen[-2] == 60
 
 
+async def test_the_loop_turns_between_keys_that_are_ready():
+    """A thousand passes that wait for nothing let others in after each of them."""
+    queue, served, turns = WorkQueue(), [], []
+
+    async def worker(key):
+        served.append(key)
+
+    async def other():
+        while len(served) < 1000:
+            turns.append(len(served))
+            await asyncio.sleep(0)
+
+    for key in range(1000):
+        queue.add(key)
+    async with serving(queue, worker):
+        await other()
+    assert max(b - a for a, b in pairwise(turns)) == 1
+
+
 async def test_close_cancels_timers():
     """After close nothing comes any more."""
     queue, errors = WorkQueue(), []

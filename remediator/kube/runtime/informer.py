@@ -1,0 +1,180 @@
+"""What is known of the objects of one kind: as their watch tells, with our own writes visible at once.
+
+A decision must be visible in the state that the next decision reads. A reply to one of our writes is therefore kept
+over the reflector's fact until the reflector has caught up with it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+import structlog
+
+from remediator.clock import Clock
+from remediator.kube.runtime.reflector import Reflector
+from remediator.kube.wire.client import Client, Kind
+
+OVERLAY_SECONDS = 2.0
+log = structlog.get_logger(__name__)
+
+
+class Fact(Protocol):
+    """What is kept of one object; `version` is its resourceVersion."""
+
+    @property
+    def version(self) -> str: ...
+
+
+F = TypeVar("F", bound=Fact)
+
+
+class Informer(Generic[F]):
+    """Watches one kind once for everybody in this process. Keys are names, or `namespace/name`.
+
+    `index` names fields of the fact by which it is looked up, too. Those never change while an object lives; a namesake
+    that came later is told apart when looked up. Only what is in `namespace`, has `labels` and `fields` is watched.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind[Any],
+        project: Callable[[Any], F],
+        clock: Clock,
+        *,
+        index: tuple[str, ...] = (),
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+    ) -> None:
+        self._reflector: Reflector[Any, F] = Reflector(
+            client, kind, project, self._changed, namespace=namespace, labels=labels, fields=fields
+        )
+        self._watched: Mapping[str, F] = self._reflector.store
+        self._written: dict[str, tuple[F, float]] = {}
+        self._monotonic = clock.monotonic
+        self._index: dict[str, dict[str, set[str]]] = {field: {} for field in index}
+        self._handlers: list[Callable[[str, F | None, F | None], None]] = []
+        self._viewers: list[Callable[[F | None, F | None], None]] = []
+
+    # --- following ---------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Follow the API server until cancelled."""
+        await self._reflector.run()
+
+    async def read(self) -> None:
+        """Read all objects once, for whoever does not follow them. Raises ApiError."""
+        await self._reflector.read()
+
+    async def synced(self) -> None:
+        """Wait until the first list is complete."""
+        await self._reflector.synced.wait()
+
+    def age(self) -> float:
+        """Seconds since the last sign of life of the watch; infinite before the first."""
+        return self._reflector.age()
+
+    def fresh(self) -> bool:
+        """Whether the list is complete and the watch shows signs of life."""
+        return self._reflector.fresh()
+
+    def on_change(self, handler: Callable[[str, F | None, F | None], None]) -> None:
+        """Call `handler(key, old, new)` after each change that the watch tells; None is an object that is not there.
+
+        What it raises is logged and harms nobody else: whoever acts on changes also looks at everything now and then.
+        """
+        self._handlers.append(handler)
+
+    def on_view(self, viewer: Callable[[F | None, F | None], None]) -> None:
+        """Call `viewer(old, new)` whenever what `get` gives has changed, be it by the watch or by a write of ours."""
+        self._viewers.append(viewer)
+
+    # --- what is known -----------------------------------------------------------------------------------------------
+
+    def note(self, key: str, fact: F) -> None:
+        """What the server answered to a write of ours, or to a live read."""
+        before = self.get(key)
+        self._written[key] = (fact, self._monotonic() + OVERLAY_SECONDS)
+        self._moved(key, before, fact)
+
+    def get(self, key: str) -> F | None:
+        """The newest that is known of one object."""
+        watched, written = self._watched.get(key), self._written.get(key)
+        if written is None:
+            return watched
+        fact, until = written
+        if self._monotonic() <= until and (watched is None or not _reaches(watched.version, fact.version)):
+            return fact
+        del self._written[key]
+        self._moved(key, fact, watched)
+        return watched
+
+    def by(self, field: str, value: str) -> list[F]:
+        """The facts whose `field` has this value, in order of their names."""
+        facts = (self.get(key) for key in sorted(self._index[field].get(value, ())))
+        return [fact for fact in facts if fact is not None and getattr(fact, field) == value]
+
+    def __iter__(self) -> Iterator[F]:
+        keys = [*self._watched, *(key for key in self._written if key not in self._watched)]
+        return (fact for key in keys if (fact := self.get(key)) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def keys(self) -> list[str]:
+        """The keys of the objects that the watch has told of."""
+        return list(self._watched)
+
+    # --- changes -----------------------------------------------------------------------------------------------------
+
+    def _changed(self, key: str, old: F | None, new: F | None) -> None:
+        written, now = self._written.get(key), new
+        if written is not None:
+            if new is None or _reaches(new.version, written[0].version):
+                del self._written[key]
+            else:
+                now = written[0]
+        self._moved(key, written[0] if written else old, now)
+        for handler in self._handlers:
+            try:
+                handler(key, old, new)
+            except Exception:
+                log.exception("a change was not handled", key=key)
+
+    def _moved(self, key: str, before: F | None, after: F | None) -> None:
+        """What `get` gives has changed."""
+        if before is after:
+            return
+        for field, index in self._index.items():
+            old, new = getattr(before, field, None), getattr(after, field, None)
+            if old is not None and old != new:
+                _discard(index, old, key)
+            if new is not None and old != new:
+                index.setdefault(new, set()).add(key)
+        for viewer in self._viewers:
+            viewer(before, after)
+
+
+def _discard(index: dict[str, set[str]], value: str, key: str) -> None:
+    """A value that nothing has any more is dropped, lest the index grow for ever."""
+    keys = index.get(value, set())
+    keys.discard(key)
+    if not keys:
+        index.pop(value, None)
+
+
+def _reaches(version: str, other: str) -> bool:
+    """Whether a version is the other or newer.
+
+    Equality alone would not do: heartbeats move a node past our write before anybody looks, and then the write would
+    hide what came after it. Versions of one kind are ordered integers wherever both are decimal; others have no order.
+    """
+    if version.isdecimal() and other.isdecimal():
+        return int(version) >= int(other)
+    return version == other
+
+
+async def synced(*informers: Informer[Any]) -> None:
+    """Wait until the first list of each is complete."""
+    await asyncio.gather(*(informer.synced() for informer in informers))

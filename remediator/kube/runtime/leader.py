@@ -1,0 +1,167 @@
+"""What only the leader does: one lease, work queues that exist while it is held, and sweeps by the clock."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import structlog
+from apscheduler.triggers.interval import IntervalTrigger
+
+from remediator.clock import Clock
+from remediator.kube.runtime.backoff import full_jitter
+from remediator.kube.runtime.elector import Elector
+from remediator.kube.runtime.informer import Informer, synced
+from remediator.kube.runtime.queue import WorkQueue
+
+LONGEST_SLEEP = 60.0  # seconds: the wall clock may be set while we wait
+RESTART_BASE, RESTART_CAP = 1.0, 60.0
+K = TypeVar("K", bound=Hashable)
+log = structlog.get_logger(__name__)
+
+
+class Trigger(Protocol):
+    """When a sweep is due: any trigger of apscheduler."""
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
+        """The first time after the previous one; None for never again."""
+
+
+class Sweep(NamedTuple):
+    """Work that is due by the clock, whatever happens."""
+
+    name: str
+    trigger: Trigger
+    callback: Callable[[], None]
+
+
+def every(interval: timedelta) -> Trigger:
+    """Due once in each interval, the first time one interval after leading began."""
+    trigger: Trigger = IntervalTrigger(
+        seconds=int(interval.total_seconds()), start_date=datetime(2020, 1, 1, tzinfo=UTC), timezone=UTC
+    )
+    return trigger
+
+
+class LeaderQueue(Generic[K]):
+    """A work queue that exists while this replica leads. Keys that are added at other times are dropped.
+
+    Leading begins with every key of `everything()`, since nothing is remembered, and not before `informers` are synced.
+    `serve(key)` is one pass: it gives the seconds until the next look, None for no such wish. `ended()` is called when
+    leading is over. Where a queue that is not `essential` fails as a whole it begins anew, and the others go on.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        serve: Callable[[K], Awaitable[float | None]],
+        everything: Callable[[], Iterable[K]],
+        *,
+        workers: int,
+        informers: Sequence[Informer[Any]] = (),
+        sweeps: Sequence[Sweep] = (),
+        essential: bool = True,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.name, self.informers, self.essential = name, informers, essential
+        self._serve, self._everything, self._workers = serve, everything, workers
+        self._sweeps, self._ended = sweeps, ended
+        self._queue: WorkQueue[K] | None = None
+
+    @property
+    def leading(self) -> bool:
+        """Whether keys are taken now."""
+        return self._queue is not None
+
+    @property
+    def depth(self) -> int:
+        """How many keys wait for a pass."""
+        return self._queue.depth if self._queue else 0
+
+    def add(self, *keys: K) -> None:
+        """Ask for a pass over each key; forgotten where another replica leads."""
+        if self._queue is not None:
+            for key in keys:
+                self._queue.add(key)
+
+    def add_all(self) -> None:
+        """Ask for a pass over everything."""
+        self.add(*self._everything())
+
+    async def run(self, clock: Clock) -> None:
+        """Serve until cancelled."""
+        await synced(*self.informers)
+        self._queue = WorkQueue()
+        try:
+            self.add_all()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._queue.run(self._serve, self._workers))
+                for sweep in self._sweeps:
+                    group.create_task(sweeping(sweep, clock))
+        finally:
+            self._queue.close()
+            self._queue = None
+            self._ended()
+
+
+class Leader:
+    """Competes for the lease of all writers; while it is held, every queue is served."""
+
+    def __init__(self, elector: Elector, clock: Clock, rand: Callable[[], float] = random.random) -> None:
+        self._elector, self._clock, self._rand = elector, clock, rand
+        self._queues: list[LeaderQueue[Any]] = []
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether new work may start now."""
+        return self._elector.is_leader
+
+    def add(self, queue: LeaderQueue[Any]) -> None:
+        """Serve this queue, too; before `run`."""
+        self._queues.append(queue)
+
+    async def run(self) -> None:
+        """Compete, once essential queues know the cluster, until cancelled. Raises what an essential queue raises."""
+        await synced(*(informer for queue in self._queues if queue.essential for informer in queue.informers))
+        await self._elector.run(self._lead)
+
+    async def _lead(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for queue in self._queues:
+                group.create_task(self._keep(queue))
+
+    async def _keep(self, queue: LeaderQueue[Any]) -> None:
+        failures = 0
+        while True:
+            try:
+                await queue.run(self._clock)
+            except Exception:
+                if queue.essential:
+                    raise
+                wait = full_jitter(failures, base=RESTART_BASE, cap=RESTART_CAP, rand=self._rand)
+                log.exception("work of the leader failed; it begins anew", queue=queue.name, retry_in=wait)
+                await asyncio.sleep(wait)
+                failures += 1
+
+
+async def sweeping(sweep: Sweep, clock: Clock) -> None:
+    """Call back whenever the trigger is due; what was due while the process or its clock stood still, once.
+
+    What the callback raises is logged: the next time may be better.
+    """
+    previous = clock.wall()
+    while (due := sweep.trigger.get_next_fire_time(previous, clock.wall())) is not None:
+        await _until(due, clock)
+        try:
+            sweep.callback()
+        except Exception:
+            log.exception("sweep failed", sweep=sweep.name)
+        previous = max(due, clock.wall())
+
+
+async def _until(due: datetime, clock: Clock) -> None:
+    left = (due - clock.wall()).total_seconds()
+    while left > 0:
+        await asyncio.sleep(min(left, LONGEST_SLEEP))
+        left = (due - clock.wall()).total_seconds()

@@ -1,0 +1,42 @@
+"""The parts of a replica for tests: caches that nobody follows, and parts at work until a block is left."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from remediator.clock import Clock
+from remediator.controller.cache import ClusterCache
+from remediator.core.names import Namespaces
+from remediator.kube.informers import Informers
+from remediator.kube.wire.client import Client
+from remediator_sim.apiserver import EmbeddedServer
+
+
+def clock_of(monotonic: Callable[[], float]) -> Clock:
+    """A clock whose monotonic part is this; its wall stands."""
+    return Clock(lambda: datetime(2026, 11, 20, 12, tzinfo=UTC), monotonic)
+
+
+def empty_cache(
+    client: Client | None = None, namespaces: Namespaces | None = None, monotonic: Callable[[], float] = lambda: 0.0
+) -> ClusterCache:
+    """A cache that knows only what is noted in it."""
+    wire = client or Client(EmbeddedServer().transport())
+    return ClusterCache(Informers(wire, clock_of(monotonic), namespaces or Namespaces()))
+
+
+@asynccontextmanager
+async def at_work(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """All of these run until the block is left; one that fails by itself fails the test."""
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
