@@ -30,17 +30,17 @@ class HttpExtender:
             return Advice()
         self.asked += 1
         refused = {**(kept.get("FailedNodes") or {}), **(kept.get("FailedAndUnresolvableNodes") or {})}
-        return Advice(refused, {one["Host"]: one["Score"] for one in scores})
+        return Advice(refused, {score["Host"]: score["Score"] for score in scores})
 
     async def filter(self, pod: Object, names: Sequence[str]) -> dict[str, Any]:
         """Its answer to a filter call. Raises ValueError where it reports an error."""
-        said = await self._post("filter", {"Pod": pod, "Nodes": None, "NodeNames": list(names)})
-        if not isinstance(said, Mapping) or said.get("Error"):
-            raise ValueError(f"the extender says: {said}")
-        return dict(said)
+        answer = await self._post("filter", {"Pod": pod, "Nodes": None, "NodeNames": list(names)})
+        if not isinstance(answer, Mapping) or answer.get("Error"):
+            raise ValueError(f"the extender says: {answer}")
+        return dict(answer)
 
     async def _post(self, verb: str, body: dict[str, Any]) -> Any:
         async with aiohttp.ClientSession(timeout=TIMEOUT) as session:  # noqa: SIM117
-            async with session.post(f"{self.url}/{verb}", json=body) as answer:
-                answer.raise_for_status()
-                return await answer.json(content_type=None)
+            async with session.post(f"{self.url}/{verb}", json=body) as reply:
+                reply.raise_for_status()
+                return await reply.json(content_type=None)

@@ -1,15 +1,10 @@
-"""The wall clock, and conditions that remember when they changed."""
+"""Conditions that remember when they changed."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from remediator.kube.wire.times import stamp
-
-
-def utc_now() -> datetime:
-    """The wall clock, in UTC."""
-    return datetime.now(UTC)
 
 
 def transitioned(

@@ -1,4 +1,4 @@
-"""What runs behind a stage for as long as it stands."""
+"""Tasks that run for as long as an exit stack is open."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 
-class Backstage(AsyncExitStack):
+class TaskExitStack(AsyncExitStack):
     """An exit stack that also runs things until it is closed."""
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:

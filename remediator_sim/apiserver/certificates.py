@@ -1,6 +1,6 @@
 """A certificate authority of its own and a serving certificate for loopback, made anew for each listener."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +9,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from remediator.clock import SYSTEM
 
 _LIFE = timedelta(days=3650)
 
@@ -46,7 +48,7 @@ def _name(common: str) -> x509.Name:
 
 def _builder(subject: str, issuer: str, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
     # Certificates are judged by the real clock, whatever the cluster's clock says.
-    now = datetime.now(UTC)
+    now = SYSTEM.wall()
     builder = x509.CertificateBuilder().subject_name(_name(subject)).issuer_name(_name(issuer)).public_key(public)
     builder = builder.serial_number(x509.random_serial_number())
     return builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + _LIFE)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
 
+from remediator.clock import Clock
 from remediator.kube.wire import times
 from remediator_sim.apiserver import status
 from remediator_sim.apiserver.resources import Registry, Resource
@@ -17,7 +18,7 @@ Follower = Callable[["Cluster", Entry | None, Entry | None], None]
 class Cluster:
     """Everything that a request can read or change. All methods are synchronous: a request is one step."""
 
-    def __init__(self, clock: Callable[[], datetime], chance: Random, history: int) -> None:
+    def __init__(self, clock: Clock, chance: Random, history: int) -> None:
         self._clock, self.chance = clock, chance
         self.store = Store(history)
         self.registry = Registry()
@@ -26,7 +27,7 @@ class Cluster:
 
     def now(self) -> datetime:
         """The clock's time, UTC."""
-        return self._clock().astimezone(UTC)
+        return self._clock.wall().astimezone(UTC)
 
     def stamp(self) -> str:
         """The clock's time as objects carry it."""

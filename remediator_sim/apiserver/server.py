@@ -1,20 +1,15 @@
 """The embedded API server: one cluster, its dispatcher, and the two ways to reach it."""
 
 from collections import deque
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
 from random import Random
 
+from remediator.clock import SYSTEM, Clock
 from remediator_sim.apiserver import budgets, crd, http, namespaces, nodes
 from remediator_sim.apiserver.cluster import Cluster
 from remediator_sim.apiserver.dispatch import Dispatcher, Mutation
 from remediator_sim.apiserver.faults import Faults
 from remediator_sim.apiserver.transport import MemoryTransport
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class EmbeddedServer:
@@ -24,7 +19,7 @@ class EmbeddedServer:
     `history` is how many changes of each kind are remembered at least. One instance belongs to one event loop.
     """
 
-    def __init__(self, *, clock: Callable[[], datetime] = _now, seed: int | None = None, history: int = 2048) -> None:
+    def __init__(self, *, clock: Clock = SYSTEM, seed: int | None = None, history: int = 2048) -> None:
         self.cluster = Cluster(clock, Random(seed), history)
         self.cluster.followers |= {
             "namespaces": namespaces.follow,

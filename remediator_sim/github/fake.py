@@ -1,12 +1,13 @@
 """The fake itself: a listener on loopback, and what tests and demonstrations may do and ask."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from aiohttp import web
 
+from remediator.clock import SYSTEM, Clock
 from remediator_sim.github.bodies import Bodies
 from remediator_sim.github.dispatch import Dispatcher, parse
 from remediator_sim.github.faults import Fault
@@ -32,7 +33,7 @@ class FakeGitHub:
         repositories: names, owner/name.
         users: logins that may be assigned.
         bot: the login behind the token.
-        clock: the time, aware; `advance` moves it on.
+        clock: its wall time; `advance` moves it on.
         port: 0 takes a free one.
     """
 
@@ -42,7 +43,7 @@ class FakeGitHub:
         users: Iterable[str] = (),
         *,
         bot: str = "remediator[bot]",
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = SYSTEM,
         port: int = 0,
     ) -> None:
         self._clock, self._port, self._ahead = clock, port, timedelta()
@@ -144,7 +145,7 @@ class FakeGitHub:
 
     def now(self) -> datetime:
         """GitHub's time."""
-        return self._clock() + self._ahead
+        return self._clock.wall() + self._ahead
 
     def fail(self, method: str, path: str, fault: Fault, times: int = 1) -> None:
         """Let the next `times` requests of that method, whose path holds the regular expression, meet the fault."""

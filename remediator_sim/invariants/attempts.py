@@ -6,7 +6,7 @@ from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import OPERATIONS, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History, begun, followed
-from remediator_sim.invariants.tally import HELD
+from remediator_sim.invariants.results import HELD
 
 # --- I2 --------------------------------------------------------------------------------------------------------------
 
@@ -16,18 +16,18 @@ def one_pod(history: History, event: Event) -> Iterator[str]:
     if event.old is not None or contract.template(event.obj) in ("", contract.LOOKS, contract.DRAINS):
         return
     uid = part(event.obj, "metadata", "labels").get(contract.OPERATION_UID, "")
-    operation = history.trails.get(uid)
-    told = f"Pod {event.key} of operation {operation.name if operation else uid} was made at {clock(event.at)}"
-    earlier = [trail.name for trail in history.pods_of[uid] if trail.first is not event.obj]
+    operation = history.tracked.get(uid)
+    sentence = f"Pod {event.key} of operation {operation.name if operation else uid} was made at {clock(event.at)}"
+    earlier = [tracked.name for tracked in history.pods_of[uid] if tracked.first is not event.obj]
     intent = part(operation.last, "status").get("intent") if operation else None
     if operation is None:
-        yield f"{told} for an operation that does not exist"
+        yield f"{sentence} for an operation that does not exist"
     elif earlier:
-        yield f"{told} though {earlier[0]} had been made before"
+        yield f"{sentence} though {earlier[0]} had been made before"
     elif not intent:
-        yield f"{told} before the intent was written"
+        yield f"{sentence} before the intent was written"
     elif contract.environment(event.obj).get("EXPECTED_BOOT_ID", "") != intent.get("bootID", ""):
-        yield f"{told} for another boot than the intent names"
+        yield f"{sentence} for another boot than the intent names"
     else:
         yield HELD
 
@@ -38,12 +38,12 @@ def one_operation(history: History, event: Event) -> Iterator[str]:
         return
     case, number = event.obj["spec"].get("caseUID", ""), event.obj["spec"].get("attempt", 1)
     same = [
-        trail.name
-        for trail in history.operations_of[case]
-        if trail.first is not event.obj and trail.first["spec"].get("attempt", 1) == number
+        tracked.name
+        for tracked in history.operations_of[case]
+        if tracked.first is not event.obj and tracked.first["spec"].get("attempt", 1) == number
     ]
-    told = f"operation {event.key} was made at {clock(event.at)} as attempt {number} of case {case}"
-    yield f"{told}, and so was {same[0]} before" if same else HELD
+    sentence = f"operation {event.key} was made at {clock(event.at)} as attempt {number} of case {case}"
+    yield f"{sentence}, and so was {same[0]} before" if same else HELD
 
 
 def one_intent(history: History, event: Event) -> Iterator[str]:
@@ -59,13 +59,13 @@ def one_reboot(history: History, event: Event) -> Iterator[str]:
     attempt, boot = record["attemptID"], record["bootID"]
     operation = history.objects[OPERATIONS].get(attempt)
     intended = part(operation, "status", "intent").get("bootID")
-    told = f"{record['node']} was asked to reboot by attempt {attempt} at {record.get('time', '')[11:19]}"
+    sentence = f"{record['node']} was asked to reboot by attempt {attempt} at {record.get('time', '')[11:19]}"
     if any(other["attemptID"] == attempt for other in before):
-        yield f"{told}, which had asked before"
+        yield f"{sentence}, which had asked before"
     elif any((other["node"], other["bootID"]) == (record["node"], boot) for other in before):
-        yield f"{told} in a boot in which another attempt had asked"
+        yield f"{sentence} in a boot in which another attempt had asked"
     elif operation is None or boot != intended:
-        yield f"{told} in boot {boot}, and the intent names {intended or 'none'}"
+        yield f"{sentence} in boot {boot}, and the intent names {intended or 'none'}"
     else:
         yield HELD
 
@@ -85,29 +85,29 @@ def finite(history: History, event: Event) -> Iterator[str]:
 def _completes(event: Event, attempt: Obj) -> str:
     """What calls itself a follow-up must follow a try that worked: else it would be a try that nobody counts."""
     tried = {one["operation"]: one.get("outcome") for one in contract.attempts(event.new) if not one.get("follows")}
-    told = f"case {event.key} began {attempt['operation']} at {clock(event.at)} to follow {attempt['follows']}"
-    return HELD if tried.get(attempt["follows"]) == "Succeeded" else f"{told}, which had not worked"
+    sentence = f"case {event.key} began {attempt['operation']} at {clock(event.at)} to follow {attempt['follows']}"
+    return HELD if tried.get(attempt["follows"]) == "Succeeded" else f"{sentence}, which had not worked"
 
 
 def _allowed(history: History, event: Event, policy: Obj, attempt: Obj) -> str:
     spec, case, node = policy["spec"], event.obj, event.obj["spec"]["nodeName"]
-    told = f"case {event.key} began {attempt['operation']} on {node} at {clock(event.at)}"
+    sentence = f"case {event.key} began {attempt['operation']} on {node} at {clock(event.at)}"
     if contract.phase(event.old) == "Escalated" or contract.ended(event.old):
-        return f"{told} after it was {contract.phase(event.old)}"
+        return f"{sentence} after it was {contract.phase(event.old)}"
     ladder, rungs = spec.get("ladder") or [], _rungs(case)
     rung = attempt["rung"]
     if rung > len(ladder) or rungs.count(rung) > ladder[rung - 1].get("attempts", 1):
-        return f"{told} though rung {rung} of policy {contract.name(policy)} was used up"
+        return f"{sentence} though rung {rung} of policy {contract.name(policy)} was used up"
     if rungs != sorted(rungs):
-        return f"{told} on rung {rung}, below one that it had tried"
+        return f"{sentence} on rung {rung}, below one that it had tried"
     limit = spec.get("attempts") or {}
     recent = [
         start
         for start in history.starts_within(contract.duration(limit.get("window", "168h")))
-        if (start.node, start.policy) == (node, contract.name(policy)) and history.trails[start.case].gone is None
+        if (start.node, start.policy) == (node, contract.name(policy)) and history.tracked[start.case].gone is None
     ]
     if len(recent) > limit.get("max", 4):
-        return f"{told} as number {len(recent)} of its node, where {limit.get('max', 4)} are allowed"
+        return f"{sentence} as number {len(recent)} of its node, where {limit.get('max', 4)} are allowed"
     return HELD
 
 
@@ -121,5 +121,5 @@ def handed_over(history: History, event: Event) -> Iterator[str]:
         return
     running = [one["operation"] for one in contract.attempts(event.new) if not one.get("outcome")]
     held = contract.held_by(history.nodes.get(event.obj["spec"]["nodeName"])) == contract.uid(event.obj)
-    told = f"case {event.key} was handed to a person at {clock(event.at)}"
-    yield f"{told} while {running[0]} ran" if running else HELD if held else f"{told} without holding its node"
+    sentence = f"case {event.key} was handed to a person at {clock(event.at)}"
+    yield f"{sentence} while {running[0]} ran" if running else HELD if held else f"{sentence} without holding its node"

@@ -6,7 +6,7 @@ from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import BUDGETS, Obj, claims, clock
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
-from remediator_sim.invariants.tally import HELD
+from remediator_sim.invariants.results import HELD
 
 
 def admitted(history: History, event: Event) -> Iterator[str]:
@@ -47,20 +47,22 @@ def entered(history: History, event: Event) -> Iterator[str]:
     for budget in over:
         if not (_moved(history, contract.name(budget)) or _new(history, budget)):
             found = claims(budget).get(case) == event.key
-            told = f"{event.key} was taken by case {case} at {clock(event.at)} without an entry in budget"
-            yield HELD if found else f"{told} {contract.name(budget)}"
+            sentence = f"{event.key} was taken by case {case} at {clock(event.at)} without an entry in budget"
+            yield HELD if found else f"{sentence} {contract.name(budget)}"
 
 
 def kept(history: History, event: Event) -> Iterator[str]:
     """A budget was written. Counts each entry that left its ledger: its case must be over, and off its node."""
     gone = claims(event.old).keys() - claims(event.new).keys()
     for case in gone if event.new is not None else ():
-        trail, node = history.trails.get(case), claims(event.old)[case]
-        told = f"budget {event.key}: the entry of case {trail.name if trail else case} went at {clock(event.at)}"
-        if trail is not None and trail.over is None:
-            yield f"{told} while the case was still open"
+        tracked, node = history.tracked.get(case), claims(event.old)[case]
+        sentence = (
+            f"budget {event.key}: the entry of case {tracked.name if tracked else case} went at {clock(event.at)}"
+        )
+        if tracked is not None and tracked.over is None:
+            yield f"{sentence} while the case was still open"
         elif contract.held_by(history.nodes.get(node)) == case:
-            yield f"{told} while {node} still carried its taint"
+            yield f"{sentence} while {node} still carried its taint"
         else:
             yield HELD
 
@@ -73,7 +75,7 @@ def _moved(history: History, budget: str) -> bool:
 
 def _new(history: History, budget: Obj) -> bool:
     """Whether the budget is so young that whoever takes a node may not have known it."""
-    return history.at - history.trails[contract.uid(budget)].made < history.limits.grace
+    return history.at - history.tracked[contract.uid(budget)].made < history.limits.grace
 
 
 def _under(history: History, budget: Obj) -> list[Obj]:

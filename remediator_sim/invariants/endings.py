@@ -6,61 +6,62 @@ from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import BUDGETS, PODS, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
-from remediator_sim.invariants.tally import HELD
-from remediator_sim.invariants.trails import Trail
+from remediator_sim.invariants.results import HELD
+from remediator_sim.invariants.tracked import Tracked
 
 
 def in_time(history: History, event: Event) -> Iterator[str]:
     """A case was written. Counts each that ended, went, or was handed to a person after it had held its node."""
-    trail = history.trails[contract.uid(event.obj)]
-    decided = min((at for at in (trail.over, trail.escalated) if at), default=None)
-    if trail.claimed and decided == event.at:
-        yield _late(history, trail) or HELD
+    tracked = history.tracked[contract.uid(event.obj)]
+    decided = min((at for at in (tracked.over, tracked.escalated) if at), default=None)
+    if tracked.claimed and decided == event.at:
+        yield _late(history, tracked) or HELD
 
 
 def still_open(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of each case that goes on for longer than is allowed."""
-    yield from filter(None, (_late(history, trail) for trail in history.open.values()))
+    yield from filter(None, (_late(history, tracked) for tracked in history.open.values()))
 
 
-def _late(history: History, trail: Trail) -> str:
+def _late(history: History, tracked: Tracked) -> str:
     """What is wrong with how long a case has gone on, "" for nothing.
 
     One that has not claimed its node may wait for as long as the node is not clearly well.
     """
-    node, bound = trail.last["spec"]["nodeName"], history.limits.bound
-    if not trail.claimed:
-        late = trail.well is not None and history.at - trail.well > bound
-        return f"case {trail.name} waits though {node} is well since {clock(trail.well or history.at)}" if late else ""
-    late = trail.escalated in (None, history.at) and history.at - trail.claimed - trail.stood > bound
-    return f"case {trail.name} held {node} since {clock(trail.claimed)}: for longer than {bound}" if late else ""
+    node, bound = tracked.last["spec"]["nodeName"], history.limits.bound
+    if not tracked.claimed:
+        well = tracked.well or history.at
+        late = history.at - well > bound
+        return f"case {tracked.name} waits though {node} is well since {clock(well)}" if late else ""
+    late = tracked.escalated in (None, history.at) and history.at - tracked.claimed - tracked.stood > bound
+    return f"case {tracked.name} held {node} since {clock(tracked.claimed)}: for longer than {bound}" if late else ""
 
 
 def cleared(history: History, event: Event) -> Iterator[str]:
     """Time passed. Counts each case that was over for as long as it may take to clear everything away."""
-    for trail in history.cases():
-        if trail.over and history.passed(trail.over + history.limits.settle):
-            yield _left(history, trail)
+    for tracked in history.cases():
+        if tracked.over and history.passed(tracked.over + history.limits.settle):
+            yield _left(history, tracked)
 
 
 def end(history: History, event: Event) -> Iterator[str]:
     """The end. Counts every case: over and cleared away, handed to a person, or visibly stopped."""
-    for trail in history.cases():
-        if trail.over:
-            yield _left(history, trail) if event.at - trail.over > history.limits.settle else HELD
-        elif trail.escalated or not trail.claimed or history.stopped(trail.last):
-            yield _late(history, trail) or HELD
+    for tracked in history.cases():
+        if tracked.over:
+            yield _left(history, tracked) if event.at - tracked.over > history.limits.settle else HELD
+        elif tracked.escalated or not tracked.claimed or history.stopped(tracked.last):
+            yield _late(history, tracked) or HELD
         else:
-            yield f"case {trail.name} is still {contract.phase(trail.last)} at the end"
+            yield f"case {tracked.name} is still {contract.phase(tracked.last)} at the end"
 
 
-def _left(history: History, trail: Trail) -> str:
+def _left(history: History, tracked: Tracked) -> str:
     """What a case that is over has left behind, as a sentence; HELD for nothing."""
-    case, over = contract.uid(trail.last), clock(trail.over or history.at)
-    node = history.nodes.get(trail.last["spec"]["nodeName"])
+    case, over = contract.uid(tracked.last), clock(tracked.over or history.at)
+    node = history.nodes.get(tracked.last["spec"]["nodeName"])
     ledgers = [contract.name(one) for one in history.objects[BUDGETS].values() if case in contract.claims(one)]
     pods = [contract.name(pod) for pod in history.objects[PODS].values() if _of(pod, case, history)]
-    kept = trail.gone is None and contract.FINALIZER in part(trail.last, "metadata", "finalizers")
+    kept = tracked.gone is None and contract.FINALIZER in part(tracked.last, "metadata", "finalizers")
     found = [
         *(["its taint"] if contract.held_by(node) == case else []),
         *(["its cordon"] if part(node, "metadata", "annotations").get(contract.CORDONED_BY) == case else []),
@@ -68,7 +69,7 @@ def _left(history: History, trail: Trail) -> str:
         *(f"Pod {name}" for name in pods),
         *(["its finalizer"] if kept else []),
     ]
-    return f"case {trail.name} was over at {over} and has left {', '.join(found)}" if found else HELD
+    return f"case {tracked.name} was over at {over} and has left {', '.join(found)}" if found else HELD
 
 
 def _of(pod: Obj, case: str, history: History) -> bool:
@@ -81,7 +82,7 @@ def come_back(history: History, event: Event) -> Iterator[str]:
     """A node was written. Counts each time that our case taint appeared: its case is not over."""
     case = contract.held_by(event.new)
     if case and case != contract.held_by(event.old):
-        trail = history.trails.get(case)
-        over = trail.over if trail else None
-        told = f"{event.key} was taken at {clock(event.at)} by case {trail.name if trail else case}"
-        yield f"{told}, which was over since {clock(over)}" if over else HELD
+        tracked = history.tracked.get(case)
+        over = tracked.over if tracked else None
+        sentence = f"{event.key} was taken at {clock(event.at)} by case {tracked.name if tracked else case}"
+        yield f"{sentence}, which was over since {clock(over)}" if over else HELD

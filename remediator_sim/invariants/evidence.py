@@ -6,7 +6,7 @@ from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History, begun
-from remediator_sim.invariants.tally import HELD
+from remediator_sim.invariants.results import HELD
 
 
 def claim(history: History, event: Event) -> Iterator[str]:
@@ -35,14 +35,14 @@ def pod(history: History, event: Event) -> Iterator[str]:
         yield from _shown(history, case, f"Pod {event.key} was made")
 
 
-def _shown(history: History, case: str, told: str) -> Iterator[str]:
+def _shown(history: History, case: str, sentence: str) -> Iterator[str]:
     """HELD where the node showed what the case's policy asks for; nothing where no policy says what that is."""
-    trail = history.trails.get(case)
-    policy = history.policy(trail.last) if trail else None
-    if trail is not None and policy is not None:
-        node = trail.last["spec"]["nodeName"]
-        held = history.sick(node, policy) or (_completes(trail.last) and history.clear(node, policy))
-        yield HELD if held else f"{told} at {clock(history.at)}, and {node} showed {_showed(history, policy, node)}"
+    tracked = history.tracked.get(case)
+    policy = history.policy(tracked.last) if tracked else None
+    if tracked is not None and policy is not None:
+        node = tracked.last["spec"]["nodeName"]
+        held = history.sick(node, policy) or (_completes(tracked.last) and history.clear(node, policy))
+        yield HELD if held else f"{sentence} at {clock(history.at)}, and {node} showed {_showed(history, policy, node)}"
 
 
 def _completes(case: Obj) -> bool:

@@ -18,7 +18,7 @@ from remediator_sim.invariants.contract import (
     part,
 )
 from remediator_sim.invariants.event import ISSUES, KILLED, PERSON, REBOOT, TICK, Event
-from remediator_sim.invariants.trails import Limits, Mark, Start, Trail
+from remediator_sim.invariants.tracked import Limits, Mark, Start, Tracked
 
 
 class History:
@@ -27,16 +27,16 @@ class History:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.objects: dict[str, dict[str, Obj]] = {kind: {} for kind in KINDS}
-        self.trails: dict[str, Trail] = {}
-        self.pods_of: defaultdict[str, list[Trail]] = defaultdict(list)  # by operation uid, looks and drains left out
-        self.operations_of: defaultdict[str, list[Trail]] = defaultdict(list)  # by case uid
-        self.open: dict[str, Trail] = {}  # cases that have not ended
+        self.tracked: dict[str, Tracked] = {}
+        self.pods_of: defaultdict[str, list[Tracked]] = defaultdict(list)  # by operation uid, looks and drains left out
+        self.operations_of: defaultdict[str, list[Tracked]] = defaultdict(list)  # by case uid
+        self.open: dict[str, Tracked] = {}  # cases that have not ended
         self.starts: list[Start] = []
         self.stops: dict[str, datetime] = {}  # what stops starts: a sentence → since when
         self.moved: dict[str, datetime] = {}  # by budget: when somebody last changed what it asks for
         self.shrunk = datetime(1970, 1, 1, tzinfo=UTC)  # when a node last went or was labelled anew
         self.marks: dict[str, Mark] = {}
-        self.survivors: dict[str, tuple[datetime, Trail, Obj]] = {}  # by uid: the newest kill, and what stood then
+        self.survivors: dict[str, tuple[datetime, Tracked, Obj]] = {}  # by uid: the newest kill, and what stood then
         self.reboots: list[Obj] = []
         self.issues: list[Obj] = []
         self.since = self.ticked = self.at = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,9 +49,9 @@ class History:
         """The nodes as they are now."""
         return self.objects[NODES]
 
-    def cases(self) -> Iterator[Trail]:
+    def cases(self) -> Iterator[Tracked]:
         """Every case that ever was."""
-        return (trail for trail in self.trails.values() if trail.kind == CASES)
+        return (tracked for tracked in self.tracked.values() if tracked.kind == CASES)
 
     def policy(self, case: Obj) -> Obj | None:
         """The policy of a case."""
@@ -106,19 +106,19 @@ class History:
         else:
             here[event.key] = event.new
         uid = contract.uid(event.obj)
-        trail = self.trails.get(uid)
-        if trail is None:
-            trail = self.trails[uid] = Trail(event.kind, event.obj, event.at, event.obj)
-            self._index(trail, uid)
-        trail.last = event.obj
+        tracked = self.tracked.get(uid)
+        if tracked is None:
+            tracked = self.tracked[uid] = Tracked(event.kind, event.obj, event.at, event.obj)
+            self._index(tracked, uid)
+        tracked.last = event.obj
         if event.new is None:
-            trail.gone = event.at
+            tracked.gone = event.at
 
-    def _index(self, trail: Trail, uid: str) -> None:
-        if trail.kind == PODS and contract.template(trail.first) not in ("", contract.LOOKS, contract.DRAINS):
-            self.pods_of[part(trail.first, "metadata", "labels").get(contract.OPERATION_UID, "")].append(trail)
-        if trail.kind == OPERATIONS:
-            self.operations_of[trail.first["spec"].get("caseUID", "")].append(trail)
+    def _index(self, tracked: Tracked, uid: str) -> None:
+        if tracked.kind == PODS and contract.template(tracked.first) not in ("", contract.LOOKS, contract.DRAINS):
+            self.pods_of[part(tracked.first, "metadata", "labels").get(contract.OPERATION_UID, "")].append(tracked)
+        if tracked.kind == OPERATIONS:
+            self.operations_of[tracked.first["spec"].get("caseUID", "")].append(tracked)
 
     def stands(self, word: str, now: bool) -> None:
         """Note whether something that stops starts is so now."""
@@ -174,26 +174,26 @@ def _node(history: History, event: Event) -> None:
 
 def _wellness(history: History, name: str, node: Obj) -> None:
     """Since when the nodes of open cases have shown clearly that they are well."""
-    for trail in history.open.values():
-        if trail.last["spec"]["nodeName"] == name:
-            policy = history.policy(trail.last)
+    for tracked in history.open.values():
+        if tracked.last["spec"]["nodeName"] == name:
+            policy = history.policy(tracked.last)
             fault = policy and contract.sick(node, policy, history.at, history.limits.stale)
             good = fault is False and contract.says(node, "Ready") == "True"
-            trail.well = (trail.well or history.at) if good else None
+            tracked.well = (tracked.well or history.at) if good else None
 
 
 def _case(history: History, event: Event) -> None:
-    uid, trail = contract.uid(event.obj), history.trails[contract.uid(event.obj)]
+    uid, tracked = contract.uid(event.obj), history.tracked[contract.uid(event.obj)]
     history.stands(_hold(event.key), part(event.new, "spec").get("hold") is True)
     if contract.ended(event.obj) or event.new is None:
-        trail.over = trail.over or event.at
+        tracked.over = tracked.over or event.at
         history.open.pop(uid, None)
     else:
-        history.open[uid] = trail
+        history.open[uid] = tracked
     if part(event.obj, "status").get("startedAt"):
-        trail.claimed = trail.claimed or event.at
+        tracked.claimed = tracked.claimed or event.at
     if contract.phase(event.obj) == "Escalated":
-        trail.escalated = trail.escalated or event.at
+        tracked.escalated = tracked.escalated or event.at
     spec = event.obj["spec"]
     for attempt in begun(event):
         start = Start(_began(history, attempt), uid, spec["nodeName"], spec.get("policyName", ""), attempt["operation"])
@@ -222,28 +222,25 @@ def _told(event: Event) -> list[Obj]:
 
 
 def _person(history: History, event: Event) -> None:
-    told = event.obj
-    if told.get("nothing"):
-        history.marks.pop(told["node"], None)
-        return
-    mark = history.marks.setdefault(told["node"], Mark())
-    mark.labels |= told["labels"]
-    mark.annotations |= told["annotations"]
-    mark.taints += told["taints"]
-    mark.cordon = mark.cordon or told["cordon"]
+    change = event.obj
+    mark = history.marks.setdefault(change["node"], Mark())
+    mark.labels |= change["labels"]
+    mark.annotations |= change["annotations"]
+    mark.taints += change["taints"]
+    mark.cordon = mark.cordon or change["cordon"]
 
 
 def _killed(history: History, event: Event) -> None:
-    for uid, trail in history.trails.items():
-        if trail.gone is None and trail.kind in (CASES, OPERATIONS, contract.TICKETS):
-            history.survivors[uid] = (event.at, trail, trail.last)
+    for uid, tracked in history.tracked.items():
+        if tracked.gone is None and tracked.kind in (CASES, OPERATIONS, contract.TICKETS):
+            history.survivors[uid] = (event.at, tracked, tracked.last)
 
 
 def _tick(history: History, event: Event) -> None:
     history.since, history.ticked = history.ticked, event.at
-    for trail in history.open.values():
-        if trail.claimed and (history.stopped(trail.last) or full(history)):
-            trail.stood += history.ticked - max(history.since, trail.claimed)
+    for tracked in history.open.values():
+        if tracked.claimed and (history.stopped(tracked.last) or full(history)):
+            tracked.stood += history.ticked - max(history.since, tracked.claimed)
 
 
 def _reboot(history: History, event: Event) -> None:

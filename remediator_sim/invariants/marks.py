@@ -6,8 +6,8 @@ from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
-from remediator_sim.invariants.tally import HELD
-from remediator_sim.invariants.trails import Mark
+from remediator_sim.invariants.results import HELD
+from remediator_sim.invariants.tracked import Mark
 
 
 def survive(history: History, event: Event) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The judge at work: everything that happens around one embedded server is brought before it."""
+"""The checker at work: it is given everything that happens around one embedded server."""
 
 import asyncio
 from collections import defaultdict
@@ -8,14 +8,15 @@ from typing import Any, Protocol
 
 import aiohttp
 
+from remediator.clock import SYSTEM, Clock
 from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.invariants.checker import Checker
 from remediator_sim.invariants.contract import Obj
 from remediator_sim.invariants.event import FINAL, ISSUES, KILLED, PERSON, PROBE, REBOOT, TICK
 from remediator_sim.invariants.feed import Feed
-from remediator_sim.invariants.judge import Judge
 from remediator_sim.invariants.outside import SeenIssue
-from remediator_sim.invariants.tally import Checked
-from remediator_sim.invariants.trails import Limits
+from remediator_sim.invariants.results import Checked
+from remediator_sim.invariants.tracked import Limits
 
 PAUSE = 0.05  # seconds
 PROBE_POD: Obj = {
@@ -42,7 +43,7 @@ class Observer:
     """Watches one embedded server and what stands around it. Make it before the controller starts, `run` it as a task.
 
     It reads only what everybody outside can read: objects, the journals of machines, issues, answers of the extender.
-    `limits` are those of `trails.Limits`; every `every` seconds it looks at what does not tell of itself.
+    `limits` are those of `tracked.Limits`; every `every` seconds it looks at what does not tell of itself.
     """
 
     def __init__(
@@ -55,24 +56,24 @@ class Observer:
         issues: Issues | None = None,
         extender: Ask | None = None,
         every: float = 1.0,
+        clock: Clock = SYSTEM,
         **limits: timedelta,
     ) -> None:
-        self._judge = Judge(Limits(breaker_starts, breaker_window, **limits))
+        self._checker = Checker(Limits(breaker_starts, breaker_window, **limits))
         self._hosts, self._issues, self._extender = list(hosts), issues, extender
-        self._feed, self._every = Feed(server), every
+        self._feed, self._every, self._clock = Feed(server), every, clock
         self._read: defaultdict[str, int] = defaultdict(int)  # lines of each journal that were taken in
         self._known_issues: list[Obj] = []
         for event in self._feed.standing():
-            self._judge.history.take(event)
+            self._checker.history.take(event)
 
     async def run(self) -> None:
-        """Judge until cancelled."""
-        loop = asyncio.get_running_loop()
-        next_tick = loop.time()
+        """Check until cancelled."""
+        next_tick = self._clock.monotonic()
         while True:
             self._drain()
-            if loop.time() >= next_tick:
-                next_tick = loop.time() + self._every
+            if self._clock.monotonic() >= next_tick:
+                next_tick = self._clock.monotonic() + self._every
                 await self._look_around()
                 self._pass_time()
             await asyncio.sleep(PAUSE)
@@ -90,16 +91,12 @@ class Observer:
         said = {"labels": dict(labels or {}), "annotations": dict(annotations or {}), "taints": list(taints)}
         self._feed.put(PERSON, {"node": node, "cordon": cordon, **said})
 
-    def person_took_back(self, node: str) -> None:
-        """Note that a person has just undone all that was noted of this node: it may go."""
-        self._feed.put(PERSON, {"node": node, "nothing": True})
-
     def killed(self) -> None:
         """Note that the controller was killed just now: what there is must survive."""
         self._feed.put(KILLED)
 
     async def final_check(self) -> None:
-        """Look at everything once more; the story is over."""
+        """Look at everything once more, at the end."""
         await self._look_around()
         self._pass_time()
         self._feed.put(FINAL)
@@ -107,7 +104,7 @@ class Observer:
 
     def report(self) -> Mapping[str, Checked]:
         """How each promise stands, by its name."""
-        return self._judge.report()
+        return self._checker.report()
 
     def close(self) -> None:
         """Listen no more."""
@@ -117,7 +114,7 @@ class Observer:
 
     def _drain(self) -> None:
         for event in self._feed.take():
-            self._judge.hear(event)
+            self._checker.hear(event)
 
     def _pass_time(self) -> None:
         self._feed.put(TICK)
@@ -138,8 +135,8 @@ class Observer:
             await self._probe(self._extender)
 
     async def _probe(self, ask: Ask) -> None:
-        """Ask about every node. Silence, or saying that it cannot answer yet, is not judged; refusing to answer is."""
-        names, answer = list(self._judge.history.nodes), dict[str, Any]()
+        """Ask about every node. Silence, or saying that it cannot answer yet, is not counted; refusing to answer is."""
+        names, answer = list(self._checker.history.nodes), dict[str, Any]()
         try:
             answer |= await ask(PROBE_POD, names)
         except aiohttp.ClientResponseError as refused:

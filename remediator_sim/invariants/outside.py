@@ -8,8 +8,8 @@ from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import TICKETS, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
-from remediator_sim.invariants.tally import HELD
-from remediator_sim.invariants.trails import Trail
+from remediator_sim.invariants.results import HELD
+from remediator_sim.invariants.tracked import Tracked
 
 
 class SeenIssue(NamedTuple):
@@ -41,31 +41,31 @@ def one_ticket(history: History, event: Event) -> Iterator[str]:
         about = event.obj["spec"].get("subject")
         tickets = history.objects[TICKETS].items()
         same = [name for name, one in tickets if name != event.key and one["spec"].get("subject") == about]
-        told = f"ticket {event.key} was made at {clock(event.at)} about what ticket"
-        yield f"{told} {same[0]} is about" if same else HELD
+        sentence = f"ticket {event.key} was made at {clock(event.at)} about what ticket"
+        yield f"{sentence} {same[0]} is about" if same else HELD
 
 
 def told_a_person(history: History, event: Event) -> Iterator[str]:
     """The end. Counts each open case that wants a ticket: it has an open issue, or one that a person closed."""
     numbers = {(issue["repository"], issue["number"]) for issue in history.issues if issue["open"]}
-    for trail in history.open.values():
-        if _wants_ticket(history, trail):
-            tickets = _about(history, trail)
+    for tracked in history.open.values():
+        if _wants_ticket(history, tracked):
+            tickets = _about(history, tracked)
             filed = any(_filed(one) in numbers or part(one, "status").get("closedBy") == "Person" for one in tickets)
-            node = trail.last["spec"]["nodeName"]
-            yield HELD if filed else f"case {trail.name} of {node} wants a person, and no open issue tells of it"
+            node = tracked.last["spec"]["nodeName"]
+            yield HELD if filed else f"case {tracked.name} of {node} wants a person, and no open issue tells of it"
 
 
-def _wants_ticket(history: History, trail: Trail) -> bool:
+def _wants_ticket(history: History, tracked: Tracked) -> bool:
     """Whether the policy asked for a ticket, long enough ago."""
-    spec = part(history.policy(trail.last), "spec")
-    since = {"Always": trail.made, "OnEscalation": trail.escalated}.get(part(spec, "ticket").get("when", ""))
+    spec = part(history.policy(tracked.last), "spec")
+    since = {"Always": tracked.made, "OnEscalation": tracked.escalated}.get(part(spec, "ticket").get("when", ""))
     return since is not None and spec["mode"] != "DryRun" and history.at - since > history.limits.settle
 
 
-def _about(history: History, trail: Trail) -> list[Obj]:
+def _about(history: History, tracked: Tracked) -> list[Obj]:
     """The tickets about the node of a case, or about what it shares with other nodes."""
-    spec = trail.last["spec"]
+    spec = tracked.last["spec"]
     wanted = {("Node", spec["nodeName"]), ("SharedCause", spec.get("policyName", ""))}
     return [one for one in history.objects[TICKETS].values() if _subject(one) in wanted]
 
@@ -137,5 +137,5 @@ def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:
 def _waits(history: History, name: str, lately: list[Obj]) -> bool:
     """Whether the node only waits for its turn: that alone keeps no work away."""
     marked = any(taint["key"] == contract.DEGRADED_TAINT for node in lately for taint in contract.taints(node))
-    cases = (trail for trail in history.open.values() if trail.last["spec"]["nodeName"] == name)
-    return marked or any(not trail.claimed for trail in cases)
+    cases = (tracked for tracked in history.open.values() if tracked.last["spec"]["nodeName"] == name)
+    return marked or any(not tracked.claimed for tracked in cases)

@@ -7,8 +7,8 @@ from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import PAUSE, History, begun, full
-from remediator_sim.invariants.tally import HELD
-from remediator_sim.invariants.trails import Trail
+from remediator_sim.invariants.results import HELD
+from remediator_sim.invariants.tracked import Tracked
 
 
 def breaker(history: History, event: Event) -> Iterator[str]:
@@ -16,16 +16,18 @@ def breaker(history: History, event: Event) -> Iterator[str]:
     limits = history.limits
     for attempt in begun(event):
         count = len(history.starts_within(limits.breaker_window))
-        told = f"{attempt['operation']} was start number {count} within {limits.breaker_window} at {clock(event.at)}"
-        yield HELD if count <= limits.breaker_starts else f"{told}; the breaker allows {limits.breaker_starts}"
+        sentence = (
+            f"{attempt['operation']} was start number {count} within {limits.breaker_window} at {clock(event.at)}"
+        )
+        yield HELD if count <= limits.breaker_starts else f"{sentence}; the breaker allows {limits.breaker_starts}"
 
 
 def held(history: History, event: Event) -> Iterator[str]:
     """A case was written. Counts each new attempt, and the first claim: nothing that stops starts stood then."""
-    told = [f"{attempt['operation']} was begun" for attempt in begun(event)]
+    starts = [f"{attempt['operation']} was begun" for attempt in begun(event)]
     if part(event.new, "status").get("startedAt") and not part(event.old, "status").get("startedAt"):
-        told.append(f"case {event.key} took {event.obj['spec']['nodeName']}")
-    for what in told:
+        starts.append(f"case {event.key} took {event.obj['spec']['nodeName']}")
+    for what in starts:
         yield _in_spite(history, history.stopped(event.obj), what)
 
 
@@ -51,19 +53,19 @@ def goes_on(history: History, event: Event) -> Iterator[str]:
 
 def stuck(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of each case that starts are stopped for, and whose recovery waits with them."""
-    for trail in history.open.values():
-        stops = history.stopped(trail.last) or (full(history) and {"the breaker is open": history.at})
-        if stops and _well_for_long(history, trail) and not _running(trail.last):
-            node, since = trail.last["spec"]["nodeName"], clock(trail.well or history.at)
-            yield f"case {trail.name} does not end though {node} is well since {since}: {next(iter(stops))}"
+    for tracked in history.open.values():
+        stops = history.stopped(tracked.last) or (full(history) and {"the breaker is open": history.at})
+        if stops and _well_for_long(history, tracked) and not _running(tracked.last):
+            node, since = tracked.last["spec"]["nodeName"], clock(tracked.well or history.at)
+            yield f"case {tracked.name} does not end though {node} is well since {since}: {next(iter(stops))}"
 
 
-def _well_for_long(history: History, trail: Trail) -> bool:
+def _well_for_long(history: History, tracked: Tracked) -> bool:
     """Whether the node has shown that it is well for all that its policy asks, and a while more."""
-    verify = part(history.policy(trail.last), "spec", "verify")
+    verify = part(history.policy(tracked.last), "spec", "verify")
     asked = [contract.duration(verify.get(word, usual)) for word, usual in (("settle", "5m"), ("fresh", "3m"))]
     needed = sum(asked, history.limits.settle)
-    return trail.well is not None and trail.escalated is None and history.at - trail.well > needed
+    return tracked.well is not None and tracked.escalated is None and history.at - tracked.well > needed
 
 
 def _running(case: Obj) -> bool:

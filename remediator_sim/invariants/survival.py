@@ -6,8 +6,8 @@ from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import CASES, OPERATIONS, TICKETS, Obj, clock, part
 from remediator_sim.invariants.event import FINAL, Event
 from remediator_sim.invariants.history import History
-from remediator_sim.invariants.tally import HELD
-from remediator_sim.invariants.trails import Trail
+from remediator_sim.invariants.results import HELD
+from remediator_sim.invariants.tracked import Tracked
 
 TIMELINE, MOST_AT_ONCE = 50, 3  # entries that a case keeps, and that one write adds
 
@@ -17,23 +17,23 @@ def stays(history: History, event: Event) -> Iterator[str]:
     found = history.survivors.get(contract.uid(event.obj))
     if found is None or event.old is None:
         return
-    told = f"{_WORDS[event.kind]} {event.key}, there at the kill at {clock(found[0])},"
+    sentence = f"{_WORDS[event.kind]} {event.key}, there at the kill at {clock(found[0])},"
     if event.new is None:
         asked = part(event.old, "metadata").get("deletionTimestamp") or _done(event.kind, event.old)
-        yield HELD if asked else f"{told} disappeared at {clock(event.at)} before it was over"
+        yield HELD if asked else f"{sentence} disappeared at {clock(event.at)} before it was over"
     else:
         lost = [word for word, holds in _KEEPS[event.kind] if not holds(event.old, event.new)]
-        yield f"{told} lost {', '.join(lost)} at {clock(event.at)}" if lost else HELD
+        yield f"{sentence} lost {', '.join(lost)} at {clock(event.at)}" if lost else HELD
 
 
 def moves_on(history: History, event: Event) -> Iterator[str]:
     """Time passed, or the end. Counts each claimed case, and each operation, that was unfinished at a kill."""
-    for killed, trail, then in history.survivors.values():
+    for killed, tracked, then in history.survivors.values():
         due = killed + history.limits.bound
-        if _unfinished(trail.kind, then) and (history.passed(due) or (event.kind == FINAL and due > history.ticked)):
-            done = trail.gone or _done(trail.kind, trail.last) or trail.last is not then or _stopped(history, trail)
-            told = f"{_WORDS[trail.kind]} {trail.name} has not moved since the kill at {clock(killed)}"
-            yield HELD if done else told
+        if _unfinished(tracked.kind, then) and (history.passed(due) or (event.kind == FINAL and due > history.ticked)):
+            moved = tracked.gone or _done(tracked.kind, tracked.last) or tracked.last is not then
+            sentence = f"{_WORDS[tracked.kind]} {tracked.name} has not moved since the kill at {clock(killed)}"
+            yield HELD if moved or _stopped(history, tracked) else sentence
 
 
 def _done(kind: str, obj: Obj) -> bool:
@@ -53,9 +53,9 @@ def _unfinished(kind: str, obj: Obj) -> bool:
     return kind == OPERATIONS and not contract.finished(obj)
 
 
-def _stopped(history: History, trail: Trail) -> bool:
+def _stopped(history: History, tracked: Tracked) -> bool:
     """Whether everybody can see why it stands still."""
-    case = trail if trail.kind == CASES else history.trails.get(trail.last["spec"].get("caseUID", ""))
+    case = tracked if tracked.kind == CASES else history.tracked.get(tracked.last["spec"].get("caseUID", ""))
     return case is not None and bool(history.stopped(case.last))
 
 

@@ -8,16 +8,17 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
+from remediator.clock import SYSTEM, Clock
+from remediator.core import names
 from remediator.kube.runtime.reflector import Reflector
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.kubelet.node import GPU
 from remediator_sim.plain import NODES, PAUSE, PODS, Object, whole
-from remediator_sim.stamps import transitioned, utc_now
+from remediator_sim.stamps import transitioned
 
 SCHEDULER = "default-scheduler"
 REPELLING = ("NoSchedule", "NoExecute")
@@ -46,6 +47,9 @@ class Advice(NamedTuple):
 
 
 NO_ADVICE = Advice()
+# Called for each Pod that wants GPUs: the Pod, its node, and the node that it would have without extender and taints of
+# ours, None where it would have none.
+OnBind = Callable[[Object, str, Object | None], None]
 Extender = Callable[[Object, Sequence[str]], Awaitable[Advice]]
 
 
@@ -61,6 +65,21 @@ def choose(
     counts = Counter(refusals.values())
     reasons = ", ".join(f"{count} node(s) {why}" for why, count in sorted(counts.items()))
     return Unschedulable(f"0/{len(nodes)} nodes are available: {reasons or 'there are none'}.")
+
+
+def choose_alone(
+    pod: Mapping[str, Any], nodes: Sequence[Object], load: Mapping[str, int], advice: Advice
+) -> Object | None:
+    """The node that takes `pod` where nobody marks sick nodes, None for none."""
+    chosen = choose(pod, [_unmarked(node) for node in nodes], load, advice)
+    name = chosen.node if isinstance(chosen, Bind) else ""
+    return next((node for node in nodes if node["metadata"]["name"] == name), None)
+
+
+def _unmarked(node: Object) -> Object:
+    spec = node.get("spec", {})
+    others = [taint for taint in spec.get("taints", ()) if not taint["key"].startswith(f"{names.GROUP}/")]
+    return {**node, "spec": {**spec, "taints": others}}
 
 
 def gpus(pod: Mapping[str, Any]) -> int:
@@ -158,9 +177,14 @@ class Binder:
     """Binds the Pods of the default scheduler. `run` it as a task; cancel it to end it."""
 
     def __init__(
-        self, client: Client, *, extender: Extender | None = None, clock: Callable[[], datetime] = utc_now
+        self,
+        client: Client,
+        *,
+        extender: Extender | None = None,
+        on_bind: OnBind | None = None,
+        clock: Clock = SYSTEM,
     ) -> None:
-        self._client, self._extender, self._clock = client, extender, clock
+        self._client, self._extender, self._on_bind, self._clock = client, extender, on_bind, clock
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -198,20 +222,23 @@ class Binder:
         for pod in waiting:
             chosen = choose(pod, nodes, load, await self._advice(pod, nodes, used))
             if isinstance(chosen, Bind):
+                alone = choose_alone(pod, nodes, load, Advice(full(pod, nodes, used)))
                 load[chosen.node] += 1
                 used[chosen.node] += gpus(pod)
                 await self._bind(pod, chosen.node)
+                if self._on_bind is not None and gpus(pod):
+                    self._on_bind(pod, chosen.node, alone)
             else:
                 await self._tell(pod, chosen.message)
 
     async def _advice(self, pod: Object, nodes: Sequence[Object], used: Mapping[str, int]) -> Advice:
         refused = full(pod, nodes, used)
-        names = [node["metadata"]["name"] for node in nodes if not refusal(pod, node)]
-        names = [name for name in names if name not in refused]
-        if self._extender is None or not gpus(pod) or not names:
+        candidates = [node["metadata"]["name"] for node in nodes if not refusal(pod, node)]
+        candidates = [name for name in candidates if name not in refused]
+        if self._extender is None or not gpus(pod) or not candidates:
             return Advice(refused)
-        said = await self._extender(pod, names)
-        return Advice({**refused, **said.refused}, said.scores)
+        advice = await self._extender(pod, candidates)
+        return Advice({**refused, **advice.refused}, advice.scores)
 
     async def _bind(self, pod: Object, node: str) -> None:
         meta = pod["metadata"]
@@ -230,7 +257,7 @@ class Binder:
             return
         body = {
             "metadata": {"uid": meta["uid"]},
-            "status": {"conditions": transitioned(before, [condition], self._clock())},
+            "status": {"conditions": transitioned(before, [condition], self._clock.wall())},
         }
         await self._client.patch(
             PODS,

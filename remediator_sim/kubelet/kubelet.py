@@ -10,10 +10,10 @@ end together with it.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from pathlib import Path
 
+from remediator.clock import SYSTEM, Clock
 from remediator.kube.runtime.reflector import Reflector
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
@@ -23,7 +23,6 @@ from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.runtime import Runtime
 from remediator_sim.kubelet.worker import Endpoint, Machine, PodWorker
 from remediator_sim.plain import LEASES, NODES, PODS, Object, patiently, whole
-from remediator_sim.stamps import utc_now
 
 log = logging.getLogger(__name__)
 LEASE_NAMESPACE = "kube-node-lease"
@@ -51,7 +50,7 @@ class SimulatedKubelet:
         labels: Mapping[str, str] | None = None,
         gpus: int = 8,
         heartbeat: float = 10.0,
-        clock: Callable[[], datetime] = utc_now,
+        clock: Clock = SYSTEM,
     ) -> None:
         self.client, self.name, self.host, self.heartbeat = client, node_name, host, heartbeat
         self._labels, self._gpus, self._clock = labels or {}, gpus, clock
@@ -88,13 +87,13 @@ class SimulatedKubelet:
         try:
             await self.client.get(NODES, self.name)
         except errors.NotFound:
-            body = node.body(self.name, self.host.boot_id, self._labels, self._gpus, self._clock())
+            body = node.body(self.name, self.host.boot_id, self._labels, self._gpus, self._clock.wall())
             with contextlib.suppress(errors.AlreadyExists):
                 await self.client.create(NODES, body)
 
     async def _post(self) -> None:
         """One heartbeat: the Node's status and its Lease."""
-        now, seen = self._clock(), await self.client.get(NODES, self.name)
+        now, seen = self._clock.wall(), await self.client.get(NODES, self.name)
         before = seen.get("status", {}).get("conditions", [])
         status = node.status(self.name, self.host.boot_id, self._gpus, before, self.host.trouble, now)
         await self.client.patch(

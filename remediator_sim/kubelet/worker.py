@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from remediator.clock import Clock
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, check
 from remediator.kube.wire.transport import STRATEGIC_PATCH
@@ -59,7 +59,7 @@ class Machine:
     runtime: Runtime
     programs: Path
     endpoint: Endpoint
-    clock: Callable[[], datetime]
+    clock: Clock
 
 
 class PodWorker:
@@ -91,7 +91,7 @@ class PodWorker:
     async def _bring_to_an_end(self) -> None:
         machine = self._machine
         record = machine.runtime.load(self._uid)
-        end = podstatus.lost(self._pod, record, machine.host.boot_id, machine.clock())
+        end = podstatus.lost(self._pod, record, machine.host.boot_id, machine.clock.wall())
         if end:
             await self._tell_end(end, record.restarts if record else 0)
         else:
@@ -100,36 +100,36 @@ class PodWorker:
     async def _run_container(self, before: Record | None) -> None:
         machine = self._machine
         if before is None:
-            await self._tell(podstatus.pending(self._pod, machine.clock()))
+            await self._tell(podstatus.pending(self._pod, machine.clock.wall()))
         place = machine.runtime.place(self._uid)
         if not await self._mounted(place / "token"):
             return
-        record = podstatus.begun(before, machine.host.boot_id, machine.clock())
+        record = podstatus.begun(before, machine.host.boot_id, machine.clock.wall())
         # Remembered before it starts: whatever happens now, no later kubelet will start it a second time.
         machine.runtime.save(self._uid, record)
         try:
             container = await self._start(place)
         except Unstartable as error:
-            end = Terminated(128, "StartError", str(error), record.started_at, machine.clock())
+            end = Terminated(128, "StartError", str(error), record.started_at, machine.clock.wall())
             await self._tell_end(end, record.restarts)
             return
         await self._accompany(container, record, place)
 
     async def _accompany(self, container: Container, record: Record, place: Path) -> None:
         try:
-            tell = self._tell(podstatus.running(self._pod, record, self._machine.clock()))
+            tell = self._tell(podstatus.running(self._pod, record, self._machine.clock.wall()))
             _, (code, too_late) = await asyncio.gather(tell, self._until_end(container))
         finally:
             await container.kill()
         said = termination_message(place / "termination-log")
         reason = "Error" if code else "Completed"
-        end = Terminated(code, reason, said, record.started_at, self._machine.clock())
+        end = Terminated(code, reason, said, record.started_at, self._machine.clock.wall())
         self._machine.runtime.save(self._uid, msgspec.structs.replace(record, terminated=end))
         await self._tell_end(end, record.restarts, too_late=too_late)
 
     async def _until_end(self, container: Container) -> tuple[int, bool]:
         """The exit code, and whether the deadline was what ended it."""
-        now = self._machine.clock()
+        now = self._machine.clock.wall()
         left = podstatus.seconds_left(self._pod, podstatus.started_at(self._pod, now), now)
         ended, asked = asyncio.ensure_future(container.ended()), asyncio.ensure_future(self._deleted.wait())
         try:
@@ -181,7 +181,7 @@ class PodWorker:
         return bool(own)
 
     async def _tell_end(self, end: Terminated, restarts: int, *, too_late: bool = False) -> None:
-        await self._tell(podstatus.finished(self._pod, end, restarts, self._machine.clock(), too_late=too_late))
+        await self._tell(podstatus.finished(self._pod, end, restarts, self._machine.clock.wall(), too_late=too_late))
 
     async def _tell(self, status: Mapping[str, Any]) -> None:
         """Write the Pod's status; a Pod that is gone, or a namesake in its place, is left alone."""

@@ -1,9 +1,9 @@
 """The node-problem-detector of one simulated node: its monitors, and what it publishes of them."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 
+from remediator.clock import SYSTEM, Clock
 from remediator.kube.wire.client import Client
 from remediator_sim.npd import plugin
 from remediator_sim.npd.config import Monitor, Rule
@@ -11,7 +11,6 @@ from remediator_sim.npd.exporter import Exporter
 from remediator_sim.npd.monitor import repeat
 from remediator_sim.npd.runner import Processes, Runner
 from remediator_sim.npd.status import conclude, initial
-from remediator_sim.stamps import utc_now
 
 HEARTBEAT = 300.0
 
@@ -32,7 +31,7 @@ class NodeProblemDetector:
         env: Mapping[str, str],
         heartbeat: float = HEARTBEAT,
         runner: Runner | None = None,
-        clock: Callable[[], datetime] = utc_now,
+        clock: Clock = SYSTEM,
     ) -> None:
         self._monitors, self._env, self._runner, self._clock = monitors, env, runner or Processes(), clock
         self._exporter = Exporter(client, node_name, heartbeat, clock)
@@ -45,14 +44,14 @@ class NodeProblemDetector:
                 group.create_task(self._watch(monitor))
 
     async def _watch(self, monitor: Monitor) -> None:
-        conditions = initial(monitor, self._clock())
+        conditions = initial(monitor, self._clock.wall())
         if not monitor.skip_initial_status:
             self._exporter.tell(monitor.source, conditions)
 
         async def one(rule: Rule) -> None:
             nonlocal conditions
             result = await plugin.run(monitor, rule, self._runner, self._env)
-            conditions, events = conclude(monitor, conditions, result, self._clock())
+            conditions, events = conclude(monitor, conditions, result, self._clock.wall())
             self._exporter.tell(monitor.source, conditions, events)
 
         await repeat(monitor, one)

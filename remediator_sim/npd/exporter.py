@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+from remediator.clock import Clock
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 class Exporter:
     """Publishes for one node. `heartbeat`: seconds after which everything is sent though nothing is new."""
 
-    def __init__(self, client: Client, node_name: str, heartbeat: float, clock: Callable[[], datetime]) -> None:
+    def __init__(self, client: Client, node_name: str, heartbeat: float, clock: Clock) -> None:
         self._client, self._node, self._heartbeat, self._clock = client, node_name, heartbeat, clock
         self._conditions: dict[str, Condition] = {}
         self._fresh = False
@@ -64,7 +65,7 @@ class Exporter:
 
     async def _sent(self) -> bool:
         """Whether the server has taken all conditions."""
-        now = stamp(self._clock())
+        now = stamp(self._clock.wall())
         body = {"status": {"conditions": [_wire(one, now) for one in self._conditions.values()]}}
         for attempt in range(TRIES):
             try:
@@ -86,7 +87,7 @@ class Exporter:
 
     async def _record(self, source: str, event: Event) -> None:
         """Count on the event that is there, or make a new one."""
-        now, key = self._clock(), (source, event)
+        now, key = self._clock.wall(), (source, event)
         known = self._told.pop(key, None)
         told = await self._counted(known, now) if known else None
         self._told[key] = told or await self._created(self._body(source, event, now))

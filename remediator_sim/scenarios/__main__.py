@@ -1,4 +1,4 @@
-"""`make demo`. Exit 0 only if every fault ended as the story tells and no invariant broke."""
+"""`make demo`. Exit 0 only if every fault ended as expected and no invariant broke."""
 
 import argparse
 import asyncio
@@ -6,18 +6,17 @@ import logging
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from remediator_sim.scenarios.environment import REPOSITORY, Stage
+from remediator_sim.scenarios.environment import REPOSITORY, Environment
 from remediator_sim.scenarios.fleet import ALL
-from remediator_sim.scenarios.runner import Show
+from remediator_sim.scenarios.runner import Runner
 from remediator_sim.scenarios.scenarios import FEWEST
 from remediator_sim.scenarios.summary import Summary
-from remediator_sim.scenarios.tui import Screen
+from remediator_sim.scenarios.tui import Tui
 from remediator_sim.scenarios.view import Line
 
 INTERRUPTED = 130
@@ -41,40 +40,41 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-async def perform(show: Show, keep: bool) -> Summary:
-    """Set the stage, play, and tell."""
-    screen = Screen(show.console, show.rows)
+async def perform(runner: Runner, keep: bool) -> Summary:
+    """Start everything, run the scenarios, and report."""
+    clock, start = runner.clock, runner.clock.monotonic()
+    tui = Tui(runner.console, runner.rows, clock)
 
-    def tell(line: Line) -> None:
-        show.hear(line)
-        screen.tell(line)
+    def report(line: Line) -> None:
+        runner.note(line)
+        tui.print(line)
 
-    begun = time.monotonic()
-    show.console.print(f"setting up an API server, {show.nodes} GPU nodes, their users, GitHub and the controller")
-    async with Stage(show.directory, show.nodes, show.command, tell, show.breaker) as stage:
-        up = time.monotonic() - begun
-        tell(Line("fleet", "Healthy", f"{len(stage.nodes)} GPU nodes in 3 racks, up after {up:.1f} s"))
-        with screen.shown():
-            summary = await show.play(stage)
-        summary.show(show.console)
+    runner.console.print(f"setting up an API server, {runner.nodes} GPU nodes, their users, GitHub and the controller")
+    environment = Environment(runner.directory, runner.nodes, runner.command, report, runner.breaker, clock)
+    async with environment:
+        up = clock.monotonic() - start
+        report(Line("fleet", "Healthy", f"{len(environment.nodes)} GPU nodes in 3 racks, up after {up:.1f} s"))
+        with tui.live():
+            summary = await runner.run(environment)
+        summary.print_to(runner.console)
         if keep:
-            await _stay(show.console, stage)
+            await _stay(runner.console, environment)
     return summary
 
 
-async def _stay(console: Console, stage: Stage) -> None:
+async def _stay(console: Console, environment: Environment) -> None:
     console.print(f"""
-export KUBECONFIG={stage.kubeconfig}   # kubectl get nodes,nr,nop,ndb,tkt
-API server   {stage.url}
-controller   {stage.controller.url}/metrics, /readyz, /scheduler/filter
-issues       {stage.github.web_url}/{REPOSITORY}/issues
+export KUBECONFIG={environment.kubeconfig}   # kubectl get nodes,nr,nop,ndb,tkt
+API server   {environment.url}
+controller   {environment.controller.url}/metrics, /readyz, /scheduler/filter
+issues       {environment.github.web_url}/{REPOSITORY}/issues
 Everything runs on until Ctrl-C.""", highlight=False, soft_wrap=True)  # fmt: skip
     await asyncio.Event().wait()
 
 
-async def _until_told(show: Show, keep: bool) -> Summary | None:
+async def _until_done(runner: Runner, keep: bool) -> Summary | None:
     """Run to the end, or until Ctrl-C; either way nothing is left running."""
-    task = asyncio.ensure_future(perform(show, keep))
+    task = asyncio.ensure_future(perform(runner, keep))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
@@ -84,14 +84,14 @@ async def _until_told(show: Show, keep: bool) -> Summary | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 as told, 1 not as told, 130 interrupted."""
+    """The exit code: 0 as expected, 1 not, 130 interrupted."""
     options = parse(arguments)
     logging.basicConfig(level=logging.ERROR)
     console = Console(stderr=options.summary == "json", highlight=False)
     if not console.is_terminal:
         console = Console(stderr=console.stderr, highlight=False, width=PAPER)
     with tempfile.TemporaryDirectory(prefix="remediator-demo-", ignore_cleanup_errors=True) as folder:
-        show = Show(
+        runner = Runner(
             Path(folder),
             console,
             options.nodes,
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             crashing=not options.only,
             patience=options.patience,
         )
-        summary = asyncio.run(_until_told(show, options.keep))
+        summary = asyncio.run(_until_done(runner, options.keep))
     if summary is None:
         console.print("interrupted; nothing is left running")
         return INTERRUPTED

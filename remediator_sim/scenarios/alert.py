@@ -1,7 +1,7 @@
 """Alertmanager, as far as the story needs it: one alert about one node, posted to the webhook as it posts them."""
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import aiohttp
@@ -42,8 +42,3 @@ async def post(url: str, token: str, body: dict[str, Any]) -> int:
     headers = {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession() as session, session.post(url, json=body, headers=headers) as answer:
         return answer.status
-
-
-def firing(name: str, node: str) -> dict[str, Any]:
-    """An alert that begins now."""
-    return payload(name, node, datetime.now(UTC), None)

@@ -14,9 +14,9 @@ COMMAND = (sys.executable, "-m", "remediator")
 
 def free_port() -> int:
     """A port of loopback that nobody listens on now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 class ControllerProcess:
@@ -42,7 +42,7 @@ class ControllerProcess:
         """Whether the present process has ended, which nobody asked for."""
         return self._program is not None and self._program.code is not None
 
-    def said(self) -> str:
+    def log_end(self) -> str:
         """The end of what it wrote, for a person who wonders why it ended."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-15:])
 

@@ -1,6 +1,5 @@
-"""Everything that the demo runs, in the order in which it needs each other; all of it ends with the stage."""
+"""Everything that the demo runs, started in the order in which it needs each other; all of it ends together."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, Self
 
 import yaml
 
+from remediator.clock import SYSTEM, Clock
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.kube.wire.client import Client
@@ -15,7 +15,8 @@ from remediator_sim.accounts import token
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.extender import HttpExtender
 from remediator_sim.github import FakeGitHub, Issue
-from remediator_sim.invariants import Observer, issues
+from remediator_sim.invariants import Observer
+from remediator_sim.invariants import issues as seen_issues
 from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.binder import Binder
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
@@ -24,26 +25,30 @@ from remediator_sim.machine import NfsServer
 from remediator_sim.manifests import create, deploy
 from remediator_sim.npd import Zygote
 from remediator_sim.plain import NODES, Object
-from remediator_sim.scenarios import timescale as hurry
-from remediator_sim.scenarios.alert import firing, post
+from remediator_sim.scenarios import timescale
+from remediator_sim.scenarios.alert import payload, post
 from remediator_sim.scenarios.controller import ControllerProcess
+from remediator_sim.scenarios.device_plugin import DevicePlugin
 from remediator_sim.scenarios.fleet import AT_ONCE, Place, budgets, places
 from remediator_sim.scenarios.gpu_node import GpuNode, Host
 from remediator_sim.scenarios.jobs import Job, Jobs
+from remediator_sim.scenarios.placement import Placement, fault
+from remediator_sim.scenarios.summary import ReportedIssue
 from remediator_sim.scenarios.view import TICKETS, Line, View
 from remediator_sim.shipped import folder
-from remediator_sim.tasks import Backstage
+from remediator_sim.tasks import TaskExitStack
 
 REPOSITORY = "example/gpu-cluster"
 ONCALL = "oncall"
 WEBHOOK_TOKEN = "alertmanager's own token"
 HOME, DATASETS = "/mnt/home", "/mnt/datasets"
+FILE_SERVER_POLICY = "nfs-unavailable"
 WITHOUT = 5  # of the nodes of each rack, the first so many do not mount the data sets
 CONDITIONS = ("GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillableProcess", "DetectorStale")
 START_SECONDS = 90.0
 # How long a case may take, and how long after its end nothing of it may be left.
 BOUND, SETTLE = timedelta(seconds=90), timedelta(seconds=10)
-# Seconds between two runs of a detector, a minute in production: so many for each node, for they share one machine.
+# Seconds between two runs of a detector, a minute in production: so many for each node, for all share one machine.
 FOR_EACH, SHORTEST = 0.2, 2.0
 OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
@@ -51,10 +56,10 @@ RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoS
 BREAKER = Breaker(5, timedelta(seconds=10))
 
 
-class Stage:
-    """`async with Stage(...) as stage`: a healthy fleet, its users, and a controller that leads.
+class Environment:
+    """`async with Environment(...) as environment`: a healthy fleet, its users, and a controller that leads.
 
-    `command` starts the controller; `tell` hears of all that happens to nodes.
+    `command` starts the controller; `report` is given all that happens to nodes.
     """
 
     def __init__(
@@ -62,23 +67,24 @@ class Stage:
         directory: Path,
         nodes: int,
         command: Sequence[str],
-        tell: Callable[[Line], None],
+        report: Callable[[Line], None],
         breaker: Breaker = BREAKER,
-        at_once: int = AT_ONCE,
+        clock: Clock = SYSTEM,
     ) -> None:
-        self.directory, self.tell, self._command = directory, tell, command
-        self._breaker, self._at_once = breaker, at_once
+        self.directory, self.report, self._command = directory, report, command
+        self._breaker, self._clock = breaker, clock
         self.places = places(nodes)
-        self.server = EmbeddedServer()
+        self.server = EmbeddedServer(clock=clock)
         self.client = Client(self.server.transport())
-        self.view, self.jobs = View(self.client, tell), Jobs(self.client)
+        self.view, self.jobs = View(self.client, report, quiet=(FILE_SERVER_POLICY,)), Jobs(self.client)
         self.home, self.datasets = NfsServer(), NfsServer()
         self.nodes: dict[str, GpuNode] = {}
-        self._ends = Backstage()
+        self.placements: list[Placement] = []
+        self._ends = TaskExitStack()
 
     async def __aenter__(self) -> Self:
         try:
-            await self._set()
+            await self._start()
         except BaseException:
             await self._ends.aclose()
             raise
@@ -96,15 +102,15 @@ class Stage:
         """Where GPU nodes stand."""
         return [place for place in self.places if place.gpus]
 
-    # --- setting up --------------------------------------------------------------------------------------------------
+    # --- starting ----------------------------------------------------------------------------------------------------
 
-    async def _set(self) -> None:
+    async def _start(self) -> None:
         served = await self._ends.enter_async_context(self.server.serve())
         self.url, self.kubeconfig = served.url, served.kubeconfig
         self._endpoint = Endpoint(served.url, served.ca_file)
-        await deploy(self.client, hurry.policy)
-        await create(self.client, *budgets(self._at_once))
-        self.github = await self._ends.enter_async_context(FakeGitHub(repositories=[REPOSITORY], users=[ONCALL]))
+        await deploy(self.client, timescale.policy)
+        await create(self.client, *budgets(AT_ONCE))
+        self.github = await self._ends.enter_async_context(FakeGitHub([REPOSITORY], [ONCALL], clock=self._clock))
         for server in (self.home, self.datasets):
             await self._ends.enter_async_context(server)
         self._ends.run(self.view.run())
@@ -130,6 +136,7 @@ class Stage:
                     runner,
                     interval,
                     delay,
+                    self._clock,
                 )
                 self._ends.run(self.nodes[place.name].run())
             else:
@@ -148,7 +155,14 @@ class Stage:
     def _system_node(self, place: Place) -> SimulatedKubelet:
         host = Host(self.directory / place.name, place.name)
         return SimulatedKubelet(
-            self.client, place.name, host=host, programs=folder(), endpoint=self._endpoint, labels=place.labels, gpus=0
+            self.client,
+            place.name,
+            host=host,
+            programs=folder(),
+            endpoint=self._endpoint,
+            labels=place.labels,
+            gpus=0,
+            clock=self._clock,
         )
 
     async def _mount_token(self, node: str) -> None:
@@ -160,16 +174,17 @@ class Stage:
         (folder / "ca.crt").write_bytes(self._endpoint.ca_file.read_bytes())
 
     def _begin_observer(self) -> None:
-        """The judge is there before the controller is, and sees all it does."""
+        """The observer is there before the controller is, and sees all it does."""
         self.observer = Observer(
             self.server,
             self.hosts.values(),
             breaker_starts=self._breaker.starts,
             breaker_window=self._breaker.window,
-            issues=lambda: issues(self.github, REPOSITORY),
+            issues=lambda: seen_issues(self.github, REPOSITORY),
             extender=self._ask,
             bound=BOUND,
             settle=SETTLE,
+            clock=self._clock,
         )
         self._ends.callback(self.observer.close)
 
@@ -197,52 +212,75 @@ class Stage:
         self._ends.run(self.observer.run())
         self._ends.push_async_callback(self.controller.stop)
         await self.controller.start()
-        self._ends.run(Binder(self.client, extender=self.extender).run())
+        binder = Binder(self.client, extender=self.extender, on_bind=self._note_placement, clock=self._clock)
+        self._ends.run(binder.run())
 
     async def _begin_jobs(self) -> None:
+        plugin = DevicePlugin(self.client, self.nodes)
+        await plugin.open()
+        self._ends.run(plugin.run())
         await self.jobs.open()
         self._ends.run(self.jobs.run())
         for place in self.gpu_places():
-            await self._sign(place.name)
+            await self._mark_as_user(place.name)
             await self.jobs.add(Job(f"train-{place.name.removeprefix('gpu-')}", 2, place.name))
 
     # --- what people do and see --------------------------------------------------------------------------------------
 
     async def alert(self, name: str, node: str) -> None:
-        """Alertmanager tells of one alert about a node."""
-        status = await post(f"{self.controller.url}/webhooks/alertmanager", WEBHOOK_TOKEN, firing(name, node))
-        self.tell(Line(node, "AlertSent", f"{name}; the webhook answers {status}"))
+        """Alertmanager sends one alert about a node, which fires since now."""
+        body = payload(name, node, self._clock.wall(), None)
+        status = await post(f"{self.controller.url}/webhooks/alertmanager", WEBHOOK_TOKEN, body)
+        self.report(Line(node, "AlertSent", f"{name}; the webhook answers {status}"))
 
-    async def _sign(self, node: str) -> None:
+    async def _mark_as_user(self, node: str) -> None:
         """A person writes on a node what must still be there at the end."""
         body = {"metadata": {"labels": OWNER, "annotations": NOTE}, "spec": {"taints": [RESERVED]}}
         await self.client.patch(NODES, node, body)
         self.observer.person_set(node, labels=OWNER, annotations=NOTE, taints=[RESERVED])
 
+    def _note_placement(self, pod: Object, node: str, without: Object | None) -> None:
+        name = without["metadata"]["name"] if without else ""
+        placement = Placement(pod["metadata"]["name"], node, name, fault(without) if without else "")
+        self.placements.append(placement)
+        if placement.fault:
+            self.report(Line(placement.pod, "Placed", placement.text))
+
+    def reboots(self, node: str) -> list[dict[str, Any]]:
+        """The reboots of a node that were asked for."""
+        return self.nodes[node].host.reboots()
+
     def evictions(self) -> int:
         """How many pods were evicted."""
         return sum(done.path.endswith("/eviction") for done in self.server.audit)
 
-    def issues(self, node: str, text: str) -> list[str]:
-        """The titles of the open issues about a node that speak of `text`."""
-        found = self.github.issues(REPOSITORY)
-        return [issue.title for issue in found if issue.open and node in issue.title and text in issue.body]
+    def issues(self) -> list[Issue]:
+        """All issues, closed ones too."""
+        return list(self.github.issues(REPOSITORY))
+
+    def link(self, issue: Issue) -> str:
+        """Where its page is."""
+        return f"{self.github.web_url}/{REPOSITORY}/issues/{issue.number}"
+
+    def reported_issues(self) -> list[ReportedIssue]:
+        """All issues, for the summary."""
+        return [ReportedIssue(issue.title, issue.open, self.link(issue)) for issue in self.issues()]
 
     def shared_issues(self) -> list[Issue]:
         """All issues, closed ones too, about something that many nodes share."""
-        tickets = [one for one in self.view.all(TICKETS) if one["spec"]["subject"]["kind"] == "SharedCause"]
-        numbers = {one.get("status", {}).get("issue", {}).get("number") for one in tickets}
-        return [issue for issue in self.github.issues(REPOSITORY) if issue.number in numbers]
+        tickets = [ticket for ticket in self.view.all(TICKETS) if ticket["spec"]["subject"]["kind"] == "SharedCause"]
+        numbers = {ticket.get("status", {}).get("issue", {}).get("number") for ticket in tickets}
+        return [issue for issue in self.issues() if issue.number in numbers]
 
     # --- waiting -----------------------------------------------------------------------------------------------------
 
-    async def _wait_until(self, holds: Callable[[], bool], said: str) -> None:
-        until = asyncio.get_running_loop().time() + START_SECONDS
+    async def _wait_until(self, holds: Callable[[], bool], expected: str) -> None:
+        until = self._clock.monotonic() + START_SECONDS
         while not holds():
             if self._controller_is_gone():
-                raise RuntimeError(f"the controller ended by itself:\n{self.controller.said()}")
-            if asyncio.get_running_loop().time() > until:
-                raise TimeoutError(f"not so {START_SECONDS:g} s after the start: {said}")
+                raise RuntimeError(f"the controller ended by itself:\n{self.controller.log_end()}")
+            if self._clock.monotonic() > until:
+                raise TimeoutError(f"not so {START_SECONDS:g} s after the start: {expected}")
             await self.view.changed(0.5)
 
     def _controller_is_gone(self) -> bool:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from remediator.clock import Clock
 from remediator.kube.wire.client import Client
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
@@ -16,9 +17,9 @@ from remediator_sim.shipped import folder
 
 TIMEOUT = 20.0
 HEARTBEAT = 2.0
-# Those of whose faults the story tells: 24 nodes with all detectors are more than a small machine can run at once.
+# Those of the faults of the demo: 24 nodes with all detectors are more than a small machine can run at once.
 DETECTORS = ("gpu_lost", "gpu_ecc", "nfs_mount", "nfs_server", "unkillable_process")
-HURRIED = {
+SHORT_TIMES = {
     "unkillable_process": ("--apart=3",),
     "nfs_mount": ("--deadline=3",),
     "nfs_server": ("--deadline=3",),
@@ -57,9 +58,10 @@ class GpuNode:
         runner: Runner,
         interval: float,
         delay: float,
+        clock: Clock,
     ) -> None:
         self.name, self._client, self._runner = place.name, client, runner
-        self._interval, self._delay = interval, delay
+        self._interval, self._delay, self._clock = interval, delay, clock
         self.host = Host(directory, place.name)
         self.machine = Machine(self.host, gpus=place.gpus, mounts=mounts)
         self._endpoint = endpoint
@@ -72,6 +74,7 @@ class GpuNode:
             labels=place.labels,
             gpus=place.gpus,
             heartbeat=HEARTBEAT,
+            clock=clock,
         )
 
     async def run(self) -> None:
@@ -104,6 +107,7 @@ class GpuNode:
             env=self._environment(),
             heartbeat=HEARTBEAT,
             runner=self._runner,
+            clock=self._clock,
         )
 
     def _environment(self) -> dict[str, str]:
@@ -125,5 +129,5 @@ class GpuNode:
 
     def _arguments(self, detector: str) -> list[str]:
         marks = [f"--detector={name}={2 * self._interval:g}" for name in DETECTORS]
-        more = marks if detector == "detector_stale" else HURRIED.get(detector, ())
+        more = marks if detector == "detector_stale" else SHORT_TIMES.get(detector, ())
         return [*self.machine.detector_options(detector), *more]

@@ -1,13 +1,14 @@
-"""The story: which faults strike where, and how each must end. It changes only what a node would show."""
+"""Which faults are injected where, and how each must end. They change only what a node would show."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from remediator_sim.github import Issue
 from remediator_sim.machine import Fault, Kind
-from remediator_sim.scenarios.ending import Ending, called, handed_over, recovered
-from remediator_sim.scenarios.environment import HOME, Stage
+from remediator_sim.scenarios.ending import Ending, escalated, only_issue, recovered
+from remediator_sim.scenarios.environment import FILE_SERVER_POLICY, HOME, Environment
 from remediator_sim.scenarios.jobs import Job
-from remediator_sim.scenarios.view import OPERATIONS, Line
+from remediator_sim.scenarios.view import OPERATIONS, Line, blocked_pods
 
 SERVING = "serving"
 RESET = ("reset-gpu", "restart-device-plugin")  # the second is what the template of the first names after it
@@ -24,29 +25,34 @@ FEWEST = {
 }
 
 
-async def _nothing(stage: Stage) -> bool:
+async def _nothing(environment: Environment) -> bool:
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
+class Scenario:
     """One fault.
 
-    `tells` is how the story goes, for people; `strike` lets it happen; `step` is what people do meanwhile, asked again
-    and again until it answers True; `ending` is None while the fault goes on.
+    `text` says what happens, for people; `inject` lets the fault begin; `step` is what people do meanwhile, called
+    again and again until it answers True; `ending` is None while the fault goes on.
     """
 
     name: str
     nodes: tuple[str, ...]
-    tells: str
-    strike: Callable[[Stage], Awaitable[None]]
-    ending: Callable[[Stage], Ending | None]
-    step: Callable[[Stage], Awaitable[bool]] = _nothing
+    text: str
+    inject: Callable[[Environment], Awaitable[None]]
+    ending: Callable[[Environment], Ending | None]
+    step: Callable[[Environment], Awaitable[bool]] = _nothing
+
+    @property
+    def subject(self) -> str:
+        """What lines about its end name: its node, or the file server that its nodes share."""
+        return self.nodes[0] if len(self.nodes) == 1 else "nfs"
 
 
-def chapters(readers: tuple[str, ...]) -> list[Chapter]:
-    """All of the story. A rack lets two nodes go at once, so in the first one somebody has to wait; `readers` mount the
-    data sets, which the others do not.
+def scenarios(readers: tuple[str, ...]) -> list[Scenario]:
+    """All of the demo. A rack lets two nodes go at once, so in the first one some node has to wait; `readers` are the
+    nodes that mount the data sets.
     """
     lost, ecc, stuck = Fault(Kind.GPU_LOST, 1), Fault(Kind.GPU_ECC, 2), Fault(Kind.MOUNT_STUCK, HOME)
     return [
@@ -62,114 +68,100 @@ def chapters(readers: tuple[str, ...]) -> list[Chapter]:
     ]
 
 
-def cured(name: str, node: str, policy: str, operations: Sequence[str], fault: Fault, tells: str) -> Chapter:
+def cured(name: str, node: str, policy: str, operations: Sequence[str], fault: Fault, text: str) -> Scenario:
     """A fault that the first rung of its ladder cures, with what completes it, and nothing more is done."""
 
-    async def strike(stage: Stage) -> None:
-        stage.nodes[node].machine.break_(fault)
+    async def inject(environment: Environment) -> None:
+        environment.nodes[node].machine.break_(fault)
 
-    def ending(stage: Stage) -> Ending | None:
-        return recovered(stage.view, node, policy, operations, stage.hosts[node].reboots())
+    def ending(environment: Environment) -> Ending | None:
+        return recovered(environment.view, node, policy, operations, environment.reboots(node))
 
-    return Chapter(name, (node,), tells, strike, ending)
+    return Scenario(name, (node,), text, inject, ending)
 
 
-def unkillable_process(node: str) -> Chapter:
+def unkillable_process(node: str) -> Scenario:
     """The pod of a job is removed by force, but one of its processes hangs in the kernel: only a reboot ends it."""
 
-    async def strike(stage: Stage) -> None:
-        uid = await stage.jobs.add(Job("stuck", 1, node))
-        stage.nodes[node].machine.break_(Fault(Kind.UNKILLABLE, uid))
-        await stage.jobs.kill("stuck")
+    async def inject(environment: Environment) -> None:
+        uid = await environment.jobs.add(Job("stuck", 1, node))
+        environment.nodes[node].machine.break_(Fault(Kind.UNKILLABLE, uid))
+        await environment.jobs.kill("stuck")
 
-    return Chapter(
-        "unkillable-process",
-        (node,),
-        "a deleted pod leaves a process that cannot be killed; rebooted",
-        strike,
-        lambda stage: recovered(stage.view, node, "unkillable-process", ["reboot"], stage.hosts[node].reboots()),
-    )
+    def ending(environment: Environment) -> Ending | None:
+        return recovered(environment.view, node, "unkillable-process", ["reboot"], environment.reboots(node))
+
+    text = "a deleted pod leaves a process that cannot be killed; rebooted"
+    return Scenario("unkillable-process", (node,), text, inject, ending)
 
 
-def returning_fault(node: str) -> Chapter:
+def returning_fault(node: str) -> Scenario:
     """Whatever is done, the fault comes back: a person gets one issue with the evidence, an alert joins it."""
 
-    async def strike(stage: Stage) -> None:
-        stage.nodes[node].machine.break_(Fault(Kind.GPU_ECC, 0, returns=True))
-        await stage.alert(ALERT, node)
+    async def inject(environment: Environment) -> None:
+        environment.nodes[node].machine.break_(Fault(Kind.GPU_ECC, 0, returns=True))
+        await environment.alert(ALERT, node)
 
-    return Chapter(
-        "returning-fault",
-        (node,),
-        "it returns after every rung: a ticket for a person, the node stays out",
-        strike,
-        lambda stage: handed_over(stage.view, node, "gpu-ecc", ["reset-gpu", "reboot"], stage.issues(node, ALERT)),
-    )
+    def ending(environment: Environment) -> Ending | None:
+        issues = [issue.title for issue in environment.issues() if issue.open and _says(issue, node, ALERT)]
+        return escalated(environment.view, node, "gpu-ecc", ["reset-gpu", "reboot"], issues)
+
+    text = "no rung cures it: an issue for a person, the node stays out"
+    return Scenario("returning-fault", (node,), text, inject, ending)
 
 
-def blocked_drain(node: str) -> Chapter:
+def _says(issue: Issue, node: str, alert: str) -> bool:
+    return issue.title.startswith(f"{node}:") and alert in issue.body
+
+
+def blocked_drain(node: str) -> Scenario:
     """A GPU is lost under the only replica of a service: the drain names its budget, waits for it, and goes on."""
 
     named: list[str] = []
 
-    async def strike(stage: Stage) -> None:
-        await stage.jobs.add(Job(SERVING, 0, node, app=SERVING))
-        await stage.jobs.protect(SERVING, 1)
-        stage.nodes[node].machine.break_(Fault(Kind.GPU_LOST, 3))
+    async def inject(environment: Environment) -> None:
+        await environment.jobs.add(Job(SERVING, 0, node, app=SERVING))
+        await environment.jobs.protect(SERVING, 1)
+        environment.nodes[node].machine.break_(Fault(Kind.GPU_LOST, 3))
 
-    async def step(stage: Stage) -> bool:
-        blocked = [one for found in stage.view.of(OPERATIONS, node) for one in _blocked_pods(found)]
+    async def step(environment: Environment) -> bool:
+        blocked = [pod for operation in environment.view.of(OPERATIONS, node) for pod in blocked_pods(operation)]
         if not blocked:
             return False
         named.append(blocked[0].get("pdb", ""))
-        stage.tell(Line(node, "TeamActs", f"the owner of {blocked[0]['pod']} starts a second replica elsewhere"))
-        await stage.jobs.add(Job(f"{SERVING}-second", 0, app=SERVING))
+        environment.report(Line(node, "OwnerActs", f"{blocked[0]['pod']}: its owner starts a second replica elsewhere"))
+        await environment.jobs.add(Job(f"{SERVING}-second", 0, app=SERVING))
         return True
 
-    def ending(stage: Stage) -> Ending | None:
-        found = recovered(stage.view, node, "gpu-lost", ["reboot"], stage.hosts[node].reboots())
-        return found and found.also(named == [SERVING], "no budget was named while the drain was blocked")
+    def ending(environment: Environment) -> Ending | None:
+        end = recovered(environment.view, node, "gpu-lost", ["reboot"], environment.reboots(node))
+        return end and end.also(named == [SERVING], "no budget was named while the drain was blocked")
 
-    return Chapter(
-        "blocked-drain",
-        (node,),
-        "a PodDisruptionBudget blocks the drain; named, waited for, done",
-        strike,
-        ending,
-        step,
-    )
+    text = "a PodDisruptionBudget blocks the drain; named, waited for, done"
+    return Scenario("blocked-drain", (node,), text, inject, ending, step)
 
 
-def dead_server(readers: tuple[str, ...]) -> Chapter:
+def dead_server(readers: tuple[str, ...]) -> Scenario:
     """A file server dies: many nodes say so, one issue is opened for all, no node is touched."""
 
-    async def strike(stage: Stage) -> None:
-        await stage.datasets.stop()
+    async def inject(environment: Environment) -> None:
+        await environment.datasets.stop()
 
-    async def step(stage: Stage) -> bool:
-        cases = [stage.view.case(node, "nfs-unavailable") for node in readers]
-        if not all(cases) or not any(issue.open for issue in stage.shared_issues()):
+    async def step(environment: Environment) -> bool:
+        cases = [environment.view.case(node, FILE_SERVER_POLICY) for node in readers]
+        if not all(cases) or not any(issue.open for issue in environment.shared_issues()):
             return False
-        stage.tell(Line("nfs", "StorageActs", f"{len(readers)} nodes are held; its owners start the file server"))
-        await stage.datasets.start()
+        text = f"{len(readers)} nodes say NfsUnavailable: one cause, and no node is touched"
+        environment.report(Line("nfs", "SharedCause", text))
+        environment.report(Line("nfs", "OwnerActs", "the file server is started again"))
+        await environment.datasets.start()
         return True
 
-    return Chapter(
-        "dead-nfs-server",
-        readers,
-        f"a file server dies under {len(readers)} nodes; one ticket, no node touched",
-        strike,
-        lambda stage: called(
-            stage.view,
-            readers,
-            "nfs-unavailable",
-            sum(len(stage.hosts[node].reboots()) for node in readers),
-            [issue.title for issue in stage.shared_issues()],
-            [issue.title for issue in stage.shared_issues() if issue.open],
-        ),
-        step,
-    )
+    def ending(environment: Environment) -> Ending | None:
+        issues = environment.shared_issues()
+        reboots = sum(len(environment.reboots(node)) for node in readers)
+        opened, still_open = [issue.title for issue in issues], [issue.title for issue in issues if issue.open]
+        return only_issue(environment.view, readers, FILE_SERVER_POLICY, reboots, opened, still_open)
 
-
-def _blocked_pods(operation: dict[str, dict[str, dict[str, list[dict[str, str]]]]]) -> list[dict[str, str]]:
-    return list(operation.get("status", {}).get("drain", {}).get("blocked", ()))
+    text = f"a file server dies under {len(readers)} nodes; one issue, no node touched"
+    return Scenario("dead-nfs-server", readers, text, inject, ending, step)

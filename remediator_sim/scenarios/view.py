@@ -1,7 +1,7 @@
 """What anybody with a kubeconfig can see: cases, operations, nodes, tickets, and each change as a line."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -13,10 +13,10 @@ from remediator_sim.plain import NODES, Object, plain, whole
 
 
 class Line(NamedTuple):
-    """One thing that happened to one node."""
+    """One thing that happened: to which node, one word for it, and a sentence."""
 
     node: str
-    word: str
+    reason: str
     text: str
 
 
@@ -24,17 +24,21 @@ CASES, OPERATIONS, TICKETS = plain(api.CASE), plain(api.OPERATION), plain(api.TI
 
 
 class View:
-    """The objects as the server last sent them. `tell` hears of each new line of a case's timeline."""
+    """The objects as the server last sent them.
 
-    def __init__(self, client: Client, tell: Callable[[Line], None]) -> None:
-        self._tell, self._changed = tell, asyncio.Event()
-        hears = {CASES: self._case, OPERATIONS: self._operation, NODES: self._hear, TICKETS: self._hear}
-        self._watches = {kind: Reflector(client, kind, whole, hear) for kind, hear in hears.items()}
+    `report` is given each new line of a case's timeline, but not of cases of the policies in `quiet`: many nodes say
+    the same there.
+    """
+
+    def __init__(self, client: Client, report: Callable[[Line], None], quiet: Collection[str] = ()) -> None:
+        self._report, self._quiet, self._changed = report, quiet, asyncio.Event()
+        listeners = {CASES: self._on_case, OPERATIONS: self._on_operation, NODES: self._on_any, TICKETS: self._on_any}
+        self._reflectors = {kind: Reflector(client, kind, whole, listener) for kind, listener in listeners.items()}
 
     async def run(self) -> None:
         """Follow the server until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for reflector in self._watches.values():
+            for reflector in self._reflectors.values():
                 group.create_task(reflector.run())
 
     async def changed(self, seconds: float) -> None:
@@ -46,52 +50,55 @@ class View:
 
     def all(self, kind: Kind[Object]) -> list[Object]:
         """The objects of a kind, oldest first."""
-        found = self._watches[kind].store.values()
-        return sorted(found, key=lambda one: (one["metadata"]["creationTimestamp"], one["metadata"]["name"]))
+        objects = self._reflectors[kind].store.values()
+        return sorted(objects, key=lambda obj: (obj["metadata"]["creationTimestamp"], obj["metadata"]["name"]))
 
     def of(self, kind: Kind[Object], node: str) -> list[Object]:
         """Those of one node."""
-        return [one for one in self.all(kind) if one["spec"].get("nodeName") == node]
+        return [obj for obj in self.all(kind) if obj["spec"].get("nodeName") == node]
 
     def case(self, node: str, policy: str) -> Object | None:
         """The newest case of a node under a policy."""
-        return next((one for one in reversed(self.of(CASES, node)) if one["spec"]["policyName"] == policy), None)
+        return next((case for case in reversed(self.of(CASES, node)) if case["spec"]["policyName"] == policy), None)
 
     def node(self, name: str) -> Object:
         """One node; an empty object where there is none."""
-        return self._watches[NODES].store.get(name, {})
+        return self._reflectors[NODES].store.get(name, {})
 
     def condition(self, node: str, kind: str) -> str:
         """The status of one condition of a node; "" where it has none."""
-        found = self.node(node).get("status", {}).get("conditions", ())
-        return next((one["status"] for one in found if one["type"] == kind), "")
+        conditions = self.node(node).get("status", {}).get("conditions", ())
+        return next((condition["status"] for condition in conditions if condition["type"] == kind), "")
 
     def marks(self, node: str) -> list[str]:
         """What of ours is on a node now."""
-        spec, notes = self.node(node).get("spec", {}), self.node(node)["metadata"].get("annotations", {})
+        spec, annotations = self.node(node).get("spec", {}), self.node(node)["metadata"].get("annotations", {})
         taints = [taint["key"] for taint in spec.get("taints", ()) if taint["key"].startswith(names.GROUP)]
-        return [*taints, *(key for key in notes if key == names.CORDONED_BY)]
+        return [*taints, *(key for key in annotations if key == names.CORDONED_BY)]
 
-    def _hear(self, key: str, old: Object | None, new: Object | None) -> None:
+    def _on_any(self, key: str, old: Object | None, new: Object | None) -> None:
         self._changed.set()
 
-    def _case(self, key: str, old: Object | None, new: Object | None) -> None:
+    def _on_case(self, key: str, old: Object | None, new: Object | None) -> None:
         self._changed.set()
-        before, now = (_timeline(one) for one in (old, new))
-        for moment in now[len(before) :] if now[: len(before)] == before else now[-1:]:
-            self._tell(Line((new or {})["spec"]["nodeName"], moment["reason"], moment.get("message", "")))
+        if new is None or new["spec"]["policyName"] in self._quiet:
+            return
+        before, now = _timeline(old), _timeline(new)
+        for event in now[len(before) :] if now[: len(before)] == before else now[-1:]:
+            self._report(Line(new["spec"]["nodeName"], event["reason"], event.get("message", "")))
 
-    def _operation(self, key: str, old: Object | None, new: Object | None) -> None:
+    def _on_operation(self, key: str, old: Object | None, new: Object | None) -> None:
         self._changed.set()
-        for blocked in _blocked(new):
-            if new is not None and blocked not in _blocked(old):
-                said = f"{blocked['pod']} may not be evicted: PodDisruptionBudget {blocked.get('pdb', '?')}"
-                self._tell(Line(new["spec"]["nodeName"], "DrainBlocked", said))
+        for pod in blocked_pods(new):
+            if new is not None and pod not in blocked_pods(old):
+                text = f"{pod['pod']} may not be evicted: PodDisruptionBudget {pod.get('pdb', '?')}"
+                self._report(Line(new["spec"]["nodeName"], "DrainBlocked", text))
+
+
+def blocked_pods(operation: Mapping[str, Any] | None) -> list[dict[str, str]]:
+    """The Pods that a drain may not evict now: pod, pdb."""
+    return list((operation or {}).get("status", {}).get("drain", {}).get("blocked", ()))
 
 
 def _timeline(case: Mapping[str, Any] | None) -> list[dict[str, str]]:
     return list((case or {}).get("status", {}).get("timeline", ()))
-
-
-def _blocked(operation: Mapping[str, Any] | None) -> list[dict[str, str]]:
-    return list((operation or {}).get("status", {}).get("drain", {}).get("blocked", ()))

@@ -21,7 +21,7 @@ from remediator_sim.kubelet.worker import Endpoint
 from remediator_sim.manifests import deploy, withdraw
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.scenarios.timescale import Scale, policy
-from remediator_sim.tasks import Backstage
+from remediator_sim.tasks import TaskExitStack
 from tests.cluster.e2e.machine import GPUS, Machine
 from tests.cluster.e2e.proxy import Mutation, Proxy, Tape
 from tests.cluster.e2e.view import REMEDIATOR, View
@@ -73,7 +73,7 @@ class Stage(View):
         self.workloads = {name: Workload(self.client, name, controllers=real) for name in nodes}
         self.tape = Tape()
         self.replicas: list[Replica] = []
-        self._ends = Backstage()
+        self._ends = TaskExitStack()
 
     async def __aenter__(self) -> "Stage":
         try:

@@ -5,13 +5,13 @@ import contextlib
 import shutil
 import uuid
 
+from remediator.clock import SYSTEM
 from remediator.kube.wire import errors
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.runtime import Runtime
 from remediator_sim.kubelet.worker import Machine, PodWorker
 from remediator_sim.plain import ACCOUNTS, LEASES, NODES, PODS
-from remediator_sim.stamps import utc_now
 from tests.harness.kinds import NAMESPACES
 from tests.remediator_sim.waiting import until
 
@@ -140,7 +140,7 @@ class Play:
     def worker(self, pod):
         """What a kubelet of this node plays `pod` with."""
         runtime = Runtime(self.host.pods)
-        return PodWorker(Machine(self.client, self.host, runtime, self.programs, self.endpoint, utc_now), pod)
+        return PodWorker(Machine(self.client, self.host, runtime, self.programs, self.endpoint, SYSTEM), pod)
 
     @contextlib.contextmanager
     def server_away(self):

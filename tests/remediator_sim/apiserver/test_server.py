@@ -6,22 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from remediator.clock import Clock
 from remediator.kube.wire.transport import MERGE_PATCH
 from remediator_sim.apiserver import EmbeddedServer, Mutation
 from remediator_sim.apiserver.store import Store
 from tests.remediator_sim.apiserver.asking import NODES, WATCH, events, label, make_node
 
 
-class Clock:
-    def __init__(self):
-        self.now = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self):
-        return self.now
-
-
 async def test_objects_carry_the_time_of_the_clock_that_was_given():
-    server = EmbeddedServer(clock=Clock())
+    server = EmbeddedServer(clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC), lambda: 0.0))
     made = json.loads((await make_node(server.transport(), "a")).body)
     assert made["metadata"]["creationTimestamp"] == "2026-01-01T00:00:00Z"
 
@@ -52,12 +45,12 @@ async def ask_token(transport):
 
 
 async def test_a_token_names_its_service_account_until_it_expires():
-    clock = Clock()
-    server = EmbeddedServer(clock=clock)
+    times = [datetime(2026, 1, 1, tzinfo=UTC)]
+    server = EmbeddedServer(clock=Clock(lambda: times[-1], lambda: 0.0))
     token = await ask_token(server.transport())
     await make_node(server.transport(user=token), "a")
     assert server.audit[-1].user == "system:serviceaccount:default:default"
-    clock.now += timedelta(minutes=10)
+    times.append(times[0] + timedelta(minutes=10))
     assert (await server.transport(user=token).request("GET", NODES)).status == 401
 
 

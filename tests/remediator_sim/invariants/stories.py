@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.remediator_sim.invariants.tape import Tape, tried
+from tests.remediator_sim.invariants.recording import Recording, tried
 
-Story = Callable[[Tape], None]
+Story = Callable[[Recording], None]
 BOOT = {"bootID": "boot-1", "at": "2026-01-01T12:00:00Z"}
 
 
@@ -18,39 +18,39 @@ def stories(what: str, rows: Sequence[tuple[Story, Any]]) -> pytest.MarkDecorato
 
 def holds(name: str, story: Story, checks: int) -> None:
     """The promise is kept, and was put to the test so many times."""
-    tape = Tape()
-    story(tape)
-    found = tape.found(name)
+    recording = Recording()
+    story(recording)
+    found = recording.found(name)
     assert (found.broken, found.checks) == ((), checks)
 
 
 def breaks(name: str, story: Story, said: str) -> None:
     """The promise is broken, and this is said of it."""
-    tape = Tape()
-    story(tape)
-    found = tape.found(name)
+    recording = Recording()
+    story(recording)
+    found = recording.found(name)
     assert any(said in one for one in found.broken), found.broken
     assert found.checks >= len(found.broken)
 
 
-def three_nodes(tape: Tape, most: int | str = 1, **spec: object) -> None:
+def three_nodes(recording: Recording, most: int | str = 1, **spec: object) -> None:
     for name in ("n1", "n2", "n3"):
-        tape.node(name)
-    tape.budget("b", most, **spec)
+        recording.node(name)
+    recording.budget("b", most, **spec)
     for case, node in (("a", "n1"), ("c", "n2")):
-        tape.case(case, node, "Held")
-    tape.later(5)
+        recording.case(case, node, "Held")
+    recording.later(5)
 
 
-def everything_on_a_fault(tape: Tape, **said: object) -> None:
-    tape.node("n1", **said)
-    tape.budget()
-    tape.case("a", "n1", "Held")
-    tape.later(5)
-    tape.claims(a="n1")
-    tape.taint("n1", "a")
-    tape.case("a", phase="Draining", startedAt=True, attempts=tried("reset-1", outcome=""))
-    tape.operation("reset-1", "a")
-    tape.pod("drain-1", "reset-1", "drain")
-    tape.operation("reset-1", "a", intent=BOOT)
-    tape.pod("pod-1", "reset-1")
+def everything_on_a_fault(recording: Recording, **said: object) -> None:
+    recording.node("n1", **said)
+    recording.budget()
+    recording.case("a", "n1", "Held")
+    recording.later(5)
+    recording.claims(a="n1")
+    recording.taint("n1", "a")
+    recording.case("a", phase="Draining", startedAt=True, attempts=tried("reset-1", outcome=""))
+    recording.operation("reset-1", "a")
+    recording.pod("drain-1", "reset-1", "drain")
+    recording.operation("reset-1", "a", intent=BOOT)
+    recording.pod("pod-1", "reset-1")

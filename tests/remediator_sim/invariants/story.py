@@ -280,7 +280,7 @@ STORIES: dict[str, Story] = {
 
 async def observed(story: Story, *, broken: bool = False) -> Mapping[str, Checked]:
     """What the observer says of a story, which may take 40 seconds. One that a `broken` product cannot finish is
-    judged by what came until then."""
+    checked by what came until then."""
     borne = (AssertionError, TimeoutError) if broken else ()
     async with place() as lab, watched(lab) as observer:
         with contextlib.suppress(*borne):

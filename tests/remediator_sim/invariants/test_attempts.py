@@ -1,79 +1,79 @@
 """I2: Pods, intents and reboots: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording
 from tests.remediator_sim.invariants.stories import BOOT, Story, breaks, holds, stories
-from tests.remediator_sim.invariants.tape import Tape
 
 
-def one_pod(tape: Tape) -> None:
-    tape.node("n1")
-    tape.case("a", "n1", "Draining")
-    tape.operation("reboot-1", "a")
-    tape.operation("reboot-1", "a", intent=BOOT)
-    tape.pod("pod-1", "reboot-1")
+def one_pod(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Draining")
+    recording.operation("reboot-1", "a")
+    recording.operation("reboot-1", "a", intent=BOOT)
+    recording.pod("pod-1", "reboot-1")
 
 
-def drains_are_made_once_a_round(tape: Tape) -> None:
-    one_pod(tape)
-    tape.pod("drain-1", "reboot-1", "drain")
-    tape.pod("drain-2", "reboot-1", "drain")
+def drains_are_made_once_a_round(recording: Recording) -> None:
+    one_pod(recording)
+    recording.pod("drain-1", "reboot-1", "drain")
+    recording.pod("drain-2", "reboot-1", "drain")
 
 
-def a_second_pod(tape: Tape) -> None:
-    one_pod(tape)
-    tape.pod("pod-2", "reboot-1")
+def a_second_pod(recording: Recording) -> None:
+    one_pod(recording)
+    recording.pod("pod-2", "reboot-1")
 
 
-def the_same_pod_made_again_after_it_went(tape: Tape) -> None:
-    one_pod(tape)
-    tape.remove("pods", "pod-1")
-    tape.pod("pod-1", "reboot-1")
+def the_same_pod_made_again_after_it_went(recording: Recording) -> None:
+    one_pod(recording)
+    recording.remove("pods", "pod-1")
+    recording.pod("pod-1", "reboot-1")
 
 
-def a_pod_without_intent(tape: Tape) -> None:
-    tape.node("n1")
-    tape.case("a", "n1", "Draining")
-    tape.operation("reboot-1", "a")
-    tape.pod("pod-1", "reboot-1")
+def a_pod_without_intent(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Draining")
+    recording.operation("reboot-1", "a")
+    recording.pod("pod-1", "reboot-1")
 
 
-def a_pod_for_another_boot(tape: Tape) -> None:
-    tape.operation("reboot-1", "a", intent=BOOT)
-    tape.pod("pod-1", "reboot-1", boot="boot-2")
+def a_pod_for_another_boot(recording: Recording) -> None:
+    recording.operation("reboot-1", "a", intent=BOOT)
+    recording.pod("pod-1", "reboot-1", boot="boot-2")
 
 
-def a_pod_of_no_operation(tape: Tape) -> None:
-    tape.pod("pod-1", "reboot-1")
+def a_pod_of_no_operation(recording: Recording) -> None:
+    recording.pod("pod-1", "reboot-1")
 
 
-def two_operations_of_one_attempt(tape: Tape) -> None:
-    tape.operation("reboot-1", "a", 1)
-    tape.operation("reboot-2", "a", 1)
+def two_operations_of_one_attempt(recording: Recording) -> None:
+    recording.operation("reboot-1", "a", 1)
+    recording.operation("reboot-2", "a", 1)
 
 
-def an_intent_that_is_written_anew(tape: Tape) -> None:
-    one_pod(tape)
-    tape.operation("reboot-1", "a", intent=BOOT | {"bootID": "boot-2"})
+def an_intent_that_is_written_anew(recording: Recording) -> None:
+    one_pod(recording)
+    recording.operation("reboot-1", "a", intent=BOOT | {"bootID": "boot-2"})
 
 
-def one_reboot(tape: Tape) -> None:
-    one_pod(tape)
-    tape.reboot("n1", "reboot-1")
+def one_reboot(recording: Recording) -> None:
+    one_pod(recording)
+    recording.reboot("n1", "reboot-1")
 
 
-def two_reboots_of_one_attempt(tape: Tape) -> None:
-    one_reboot(tape)
-    tape.reboot("n1", "reboot-1", "boot-2")
+def two_reboots_of_one_attempt(recording: Recording) -> None:
+    one_reboot(recording)
+    recording.reboot("n1", "reboot-1", "boot-2")
 
 
-def a_reboot_in_another_boot(tape: Tape) -> None:
-    one_pod(tape)
-    tape.reboot("n1", "reboot-1", "boot-2")
+def a_reboot_in_another_boot(recording: Recording) -> None:
+    one_pod(recording)
+    recording.reboot("n1", "reboot-1", "boot-2")
 
 
-def two_attempts_that_reboot_one_boot(tape: Tape) -> None:
-    one_reboot(tape)
-    tape.operation("reboot-2", "a", 2, intent=BOOT)
-    tape.reboot("n1", "reboot-2")
+def two_attempts_that_reboot_one_boot(recording: Recording) -> None:
+    one_reboot(recording)
+    recording.operation("reboot-2", "a", 2, intent=BOOT)
+    recording.reboot("n1", "reboot-2")
 
 
 HOLDS = [

@@ -1,95 +1,95 @@
 """I1: budgets: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording
 from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories, three_nodes
-from tests.remediator_sim.invariants.tape import Tape
 
 
-def one_claim(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.claims(a="n1")
-    tape.taint("n1", "a")
+def one_claim(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.claims(a="n1")
+    recording.taint("n1", "a")
 
 
-def a_second_claim_where_one_is_allowed(tape: Tape) -> None:
-    one_claim(tape)
-    tape.claims(a="n1", c="n2")
+def a_second_claim_where_one_is_allowed(recording: Recording) -> None:
+    one_claim(recording)
+    recording.claims(a="n1", c="n2")
 
 
-def a_third_of_three_nodes_is_one(tape: Tape) -> None:
-    three_nodes(tape, "10%")
-    tape.claims(a="n1")
+def a_third_of_three_nodes_is_one(recording: Recording) -> None:
+    three_nodes(recording, "10%")
+    recording.claims(a="n1")
 
 
-def two_thirds_of_three_nodes_are_not_two(tape: Tape) -> None:
-    three_nodes(tape, "66%")
-    tape.claims(a="n1", c="n2")
+def two_thirds_of_three_nodes_are_not_two(recording: Recording) -> None:
+    three_nodes(recording, "66%")
+    recording.claims(a="n1", c="n2")
 
 
-def half_of_three_nodes_must_stay_and_half_is_two(tape: Tape) -> None:
-    three_nodes(tape, maxUnavailable=None, minAvailable="50%")
-    tape.claims(a="n1", c="n2")
+def half_of_three_nodes_must_stay_and_half_is_two(recording: Recording) -> None:
+    three_nodes(recording, maxUnavailable=None, minAvailable="50%")
+    recording.claims(a="n1", c="n2")
 
 
-def a_node_that_is_down_may_be_claimed_beside_another(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.node("n1", ready="False")
-    tape.node("n3", ready="False")
-    tape.later(5)
-    tape.node("n1", ready="False")
-    tape.claims(a="n1")
+def a_node_that_is_down_may_be_claimed_beside_another(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.node("n1", ready="False")
+    recording.node("n3", ready="False")
+    recording.later(5)
+    recording.node("n1", ready="False")
+    recording.claims(a="n1")
 
 
-def a_good_node_is_claimed_while_another_is_down(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.node("n3", ready="False")
-    tape.later(5)
-    tape.claims(a="n1")
+def a_good_node_is_claimed_while_another_is_down(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.node("n3", ready="False")
+    recording.later(5)
+    recording.claims(a="n1")
 
 
-def a_claim_beside_a_node_that_went_down_a_moment_ago(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.node("n3", ready="False")
-    tape.claims(a="n1")
+def a_claim_beside_a_node_that_went_down_a_moment_ago(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.node("n3", ready="False")
+    recording.claims(a="n1")
 
 
-def a_claim_that_stands_is_taken_over_by_a_smaller_budget(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.claims(a="n1")
-    tape.taint("n1", "a")
-    tape.budget("zero", 0)
-    tape.later(5)
-    tape.claims("zero", a="n1")
+def a_claim_that_stands_is_taken_over_by_a_smaller_budget(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.claims(a="n1")
+    recording.taint("n1", "a")
+    recording.budget("zero", 0)
+    recording.later(5)
+    recording.claims("zero", a="n1")
 
 
-def a_taint_without_an_entry(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.taint("n1", "a")
+def a_taint_without_an_entry(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.taint("n1", "a")
 
 
-def an_entry_in_one_of_two_budgets(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.budget("b2", 1)
-    tape.later(5)
-    tape.claims(a="n1")
-    tape.taint("n1", "a")
+def an_entry_in_one_of_two_budgets(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.budget("b2", 1)
+    recording.later(5)
+    recording.claims(a="n1")
+    recording.taint("n1", "a")
 
 
-def an_entry_goes_after_its_case(tape: Tape) -> None:
-    one_claim(tape)
-    tape.case("a", phase="Recovered", endedAt=True)
-    tape.taint("n1", "")
-    tape.claims()
+def an_entry_goes_after_its_case(recording: Recording) -> None:
+    one_claim(recording)
+    recording.case("a", phase="Recovered", endedAt=True)
+    recording.taint("n1", "")
+    recording.claims()
 
 
-def an_entry_goes_before_its_case(tape: Tape) -> None:
-    one_claim(tape)
-    tape.claims()
+def an_entry_goes_before_its_case(recording: Recording) -> None:
+    one_claim(recording)
+    recording.claims()
 
 
-def an_entry_goes_before_the_taint(tape: Tape) -> None:
-    one_claim(tape)
-    tape.case("a", phase="Recovered", endedAt=True)
-    tape.claims()
+def an_entry_goes_before_the_taint(recording: Recording) -> None:
+    one_claim(recording)
+    recording.case("a", phase="Recovered", endedAt=True)
+    recording.claims()
 
 
 HOLDS = [

@@ -1,89 +1,89 @@
 """I5: how cases end: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording, tried
 from tests.remediator_sim.invariants.stories import Story, breaks, everything_on_a_fault, holds, stories, three_nodes
-from tests.remediator_sim.invariants.tape import Tape, tried
 
 
-def a_case_that_ends(tape: Tape) -> None:
-    everything_on_a_fault(tape)
-    tape.later(50)
-    tape.case("a", phase="Recovered", endedAt=True)
-    tape.remove("pods", "pod-1")
-    tape.remove("pods", "drain-1")
-    tape.taint("n1", "")
-    tape.claims()
-    tape.let_go("a")
-    tape.later(15)
-    tape.end()
+def a_case_that_ends(recording: Recording) -> None:
+    everything_on_a_fault(recording)
+    recording.later(50)
+    recording.case("a", phase="Recovered", endedAt=True)
+    recording.remove("pods", "pod-1")
+    recording.remove("pods", "drain-1")
+    recording.taint("n1", "")
+    recording.claims()
+    recording.let_go("a")
+    recording.later(15)
+    recording.end()
 
 
 def leaves(*kept: str) -> Story:
     """A case that ends, with `kept` left behind."""
 
-    def story(tape: Tape) -> None:
-        everything_on_a_fault(tape)
-        tape.case("a", phase="Recovered", endedAt=True)
-        tape.remove("pods", "drain-1")
+    def story(recording: Recording) -> None:
+        everything_on_a_fault(recording)
+        recording.case("a", phase="Recovered", endedAt=True)
+        recording.remove("pods", "drain-1")
         goes = {
-            "taint": lambda: tape.taint("n1", ""),
-            "entry": tape.claims,
-            "Pod": lambda: tape.remove("pods", "pod-1"),
-            "finalizer": lambda: tape.let_go("a"),
+            "taint": lambda: recording.taint("n1", ""),
+            "entry": recording.claims,
+            "Pod": lambda: recording.remove("pods", "pod-1"),
+            "finalizer": lambda: recording.let_go("a"),
         }
         for what, go in goes.items():
             if what not in kept:
                 go()
-        tape.later(15)
+        recording.later(15)
 
     return story
 
 
-def a_case_that_leaves_its_taint_is_told_of_at_the_end(tape: Tape) -> None:
-    a_case_that_ends(tape)
-    tape.taint("n1", "a")
-    tape.end()
+def a_case_that_leaves_its_taint_is_told_of_at_the_end(recording: Recording) -> None:
+    a_case_that_ends(recording)
+    recording.taint("n1", "a")
+    recording.end()
 
 
-def a_case_that_goes_on_for_ever(tape: Tape) -> None:
-    everything_on_a_fault(tape)
-    tape.later(110)
+def a_case_that_goes_on_for_ever(recording: Recording) -> None:
+    everything_on_a_fault(recording)
+    recording.later(110)
 
 
-def a_case_that_a_person_holds_for_ever(tape: Tape) -> None:
-    everything_on_a_fault(tape)
-    tape.write("noderemediations.remediator.dev", "a", spec={"hold": True})
-    tape.later(300)
-    tape.end()
+def a_case_that_a_person_holds_for_ever(recording: Recording) -> None:
+    everything_on_a_fault(recording)
+    recording.write("noderemediations.remediator.dev", "a", spec={"hold": True})
+    recording.later(300)
+    recording.end()
 
 
-def a_case_that_is_open_at_the_end(tape: Tape) -> None:
-    everything_on_a_fault(tape)
-    tape.end()
+def a_case_that_is_open_at_the_end(recording: Recording) -> None:
+    everything_on_a_fault(recording)
+    recording.end()
 
 
-def a_case_that_was_handed_over(tape: Tape) -> None:
-    everything_on_a_fault(tape)
-    tape.case("a", phase="Escalated", attempts=tried("reset-1"))
-    tape.later(300)
-    tape.end()
+def a_case_that_was_handed_over(recording: Recording) -> None:
+    everything_on_a_fault(recording)
+    recording.case("a", phase="Escalated", attempts=tried("reset-1"))
+    recording.later(300)
+    recording.end()
 
 
-def a_case_that_waits_for_its_turn(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.later(300)
-    tape.end()
+def a_case_that_waits_for_its_turn(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.later(300)
+    recording.end()
 
 
-def a_case_that_waits_though_the_fault_has_gone(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.node("n1", "False")
-    tape.later(300)
+def a_case_that_waits_though_the_fault_has_gone(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.node("n1", "False")
+    recording.later(300)
 
 
-def a_case_that_takes_its_node_after_its_end(tape: Tape) -> None:
-    three_nodes(tape)
-    tape.case("a", phase="Cancelled", endedAt=True)
-    tape.taint("n1", "a")
+def a_case_that_takes_its_node_after_its_end(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.case("a", phase="Cancelled", endedAt=True)
+    recording.taint("n1", "a")
 
 
 HOLDS = [

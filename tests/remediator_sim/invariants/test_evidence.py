@@ -1,39 +1,39 @@
 """I3: nothing starts without clear evidence: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording
 from tests.remediator_sim.invariants.stories import BOOT, Story, breaks, everything_on_a_fault, holds, stories
-from tests.remediator_sim.invariants.tape import Tape
 
 
-def on_an_unknown_condition(tape: Tape) -> None:
-    everything_on_a_fault(tape, fault="Unknown")
+def on_an_unknown_condition(recording: Recording) -> None:
+    everything_on_a_fault(recording, fault="Unknown")
 
 
-def on_an_absent_condition(tape: Tape) -> None:
-    everything_on_a_fault(tape, fault="")
+def on_an_absent_condition(recording: Recording) -> None:
+    everything_on_a_fault(recording, fault="")
 
 
-def on_a_condition_that_is_false(tape: Tape) -> None:
-    everything_on_a_fault(tape, fault="False")
+def on_a_condition_that_is_false(recording: Recording) -> None:
+    everything_on_a_fault(recording, fault="False")
 
 
-def on_an_old_heartbeat(tape: Tape) -> None:
-    everything_on_a_fault(tape, age=3600)
+def on_an_old_heartbeat(recording: Recording) -> None:
+    everything_on_a_fault(recording, age=3600)
 
 
-def while_the_detectors_have_stopped(tape: Tape) -> None:
-    everything_on_a_fault(tape, stale="True")
+def while_the_detectors_have_stopped(recording: Recording) -> None:
+    everything_on_a_fault(recording, stale="True")
 
 
-def while_the_kubelet_is_silent(tape: Tape) -> None:
-    everything_on_a_fault(tape, ready="Unknown")
+def while_the_kubelet_is_silent(recording: Recording) -> None:
+    everything_on_a_fault(recording, ready="Unknown")
 
 
-def on_a_fault_that_went_a_moment_ago(tape: Tape) -> None:
-    tape.node("n1")
-    tape.case("a", "n1", "Draining")
-    tape.operation("reboot-1", "a")
-    tape.node("n1", "Unknown")
-    tape.operation("reboot-1", "a", intent=BOOT)
+def on_a_fault_that_went_a_moment_ago(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Draining")
+    recording.operation("reboot-1", "a")
+    recording.node("n1", "Unknown")
+    recording.operation("reboot-1", "a", intent=BOOT)
 
 
 HOLDS = [

@@ -1,38 +1,38 @@
 """I9: answers of the extender: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording
 from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
-from tests.remediator_sim.invariants.tape import Tape
 
 
-def five_nodes(tape: Tape) -> None:
+def five_nodes(recording: Recording) -> None:
     """n1 is held by a case, n2 not ready, n3 sick, n4 sick but waiting, n5 well."""
     for name, said in {"n1": {}, "n2": {"ready": "False"}, "n3": {}, "n4": {}, "n5": {"fault": "False"}}.items():
-        tape.node(name, **said)
-    tape.case("a", "n1", "Operating", startedAt=True)
-    tape.taint("n1", "a")
-    tape.case("c", "n4", "Held")
-    tape.later(5)
+        recording.node(name, **said)
+    recording.case("a", "n1", "Operating", startedAt=True)
+    recording.taint("n1", "a")
+    recording.case("c", "n4", "Held")
+    recording.later(5)
 
 
 def answering(kept: str, failed: str) -> Story:
     """The extender is asked about all five."""
 
-    def story(tape: Tape) -> None:
-        five_nodes(tape)
+    def story(recording: Recording) -> None:
+        five_nodes(recording)
         names = ("n1", "n2", "n3", "n4", "n5")
-        tape.answers(names, kept.split(), failed.split())
+        recording.answers(names, kept.split(), failed.split())
 
     return story
 
 
-def a_fault_that_is_not_in_the_node(tape: Tape) -> None:
-    tape.policy(urgency={"mode": "Never"})
-    answering("n3 n4 n5", "n1 n2")(tape)
+def a_fault_that_is_not_in_the_node(recording: Recording) -> None:
+    recording.policy(urgency={"mode": "Never"})
+    answering("n3 n4 n5", "n1 n2")(recording)
 
 
-def refusing_to_answer(tape: Tape) -> None:
-    five_nodes(tape)
-    tape.hear("probe", {"asked": ["n1"], "refused": "500 Internal Server Error"})
+def refusing_to_answer(recording: Recording) -> None:
+    five_nodes(recording)
+    recording.hear("probe", {"asked": ["n1"], "refused": "500 Internal Server Error"})
 
 
 HOLDS = [

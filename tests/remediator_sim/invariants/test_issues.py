@@ -1,53 +1,53 @@
 """I8: issues: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording
 from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
-from tests.remediator_sim.invariants.tape import Tape
 
 
-def one_issue_for_each(tape: Tape) -> None:
-    tape.policy(urgency={})
-    tape.node("n1")
-    tape.case("a", "n1", "Escalated", startedAt=True)
-    tape.ticket("t", "n1", 2)
-    tape.issues((1, False, "n1"), (2, True, "n1"), (3, True, "n2"))
-    tape.later(15)
-    tape.end()
+def one_issue_for_each(recording: Recording) -> None:
+    recording.policy(urgency={})
+    recording.node("n1")
+    recording.case("a", "n1", "Escalated", startedAt=True)
+    recording.ticket("t", "n1", 2)
+    recording.issues((1, False, "n1"), (2, True, "n1"), (3, True, "n2"))
+    recording.later(15)
+    recording.end()
 
 
-def two_open_issues_about_one_node(tape: Tape) -> None:
-    tape.issues((1, True, "n1"), (2, True, "n1"))
+def two_open_issues_about_one_node(recording: Recording) -> None:
+    recording.issues((1, True, "n1"), (2, True, "n1"))
 
 
-def two_tickets_about_one_node(tape: Tape) -> None:
-    tape.ticket("t", "n1")
-    tape.ticket("t2", "n1")
+def two_tickets_about_one_node(recording: Recording) -> None:
+    recording.ticket("t", "n1")
+    recording.ticket("t2", "n1")
 
 
-def nobody_is_told_of_a_case_that_was_handed_over(tape: Tape) -> None:
-    tape.node("n1")
-    tape.case("a", "n1", "Escalated", startedAt=True)
-    tape.ticket("t", "n1", 2)
-    tape.issues((2, False, "n1"))
-    tape.later(15)
-    tape.end()
+def nobody_is_told_of_a_case_that_was_handed_over(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Escalated", startedAt=True)
+    recording.ticket("t", "n1", 2)
+    recording.issues((2, False, "n1"))
+    recording.later(15)
+    recording.end()
 
 
-def nobody_is_told_of_a_case_that_only_waits(tape: Tape) -> None:
-    tape.policy(ticket={"when": "Always"})
-    tape.node("n1")
-    tape.case("a", "n1", "Held")
-    tape.later(15)
-    tape.end()
+def nobody_is_told_of_a_case_that_only_waits(recording: Recording) -> None:
+    recording.policy(ticket={"when": "Always"})
+    recording.node("n1")
+    recording.case("a", "n1", "Held")
+    recording.later(15)
+    recording.end()
 
 
-def an_issue_that_a_person_closed(tape: Tape) -> None:
-    tape.node("n1")
-    tape.case("a", "n1", "Escalated", startedAt=True)
-    tape.ticket("t", "n1", 2)
-    tape.write("tickets.remediator.dev", "t", status={"phase": "Closed", "closedBy": "Person"})
-    tape.issues((2, False, "n1"))
-    tape.later(15)
-    tape.end()
+def an_issue_that_a_person_closed(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Escalated", startedAt=True)
+    recording.ticket("t", "n1", 2)
+    recording.write("tickets.remediator.dev", "t", status={"phase": "Closed", "closedBy": "Person"})
+    recording.issues((2, False, "n1"))
+    recording.later(15)
+    recording.end()
 
 
 HOLDS = [

@@ -1,79 +1,79 @@
 """I10: attempts come to an end: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording, tried
 from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
-from tests.remediator_sim.invariants.tape import Tape, tried
 
 
-def climb(tape: Tape, *operations: str) -> None:
+def climb(recording: Recording, *operations: str) -> None:
     """One attempt after the other, a minute apart."""
-    tape.node("n1")
-    tape.taint("n1", "a")
-    tape.case("a", "n1", "Draining", startedAt=True)
+    recording.node("n1")
+    recording.taint("n1", "a")
+    recording.case("a", "n1", "Draining", startedAt=True)
     for index in range(len(operations)):
-        tape.case("a", phase="Draining", attempts=tried(*operations[: index + 1]))
-        tape.later(61)
+        recording.case("a", phase="Draining", attempts=tried(*operations[: index + 1]))
+        recording.later(61)
 
 
-def a_ladder_climbed_to_its_end(tape: Tape) -> None:
-    climb(tape, "reset-1", "reboot-1", "reboot-2")
-    tape.case("a", phase="Escalated")
+def a_ladder_climbed_to_its_end(recording: Recording) -> None:
+    climb(recording, "reset-1", "reboot-1", "reboot-2")
+    recording.case("a", phase="Escalated")
 
 
-def a_rung_tried_too_often(tape: Tape) -> None:
-    climb(tape, "reset-1", "reset-2")
+def a_rung_tried_too_often(recording: Recording) -> None:
+    climb(recording, "reset-1", "reset-2")
 
 
-def a_rung_below_the_last(tape: Tape) -> None:
-    climb(tape, "reboot-1", "reset-1")
+def a_rung_below_the_last(recording: Recording) -> None:
+    climb(recording, "reboot-1", "reset-1")
 
 
-def a_rung_that_is_not_there(tape: Tape) -> None:
-    tape.policy(ladder=[{"operation": "reset"}])
-    climb(tape, "reset-1", "reboot-1")
+def a_rung_that_is_not_there(recording: Recording) -> None:
+    recording.policy(ladder=[{"operation": "reset"}])
+    climb(recording, "reset-1", "reboot-1")
 
 
-def an_attempt_after_a_person_was_called(tape: Tape) -> None:
-    a_ladder_climbed_to_its_end(tape)
-    tape.case("a", phase="Draining", attempts=tried("reset-1", "reboot-1", "reboot-2", "reboot-3"))
+def an_attempt_after_a_person_was_called(recording: Recording) -> None:
+    a_ladder_climbed_to_its_end(recording)
+    recording.case("a", phase="Draining", attempts=tried("reset-1", "reboot-1", "reboot-2", "reboot-3"))
 
 
-def more_attempts_than_the_policy_allows(tape: Tape) -> None:
-    tape.policy(most=2)
-    climb(tape, "reset-1", "reboot-1", "reboot-2")
+def more_attempts_than_the_policy_allows(recording: Recording) -> None:
+    recording.policy(most=2)
+    climb(recording, "reset-1", "reboot-1", "reboot-2")
 
 
 def flapping(most: int, between: int) -> Story:
     """Two cases of one node with an attempt each, so many seconds apart."""
 
-    def story(tape: Tape) -> None:
-        tape.policy(most=most)
-        climb(tape, "reset-1")
-        tape.case("a", phase="Recovered", endedAt=True)
-        tape.later(between)
-        tape.case("c", "n1", "Draining", startedAt=True)
-        tape.case("c", attempts=tried("reset-2"))
+    def story(recording: Recording) -> None:
+        recording.policy(most=most)
+        climb(recording, "reset-1")
+        recording.case("a", phase="Recovered", endedAt=True)
+        recording.later(between)
+        recording.case("c", "n1", "Draining", startedAt=True)
+        recording.case("c", attempts=tried("reset-2"))
 
     return story
 
 
-def handed_over_while_an_operation_runs(tape: Tape) -> None:
-    climb(tape, "reset-1")
-    tape.case("a", phase="Escalated", attempts=tried("reset-1", outcome=""))
+def handed_over_while_an_operation_runs(recording: Recording) -> None:
+    climb(recording, "reset-1")
+    recording.case("a", phase="Escalated", attempts=tried("reset-1", outcome=""))
 
 
-def handed_over_and_given_back(tape: Tape) -> None:
-    climb(tape, "reset-1")
-    tape.taint("n1", "")
-    tape.case("a", phase="Escalated", attempts=tried("reset-1"))
+def handed_over_and_given_back(recording: Recording) -> None:
+    climb(recording, "reset-1")
+    recording.taint("n1", "")
+    recording.case("a", phase="Escalated", attempts=tried("reset-1"))
 
 
 def followed_up(outcome: str) -> Story:
     """A try with this outcome, and what calls itself its follow-up."""
 
-    def story(tape: Tape) -> None:
-        climb(tape, "reset-1")
+    def story(recording: Recording) -> None:
+        climb(recording, "reset-1")
         follows = {"operation": "plugin-1", "rung": 1, "outcome": "", "follows": "reset-1"}
-        tape.case("a", attempts=[*tried("reset-1", outcome=outcome), follows])
+        recording.case("a", attempts=[*tried("reset-1", outcome=outcome), follows])
 
     return story
 

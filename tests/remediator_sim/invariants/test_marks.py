@@ -1,28 +1,28 @@
 """I6: marks of people: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording
 from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
-from tests.remediator_sim.invariants.tape import Tape
 
 MINE = {"key": "maintenance", "value": "alice", "effect": "NoSchedule"}
 
 
-def marks_that_stay(tape: Tape) -> None:
-    tape.node("n1")
+def marks_that_stay(recording: Recording) -> None:
+    recording.node("n1")
     meta = {"labels": {"team": "blue"}, "annotations": {"note": "rack 7"}}
-    tape.write("nodes", "n1", metadata={"name": "n1", "uid": "uid-n1", **meta}, spec={"unschedulable": True})
-    tape.taint("n1", "", MINE)
-    tape.person("n1", labels={"team": "blue"}, annotations={"note": "rack 7"}, taints=[MINE], cordon=True)
-    tape.taint("n1", "a", MINE)
-    tape.taint("n1", "", MINE)
-    tape.end()
+    recording.write("nodes", "n1", metadata={"name": "n1", "uid": "uid-n1", **meta}, spec={"unschedulable": True})
+    recording.taint("n1", "", MINE)
+    recording.person("n1", labels={"team": "blue"}, annotations={"note": "rack 7"}, taints=[MINE], cordon=True)
+    recording.taint("n1", "a", MINE)
+    recording.taint("n1", "", MINE)
+    recording.end()
 
 
 def loses(**parts: dict) -> Story:
     """The marks of a person, of which some write loses one."""
 
-    def story(tape: Tape) -> None:
-        marks_that_stay(tape)
-        tape.write("nodes", "n1", **parts)
+    def story(recording: Recording) -> None:
+        marks_that_stay(recording)
+        recording.write("nodes", "n1", **parts)
 
     return story
 

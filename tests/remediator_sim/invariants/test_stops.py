@@ -1,95 +1,97 @@
 """I4: stops: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording, tried
 from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
-from tests.remediator_sim.invariants.tape import Tape, tried
 
 
-def start(tape: Tape, name: str) -> None:
-    tape.node(f"n-{name}")
-    tape.case(name, f"n-{name}", "Draining", startedAt=True)
-    tape.case(name, attempts=tried(f"reset-{name}", outcome=""))
+def start(recording: Recording, name: str) -> None:
+    recording.node(f"n-{name}")
+    recording.case(name, f"n-{name}", "Draining", startedAt=True)
+    recording.case(name, attempts=tried(f"reset-{name}", outcome=""))
 
 
-def as_many_starts_as_the_breaker_lets_through(tape: Tape) -> None:
-    start(tape, "a")
-    start(tape, "c")
-    tape.later(60)
-    start(tape, "d")
+def as_many_starts_as_the_breaker_lets_through(recording: Recording) -> None:
+    start(recording, "a")
+    start(recording, "c")
+    recording.later(60)
+    start(recording, "d")
 
 
-def one_start_too_many(tape: Tape) -> None:
-    start(tape, "a")
-    start(tape, "c")
-    tape.later(50)
-    start(tape, "d")
+def one_start_too_many(recording: Recording) -> None:
+    start(recording, "a")
+    start(recording, "c")
+    recording.later(50)
+    start(recording, "d")
 
 
-def a_start_while_paused(tape: Tape) -> None:
-    tape.paused(True)
-    tape.later(5)
-    start(tape, "a")
+def a_start_while_paused(recording: Recording) -> None:
+    recording.paused(True)
+    recording.later(5)
+    start(recording, "a")
 
 
-def a_start_a_moment_after_the_pause(tape: Tape) -> None:
-    tape.paused(True)
-    start(tape, "a")
+def a_start_a_moment_after_the_pause(recording: Recording) -> None:
+    recording.paused(True)
+    start(recording, "a")
 
 
-def a_start_after_the_pause_was_lifted(tape: Tape) -> None:
-    tape.paused(True)
-    tape.later(5)
-    tape.paused(False)
-    start(tape, "a")
+def a_start_after_the_pause_was_lifted(recording: Recording) -> None:
+    recording.paused(True)
+    recording.later(5)
+    recording.paused(False)
+    start(recording, "a")
 
 
-def a_start_of_a_policy_that_only_watches(tape: Tape) -> None:
-    tape.policy("DryRun")
-    tape.later(5)
-    start(tape, "a")
+def a_start_of_a_policy_that_only_watches(recording: Recording) -> None:
+    recording.policy("DryRun")
+    recording.later(5)
+    start(recording, "a")
 
 
-def a_start_of_a_policy_that_only_calls_a_person(tape: Tape) -> None:
-    tape.policy(urgency={"mode": "Never"})
-    tape.later(5)
-    start(tape, "a")
+def a_start_of_a_policy_that_only_calls_a_person(recording: Recording) -> None:
+    recording.policy(urgency={"mode": "Never"})
+    recording.later(5)
+    start(recording, "a")
 
 
-def a_start_of_a_case_that_a_person_holds(tape: Tape) -> None:
-    tape.node("n1")
-    tape.case("a", "n1", "Draining", startedAt=True)
-    tape.write("noderemediations.remediator.dev", "a", spec={"hold": True})
-    tape.later(5)
-    tape.case("a", attempts=tried("reset-1"))
+def a_start_of_a_case_that_a_person_holds(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Draining", startedAt=True)
+    recording.write("noderemediations.remediator.dev", "a", spec={"hold": True})
+    recording.later(5)
+    recording.case("a", attempts=tried("reset-1"))
 
 
-def a_start_on_a_node_that_a_person_took_out(tape: Tape) -> None:
-    tape.write("nodes", "n-a", metadata={"name": "n-a", "uid": "uid-n-a", "labels": {"remediator.dev/exclude": "true"}})
-    tape.later(5)
-    start(tape, "a")
+def a_start_on_a_node_that_a_person_took_out(recording: Recording) -> None:
+    recording.write(
+        "nodes", "n-a", metadata={"name": "n-a", "uid": "uid-n-a", "labels": {"remediator.dev/exclude": "true"}}
+    )
+    recording.later(5)
+    start(recording, "a")
 
 
-def a_pod_while_paused(tape: Tape) -> None:
-    tape.paused(True)
-    tape.later(5)
-    tape.pod("look-1", "", "collect-diagnostics")
+def a_pod_while_paused(recording: Recording) -> None:
+    recording.paused(True)
+    recording.later(5)
+    recording.pod("look-1", "", "collect-diagnostics")
 
 
-def a_case_ends_while_paused(tape: Tape) -> None:
-    tape.node("n1")
-    tape.case("a", "n1", "Verifying", startedAt=True, attempts=tried("reset-1"))
-    tape.node("n1", "False")
-    tape.paused(True)
-    tape.later(15)
-    tape.case("a", phase="Recovered", endedAt=True)
-    tape.later(20)
+def a_case_ends_while_paused(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Verifying", startedAt=True, attempts=tried("reset-1"))
+    recording.node("n1", "False")
+    recording.paused(True)
+    recording.later(15)
+    recording.case("a", phase="Recovered", endedAt=True)
+    recording.later(20)
 
 
-def a_case_that_waits_for_the_end_of_the_pause(tape: Tape) -> None:
-    tape.node("n1")
-    tape.case("a", "n1", "Verifying", startedAt=True, attempts=tried("reset-1"))
-    tape.node("n1", "False")
-    tape.paused(True)
-    tape.later(30)
+def a_case_that_waits_for_the_end_of_the_pause(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Verifying", startedAt=True, attempts=tried("reset-1"))
+    recording.node("n1", "False")
+    recording.paused(True)
+    recording.later(30)
 
 
 HOLDS = [

@@ -1,69 +1,69 @@
 """I7: what a kill must not lose: a clean history is counted and not broken, its twin is named."""
 
+from tests.remediator_sim.invariants.recording import Recording, tried
 from tests.remediator_sim.invariants.stories import BOOT, Story, breaks, holds, stories
-from tests.remediator_sim.invariants.tape import Tape, tried
 
 
-def a_kill(tape: Tape) -> None:
-    tape.node("n1")
+def a_kill(recording: Recording) -> None:
+    recording.node("n1")
     line = {"at": "12:00", "reason": "Claimed", "message": "ours"}
     attempts = tried("reset-1", "reboot-1", outcome="")
-    tape.case("a", "n1", "Operating", startedAt=True, attempts=attempts, timeline=[line], evidence={"bootID": "1"})
-    tape.operation("reboot-1", "a", 2, intent=BOOT)
-    tape.ticket("t", "n1", 7)
-    tape.killed()
+    recording.case("a", "n1", "Operating", startedAt=True, attempts=attempts, timeline=[line], evidence={"bootID": "1"})
+    recording.operation("reboot-1", "a", 2, intent=BOOT)
+    recording.ticket("t", "n1", 7)
+    recording.killed()
 
 
-def work_goes_on_after_a_kill(tape: Tape) -> None:
-    a_kill(tape)
-    tape.operation("reboot-1", "a", 2, finishedAt="later")
-    tape.case("a", phase="Recovered", endedAt=True, attempts=tried("reset-1", "reboot-1", outcome="Succeeded"))
-    tape.let_go("a")
-    tape.remove("noderemediations.remediator.dev", "a")
-    tape.later(110)
-    tape.end()
+def work_goes_on_after_a_kill(recording: Recording) -> None:
+    a_kill(recording)
+    recording.operation("reboot-1", "a", 2, finishedAt="later")
+    recording.case("a", phase="Recovered", endedAt=True, attempts=tried("reset-1", "reboot-1", outcome="Succeeded"))
+    recording.let_go("a")
+    recording.remove("noderemediations.remediator.dev", "a")
+    recording.later(110)
+    recording.end()
 
 
 def set_back(**status: object) -> Story:
     """A case of which a new controller forgets something."""
 
-    def story(tape: Tape) -> None:
-        a_kill(tape)
-        tape.case("a", **({"phase": "Operating"} | status))
+    def story(recording: Recording) -> None:
+        a_kill(recording)
+        recording.case("a", **({"phase": "Operating"} | status))
 
     return story
 
 
-def a_case_that_disappears(tape: Tape) -> None:
-    a_kill(tape)
-    tape.remove("noderemediations.remediator.dev", "a")
+def a_case_that_disappears(recording: Recording) -> None:
+    a_kill(recording)
+    recording.remove("noderemediations.remediator.dev", "a")
 
 
-def an_operation_that_loses_its_intent(tape: Tape) -> None:
-    a_kill(tape)
-    tape.operation("reboot-1", "a", 2, intent=None)
+def an_operation_that_loses_its_intent(recording: Recording) -> None:
+    a_kill(recording)
+    recording.operation("reboot-1", "a", 2, intent=None)
 
 
-def a_ticket_that_forgets_its_issue(tape: Tape) -> None:
-    a_kill(tape)
-    tape.write("tickets.remediator.dev", "t", status={"issue": None})
+def a_ticket_that_forgets_its_issue(recording: Recording) -> None:
+    a_kill(recording)
+    recording.write("tickets.remediator.dev", "t", status={"issue": None})
 
 
-def a_ticket_that_goes(tape: Tape) -> None:
-    a_kill(tape)
-    tape.remove("tickets.remediator.dev", "t")
+def a_ticket_that_goes(recording: Recording) -> None:
+    a_kill(recording)
+    recording.remove("tickets.remediator.dev", "t")
 
 
-def another_issue_after_the_first_was_closed(tape: Tape) -> None:
-    a_kill(tape)
-    tape.write("tickets.remediator.dev", "t", status={"phase": "Closed"})
-    tape.write("tickets.remediator.dev", "t", status={"phase": "Pending", "issue": None})
-    tape.remove("tickets.remediator.dev", "t")
+def another_issue_after_the_first_was_closed(recording: Recording) -> None:
+    a_kill(recording)
+    recording.write("tickets.remediator.dev", "t", status={"phase": "Closed"})
+    recording.write("tickets.remediator.dev", "t", status={"phase": "Pending", "issue": None})
+    recording.remove("tickets.remediator.dev", "t")
 
 
-def work_that_lies_still_after_a_kill(tape: Tape) -> None:
-    a_kill(tape)
-    tape.later(110)
+def work_that_lies_still_after_a_kill(recording: Recording) -> None:
+    a_kill(recording)
+    recording.later(110)
 
 
 HOLDS = [

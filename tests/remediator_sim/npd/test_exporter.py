@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from remediator.clock import Clock
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.transport import Reply
 from remediator_sim.npd.config import Monitor, Rule
@@ -40,7 +41,7 @@ class Wire:
 @asynccontextmanager
 async def exporting(heartbeat=300.0):
     wire = Wire()
-    exporter = Exporter(Client(wire), "n", heartbeat, lambda: NOW)
+    exporter = Exporter(Client(wire), "n", heartbeat, Clock(lambda: NOW, lambda: 0.0))
     task = asyncio.create_task(exporter.run())
     yield exporter, wire
     task.cancel()

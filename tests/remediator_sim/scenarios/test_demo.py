@@ -1,5 +1,6 @@
 """`make demo`, from the first fault to the summary."""
 
+import re
 import signal
 from pathlib import Path
 
@@ -14,7 +15,7 @@ ENDS = {
     "stuck-mount": "Recovered",
     "blocked-drain": "Recovered",
     "returning-fault": "Escalated",
-    "dead-nfs-server": "Told",
+    "dead-nfs-server": "Recovered",
     "controller-crash": "Resumed",
 }
 # One for each of: a lost GPU, a lost GPU behind a blocked drain, an unkillable process, a fault that returns.
@@ -46,6 +47,35 @@ def test_every_invariant_was_put_to_the_test_and_held(demo: Ended) -> None:
     invariants = demo.summary["invariants"]
     assert [name for name, result in invariants.items() if not result["checks"] or "broken" in result] == []
     assert set(invariants) == {f"I{number}" for number in range(1, 11)}
+
+
+def test_each_issue_is_reported_with_its_title_and_the_link_to_its_page(demo: Ended) -> None:
+    issues = demo.summary["issues"]
+    assert [issue["open"] for issue in issues if "gpu-c1: " in issue["title"]] == [True]
+    for issue in issues:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/example/gpu-cluster/issues/\d+", issue["link"])
+        assert f'IssueOpened          "{issue["title"]}" {issue["link"]}' in demo.text
+
+
+def test_a_cause_that_nodes_share_is_one_line_and_not_one_for_each_node(demo: Ended) -> None:
+    (line,) = [line for line in demo.text.splitlines() if " SharedCause " in line]
+    assert "9 nodes say NfsUnavailable: one cause, and no node is touched" in line
+
+
+def test_pods_are_placed_where_they_would_not_be_without_remediator(demo: Ended) -> None:
+    kept_off = [placement for placement in demo.summary["placements"] if placement["fault"]]
+    assert kept_off
+    assert all(placement["node"] != placement["without"] for placement in kept_off)
+    first = kept_off[0]
+    text = f"on {first['node']}; without Remediator it would be on {first['without']}, where {first['fault']} is True"
+    assert text in demo.text
+
+
+def test_no_line_reports_a_fault_that_is_none_and_no_cell_is_cut_off(demo: Ended) -> None:
+    reasons = re.findall(r"^ *[\d.]+ s  (\S+) +(\w+)", demo.text, re.MULTILINE)
+    assert {reason for _, reason in reasons} & {"OperationRefused", "DiagnosisFailed", "VerifyTimeout"} == set()
+    assert {node for node, reason in reasons if reason == "OperationFailed"} <= {"gpu-c1"}, "its fault returns"
+    assert "…" not in demo.text
 
 
 def test_nothing_is_left_running(demo: Ended) -> None:

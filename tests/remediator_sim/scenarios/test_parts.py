@@ -10,15 +10,14 @@ import pytest
 from remediator.kube import api
 from remediator.kube.manifests import lint
 from remediator_sim.manifests import documents
-from remediator_sim.scenarios import alert, fleet
-from remediator_sim.scenarios import timescale as hurry
+from remediator_sim.scenarios import alert, fleet, timescale
 
 REAL = Path(__file__).parents[2] / "remediator" / "tickets" / "payloads" / "am0.25.0-prom-01_firing_first.json"
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TEMPLATES = {one["metadata"]["name"] for one in documents(["operations"]) if "podTemplate" in one.get("spec", {})}
 
 
-def test_the_alert_of_the_story_has_the_fields_of_one_that_alertmanager_sent() -> None:
+def test_the_alert_of_the_demo_has_the_fields_of_one_that_alertmanager_sent() -> None:
     real, ours = json.loads(REAL.read_text()), alert.payload("NodeGpuXid", "gpu-a1", NOW, None)
     assert set(ours) == set(real)
     assert set(ours["alerts"][0]) == set(real["alerts"][0])
@@ -34,21 +33,24 @@ def test_nodes_are_spread_over_three_racks_and_two_have_no_gpus(nodes: int, rack
     assert len({place.name for place in placed}) == len(placed)
 
 
-def test_a_policy_in_a_hurry_acts_and_is_otherwise_the_shipped_one() -> None:
+def test_a_policy_with_short_times_acts_and_is_otherwise_the_shipped_one() -> None:
     for shipped in documents(["deploy/policies"]):
-        hurried = hurry.policy(shipped)
-        assert lint.lint([("x", hurried)], TEMPLATES) == []
-        assert hurried["spec"]["mode"] == "Enforce"
+        shortened = timescale.policy(shipped)
+        assert lint.lint([("x", shortened)], TEMPLATES) == []
+        assert shortened["spec"]["mode"] == "Enforce"
         same = set(shipped["spec"]) - {"mode", "when", "verify", "cooldown"}
-        assert {name: hurried["spec"][name] for name in same} == {name: shipped["spec"][name] for name in same}
-        before, after = ([api.seconds(entry["for"]) for entry in one["spec"]["when"]] for one in (shipped, hurried))
-        times = hurry.UNHURRIED if "urgency" in shipped["spec"] else hurry.FASTER
+        assert {name: shortened["spec"][name] for name in same} == {name: shipped["spec"][name] for name in same}
+        before, after = ([api.seconds(entry["for"]) for entry in one["spec"]["when"]] for one in (shipped, shortened))
+        times = timescale.ESCALATION_FASTER if timescale.only_escalates(shipped) else timescale.FASTER
         assert after == pytest.approx([seconds / times for seconds in before], abs=0.001)
 
 
 def test_what_is_no_policy_is_left_as_it_is() -> None:
-    assert hurry.policy({"kind": "NodeDisruptionBudget", "spec": {}}) == {"kind": "NodeDisruptionBudget", "spec": {}}
+    assert timescale.policy({"kind": "NodeDisruptionBudget", "spec": {}}) == {
+        "kind": "NodeDisruptionBudget",
+        "spec": {},
+    }
 
 
 def test_the_examples_in_the_text_are_right() -> None:
-    assert doctest.testmod(hurry).failed == 0
+    assert doctest.testmod(timescale).failed == 0

@@ -11,7 +11,7 @@ HELD = Checked("I1", "No budget is exceeded", 3, ())
 BROKEN = replace(HELD, broken=("budget b: 2 of 3",))
 UNTESTED = replace(HELD, checks=0)
 CURED = Outcome("lost-gpu", ("gpu-a1",), "Recovered", 13.0, (), "a GPU falls off the bus")
-GOOD = Summary([CURED], 40.0, 1, 2, 0, 0, {"I1": HELD}, 7, (), whole=True)
+GOOD = Summary([CURED], 40.0, 1, 2, (), {"I1": HELD}, 7, (), (), whole=True)
 
 
 def test_a_demo_in_which_all_went_as_it_should_is_a_success() -> None:

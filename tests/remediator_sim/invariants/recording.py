@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from remediator_sim.invariants.checker import Checker
 from remediator_sim.invariants.contract import BUDGETS, CASES, NAMESPACES, NODES, OPERATIONS, PODS, POLICIES, TICKETS
 from remediator_sim.invariants.event import FINAL, ISSUES, KILLED, PERSON, PROBE, REBOOT, TICK, Event
-from remediator_sim.invariants.judge import Judge
-from remediator_sim.invariants.tally import Checked
-from remediator_sim.invariants.trails import Limits
+from remediator_sim.invariants.results import Checked
+from remediator_sim.invariants.tracked import Limits
 
 FAULT = "GpuLost"
 
@@ -28,8 +28,8 @@ LIMITS = Limits(
 )
 
 
-class Tape:
-    """A judge, and the objects that it was told of. A policy `p`, its ladder reset (1) and reboot (2), stands already.
+class Recording:
+    """A checker, and the objects that it knows. A policy `p`, its ladder reset (1) and reboot (2), stands already.
 
     Every write comes a second after the one before it, so that nothing is forgiven for having just been changed only
     where a test says `later`.
@@ -37,7 +37,7 @@ class Tape:
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
-        self.judge = Judge(LIMITS)
+        self.checker = Checker(LIMITS)
         self.stored: dict[tuple[str, str], dict[str, Any]] = {}
         self.policy()
 
@@ -45,7 +45,7 @@ class Tape:
 
     def hear(self, kind: str, new: dict[str, Any] | None = None, old: dict[str, Any] | None = None) -> None:
         self.now += seconds(0.1)
-        self.judge.hear(Event(kind, self.now, old, new))
+        self.checker.hear(Event(kind, self.now, old, new))
 
     def write(self, kind: str, name: str, space: str = "", **parts: Any) -> None:
         """Store an object; `parts` (metadata, spec, status) replace what stood there, entry by entry."""
@@ -64,7 +64,7 @@ class Tape:
         """Let time pass, with a look at the clock each second; heartbeats of nodes go on."""
         for _ in range(int(count)):
             self.now += seconds(1)
-            self.judge.hear(Event(TICK, self.now))
+            self.checker.hear(Event(TICK, self.now))
 
     def end(self) -> None:
         self.hear(FINAL)
@@ -171,7 +171,7 @@ class Tape:
     # --- what came of it -------------------------------------------------------------------------------------------
 
     def found(self, name: str) -> Checked:
-        return self.judge.report()[name]
+        return self.checker.report()[name]
 
 
 def tried(*operations: str, rung: int | None = None, outcome: str = "Failed") -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Trail:
+class Tracked:
     """One object from its first sight on; `last` is what it said last. The rest is for cases.
 
     `claimed` and `over` are when they were seen, by the server's clock; `stood` is how long it was stopped since.

@@ -1,0 +1,30 @@
+"""Where a Pod is placed, and where it would be without Remediator: nobody would keep it off a sick node."""
+
+from typing import NamedTuple
+
+from remediator_sim.plain import Object
+
+FAULTS = ("GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillableProcess")
+
+
+class Placement(NamedTuple):
+    """One Pod. `without` is the node that the scheduler alone would take, "" where it finds none; `fault` is the
+    Condition that shows that node to be sick, "" where it is healthy.
+    """
+
+    pod: str
+    node: str
+    without: str
+    fault: str
+
+    @property
+    def text(self) -> str:
+        """The comparison in a sentence."""
+        return f"on {self.node}; without Remediator it would be on {self.without}, where {self.fault} is True"
+
+
+def fault(node: Object) -> str:
+    """The Condition of a fault of the demo that is True on this node, "" for none."""
+    conditions = node.get("status", {}).get("conditions", ())
+    shown = {condition["type"] for condition in conditions if condition["status"] == "True"}
+    return next((name for name in FAULTS if name in shown), "")
