@@ -20,8 +20,8 @@ from remediator.scheduler import metrics, protocol
 from remediator.scheduler.fleet import Fleet, gpu_node
 from remediator.scheduler.protocol import Malformed, Request
 from remediator.scheduler.requeue import Waker
-from remediator.scheduler.responses import Answers, said
-from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, Reason, Row, Shape
+from remediator.scheduler.responses import Answers, verdict_and_score
+from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, NodeState, Shape, VerdictReason
 
 SHAPES = 16  # kept ready; the one that was asked for longest ago goes first
 COLD = "Remediator has not read the cluster yet; nothing to do, it answers as soon as /readyz does"
@@ -32,10 +32,10 @@ class Verdict(NamedTuple):
     """What is said of one node for one Pod; `text` is what the scheduler shows, "" where the node is let through."""
 
     node: str
-    reason: Reason
+    reason: VerdictReason
     text: str
     score: int
-    row: Row
+    row: NodeState
 
 
 class Extender:
@@ -67,7 +67,7 @@ class Extender:
     def explain(self, node: str, gpus: Mapping[str, int] | None = None) -> Verdict:
         """What is said of one node for a Pod that asks for so many GPUs by resource."""
         row = self._fleet.rows.get(node, STRANGER)
-        reason, points = said(row, Shape(tuple(sorted((gpus or {}).items()))))
+        reason, points = verdict_and_score(row, Shape(tuple(sorted((gpus or {}).items()))))
         return Verdict(node, reason, {**UNRESOLVABLE, **FAILED}.get(reason, ""), points, row)
 
     def _answer(self, call: str, body: bytes, say: Callable[[Request], bytes], fail: Callable[[str], bytes]) -> bytes:
@@ -122,7 +122,7 @@ class Extender:
             told.put(name, self._described(raw))
         return told
 
-    def _described(self, raw: msgspec.Raw) -> Row:
+    def _described(self, raw: msgspec.Raw) -> NodeState:
         try:
             return self._fleet.row(gpu_node(protocol.node(raw)))
         except ValueError as error:
@@ -132,7 +132,7 @@ class Extender:
                 "Nodes: a condition has a time without a zone; send the Nodes as the API server does"
             ) from error
 
-    def _on_row(self, name: str, old: Row | None, new: Row | None) -> None:
+    def _on_row(self, name: str, old: NodeState | None, new: NodeState | None) -> None:
         self._waker.moved(name, old, new)
         for answers in self._shapes.values():
             answers.put(name, new)

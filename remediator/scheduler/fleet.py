@@ -20,7 +20,7 @@ from remediator.kube.api import decode as codec
 from remediator.kube.api import gpu_pods
 from remediator.kube.runtime.reflector import Reflector
 from remediator.kube.wire.client import Client
-from remediator.scheduler.verdict import Gpus, Row, Standing, health, standing
+from remediator.scheduler.verdict import CaseSummary, Gpus, NodeState, health, summary
 
 ROUND_SECONDS = 60.0  # evidence grows old and repairs are forgotten without any event
 SLICE = 20  # nodes judged without letting a request in
@@ -51,17 +51,19 @@ class Fleet:
     Nothing is judged before every list is complete: `rows` is empty until then.
     """
 
-    def __init__(self, client: Client, on_row: Callable[[str, Row | None, Row | None], None], clock: Clock) -> None:
-        self.rows: dict[str, Row] = {}
+    def __init__(
+        self, client: Client, on_row: Callable[[str, NodeState | None, NodeState | None], None], clock: Clock
+    ) -> None:
+        self.rows: dict[str, NodeState] = {}
         self.complete = False
         self._on_row, self._clock = on_row, clock
         self._used: dict[str, Counter[str]] = {}
-        self._cases: dict[str, dict[str, Standing]] = {}
+        self._cases: dict[str, dict[str, CaseSummary]] = {}
         self._policies_moved = asyncio.Event()
         self._nodes: Reflector[gpu_pods.Node, GpuNode] = Reflector(client, gpu_pods.NODE, gpu_node, self._on_node)
         self._policies = Reflector(client, api.POLICY, codec.remediation_policy, self._on_policy)
         pods: Watch = Reflector(client, gpu_pods.POD, holding, self._on_pod, fields=gpu_pods.RUNNING)
-        cases: Watch = Reflector(client, api.CASE, _standing, self._on_case)
+        cases: Watch = Reflector(client, api.CASE, _summary, self._on_case)
         self._watches: tuple[Watch, ...] = (self._nodes, self._policies, pods, cases)
 
     async def run(self) -> None:
@@ -81,7 +83,7 @@ class Fleet:
         """Whether everything is known and every watch shows signs of life."""
         return self.complete and all(watch.fresh() for watch in self._watches)
 
-    def row(self, found: GpuNode) -> Row:
+    def row(self, found: GpuNode) -> NodeState:
         """The row of a node as somebody else describes it, with what we know of its cases and Pods."""
         return self._row(found, self._clock.wall())
 
@@ -90,7 +92,7 @@ class Fleet:
     def _on_node(self, key: str, old: GpuNode | None, new: GpuNode | None) -> None:
         self._judge([key])
 
-    def _on_case(self, key: str, old: Standing | None, new: Standing | None) -> None:
+    def _on_case(self, key: str, old: CaseSummary | None, new: CaseSummary | None) -> None:
         for case in (old, new):
             if case is not None:
                 self._cases.setdefault(case.node, {}).pop(key, None)
@@ -125,11 +127,11 @@ class Fleet:
             found = self._nodes.store.get(name)
             self._put(name, self._row(found, now) if found else None)
 
-    def _row(self, found: GpuNode, now: datetime) -> Row:
+    def _row(self, found: GpuNode, now: datetime) -> NodeState:
         name = found.node.name
         cases = self._cases.get(name, {}).values()
         said = health(found.node, cases, self._policies.store.values(), now)
-        return Row(said, found.gpus, self._held(name))
+        return NodeState(said, found.gpus, self._held(name))
 
     def _held(self, name: str) -> Gpus:
         used = +self._used.get(name, Counter())
@@ -137,7 +139,7 @@ class Fleet:
             self._used.pop(name, None)
         return tuple(sorted(used.items()))
 
-    def _put(self, name: str, row: Row | None) -> None:
+    def _put(self, name: str, row: NodeState | None) -> None:
         old = self.rows.get(name)
         if old == row:
             return
@@ -179,8 +181,8 @@ def holding(wire: gpu_pods.Pod) -> Holding:
     return Holding(wire.spec.node_name or "", gpus) if gpus else NOTHING
 
 
-def _standing(wire: api.NodeRemediation) -> Standing:
-    return standing(codec.remediation_case(wire))
+def _summary(wire: api.NodeRemediation) -> CaseSummary:
+    return summary(codec.remediation_case(wire))
 
 
 def _looks_for(policy: Policy | None) -> object:

@@ -16,7 +16,7 @@ from remediator.kube.runtime.queue import WorkQueue
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.scheduler import metrics
-from remediator.scheduler.verdict import Row, eased
+from remediator.scheduler.verdict import NodeState, schedulable_again
 
 
 class Waker:
@@ -38,9 +38,9 @@ class Waker:
         """The scheduler has just been told not to take these nodes of the cluster."""
         self._refused.update(nodes)
 
-    def moved(self, name: str, old: Row | None, new: Row | None) -> None:
+    def moved(self, name: str, old: NodeState | None, new: NodeState | None) -> None:
         """What is so of a node has changed; None where there was none, or is none any more."""
-        if name not in self._refused or (old and new and not eased(old, new)):
+        if name not in self._refused or (old and new and not schedulable_again(old, new)):
             return
         self._refused.discard(name)
         if new is not None:

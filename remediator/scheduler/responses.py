@@ -6,7 +6,7 @@ from typing import Self
 
 from remediator.scheduler import protocol
 from remediator.scheduler.score import score
-from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, Reason, Row, Shape, verdict
+from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, NodeState, Shape, VerdictReason, verdict
 
 
 class Hosts(dict[str, bytes]):
@@ -22,11 +22,11 @@ class Hosts(dict[str, bytes]):
 class Answers:
     """Entries of the lists of an answer by node: `failed` and `unresolvable` only of refused nodes, `hosts` of any."""
 
-    def __init__(self, shape: Shape, rows: Mapping[str, Row]) -> None:
+    def __init__(self, shape: Shape, rows: Mapping[str, NodeState]) -> None:
         self.shape = shape
         self.failed: dict[str, bytes] = {}
         self.unresolvable: dict[str, bytes] = {}
-        self.hosts = Hosts(said(STRANGER, shape)[1])
+        self.hosts = Hosts(verdict_and_score(STRANGER, shape)[1])
         for name, row in rows.items():
             self._enter(name, row)
 
@@ -38,15 +38,15 @@ class Answers:
         other.hosts.update(self.hosts)
         return other
 
-    def put(self, name: str, row: Row | None) -> None:
+    def put(self, name: str, row: NodeState | None) -> None:
         """Take in what is now so of one node; None for one that is gone."""
         for entries in (self.failed, self.unresolvable, self.hosts):
             entries.pop(name, None)
         if row is not None:
             self._enter(name, row)
 
-    def _enter(self, name: str, row: Row) -> None:
-        reason, points = said(row, self.shape)
+    def _enter(self, name: str, row: NodeState) -> None:
+        reason, points = verdict_and_score(row, self.shape)
         self.hosts[name] = protocol.host(name, points)
         if reason in UNRESOLVABLE:
             self.unresolvable[name] = protocol.refusal(name, UNRESOLVABLE[reason])
@@ -55,7 +55,7 @@ class Answers:
 
 
 @lru_cache(maxsize=4096)
-def said(row: Row, shape: Shape) -> tuple[Reason, int]:
+def verdict_and_score(row: NodeState, shape: Shape) -> tuple[VerdictReason, int]:
     """Verdict and score. Thousands of nodes share few rows, and a new shape must be answered at once."""
     reason = verdict(row, shape)
     return reason, score(reason, row, shape)

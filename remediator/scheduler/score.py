@@ -8,25 +8,25 @@ what ours are worth beside that, the weight says.
 
 from collections.abc import Mapping
 
-from remediator.scheduler.verdict import Reason, Row, Shape
+from remediator.scheduler.verdict import NodeState, Shape, VerdictReason
 
 STEPS = 24  # of packing, within one tier
 BESIDE_GPUS = 16  # for a Pod without GPUs on a node that has some
-TIER: Mapping[Reason, int] = {
-    Reason.FIT: 75,
-    Reason.REPAIRED: 50,
-    Reason.UNCLEAR: 25,
-    Reason.UNKNOWN: 25,
-    Reason.WAITING: 0,
+TIER: Mapping[VerdictReason, int] = {
+    VerdictReason.FIT: 75,
+    VerdictReason.REPAIRED: 50,
+    VerdictReason.HEALTH_UNKNOWN: 25,
+    VerdictReason.UNKNOWN_NODE: 25,
+    VerdictReason.WAITING: 0,
 }
 
 
-def score(reason: Reason, row: Row, shape: Shape) -> int:
+def score(reason: VerdictReason, row: NodeState, shape: Shape) -> int:
     """0 for what is refused; else the tier of the verdict, and up to 24 more the fuller the node is afterwards."""
     return TIER[reason] + _packing(row, shape) if reason in TIER else 0
 
 
-def _packing(row: Row, shape: Shape) -> int:
+def _packing(row: NodeState, shape: Shape) -> int:
     """Of a node's GPUs of the kinds that are asked for, the share in use once the Pod is there."""
     if not shape.gpus:
         return BESIDE_GPUS if any(count for _, count in row.total) else STEPS

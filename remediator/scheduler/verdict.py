@@ -31,18 +31,18 @@ from remediator.core.evidence import Health, judge
 from remediator.core.guard import waits_in_queue
 from remediator.core.node import Node, Status
 from remediator.core.policy import Policy, Urgency
-from remediator.core.reasons import Reason as Why
+from remediator.core.reasons import Reason
 
 RECENT = timedelta(hours=72)  # how long a repair is remembered: the default window of a relapse
 
 
-class Reason(StrEnum):
+class VerdictReason(StrEnum):
     """One word for each thing that can be said of a node; the same in answers, metrics and `explain`."""
 
     FIT = "Fit"
     REPAIRED = "RecentlyRepaired"
-    UNCLEAR = "HealthUnknown"
-    UNKNOWN = "UnknownNode"
+    HEALTH_UNKNOWN = "HealthUnknown"
+    UNKNOWN_NODE = "UnknownNode"
     WAITING = "WaitingForRepair"
     NO_FREE_GPUS = "NoFreeGpus"
     TOO_FEW_GPUS = "TooFewGpus"
@@ -55,19 +55,19 @@ class Reason(StrEnum):
 
 # What the scheduler shows of a refused node. It counts nodes by text and joins the texts with commas, so no text may
 # name a node or a number, or hold a comma.
-UNRESOLVABLE: Mapping[Reason, str] = {  # evicting Pods would not help
-    Reason.QUARANTINED: "node(s) quarantined by Remediator until a person releases them",
-    Reason.CLAIMED: "node(s) under repair by Remediator",
-    Reason.CORDONED: "node(s) cordoned by Remediator",
-    Reason.NOT_READY: "node(s) not ready",
-    Reason.SICK: "node(s) found sick by Remediator",
-    Reason.TOO_FEW_GPUS: "node(s) with too few GPUs in all",
+UNRESOLVABLE: Mapping[VerdictReason, str] = {  # evicting Pods would not help
+    VerdictReason.QUARANTINED: "node(s) quarantined by Remediator until a person releases them",
+    VerdictReason.CLAIMED: "node(s) under repair by Remediator",
+    VerdictReason.CORDONED: "node(s) cordoned by Remediator",
+    VerdictReason.NOT_READY: "node(s) not ready",
+    VerdictReason.SICK: "node(s) found sick by Remediator",
+    VerdictReason.TOO_FEW_GPUS: "node(s) with too few GPUs in all",
 }
-FAILED: Mapping[Reason, str] = {Reason.NO_FREE_GPUS: "node(s) with too few free GPUs"}
+FAILED: Mapping[VerdictReason, str] = {VerdictReason.NO_FREE_GPUS: "node(s) with too few free GPUs"}
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CaseSummary:
     """One case as far as placing goes. `repaired` is when operations ended it well."""
 
     name: str
@@ -77,15 +77,15 @@ class Standing:
     claimed: bool
     escalated: bool
     waits: bool
-    calls: bool  # nothing will be done to the node: the case only escalates
+    only_escalates: bool  # nothing will be done to the node
     repaired: datetime | None
 
 
-def standing(case: Case) -> Standing:
+def summary(case: Case) -> CaseSummary:
     """The little that must be kept of a case."""
     waits = case.open and not case.claimed and waits_in_queue(case.blocks)
     repaired = case.ended if case.phase is Phase.RECOVERED and case.attempts else None
-    return Standing(
+    return CaseSummary(
         name=case.name,
         node=case.node,
         node_uid=case.node_uid,
@@ -93,38 +93,41 @@ def standing(case: Case) -> Standing:
         claimed=case.open and case.claimed,
         escalated=case.open and case.phase is Phase.ESCALATED,
         waits=waits,
-        calls=any(block.reason is Why.TICKET_ONLY for block in case.blocks),
+        only_escalates=any(block.reason is Reason.TICKET_ONLY for block in case.blocks),
         repaired=repaired,
     )
 
 
-def health(node: Node, standings: Iterable[Standing], policies: Iterable[Policy], now: datetime) -> Reason:
+def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy], now: datetime) -> VerdictReason:
     """What is so of a node whoever asks: the first row that holds. FIT where none does."""
-    mine = [case for case in standings if case.node_uid == node.uid]
-    speaking = [policy for policy in policies if policy.selects(node)]
-    healths = {(policy.urgency, judge(node, policy, now).health) for policy in speaking}
-    unclear = any(health is Health.UNKNOWN for _, health in healths)
+    mine = [case for case in cases if case.node_uid == node.uid]
+    selecting = [policy for policy in policies if policy.selects(node)]
+    healths = {(policy.urgency, judge(node, policy, now).health) for policy in selecting}
+    unknown = any(health is Health.UNKNOWN for _, health in healths)
     rows = (
-        (any(case.escalated for case in mine), Reason.QUARANTINED),
-        (bool(node.case_uid) or any(case.claimed for case in mine), Reason.CLAIMED),
-        (node.unschedulable and bool(node.cordoned_by), Reason.CORDONED),
-        ("Ready" in node.conditions and node.ready is not Status.TRUE, Reason.NOT_READY),
-        (node.degraded or any(case.waits for case in mine), Reason.WAITING),
-        ((Urgency.NOW, Health.UNHEALTHY) in healths or any(case.open and not case.calls for case in mine), Reason.SICK),
-        ((Urgency.NEVER, Health.UNHEALTHY) in healths or any(case.open for case in mine), Reason.WAITING),
-        (unclear or "Ready" not in node.conditions, Reason.UNCLEAR),
-        (any(case.repaired and now - case.repaired < RECENT for case in mine), Reason.REPAIRED),
+        (any(case.escalated for case in mine), VerdictReason.QUARANTINED),
+        (bool(node.case_uid) or any(case.claimed for case in mine), VerdictReason.CLAIMED),
+        (node.unschedulable and bool(node.cordoned_by), VerdictReason.CORDONED),
+        ("Ready" in node.conditions and node.ready is not Status.TRUE, VerdictReason.NOT_READY),
+        (node.degraded or any(case.waits for case in mine), VerdictReason.WAITING),
+        (
+            (Urgency.NOW, Health.UNHEALTHY) in healths or any(case.open and not case.only_escalates for case in mine),
+            VerdictReason.SICK,
+        ),
+        ((Urgency.NEVER, Health.UNHEALTHY) in healths or any(case.open for case in mine), VerdictReason.WAITING),
+        (unknown or "Ready" not in node.conditions, VerdictReason.HEALTH_UNKNOWN),
+        (any(case.repaired and now - case.repaired < RECENT for case in mine), VerdictReason.REPAIRED),
     )
-    return next((reason for holds, reason in rows if holds), Reason.FIT)
+    return next((reason for holds, reason in rows if holds), VerdictReason.FIT)
 
 
 Gpus = tuple[tuple[str, int], ...]  # (resource, count), sorted
 
 
-class Row(NamedTuple):
+class NodeState(NamedTuple):
     """One node: what is so of its health, how many GPUs it has and how many of them Pods hold."""
 
-    health: Reason
+    health: VerdictReason
     total: Gpus = ()
     used: Gpus = ()
 
@@ -139,7 +142,7 @@ class Row(NamedTuple):
         return {name: total - used.get(name, 0) for name, total in self.total}
 
 
-def eased(old: Row, new: Row) -> bool:
+def schedulable_again(old: NodeState, new: NodeState) -> bool:
     """Whether some Pod that the old row refused may be let through by the new one."""
     if new.health in UNRESOLVABLE:
         return False
@@ -153,17 +156,17 @@ class Shape(NamedTuple):
     daemon: bool = False
 
 
-STRANGER = Row(Reason.UNKNOWN)
+STRANGER = NodeState(VerdictReason.UNKNOWN_NODE)
 
 
-def verdict(row: Row, shape: Shape) -> Reason:
+def verdict(row: NodeState, shape: Shape) -> VerdictReason:
     """What is said of the node for Pods of this shape. A resource that the node does not list is not ours to judge."""
-    reason = Reason.FIT if shape.daemon else row.health
+    reason = VerdictReason.FIT if shape.daemon else row.health
     if reason in UNRESOLVABLE:
         return reason
     mine = row.of(shape.gpus)
     if any(total < asked for total, _, asked in mine):
-        return Reason.TOO_FEW_GPUS
+        return VerdictReason.TOO_FEW_GPUS
     if any(total - used < asked for total, used, asked in mine):
-        return Reason.NO_FREE_GPUS
+        return VerdictReason.NO_FREE_GPUS
     return reason

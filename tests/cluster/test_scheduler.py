@@ -23,7 +23,7 @@ from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import STRATEGIC_PATCH, Query, Stream
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
-from remediator.scheduler.verdict import UNRESOLVABLE, Reason
+from remediator.scheduler.verdict import UNRESOLVABLE, VerdictReason
 from remediator.web import extender as page
 from remediator.web import probes as health
 from tests.cluster.control_plane import HOST, ControlPlane, free_ports
@@ -149,7 +149,7 @@ async def _add_node(setting: Setting, short: str) -> None:
     async def ready() -> bool:
         """Known to us, and free of the taint that every new node has until the cluster has seen that it is ready."""
         tainted = (await setting.client.get(NODES, name))["spec"].get("taints")
-        return not tainted and setting.extender.explain(name, {GPU: 1}).reason is Reason.FIT
+        return not tainted and setting.extender.explain(name, {GPU: 1}).reason is VerdictReason.FIT
 
     await until(ready, SECONDS)
 
@@ -165,7 +165,7 @@ async def _say(setting: Setting, short: str, status: str) -> None:
 async def fall_sick(setting: Setting) -> None:
     """The node `sick` is, and the extender knows."""
     await _say(setting, "sick", "True")
-    await until(lambda: setting.extender.explain(setting.node("sick")).reason is Reason.SICK, SECONDS)
+    await until(lambda: setting.extender.explain(setting.node("sick")).reason is VerdictReason.SICK, SECONDS)
 
 
 async def _has_account(setting: Setting) -> bool:
@@ -265,7 +265,7 @@ async def test_a_sick_node_gets_a_pod_that_tolerates_our_taints_only_without_the
         await start(setting, name, "choice", ["sick", "well"])
         assert await lands(setting, "choice") == "well"
         await start(setting, name, "pinned", ["sick"])
-        await told(setting, "pinned", UNRESOLVABLE[Reason.SICK])
+        await told(setting, "pinned", UNRESOLVABLE[VerdictReason.SICK])
         await start(setting, name, "without-gpu", ["sick"], gpus=0)
         assert await lands(setting, "without-gpu") == "sick", "only Pods that ask for GPUs are sent to the extender"
     async with scheduler(setting, tmp_path, extended=False) as name:
@@ -277,7 +277,7 @@ async def test_a_pod_that_waits_for_a_sick_node_gets_it_when_the_node_is_well(se
     await fall_sick(setting)
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "patient", ["sick"])
-        await told(setting, "patient", UNRESOLVABLE[Reason.SICK])
+        await told(setting, "patient", UNRESOLVABLE[VerdictReason.SICK])
         await _say(setting, "sick", "False")
         assert await lands(setting, "patient") == "sick"
 
@@ -288,7 +288,7 @@ async def test_a_pod_that_was_tried_again_before_we_had_heard_that_the_node_is_w
     await fall_sick(setting)
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "early", ["sick"])
-        await told(setting, "early", UNRESOLVABLE[Reason.SICK])
+        await told(setting, "early", UNRESOLVABLE[VerdictReason.SICK])
         refused, woken = _counted("refused_nodes", list="unresolvable"), _counted("requeues")
         setting.news.clear()
         await _say(setting, "sick", "False")

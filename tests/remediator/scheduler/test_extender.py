@@ -13,23 +13,27 @@ from remediator.kube.wire.client import Client
 from remediator.metrics import REGISTRY
 from remediator.scheduler import extender as module
 from remediator.scheduler.extender import Extender
-from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, Reason, Row
+from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, VerdictReason
 from remediator_sim.apiserver import EmbeddedServer
 from tests.builders import a_policy
 from tests.remediator.scheduler.stand import GPU, names_body, node, nodes_body, pod
 
 ROWS = {
-    "fit": Row(Reason.FIT, ((GPU, 8),)),
-    "busy": Row(Reason.FIT, ((GPU, 8),), ((GPU, 6),)),
-    "full": Row(Reason.FIT, ((GPU, 8),), ((GPU, 8),)),
-    "small": Row(Reason.FIT, ((GPU, 0),)),
-    "cpu": Row(Reason.FIT),
-    **{reason.value.lower(): Row(reason, ((GPU, 8),)) for reason in Reason if reason not in (Reason.FIT,)},
+    "fit": NodeState(VerdictReason.FIT, ((GPU, 8),)),
+    "busy": NodeState(VerdictReason.FIT, ((GPU, 8),), ((GPU, 6),)),
+    "full": NodeState(VerdictReason.FIT, ((GPU, 8),), ((GPU, 8),)),
+    "small": NodeState(VerdictReason.FIT, ((GPU, 0),)),
+    "cpu": NodeState(VerdictReason.FIT),
+    **{
+        reason.value.lower(): NodeState(reason, ((GPU, 8),))
+        for reason in VerdictReason
+        if reason not in (VerdictReason.FIT,)
+    },
 }
 LISTS = ("NodeNames", "FailedNodes", "FailedAndUnresolvableNodes")
 
 
-def warm(rows: dict[str, Row] | None = None) -> Extender:
+def warm(rows: dict[str, NodeState] | None = None) -> Extender:
     """An extender that has these rows and follows nothing."""
     found = Extender(Client(EmbeddedServer().transport()), SYSTEM)
     found._fleet.rows.update(ROWS if rows is None else rows)
@@ -64,10 +68,10 @@ def test_names_are_answered_with_names_and_refusals_with_the_text_of_their_reaso
     assert answer == {
         "Nodes": None,
         "NodeNames": ["fit", "busy"],
-        "FailedNodes": {"full": FAILED[Reason.NO_FREE_GPUS]},
+        "FailedNodes": {"full": FAILED[VerdictReason.NO_FREE_GPUS]},
         "FailedAndUnresolvableNodes": {
-            "sick": UNRESOLVABLE[Reason.SICK],
-            "small": UNRESOLVABLE[Reason.TOO_FEW_GPUS],
+            "sick": UNRESOLVABLE[VerdictReason.SICK],
+            "small": UNRESOLVABLE[VerdictReason.TOO_FEW_GPUS],
         },
         "Error": "",
     }
@@ -90,8 +94,8 @@ def test_a_whole_node_that_we_do_not_know_is_judged_by_what_it_says() -> None:
     answer = filtered(nodes_body(nodes, pod(gpus=2)))
     assert [one["metadata"]["name"] for one in answer["Nodes"]["items"]] == ["new"]
     assert answer["FailedAndUnresolvableNodes"] == {
-        "new-small": UNRESOLVABLE[Reason.TOO_FEW_GPUS],
-        "new-down": UNRESOLVABLE[Reason.NOT_READY],
+        "new-small": UNRESOLVABLE[VerdictReason.TOO_FEW_GPUS],
+        "new-down": UNRESOLVABLE[VerdictReason.NOT_READY],
     }
     assert scored(nodes_body(nodes, pod(gpus=2)))["new"] > scored(names_body(["new"], pod(gpus=2)))["new"]
     assert "new" not in WARM._fleet.rows, "a simulated node is not remembered"
@@ -194,9 +198,9 @@ def test_the_shape_that_is_asked_for_most_lately_is_kept(monkeypatch) -> None:
 
 def test_a_verdict_can_be_explained() -> None:
     told = WARM.explain("full", {GPU: 1})
-    assert (told.reason, told.text, told.score) == (Reason.NO_FREE_GPUS, FAILED[Reason.NO_FREE_GPUS], 0)
+    assert (told.reason, told.text, told.score) == (VerdictReason.NO_FREE_GPUS, FAILED[VerdictReason.NO_FREE_GPUS], 0)
     assert WARM.explain("fit", {GPU: 1}).text == ""
-    assert WARM.explain("nobody").reason is Reason.UNKNOWN
+    assert WARM.explain("nobody").reason is VerdictReason.UNKNOWN_NODE
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------

@@ -7,22 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.scheduler.score import TIER, score
-from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, Reason, Row, Shape
+from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, Shape, VerdictReason
 
 GPU = "nvidia.com/gpu"
-R = Reason
-ORDER = (R.FIT, R.REPAIRED, R.UNCLEAR, R.WAITING)
+R = VerdictReason
+ORDER = (R.FIT, R.REPAIRED, R.HEALTH_UNKNOWN, R.WAITING)
 
 
-def of(reason: Reason, total: int, used: int, asked: int) -> int:
-    return score(reason, Row(reason, ((GPU, total),) if total else (), ((GPU, used),)), Shape(((GPU, asked),)))
+def of(reason: VerdictReason, total: int, used: int, asked: int) -> int:
+    return score(reason, NodeState(reason, ((GPU, total),) if total else (), ((GPU, used),)), Shape(((GPU, asked),)))
 
 
 counts = st.integers(0, 10_000)
 anything = st.builds(
     score,
-    st.sampled_from(Reason),
-    st.builds(Row, st.just(R.FIT), st.just(()) | counts.map(lambda n: ((GPU, n),)), counts.map(lambda n: ((GPU, n),))),
+    st.sampled_from(VerdictReason),
+    st.builds(
+        NodeState, st.just(R.FIT), st.just(()) | counts.map(lambda n: ((GPU, n),)), counts.map(lambda n: ((GPU, n),))
+    ),
     st.builds(Shape, st.just(()) | counts.map(lambda n: ((GPU, n),)), st.booleans()),
 )
 
@@ -42,7 +44,7 @@ def test_the_healthier_node_wins_however_full_the_other_is(total: int, data: st.
 
 
 @given(st.sampled_from(ORDER), st.integers(1, 16), st.data())
-def test_of_two_nodes_alike_the_fuller_one_wins(reason: Reason, total: int, data: st.DataObject) -> None:
+def test_of_two_nodes_alike_the_fuller_one_wins(reason: VerdictReason, total: int, data: st.DataObject) -> None:
     used = data.draw(st.integers(0, total - 1))
     asked = data.draw(st.integers(1, total - used))
     if used:
@@ -55,19 +57,19 @@ def test_a_node_that_a_pod_fills_beats_a_larger_one_that_it_does_not() -> None:
 
 
 def test_a_pod_without_gpus_rather_goes_where_there_are_none_but_not_to_a_node_that_waits() -> None:
-    plain, gpus = Row(R.FIT), Row(R.FIT, ((GPU, 8),))
+    plain, gpus = NodeState(R.FIT), NodeState(R.FIT, ((GPU, 8),))
     assert score(R.FIT, plain, Shape()) > score(R.FIT, gpus, Shape())
     assert score(R.FIT, gpus, Shape()) > score(R.WAITING, plain, Shape())
 
 
 def test_a_node_whose_gpus_are_gone_is_like_one_without() -> None:
-    assert score(R.FIT, Row(R.FIT, ((GPU, 0),)), Shape()) == score(R.FIT, Row(R.FIT), Shape())
+    assert score(R.FIT, NodeState(R.FIT, ((GPU, 0),)), Shape()) == score(R.FIT, NodeState(R.FIT), Shape())
 
 
 @pytest.mark.parametrize("reason", [*FAILED, *UNRESOLVABLE])
-def test_what_is_refused_gets_nothing(reason: Reason) -> None:
+def test_what_is_refused_gets_nothing(reason: VerdictReason) -> None:
     assert of(reason, 8, 7, 1) == 0
 
 
 def test_a_node_that_nobody_has_told_us_of_is_as_good_as_one_that_is_unclear() -> None:
-    assert TIER[R.UNKNOWN] == TIER[R.UNCLEAR]
+    assert TIER[R.UNKNOWN_NODE] == TIER[R.HEALTH_UNKNOWN]

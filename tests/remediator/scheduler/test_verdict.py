@@ -18,18 +18,18 @@ from remediator.scheduler.verdict import (
     RECENT,
     STRANGER,
     UNRESOLVABLE,
-    Reason,
-    Row,
+    NodeState,
     Shape,
+    VerdictReason,
     health,
-    standing,
+    summary,
     verdict,
 )
 from tests.builders import a_case, a_node, a_policy, a_sick_node, an_attempt, at, condition, held_by, pool, when
 
 PAGE = Path(__file__).parents[3] / "docs" / "scheduler.md"
 GPU = "nvidia.com/gpu"
-R, P = Reason, Phase
+R, P = VerdictReason, Phase
 WELL = a_node("gpu-1", condition(status="False"))
 SICK = a_sick_node()
 BUDGET, BREAKER, UNREADY = Block(Why.BUDGET_SPENT, ""), Block(Why.BREAKER_OPEN, ""), Block(Why.BUDGET_UNREADY, "")
@@ -39,17 +39,19 @@ DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
 REPAIRED = a_case(phase=P.RECOVERED, ended=at(-60), attempts=(an_attempt(),))
 
 
-def said(node: Node, *cases: Case, mode: Mode = Mode.ENFORCE, minute: float = 0) -> Reason:
+def verdict_and_score(node: Node, *cases: Case, mode: Mode = Mode.ENFORCE, minute: float = 0) -> VerdictReason:
     """With one policy on GpuLost over the pool `a`, whose tolerance is an hour."""
     policy = a_policy("gpu-lost", when(tolerance=60), selector=pool("a"), mode=mode)
-    return health(node, [standing(case) for case in cases], [policy], at(minute))
+    return health(node, [summary(case) for case in cases], [policy], at(minute))
 
 
 NODES = [
     pytest.param(WELL, R.FIT, id="a node that is seen to be well is fit"),
     pytest.param(a_node(labels={"pool": "b"}), R.FIT, id="a node that no policy selects is fit"),
-    pytest.param(a_node(), R.UNCLEAR, id="a condition that is absent is unclear"),
-    pytest.param(a_node("gpu-1", condition(status="Unknown")), R.UNCLEAR, id="a condition that is Unknown is unclear"),
+    pytest.param(a_node(), R.HEALTH_UNKNOWN, id="a condition that is absent is unclear"),
+    pytest.param(
+        a_node("gpu-1", condition(status="Unknown")), R.HEALTH_UNKNOWN, id="a condition that is Unknown is unclear"
+    ),
     pytest.param(SICK, R.SICK, id="a condition that holds is sick before its tolerance is over"),
     pytest.param(a_sick_node(labels={"pool": "a", names.EXCLUDE: "true"}), R.SICK, id="an excluded node is sick, too"),
     pytest.param(a_node(ready="False"), R.NOT_READY, id="not ready"),
@@ -63,14 +65,16 @@ NODES = [
         a_node("gpu-1", condition(status="False"), unschedulable=True), R.FIT, id="a person's cordon is not our word"
     ),
     pytest.param(
-        Node("gpu-1", "uid-gpu-1", {"pool": "b"}, {}), R.UNCLEAR, id="a node that has not said whether it is ready"
+        Node("gpu-1", "uid-gpu-1", {"pool": "b"}, {}),
+        R.HEALTH_UNKNOWN,
+        id="a node that has not said whether it is ready",
     ),
 ]
 
 
 @pytest.mark.parametrize(("node", "reason"), NODES)
-def test_of_a_node_without_a_case(node: Node, reason: Reason) -> None:
-    assert said(node) is reason
+def test_of_a_node_without_a_case(node: Node, reason: VerdictReason) -> None:
+    assert verdict_and_score(node) is reason
 
 
 CASES = [
@@ -93,9 +97,9 @@ ENDED = (P.RECOVERED, P.CANCELLED)
 
 
 @pytest.mark.parametrize(("phase", "blocks", "reason"), CASES)
-def test_of_a_node_with_a_case(phase: Phase, blocks: tuple[Block, ...], reason: Reason) -> None:
+def test_of_a_node_with_a_case(phase: Phase, blocks: tuple[Block, ...], reason: VerdictReason) -> None:
     case = a_case(phase=phase, blocks=blocks, ended=at(0) if phase in ENDED else None)
-    assert said(SICK if phase not in ENDED else WELL, case) is reason
+    assert verdict_and_score(SICK if phase not in ENDED else WELL, case) is reason
 
 
 def test_every_phase_of_a_case_has_a_row() -> None:
@@ -103,21 +107,21 @@ def test_every_phase_of_a_case_has_a_row() -> None:
 
 
 def test_an_open_case_stands_though_its_evidence_has_become_unclear() -> None:
-    assert said(a_node(), a_case(phase=P.HELD, blocks=(Block(Why.HEALTH_UNKNOWN, ""),))) is R.SICK
+    assert verdict_and_score(a_node(), a_case(phase=P.HELD, blocks=(Block(Why.HEALTH_UNKNOWN, ""),))) is R.SICK
 
 
 def test_a_case_of_a_namesake_says_nothing() -> None:
-    assert said(WELL, a_case(phase=P.ESCALATED, node_uid="uid-of-another")) is R.FIT
+    assert verdict_and_score(WELL, a_case(phase=P.ESCALATED, node_uid="uid-of-another")) is R.FIT
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_the_mode_of_a_policy_does_not_matter(mode: Mode) -> None:
-    assert said(SICK, mode=mode) is R.SICK
+    assert verdict_and_score(SICK, mode=mode) is R.SICK
 
 
-@pytest.mark.parametrize(("older", "reason"), [(0, R.SICK), (1, R.UNCLEAR)], ids=["fresh enough", "too old"])
-def test_a_condition_that_holds_counts_for_as_long_as_it_is_heard_of(older: float, reason: Reason) -> None:
-    assert said(SICK, minute=STALE_AFTER.total_seconds() / 60 + older) is reason
+@pytest.mark.parametrize(("older", "reason"), [(0, R.SICK), (1, R.HEALTH_UNKNOWN)], ids=["fresh enough", "too old"])
+def test_a_condition_that_holds_counts_for_as_long_as_it_is_heard_of(older: float, reason: VerdictReason) -> None:
+    assert verdict_and_score(SICK, minute=STALE_AFTER.total_seconds() / 60 + older) is reason
 
 
 @pytest.mark.parametrize(
@@ -125,27 +129,33 @@ def test_a_condition_that_holds_counts_for_as_long_as_it_is_heard_of(older: floa
     [(RECENT - timedelta(hours=1, seconds=1), R.REPAIRED), (RECENT - timedelta(hours=1), R.FIT)],
     ids=["remembered", "forgotten"],
 )
-def test_a_repair_is_remembered_for_72_hours(after: timedelta, reason: Reason) -> None:
+def test_a_repair_is_remembered_for_72_hours(after: timedelta, reason: VerdictReason) -> None:
     minute = after.total_seconds() / 60
     node = a_node("gpu-1", condition(status="False", heartbeat=minute), heartbeat=minute)
-    assert said(node, REPAIRED, minute=minute) is reason
+    assert verdict_and_score(node, REPAIRED, minute=minute) is reason
 
 
 EIGHT = ((GPU, 8),)
 PODS = [
-    pytest.param(Row(R.FIT, EIGHT, ((GPU, 6),)), ((GPU, 2),), R.FIT, id="the last two GPUs"),
-    pytest.param(Row(R.FIT, EIGHT, ((GPU, 7),)), ((GPU, 2),), R.NO_FREE_GPUS, id="one is free, two are asked for"),
-    pytest.param(Row(R.FIT, EIGHT), ((GPU, 9),), R.TOO_FEW_GPUS, id="nine of eight"),
-    pytest.param(Row(R.FIT, ((GPU, 0),)), ((GPU, 1),), R.TOO_FEW_GPUS, id="the device plugin offers none"),
-    pytest.param(Row(R.FIT), ((GPU, 1),), R.FIT, id="a resource that the node does not list is not ours to judge"),
-    pytest.param(Row(R.FIT, EIGHT, ((GPU, 8),)), (), R.FIT, id="no GPU asked for"),
-    pytest.param(Row(R.FIT, EIGHT, ((GPU, 9),)), ((GPU, 1),), R.NO_FREE_GPUS, id="more in use than there are"),
-    pytest.param(Row(R.SICK, EIGHT, ((GPU, 8),)), ((GPU, 1),), R.SICK, id="sick outranks full: nobody is evicted"),
-    pytest.param(Row(R.WAITING, EIGHT, ((GPU, 8),)), ((GPU, 1),), R.NO_FREE_GPUS, id="waits, and is full"),
-    pytest.param(Row(R.WAITING, EIGHT), ((GPU, 1),), R.WAITING, id="waits, and has room"),
-    pytest.param(STRANGER, ((GPU, 1),), R.UNKNOWN, id="a node that nobody has told us of"),
+    pytest.param(NodeState(R.FIT, EIGHT, ((GPU, 6),)), ((GPU, 2),), R.FIT, id="the last two GPUs"),
     pytest.param(
-        Row(R.FIT, (("amd.com/gpu", 8), (GPU, 8)), ((GPU, 8),)),
+        NodeState(R.FIT, EIGHT, ((GPU, 7),)), ((GPU, 2),), R.NO_FREE_GPUS, id="one is free, two are asked for"
+    ),
+    pytest.param(NodeState(R.FIT, EIGHT), ((GPU, 9),), R.TOO_FEW_GPUS, id="nine of eight"),
+    pytest.param(NodeState(R.FIT, ((GPU, 0),)), ((GPU, 1),), R.TOO_FEW_GPUS, id="the device plugin offers none"),
+    pytest.param(
+        NodeState(R.FIT), ((GPU, 1),), R.FIT, id="a resource that the node does not list is not ours to judge"
+    ),
+    pytest.param(NodeState(R.FIT, EIGHT, ((GPU, 8),)), (), R.FIT, id="no GPU asked for"),
+    pytest.param(NodeState(R.FIT, EIGHT, ((GPU, 9),)), ((GPU, 1),), R.NO_FREE_GPUS, id="more in use than there are"),
+    pytest.param(
+        NodeState(R.SICK, EIGHT, ((GPU, 8),)), ((GPU, 1),), R.SICK, id="sick outranks full: nobody is evicted"
+    ),
+    pytest.param(NodeState(R.WAITING, EIGHT, ((GPU, 8),)), ((GPU, 1),), R.NO_FREE_GPUS, id="waits, and is full"),
+    pytest.param(NodeState(R.WAITING, EIGHT), ((GPU, 1),), R.WAITING, id="waits, and has room"),
+    pytest.param(STRANGER, ((GPU, 1),), R.UNKNOWN_NODE, id="a node that nobody has told us of"),
+    pytest.param(
+        NodeState(R.FIT, (("amd.com/gpu", 8), (GPU, 8)), ((GPU, 8),)),
         (("amd.com/gpu", 1), (GPU, 1)),
         R.NO_FREE_GPUS,
         id="each resource must be free",
@@ -154,17 +164,17 @@ PODS = [
 
 
 @pytest.mark.parametrize(("row", "gpus", "reason"), PODS)
-def test_of_a_node_for_a_pod(row: Row, gpus: tuple[tuple[str, int], ...], reason: Reason) -> None:
+def test_of_a_node_for_a_pod(row: NodeState, gpus: tuple[tuple[str, int], ...], reason: VerdictReason) -> None:
     assert verdict(row, Shape(gpus)) is reason
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_a_pod_of_a_daemonset_is_let_through_whatever_is_so_of_the_node(reason: Reason) -> None:
-    assert verdict(Row(reason), Shape(daemon=True)) is R.FIT
+@pytest.mark.parametrize("reason", VerdictReason)
+def test_a_pod_of_a_daemonset_is_let_through_whatever_is_so_of_the_node(reason: VerdictReason) -> None:
+    assert verdict(NodeState(reason), Shape(daemon=True)) is R.FIT
 
 
 def test_the_tables_above_have_every_reason() -> None:
-    assert {row.values[-1] for row in (*NODES, *CASES, *PODS)} | {R.REPAIRED} == set(Reason)
+    assert {row.values[-1] for row in (*NODES, *CASES, *PODS)} | {R.REPAIRED} == set(VerdictReason)
 
 
 def test_only_a_lack_of_free_gpus_leaves_the_node_to_preemption() -> None:
@@ -181,7 +191,7 @@ def test_texts_are_few_and_name_no_number_since_the_scheduler_counts_nodes_by_te
 
 def test_the_page_has_a_row_for_every_reason_with_what_the_scheduler_shows() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", PAGE.read_text(), flags=re.MULTILINE))
-    assert set(rows) == {reason.value for reason in Reason}
+    assert set(rows) == {reason.value for reason in VerdictReason}
     for reason, text in UNRESOLVABLE.items():
         assert rows[reason.value] == f"unresolvable: {text}"
     for reason, text in FAILED.items():
@@ -204,4 +214,4 @@ CALLS = a_case("call", policy="nfs", blocks=(Block(Why.TICKET_ONLY, ""),))
 )
 def test_a_dead_file_server_leaves_nodes_to_those_who_do_not_need_it(node, cases, expected):
     policy = a_policy("nfs", when(), urgency=Urgency.NEVER, ladder=())
-    assert health(node, [standing(case) for case in cases], [policy], at(0)) is expected
+    assert health(node, [summary(case) for case in cases], [policy], at(0)) is expected

@@ -8,7 +8,7 @@ from remediator.core import names
 from remediator.kube.api.builtin import NODE
 from remediator.kube.wire.errors import Unavailable
 from remediator.metrics import REGISTRY
-from remediator.scheduler.verdict import Reason, Row, eased
+from remediator.scheduler.verdict import NodeState, VerdictReason, schedulable_again
 from tests.harness.kinds import NODES
 from tests.remediator.scheduler.stand import GPU, Stand, names_body, pod
 from tests.remediator_sim.waiting import until
@@ -119,18 +119,20 @@ async def test_a_mark_that_the_api_server_does_not_take_is_tried_again(
 
 EIGHT = ((GPU, 8),)
 SCHEDULABLE_AGAIN_AT = [
-    (Row(Reason.SICK, EIGHT), Row(Reason.FIT, EIGHT), True),
-    (Row(Reason.CLAIMED, EIGHT), Row(Reason.REPAIRED, EIGHT), True),
-    (Row(Reason.CLAIMED, EIGHT), Row(Reason.QUARANTINED, EIGHT), False),
-    (Row(Reason.FIT, EIGHT), Row(Reason.SICK, EIGHT), False),
-    (Row(Reason.FIT, EIGHT, EIGHT), Row(Reason.FIT, EIGHT, ((GPU, 7),)), True),
-    (Row(Reason.FIT, EIGHT, ((GPU, 7),)), Row(Reason.FIT, EIGHT, EIGHT), False),
-    (Row(Reason.FIT, ((GPU, 4),)), Row(Reason.FIT, EIGHT), True),
-    (Row(Reason.SICK, EIGHT, EIGHT), Row(Reason.SICK, EIGHT), False),
-    (Row(Reason.UNCLEAR, EIGHT), Row(Reason.FIT, EIGHT), False),
+    (NodeState(VerdictReason.SICK, EIGHT), NodeState(VerdictReason.FIT, EIGHT), True),
+    (NodeState(VerdictReason.CLAIMED, EIGHT), NodeState(VerdictReason.REPAIRED, EIGHT), True),
+    (NodeState(VerdictReason.CLAIMED, EIGHT), NodeState(VerdictReason.QUARANTINED, EIGHT), False),
+    (NodeState(VerdictReason.FIT, EIGHT), NodeState(VerdictReason.SICK, EIGHT), False),
+    (NodeState(VerdictReason.FIT, EIGHT, EIGHT), NodeState(VerdictReason.FIT, EIGHT, ((GPU, 7),)), True),
+    (NodeState(VerdictReason.FIT, EIGHT, ((GPU, 7),)), NodeState(VerdictReason.FIT, EIGHT, EIGHT), False),
+    (NodeState(VerdictReason.FIT, ((GPU, 4),)), NodeState(VerdictReason.FIT, EIGHT), True),
+    (NodeState(VerdictReason.SICK, EIGHT, EIGHT), NodeState(VerdictReason.SICK, EIGHT), False),
+    (NodeState(VerdictReason.HEALTH_UNKNOWN, EIGHT), NodeState(VerdictReason.FIT, EIGHT), False),
 ]
 
 
 @pytest.mark.parametrize(("old", "new", "so"), SCHEDULABLE_AGAIN_AT)
-def test_a_node_is_eased_when_a_pod_that_was_refused_may_be_let_through(old: Row, new: Row, so: bool) -> None:
-    assert eased(old, new) is so
+def test_a_node_is_schedulable_again_when_a_pod_that_was_refused_may_be_let_through(
+    old: NodeState, new: NodeState, so: bool
+) -> None:
+    assert schedulable_again(old, new) is so
