@@ -297,11 +297,9 @@ def test_the_ten_promises_are_told_and_each_names_tests_that_are_there() -> None
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_option_that_a_page_names_belongs_to_a_program_of_ours(page: Path) -> None:
     on_nodes = [path for folder in (DETECTORS, OPERATIONS, NODELIB) for path in folder.rglob("*.py")]
-    sources = [ROOT / "remediator" / "cli.py", *on_nodes]
-    text = "".join(path.read_text() for path in sources)
-    settable = {
-        name.replace("_", "-") for name in re.findall(r"^    (\w+): ", (sources[0]).read_text(), flags=re.MULTILINE)
-    }
+    commands = "".join(path.read_text() for path in sorted((ROOT / "remediator" / "cli").glob("*.py")))
+    text = commands + "".join(path.read_text() for path in on_nodes)
+    settable = {name.replace("_", "-") for name in re.findall(r"^    (\w+): ", commands, flags=re.MULTILINE)}
     known = settable | set(re.findall(r'"--([a-z-]+)"', text)) | {"help"}
     named = set(re.findall(r"`--([a-z-]+)", page.read_text()))
     assert named <= known
