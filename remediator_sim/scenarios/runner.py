@@ -10,7 +10,7 @@ from rich.console import Console
 from remediator.clock import SYSTEM, Clock
 from remediator.core import names
 from remediator.core.breaker import Breaker
-from remediator.kube.runtime.elector import LEASE
+from remediator.kube.api.builtin import LEASE
 from remediator_sim.invariants import Checked
 from remediator_sim.scenarios.controller import COMMAND
 from remediator_sim.scenarios.ending import Ending

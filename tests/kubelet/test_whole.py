@@ -9,7 +9,7 @@ import pytest
 
 from remediator.core import names
 from remediator.kube import api
-from remediator.kube.runtime.elector import LEASE
+from remediator.kube.api.builtin import LEASE
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
 from remediator.kube.wire.transport import STRATEGIC_PATCH

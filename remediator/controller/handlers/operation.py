@@ -17,7 +17,7 @@ from remediator.core.pod import pods_to_drain
 from remediator.core.policy import Strategy
 from remediator.kube import api
 from remediator.kube.api import decode
-from remediator.kube.api.builtin import POD
+from remediator.kube.api.builtin import POD, on_node
 from remediator.kube.wire import errors
 
 Checked = OperationView | Retry
@@ -75,7 +75,7 @@ async def _pods_left(view: OperationView, dependencies: Dependencies, now: datet
     if view.template is None or view.template.strategy is Strategy.NONE:
         return 0
     client, operations = dependencies.performer.client, dependencies.cache.namespaces.operations
-    listed = await client.list_all(POD, fields=f"spec.nodeName={view.operation.node}")
+    listed = await client.list_all(POD, fields=on_node(view.operation.node))
     pods = (decode.operation_pod(pod) for pod in listed)
     return len(pods_to_drain(pods, operations, view.template.skip_wait_for_delete, now))
 

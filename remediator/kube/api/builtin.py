@@ -1,6 +1,7 @@
 """The few core kinds we read and write, as far as we do; every other field is skipped while decoding."""
 
 from datetime import datetime
+from typing import Any, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -161,9 +162,50 @@ class Event(Base, frozen=True, kw_only=True):
     count: int
 
 
+class LeaseSpec(msgspec.Struct, rename="camel"):
+    """Who holds a Lease. The times are for people to read: no decision rests on them."""
+
+    holder_identity: str = ""  # "" is free
+    lease_duration_seconds: int = 15
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int = 0
+
+
+class Lease(msgspec.Struct, rename="camel"):
+    """A Lease, written whole. Its metadata is carried along as it came: labels and annotations survive our writes."""
+
+    metadata: dict[str, Any]
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+
+    @classmethod
+    def named(cls, name: str, namespace: str, spec: LeaseSpec) -> Self:
+        """A Lease that is not there yet."""
+        return cls({"name": name, "namespace": namespace}, spec)
+
+    @property
+    def version(self) -> str:
+        """The resourceVersion; "" where the Lease does not exist."""
+        version: str = self.metadata.get("resourceVersion", "")
+        return version
+
+
 NODE = Kind("", "v1", "nodes", "Node", Node)
 POD = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", Namespace)
 EVENT = Kind("", "v1", "events", "Event", Head, namespaced=True)
+LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", Lease, namespaced=True)
 # Cases that cannot be read (a newer version wrote them) are still there.
 CASE_HEAD = Kind(api.CASE.group, api.CASE.version, api.CASE.plural, api.CASE.name, Head)
+
+
+def named(name: str) -> str:
+    """The field selector of the object of this name."""
+    return f"metadata.name={name}"
+
+
+def on_node(node: str) -> str:
+    """The field selector of the Pods that are bound to this node."""
+    return f"spec.nodeName={node}"

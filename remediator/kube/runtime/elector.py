@@ -5,46 +5,18 @@ import math
 import os
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 import structlog
 
 from remediator.clock import Clock
+from remediator.kube.api.builtin import LEASE, Lease, LeaseSpec
 from remediator.kube.wire import errors
-from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import micro_stamp
 
 log = structlog.get_logger(__name__)
 _FAILURES = (errors.ApiError, TimeoutError, msgspec.DecodeError)
-
-
-class LeaseSpec(msgspec.Struct, rename="camel"):
-    """Who holds the lease. The times are for people to read: no decision rests on them."""
-
-    holder_identity: str = ""  # "" is free
-    lease_duration_seconds: int = 15
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int = 0
-
-
-class Lease(msgspec.Struct, rename="camel"):
-    """A Lease. Its metadata is carried along as it came, so that labels and annotations survive our writes."""
-
-    metadata: dict[str, Any]
-    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
-    api_version: str = "coordination.k8s.io/v1"
-    kind: str = "Lease"
-
-    @property
-    def version(self) -> str:
-        """The resourceVersion; "" where the Lease does not exist."""
-        version: str = self.metadata.get("resourceVersion", "")
-        return version
-
-
-LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", Lease, namespaced=True)
 
 
 def _exit() -> None:
@@ -179,8 +151,7 @@ class Elector:
             return False
         self._wrote = True
         if lease is None:
-            metadata = {"name": self._name, "namespace": self._namespace}
-            wish = Lease(metadata, self._renewed(None))
+            wish = Lease.named(self._name, self._namespace, self._renewed(None))
             self._note(await self._client.create(LEASE, wish, namespace=self._namespace))
         else:
             await self._replace(Lease(lease.metadata, self._renewed(lease.spec)))

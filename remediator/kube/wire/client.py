@@ -117,9 +117,14 @@ class Client:
         """PUT one whole object; only for kinds whose every field we own (Leases)."""
         return await self.send("PUT", kind.path(name, namespace), kind.type, body)
 
-    async def delete(self, kind: Kind[Any], name: str, *, namespace: str = "", uid: str = "") -> None:
-        """Delete one object; `uid` protects a namesake that came later. Raises NotFound where it is gone."""
-        body = {"preconditions": {"uid": uid}} if uid else {}
+    async def delete(
+        self, kind: Kind[Any], name: str, *, namespace: str = "", uid: str = "", version: str = ""
+    ) -> None:
+        """Delete one object; `uid` protects a namesake that came later, `version` what was written meanwhile.
+
+        Raises NotFound where it is gone, Conflict where it is another one.
+        """
+        body = wire.DeleteOptions(wire.Preconditions(uid, version) if uid or version else None)
         check(
             await self.transport.request(
                 "DELETE", kind.path(name, namespace), body=msgspec.json.encode(body), content_type="application/json"

@@ -43,6 +43,19 @@ class BookmarkMeta(msgspec.Struct, rename="camel"):
         return (self.annotations or {}).get("k8s.io/initial-events-end") == "true"
 
 
+class Preconditions(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What must be so for a delete; "" does not matter."""
+
+    uid: str = ""
+    resource_version: str = ""
+
+
+class DeleteOptions(msgspec.Struct, omit_defaults=True):
+    """The body of a delete."""
+
+    preconditions: Preconditions | None = None
+
+
 class Bookmark(msgspec.Struct):
     """The object of a BOOKMARK."""
 

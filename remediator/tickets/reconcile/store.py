@@ -76,10 +76,8 @@ class TicketStore:
 
     async def delete(self, ticket: Ticket) -> None:
         """Delete a Ticket as we know it: an alert that came meanwhile keeps it."""
-        path = api.TICKET.path(ticket.name)
-        only = {"preconditions": {"uid": ticket.uid, "resourceVersion": ticket.version}}
         try:
-            await self.client.send("DELETE", path, dict, only)
+            await self.client.delete(api.TICKET, ticket.name, uid=ticket.uid, version=ticket.version)
         except (errors.NotFound, errors.Conflict):
             return
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from deploy.images.programs import binary
 from remediator.core import names
-from remediator.kube.runtime.elector import LEASE
+from remediator.kube.api.builtin import LEASE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator_sim.kubelet.program import output

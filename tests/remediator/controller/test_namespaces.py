@@ -9,7 +9,7 @@ import pytest
 from remediator.clock import SYSTEM
 from remediator.controller.explain import snapshot
 from remediator.core import names
-from remediator.kube.runtime.elector import LEASE
+from remediator.kube.api.builtin import LEASE
 from tests.harness.kinds import NAMESPACES, PODS
 from tests.remediator.controller.lab import Lab, laboratory, running, until
 
