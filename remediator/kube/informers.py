@@ -89,7 +89,7 @@ class Informers:
     @cached_property
     def pause(self) -> Informer[Pause]:
         """Our namespace, which says whether everything new is stopped."""
-        return self.watch("pause", builtin.NAMESPACE, _pause, fields=f"metadata.name={self.namespaces.system}")
+        return self.watch("pause", builtin.NAMESPACE, _pause, fields=builtin.named(self.namespaces.system))
 
     def watch(
         self,

@@ -113,10 +113,10 @@ def count(quantity: str | int) -> int:
     >>> [count(quantity) for quantity in ("8", 8, "2k", "1Ki", "1e3")]
     [8, 8, 2000, 1024, 1000]
     """
-    found = _QUANTITY.fullmatch(str(quantity))
-    if found is None:
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None:
         raise ValueError(f"not a whole number of GPUs: {str(quantity)[:40]!r}")
-    digits, unit, exponent = found.groups()
+    digits, unit, exponent = match.groups()
     base, power = _UNITS[unit] if unit else (10, int(exponent or 0))
     factor: int = base**power
     return int(digits) * factor

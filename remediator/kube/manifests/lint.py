@@ -42,9 +42,9 @@ def read(name: str, text: str) -> tuple[list[Document], list[Finding]]:
         for line, value, doubled in yamlfile.documents(text):
             source = f"{name}:{line}"
             findings += [Finding(f"{name}:{at}", "", "", f"the key {key!r} is given twice") for at, key in doubled]
-            for one in () if value is None else _flat(value):
-                if isinstance(one, dict):
-                    documents.append((source, one))
+            for document in () if value is None else _flat(value):
+                if isinstance(document, dict):
+                    documents.append((source, document))
                 else:
                     findings.append(Finding(source, "", "", "is not an object"))
     except yamlfile.Unreadable as error:

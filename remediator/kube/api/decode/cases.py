@@ -25,7 +25,7 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
         phase=status.phase,
         rung=(status.rung or 1) - 1,
         attempts=tuple(_attempt(attempt) for attempt in status.attempts),
-        blocks=tuple(case.Block(_reason(found.reason), found.message, found.until) for found in status.blocked_by),
+        blocks=tuple(case.Block(_reason(block.reason), block.message, block.until) for block in status.blocked_by),
         diagnosis=status.diagnostics.outcome if status.diagnostics else case.Diagnosis.PENDING,
         evidence=status.evidence,
         timeline=tuple(case.CaseEvent(entry.at, _reason(entry.reason), entry.message) for entry in status.timeline),
@@ -98,5 +98,5 @@ def operation(wire: api.NodeOperation) -> case.Operation:
 
 def _blocked(wire: api.DrainStatus | None) -> str:
     """The pods in the way, for a person."""
-    found = wire.blocked if wire else ()
-    return ", ".join(f"{entry.pod} ({entry.pdb})" if entry.pdb else entry.pod for entry in found)
+    blocked = wire.blocked if wire else ()
+    return ", ".join(f"{entry.pod} ({entry.pdb})" if entry.pdb else entry.pod for entry in blocked)

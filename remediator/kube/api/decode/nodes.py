@@ -18,7 +18,7 @@ def node(wire: builtin.Node) -> Node:
         name=wire.metadata.name,
         uid=wire.metadata.uid,
         labels={intern(key): intern(value) for key, value in wire.metadata.labels.items()},
-        conditions={found.type: _condition(found) for found in wire.status.conditions},
+        conditions={condition.type: _condition(condition) for condition in wire.status.conditions},
         taints=tuple(Taint(taint.key, taint.value, taint.effect, taint.time_added) for taint in wire.spec.taints),
         unschedulable=wire.spec.unschedulable,
         boot_id=wire.status.node_info.boot_id,
@@ -57,7 +57,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         finalizers=wire.metadata.finalizers,
         daemon=any(owner.kind == "DaemonSet" and owner.controller for owner in owners),
         mirror=MIRROR in wire.metadata.annotations,
-        ready=any(found.type == "Ready" and found.status == "True" for found in wire.status.conditions),
+        ready=any(entry.type == "Ready" and entry.status == "True" for entry in wire.status.conditions),
         version=wire.metadata.resource_version,
     )
 
@@ -67,8 +67,8 @@ _POD_PHASES = frozenset(pod.PodPhase)
 
 def _unscheduled(wire: builtin.Pod) -> str:
     """Why the scheduler could not place it: what a person must know of a Pod that never starts."""
-    waits = (found for found in wire.status.conditions if found.type == "PodScheduled" and found.status == "False")
-    return next((found.message for found in waits), "")
+    conditions = (entry for entry in wire.status.conditions if entry.type == "PodScheduled" and entry.status == "False")
+    return next((entry.message for entry in conditions), "")
 
 
 def paused(wire: builtin.Namespace) -> bool:

@@ -33,7 +33,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "substring": lambda text, start, end=None: celtypes.StringType(str(text)[int(start) : end and int(end)]),
     "isSorted": lambda items: celtypes.BoolType(list(items) == sorted(items)),
     "sum": lambda items: sum(items, celtypes.IntType(0)),
-    "find": lambda text, by: celtypes.StringType(found[0] if (found := re.search(str(by), str(text))) else ""),
+    "find": lambda text, by: celtypes.StringType(match[0] if (match := re.search(str(by), str(text))) else ""),
 }
 
 
@@ -86,13 +86,13 @@ def compile_rules(raw: Sequence[dict[str, Any]]) -> tuple[Rule, ...]:
     """The rules of one schema node. Raises RuleError for one that does not compile."""
     return tuple(
         Rule(
-            text=one["rule"],
-            message=one.get("message", ""),
-            reason=one.get("reason", "FieldValueInvalid"),
-            field_path=one.get("fieldPath", ""),
-            transition=bool(re.search(r"\boldSelf\b", one["rule"])),
-            _program=_program(one["rule"]),
-            _message_program=_program(one["messageExpression"]) if one.get("messageExpression") else None,
+            text=rule["rule"],
+            message=rule.get("message", ""),
+            reason=rule.get("reason", "FieldValueInvalid"),
+            field_path=rule.get("fieldPath", ""),
+            transition=bool(re.search(r"\boldSelf\b", rule["rule"])),
+            _program=_program(rule["rule"]),
+            _message_program=_program(rule["messageExpression"]) if rule.get("messageExpression") else None,
         )
-        for one in raw
+        for rule in raw
     )

@@ -54,5 +54,5 @@ def fill(value: Any, node: Node) -> None:
         if key not in value and known.default is not ABSENT:
             value[key] = deepcopy(known.default)
     for key, item in value.items():
-        if (found := node.child(key)) is not None:
-            fill(item, found)
+        if (part := node.child(key)) is not None:
+            fill(item, part)

@@ -47,12 +47,12 @@ def limits_of(raw: dict[str, Any]) -> dict[str, Any]:
 
     A schema says `exclusiveMaximum: true` beside its maximum: here that word has the limit itself. So with the minimum.
     """
-    found = {
+    limits = {
         _EXCLUSIVE[word] if raw.get(_EXCLUSIVE.get(word, "")) else word: raw[word]
         for word in _LIMITS
         if word not in _EXCLUSIVE.values() and raw.get(word) is not None
     }
-    return found | ({"pattern": re.compile(found["pattern"])} if "pattern" in found else {})
+    return limits | ({"pattern": re.compile(limits["pattern"])} if "pattern" in limits else {})
 
 
 def exceeded(value: Any, limits: dict[str, Any]) -> Iterator[tuple[str, Any]]:

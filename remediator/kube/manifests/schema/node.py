@@ -63,7 +63,7 @@ class Node:
         if self.list_type != "map" or not isinstance(old, list):
             return ABSENT
         identity = self.identity(item)
-        return next((one for one in old if self.identity(one) == identity), ABSENT)
+        return next((item for item in old if self.identity(item) == identity), ABSENT)
 
 
 def build(raw: dict[str, Any], *, root: bool = False) -> Node:
@@ -90,11 +90,11 @@ def build(raw: dict[str, Any], *, root: bool = False) -> Node:
         raw=raw,
     )
     parts = [*node.properties.values(), *filter(None, (node.additional, node.items))]
-    node.ruled = bool(node.rules) or any(one.ruled for one in parts)
-    node.transitions = any(rule.transition for rule in node.rules) or any(one.transitions for one in parts)
+    node.ruled = bool(node.rules) or any(part.ruled for part in parts)
+    node.transitions = any(rule.transition for rule in node.rules) or any(part.transitions for part in parts)
     return node
 
 
 def _alternatives(raw: dict[str, Any]) -> dict[str, list[Node]]:
-    found = {word: [build(one) for one in raw[word]] for word in ("allOf", "anyOf", "oneOf") if word in raw}
-    return found | ({"not": [build(raw["not"])]} if "not" in raw else {})
+    junctors = {word: [build(part) for part in raw[word]] for word in ("allOf", "anyOf", "oneOf") if word in raw}
+    return junctors | ({"not": [build(raw["not"])]} if "not" in raw else {})

@@ -26,10 +26,10 @@ def review(value: Any, node: Node) -> Iterator[Violation]:
     whole = _copy(value)
     yield from (Violation(path, "unknown field") for path in prune(whole, node))
     fill(whole, node)
-    found = list(faults(whole, node))
-    yield from (Violation(fault.path, _said(fault)) for fault in found)
+    wrong = list(faults(whole, node))
+    yield from (Violation(fault.path, _message(fault)) for fault in wrong)
     for rule in broken(whole, node):
-        if rule.answered or not any(within(fault.path, rule.place) for fault in found):
+        if rule.answered or not any(within(fault.path, rule.place) for fault in wrong):
             yield Violation(rule.path, rule.message)
 
 
@@ -69,6 +69,6 @@ _WORDS: dict[str, str | Callable[[Fault], str]] = {
 }
 
 
-def _said(fault: Fault) -> str:
+def _message(fault: Fault) -> str:
     words = _WORDS[fault.word]
     return words.format(fault.limit) if isinstance(words, str) else words(fault)

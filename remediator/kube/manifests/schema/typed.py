@@ -55,9 +55,9 @@ _TEXTS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 
 def undefined(text: str, node: Node) -> str | None:
     """The first field that a rule speaks of and its schema does not have; celpy itself only fails when it runs."""
-    for found in _PATH.finditer(_TEXTS.sub("''", text)):
+    for match in _PATH.finditer(_TEXTS.sub("''", text)):
         at: Node | None = node
-        for name in found[1].lstrip(".").split("."):
+        for name in match[1].lstrip(".").split("."):
             if at is None or not at.properties or at.preserve or at.additional:
                 break
             known = {_escape(key): part for key, part in at.properties.items()}

@@ -1,6 +1,7 @@
 """Field names of the API stand in the types and nowhere else: what a type does not have, mypy finds."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,11 +52,19 @@ def keys(tree: ast.AST) -> Iterator[str]:
         yield from (key.value for key in used if isinstance(key, ast.Constant) and isinstance(key.value, str))
 
 
+def selectors(tree: ast.AST) -> Iterator[str]:
+    """Field selectors: "spec.nodeName=gpu-1"."""
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    yield from (text for text in texts if re.match(r"(metadata|spec|status)\.\w+!?=", text))
+
+
 def misplaced(root: Path) -> set[tuple[str, str]]:
-    """Field names of the API that a product's module uses as keys, with the module."""
+    """Field names of the API that a product's module uses as keys, and its field selectors, with the module."""
     modules = {str(path.relative_to(root)): path for path in root.rglob("*.py")}
     ours = {name: path for name, path in modules.items() if not name.startswith(OF_THE_API)}
-    return {(name, key) for name, path in ours.items() for key in keys(ast.parse(path.read_text())) if key in names()}
+    trees = {name: ast.parse(path.read_text()) for name, path in ours.items()}
+    used = {(name, key) for name, tree in trees.items() for key in keys(tree) if key in names()}
+    return used | {(name, selector) for name, tree in trees.items() for selector in selectors(tree)}
 
 
 def test_no_module_outside_the_api_uses_a_field_name_as_a_key() -> None:
@@ -65,8 +74,15 @@ def test_no_module_outside_the_api_uses_a_field_name_as_a_key() -> None:
 def test_such_a_use_is_found(tmp_path: Path) -> None:
     (tmp_path / "kube/api").mkdir(parents=True)
     (tmp_path / "kube/api/a.py").write_text('{"nodeName": 1}')
-    (tmp_path / "b.py").write_text('x = {"nodeName": 1}["bootID"]\nx.get("resourceVersion", "")\n{"name": "spec"}')
-    assert misplaced(tmp_path) == {("b.py", "nodeName"), ("b.py", "bootID"), ("b.py", "resourceVersion")}
+    (tmp_path / "b.py").write_text(
+        'x = {"nodeName": 1}["bootID"]\nx.get("resourceVersion", "")\n{"name": "spec"}\nf"status.phase={x}"'
+    )
+    assert misplaced(tmp_path) == {
+        ("b.py", "nodeName"),
+        ("b.py", "bootID"),
+        ("b.py", "resourceVersion"),
+        ("b.py", "status.phase="),
+    }
 
 
 def test_the_names_are_those_of_all_kinds() -> None:
