@@ -6,6 +6,8 @@ from typing import Any
 
 from remediator_sim.apiserver.status import Failure, bad_request
 
+JSON_PATCH = "application/json-patch+json"
+
 
 def merge(target: Any, patch: Any) -> Any:
     """The merged value; null in the patch removes a key, a list replaces a list. `target` is left as it was."""

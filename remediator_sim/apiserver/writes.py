@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from remediator.kube.manifests import schema
+from remediator.kube.wire.transport import MERGE_PATCH, STRATEGIC_PATCH
 from remediator_sim.apiserver import bodies, builtin, kinds, meta, patch, status, strategic, validation
 from remediator_sim.apiserver.admission import ADMIT
 from remediator_sim.apiserver.cluster import Cluster
@@ -216,8 +217,7 @@ def _with(obj: Obj, field: str, source: Obj) -> Obj:
 
 
 _PATCHES = "the body of the request was in an unknown format - accepted media types include: "
-_JSON, _MERGE = "application/json-patch+json", "application/merge-patch+json"
-_STRATEGIC, _APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+_APPLY = "application/apply-patch+yaml"
 
 
 def change(cluster: Cluster, target: Target, raw: bytes, content_type: str, options: Options) -> Result:
@@ -225,7 +225,7 @@ def change(cluster: Cluster, target: Target, raw: bytes, content_type: str, opti
     resource, kind = target.resource, bodies.media_type(content_type)
     _check_patch_type(resource, kind)
     entry = cluster.get(resource, target.namespace, target.name)
-    body = bodies.Body(bodies.json_value(raw), []) if kind == _JSON else bodies.read(raw, "application/json")
+    body = bodies.Body(bodies.json_value(raw), []) if kind == patch.JSON_PATCH else bodies.read(raw, "application/json")
     patched = _patched(resource.view(entry.copy()), body.value, kind)
     _check_type(resource, patched)
     _check_address(target, patched.get("metadata"))
@@ -242,7 +242,7 @@ def change(cluster: Cluster, target: Target, raw: bytes, content_type: str, opti
 
 
 def _check_patch_type(resource: Resource, kind: str) -> None:
-    accepted = [_JSON, _MERGE] if resource.custom else [_JSON, _MERGE, _STRATEGIC]
+    accepted = [patch.JSON_PATCH, MERGE_PATCH] if resource.custom else [patch.JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH]
     if kind in (_APPLY, "application/apply-patch+cbor"):
         raise status.unsupported_media(f"server-side apply is not served here; use one of: {', '.join(accepted)}")
     if kind not in accepted:
@@ -251,7 +251,7 @@ def _check_patch_type(resource: Resource, kind: str) -> None:
 
 def _patched(current: Obj, body: Any, kind: str) -> Obj:
     """The object with the patch in it; a deep copy, so that nothing stored is shared with it."""
-    if kind == _JSON:
+    if kind == patch.JSON_PATCH:
         return patch.json_patch(current, body)
-    merged = strategic.apply(current, body) if kind == _STRATEGIC else patch.merge(current, body)
+    merged = strategic.apply(current, body) if kind == STRATEGIC_PATCH else patch.merge(current, body)
     return msgspec.json.decode(msgspec.json.encode(merged))  # type: ignore[no-any-return]

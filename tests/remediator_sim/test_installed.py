@@ -35,20 +35,24 @@ def _others(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a virtual environment, after `pip install --find-links dist 'remediator[sim]'`."""
-    folder = tmp_path_factory.mktemp("installed")
-    wheels = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder / "dist"))
-    assert call(folder, *PIP, *wheels, ROOT, ROOT / "remediator_sim").stderr == ""
+def _environment(folder: Path, *options: str) -> Path:
+    """The folder of programs of a virtual environment after `pip install` with these options."""
     venv.create(folder / "venv", with_pip=False, symlinks=True)
     (packages,) = (folder / "venv/lib").glob("python*/site-packages")
     (packages / "others.pth").write_text(f"{_others(folder / 'others')}\n")
     python = folder / "venv/bin/python"
-    install = ("install", "--no-index", "--find-links", str(folder / "dist"), "remediator[sim]")
-    done = call(folder, *PIP, f"--python={python}", *install)
+    done = call(folder, *PIP, f"--python={python}", "install", "--no-index", *options)
     assert (done.returncode, done.stderr) == (0, "")
     return python.parent
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs after `pip install --find-links dist 'remediator[sim]'`."""
+    folder = tmp_path_factory.mktemp("installed")
+    wheels = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder / "dist"))
+    assert call(folder, *PIP, *wheels, ROOT, ROOT / "remediator_sim").stderr == ""
+    return _environment(folder, "--find-links", str(folder / "dist"), "remediator[sim]")
 
 
 def where(programs: Path, folder: Path, *code: str) -> Sequence[Path]:
@@ -65,9 +69,14 @@ def test_both_packages_and_all_that_is_shipped_come_from_the_wheels(installed: P
     assert [name for name in programs if not (paths[2] / name).exists()] == []
 
 
-def test_the_checkout_that_is_installed_editable_runs_its_own_files() -> None:
-    done = call(Path("/"), sys.executable, "-c", "from remediator_sim.shipped import folder; print(folder())")
-    assert done.stdout == f"{ROOT}\n"
+def test_a_checkout_that_is_installed_editable_runs_its_own_files(tmp_path: Path) -> None:
+    options = ("--no-build-isolation", "--editable", str(ROOT), "--editable", str(ROOT / "remediator_sim"))
+    programs = _environment(tmp_path, *options)
+    assert where(programs, tmp_path, "remediator.__file__", "shipped.folder()") == [
+        ROOT / "remediator/__init__.py",
+        ROOT,
+    ]
+    assert "--only" in call(tmp_path, programs / "remediator", "demo", "--help").stdout
 
 
 def test_the_wheel_of_the_product_holds_the_product_only(installed: Path, tmp_path: Path) -> None:

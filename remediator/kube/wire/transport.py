@@ -10,7 +10,6 @@ from typing import NamedTuple, Protocol
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 Query = Sequence[tuple[str, str]]

@@ -2,7 +2,8 @@
 
 import uuid
 
-from remediator.kube.wire.transport import JSON_PATCH, STRATEGIC_PATCH
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator_sim.apiserver.patch import JSON_PATCH
 from tests.contract.api.calls import fresh, until
 from tests.contract.api.widgets import schema_of_spec
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from remediator.kube.wire.transport import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from remediator.kube.wire.transport import MERGE_PATCH, STRATEGIC_PATCH
+from remediator_sim.apiserver.patch import JSON_PATCH
 from tests.contract.api.calls import config_map
 
 APPLY_PATCH = "application/apply-patch+yaml"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from remediator.kube.wire import errors
-from remediator.kube.wire.transport import JSON_PATCH, STRATEGIC_PATCH
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator_sim.apiserver.patch import JSON_PATCH
 from remediator_sim.plain import LEASES, NODES, PODS
 from tests.remediator_sim.waiting import gone, until
 

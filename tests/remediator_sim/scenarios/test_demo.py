@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.remediator_sim.scenarios.running import Ended, end, left_over, start
+from tests.remediator_sim.scenarios.running import ROOT, Ended, end, left_over, start
 
 ENDS = {
     "lost-gpu": "Recovered",
@@ -76,6 +76,19 @@ def test_no_line_reports_a_fault_that_is_none_and_no_cell_is_cut_off(demo: Ended
     assert {reason for _, reason in reasons} & {"OperationRefused", "DiagnosisFailed", "VerifyTimeout"} == set()
     assert {node for node, reason in reasons if reason == "OperationFailed"} <= {"gpu-c1"}, "its fault returns"
     assert "…" not in demo.text
+
+
+def test_readme_shows_the_tables_that_are_printed(demo: Ended) -> None:
+    (shown,) = re.findall(r"```text\n(fault  .*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines = {same_in_every_run(line) for line in demo.text.splitlines()}
+    rows = [line for line in map(same_in_every_run, shown.splitlines()) if not re.match(r"train-\S+ ", line)]
+    assert [row for row in rows if row not in lines] == []
+    assert len(rows) > 20
+
+
+def same_in_every_run(line: str) -> str:
+    """A line without numbers that stand alone, and with single blanks."""
+    return " ".join(re.sub(r"(?<![\w-])\d+(\.\d+)?(?![\w-])", "N", line).split())
 
 
 def test_nothing_is_left_running(demo: Ended) -> None:

@@ -15,7 +15,8 @@ from remediator.kube.wire import http
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import Expired, TooManyRequests, Unavailable
 from remediator.kube.wire.http import HttpTransport
-from remediator.kube.wire.transport import JSON_PATCH, MERGE_PATCH
+from remediator.kube.wire.transport import MERGE_PATCH
+from remediator_sim.apiserver.patch import JSON_PATCH
 from tests.harness.certificates import self_signed
 from tests.harness.kinds import NODES
 
