@@ -37,7 +37,7 @@ class Replica:
         self.informers = Informers(client, clock, settings.namespaces)
         self.leader = Leader(elector(client, settings, clock), clock)
         self.controller = Controller(client, settings, self.informers, self.leader, clock)
-        self.extender = Extender(client, clock)
+        self.extender = Extender(client, self.informers, clock)
         self.tickets = _tickets(client, settings, clock)
         self._parts: list[Extender | Tickets] = [self.extender, *([self.tickets] if self.tickets else [])]
 

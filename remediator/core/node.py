@@ -38,12 +38,16 @@ class Taint:
     added: str = ""
 
 
+Gpus = tuple[tuple[str, int], ...]  # (resource, count), sorted
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One node as last observed.
 
     Labels are the whole map: selectors of policies and budgets may name any of them. `version` is what a write must
-    carry to be refused if the node moved; it changes with every heartbeat, so it is not compared.
+    carry to be refused if the node moved; it changes with every heartbeat, so it is not compared. `gpus` are those that
+    the node offers: 0 where it had some, nothing of a resource whose count cannot be read.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Node:
     boot_id: str = ""
     last_case: str = ""
     cordoned_by: str = ""
+    gpus: Gpus = ()
     version: str = field(default="", compare=False)
 
     @property

@@ -8,16 +8,18 @@ and its encoding.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
 import structlog
 
 from remediator.clock import Clock
-from remediator.kube.api import gpu_pods
+from remediator.kube.api import decode, gpu_pods
+from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 from remediator.scheduler import metrics, protocol
-from remediator.scheduler.fleet import Fleet, gpu_node
+from remediator.scheduler.fleet import Fleet
 from remediator.scheduler.protocol import Malformed, Request
 from remediator.scheduler.requeue import Waker
 from remediator.scheduler.responses import Answers, verdict_and_score
@@ -41,13 +43,13 @@ class Verdict(NamedTuple):
 class Extender:
     """Run it as a task; ask it in the same loop. One that is cold says so to filter, and has no preferences."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
-        self._fleet = Fleet(client, self._on_row, clock)
+    def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
+        self._fleet = Fleet(informers, self._on_row, clock)
         self._waker = Waker(client, clock)
         self._shapes: OrderedDict[Shape, Answers] = OrderedDict()
 
     async def run(self) -> None:
-        """Follow nodes, Pods, cases and policies until cancelled."""
+        """Judge nodes and mark those that were refused, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.run())
             group.create_task(self._waker.run())
@@ -55,6 +57,10 @@ class Extender:
     def ready(self) -> bool:
         """Whether the caches are complete and fresh. Once complete, requests are answered also from stale ones."""
         return self._fleet.fresh()
+
+    async def synced(self) -> None:
+        """Wait until everything is known that answers rest on."""
+        await self._fleet.complete.wait()
 
     def filter(self, body: bytes) -> bytes:
         """ExtenderArgs to ExtenderFilterResult; what goes wrong stands in its `Error`."""
@@ -73,7 +79,9 @@ class Extender:
     def _answer(self, call: str, body: bytes, say: Callable[[Request], bytes], fail: Callable[[str], bytes]) -> bytes:
         with metrics.SECONDS.labels(call).time():
             try:
-                outcome, answer = ("ok", say(protocol.decode(body))) if self._fleet.complete else ("cold", fail(COLD))
+                outcome, answer = (
+                    ("ok", say(protocol.decode(body))) if self._fleet.complete.is_set() else ("cold", fail(COLD))
+                )
             except Malformed as error:
                 log.warning("unreadable request to the extender", call=call, error=str(error))
                 outcome, answer = "malformed", fail(str(error))
@@ -124,7 +132,8 @@ class Extender:
 
     def _described(self, raw: msgspec.Raw) -> NodeState:
         try:
-            return self._fleet.row(gpu_node(protocol.node(raw)))
+            wire = protocol.node(raw)
+            return self._fleet.row(replace(decode.node(wire), gpus=gpu_pods.offered(wire)))
         except ValueError as error:
             raise Malformed(f"Nodes: {error}") from error
         except TypeError as error:  # times cannot be compared

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from remediator.kube.api import gpu_pods
+from remediator.kube.api import builtin, gpu_pods
 from remediator.kube.wire import frames as wire
 
 KEYS = {key.lower(): key for key in ("Pod", "Nodes", "NodeNames")}
@@ -41,7 +41,7 @@ class Malformed(ValueError):
     """The body is no ExtenderArgs; the message says where, and what to do."""
 
 
-_ARGS, _NODE, _ENCODER = msgspec.json.Decoder(Args), msgspec.json.Decoder(gpu_pods.Node), msgspec.json.Encoder()
+_ARGS, _NODE, _ENCODER = msgspec.json.Decoder(Args), msgspec.json.Decoder(builtin.Node), msgspec.json.Encoder()
 _REMEDY = "send the JSON that kube-scheduler sends to an extender"
 
 
@@ -74,7 +74,7 @@ def _request(args: Args) -> Request:
     return Request(args.pod, list(whole), whole)
 
 
-def node(raw: msgspec.Raw) -> gpu_pods.Node:
+def node(raw: msgspec.Raw) -> builtin.Node:
     """A Node that came whole. Raises ValueError."""
     try:
         return _NODE.decode(raw)

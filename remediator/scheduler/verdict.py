@@ -29,7 +29,7 @@ from typing import NamedTuple
 from remediator.core.case import Case, Phase
 from remediator.core.evidence import Health, judge
 from remediator.core.guard import waits_in_queue
-from remediator.core.node import Node, Status
+from remediator.core.node import Gpus, Node, Status
 from remediator.core.policy import Policy, Urgency
 from remediator.core.reasons import Reason
 
@@ -119,9 +119,6 @@ def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy],
         (any(case.repaired and now - case.repaired < RECENT for case in mine), VerdictReason.REPAIRED),
     )
     return next((reason for holds, reason in rows if holds), VerdictReason.FIT)
-
-
-Gpus = tuple[tuple[str, int], ...]  # (resource, count), sorted
 
 
 class NodeState(NamedTuple):

@@ -26,14 +26,13 @@ from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
-from remediator.clock import SYSTEM
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
-from remediator.scheduler.extender import Extender
 from remediator.web import extender as page
 from remediator.web import probes as health
 from tests.bench import fleet, numbers
 from tests.cluster.control_plane import HOST, free_ports
+from tests.harness.replica import an_extender, at_work
 
 PAUSE = 0.004  # between two requests: the scheduler has work of its own
 READY_SECONDS = 120.0
@@ -137,7 +136,7 @@ async def serve(port: int, api: str) -> None:
         kubeconfig = Path(folder) / "kubeconfig"
         kubeconfig.write_text(json.dumps(fleet.kubeconfig(api)))
         transport = await HttpTransport.from_kubeconfig(kubeconfig)
-    extender = Extender(Client(transport), SYSTEM)
+    extender, informers = an_extender(Client(transport))
 
     async def ready(_: web.Request) -> web.Response:
         return web.Response(status=200 if extender.ready() else 503)
@@ -156,8 +155,8 @@ async def serve(port: int, api: str) -> None:
 
     app = web.Application()
     app.add_routes([*page.routes(extender), web.get("/ready", ready), web.post("/inside", inside)])
-    async with health.served(app, f"{HOST}:{port}"):
-        await extender.run()
+    async with health.served(app, f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
+        await asyncio.Event().wait()
 
 
 def table(report: Report) -> Table:

@@ -13,7 +13,6 @@ import yaml
 from aiohttp import web
 
 from deploy.images.programs import binary
-from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.kube import api
 from remediator.kube.manifests import crd
@@ -30,6 +29,7 @@ from tests.cluster.control_plane import HOST, ControlPlane, free_ports
 from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
 from tests.harness.kinds import ACCOUNTS, CRDS, NAMESPACES, NODES, PODS, POLICIES
+from tests.harness.replica import an_extender, at_work
 from tests.remediator.scheduler.stand import GPU
 from tests.remediator_sim.waiting import until
 
@@ -86,12 +86,12 @@ async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
     await _define(client, api.POLICY, api.CASE)
     await client.create(POLICIES, _policy(mark))
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mark}})
-    extender = Extender(client, SYSTEM)
+    extender, informers = an_extender(client)
     found = Setting(control_plane, client, extender, news, port, mark, mark)
     app = web.Application()
     app.add_routes(page.routes(extender))
     try:
-        async with health.served(app, f"{HOST}:{port}"), _running(extender):
+        async with health.served(app, f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
             await until(extender.ready, SECONDS)
             for short in ("sick", "well"):
                 await _add_node(found, short)
@@ -126,17 +126,6 @@ def _policy(mark: str) -> dict[str, Any]:
         "ladder": [{"operation": "reboot"}],
     }
     return {"apiVersion": POLICIES.api_version, "kind": POLICIES.name, "metadata": {"name": mark}, "spec": spec}
-
-
-@asynccontextmanager
-async def _running(extender: Extender) -> AsyncIterator[None]:
-    task = asyncio.create_task(extender.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def _add_node(setting: Setting, short: str) -> None:

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from remediator.clock import Clock
+from remediator.clock import SYSTEM, Clock
 from remediator.controller.cache import ClusterCache
 from remediator.core.names import Namespaces
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
+from remediator.scheduler.extender import Extender
 from remediator_sim.apiserver import EmbeddedServer
 
 
@@ -26,6 +27,13 @@ def empty_cache(
     """A cache that knows only what is noted in it."""
     wire = client or Client(EmbeddedServer().transport())
     return ClusterCache(Informers(wire, clock_of(monotonic), namespaces or Namespaces()))
+
+
+def an_extender(client: Client | None = None, clock: Clock = SYSTEM) -> tuple[Extender, Informers]:
+    """An extender, and the watches that it needs to be at work, too."""
+    wire = client or Client(EmbeddedServer().transport())
+    informers = Informers(wire, clock, Namespaces())
+    return Extender(wire, informers, clock), informers
 
 
 @asynccontextmanager

@@ -57,11 +57,15 @@ class NodeInfo(Base, frozen=True, kw_only=True):
     boot_id: str = msgspec.field(name="bootID", default="")
 
 
+Quantities = dict[str, str | int]
+
+
 class NodeStatus(Base, frozen=True, kw_only=True):
     """What we read of a Node's status."""
 
     conditions: tuple[NodeCondition, ...] = ()
     node_info: NodeInfo = NodeInfo()
+    allocatable: Quantities | None = None
 
 
 class Node(Base, frozen=True, kw_only=True):

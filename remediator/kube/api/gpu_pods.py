@@ -3,24 +3,10 @@
 import re
 from collections import Counter
 
-from remediator.kube.api import builtin as objects
+from remediator.core.node import Gpus
+from remediator.kube.api.builtin import Node, Quantities
 from remediator.kube.api.common import Base
 from remediator.kube.wire.client import Kind
-
-Quantities = dict[str, str | int]
-Gpus = tuple[tuple[str, int], ...]  # (resource, count), sorted
-
-
-class NodeStatus(objects.NodeStatus, frozen=True, kw_only=True):
-    """What we read of a Node's status, and what it offers."""
-
-    allocatable: Quantities | None = None
-
-
-class Node(objects.Node, frozen=True, kw_only=True):
-    """A Node with what it offers."""
-
-    status: NodeStatus = NodeStatus()
 
 
 class Resources(Base, frozen=True, kw_only=True):
@@ -70,7 +56,6 @@ class Pod(Base, frozen=True, kw_only=True):
         return any(owner.kind == "DaemonSet" and owner.controller for owner in self.metadata.owner_references or ())
 
 
-NODE: Kind[Node] = Kind("", "v1", "nodes", "Node", Node)
 POD: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
 RUNNING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"  # the Pods that hold what they asked for
 
@@ -80,8 +65,24 @@ _UNITS = {"k": (10, 3), "M": (10, 6), "G": (10, 9), "Ki": (2, 10), "Mi": (2, 20)
 
 
 def offered(node: Node) -> Gpus:
-    """GPUs that the node can give; 0 where it had some. A resource that is absent may still come from a DRA driver."""
+    """GPUs that the node can give; 0 where it had some. A resource that is absent may still come from a DRA driver.
+
+    Raises ValueError for a count that cannot be read.
+    """
     return tuple(sorted(_gpus(node.status.allocatable)))
+
+
+def readable(node: Node) -> Gpus:
+    """What the node offers of resources whose count can be read: an odd one must not hide the node from its repair."""
+    quantities = node.status.allocatable or {}
+    return tuple(sorted(gpu for name, value in quantities.items() for gpu in _countable(name, value)))
+
+
+def _countable(name: str, value: str | int) -> list[tuple[str, int]]:
+    try:
+        return _gpus({name: value})
+    except ValueError:
+        return []
 
 
 def asked(pod: Pod) -> Gpus:

@@ -1,17 +1,16 @@
 """An extender over the embedded server in memory, and what stands in its cluster."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from remediator.clock import SYSTEM, Clock
 from remediator.kube.wire.transport import STRATEGIC_PATCH
-from remediator.scheduler.extender import Extender
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import CASES, NODES, PODS, POLICIES
+from tests.harness.replica import an_extender, at_work
 from tests.remediator_sim.waiting import until
 
 GPU = "nvidia.com/gpu"
@@ -56,7 +55,8 @@ class Stand(MemoryCluster):
     def __init__(self) -> None:
         super().__init__()
         self.ahead = timedelta()
-        self.extender = Extender(self.client, Clock(lambda: datetime.now(UTC) + self.ahead, SYSTEM.monotonic))
+        clock = Clock(lambda: datetime.now(UTC) + self.ahead, SYSTEM.monotonic)
+        self.extender, self.informers = an_extender(self.client, clock)
 
     async def prepare(self) -> None:
         """Our kinds, and a policy over the pool `a` that only says what it would do."""
@@ -131,11 +131,6 @@ async def standing() -> AsyncIterator[Stand]:
     """A stand whose extender runs."""
     stand = Stand()
     await stand.prepare()
-    running = asyncio.create_task(stand.extender.run())
-    try:
+    async with at_work(stand.informers.run(), stand.extender.run()):
         await until(stand.extender.ready, 10)
         yield stand
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running

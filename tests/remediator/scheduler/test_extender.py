@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediator.clock import SYSTEM
-from remediator.kube.wire.client import Client
 from remediator.metrics import REGISTRY
 from remediator.scheduler import extender as module
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, VerdictReason
-from remediator_sim.apiserver import EmbeddedServer
 from tests.builders import a_policy
+from tests.harness.replica import an_extender
 from tests.remediator.scheduler.stand import GPU, names_body, node, nodes_body, pod
 
 ROWS = {
@@ -35,10 +33,10 @@ LISTS = ("NodeNames", "FailedNodes", "FailedAndUnresolvableNodes")
 
 def warm(rows: dict[str, NodeState] | None = None) -> Extender:
     """An extender that has these rows and follows nothing."""
-    found = Extender(Client(EmbeddedServer().transport()), SYSTEM)
+    found, informers = an_extender()
     found._fleet.rows.update(ROWS if rows is None else rows)
-    found._fleet._policies.store["gpu-lost"] = a_policy()
-    found._fleet.complete = True
+    informers.policies._reflector.store["gpu-lost"] = a_policy()
+    found._fleet.complete.set()
     return found
 
 
@@ -174,7 +172,7 @@ def _count(call: str, outcome: str) -> float:
 
 
 def test_an_extender_that_is_cold_says_so_and_prefers_nothing() -> None:
-    cold = Extender(Client(EmbeddedServer().transport()), SYSTEM)
+    cold, _ = an_extender()
     answer = filtered(names_body(["fit"]), cold)
     assert "has not read the cluster yet" in answer["Error"]
     assert scored(names_body(["fit"]), cold) == {}

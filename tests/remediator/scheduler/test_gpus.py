@@ -6,7 +6,7 @@ import json
 import msgspec
 import pytest
 
-from remediator.kube.api import gpu_pods
+from remediator.kube.api import builtin, decode, gpu_pods
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 
@@ -61,14 +61,23 @@ def test_a_part_of_a_gpu_is_an_error_that_shows_what_was_sent(quantity: object) 
 def test_a_node_offers_its_gpus_and_says_so_when_they_are_gone() -> None:
     room = {"cpu": "96", GPU: "0", MIG: "7", "amd.com/gpu": "2"}
     body = json.dumps({"metadata": {"name": "n"}, "status": {"allocatable": room}})
-    found = gpu_pods.offered(msgspec.json.decode(body, type=gpu_pods.Node))
+    found = gpu_pods.offered(msgspec.json.decode(body, type=builtin.Node))
     assert found == (("amd.com/gpu", 2), (GPU, 0), (MIG, 7))
 
 
 @pytest.mark.parametrize("status", [{}, {"allocatable": None}, {"allocatable": {}}])
 def test_a_node_may_say_nothing_of_what_it_offers(status: dict) -> None:
     body = json.dumps({"metadata": {"name": "n"}, "status": status})
-    assert gpu_pods.offered(msgspec.json.decode(body, type=gpu_pods.Node)) == ()
+    assert gpu_pods.offered(msgspec.json.decode(body, type=builtin.Node)) == ()
+
+
+def test_a_count_that_cannot_be_read_hides_neither_the_other_gpus_nor_the_node() -> None:
+    room = {GPU: "half", MIG: "7"}
+    body = json.dumps({"metadata": {"name": "n"}, "status": {"allocatable": room}})
+    node = msgspec.json.decode(body, type=builtin.Node)
+    assert decode.node(node).gpus == ((MIG, 7),)
+    with pytest.raises(ValueError):
+        gpu_pods.offered(node)
 
 
 def test_the_examples_hold() -> None:

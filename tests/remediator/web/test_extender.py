@@ -7,14 +7,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from remediator.clock import SYSTEM
-from remediator.kube.wire.client import Client
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
 from remediator.web import extender as page
 from remediator.web import probes as health
-from remediator_sim.apiserver import EmbeddedServer
 from tests.cluster.control_plane import free_ports
+from tests.harness.replica import an_extender
 from tests.remediator.scheduler.stand import names_body, node, nodes_body, standing
 from tests.remediator_sim.waiting import until
 
@@ -39,7 +37,7 @@ async def ask(url: str, body: bytes) -> object:
 
 
 def cold() -> Extender:
-    return Extender(Client(EmbeddedServer().transport()), SYSTEM)
+    return an_extender()[0]
 
 
 async def test_a_sick_node_is_refused_and_a_healthy_one_preferred_to_one_that_nobody_knows() -> None:

@@ -20,6 +20,7 @@ from remediator_sim.github import FakeGitHub
 from remediator_sim.invariants import Checked, Observer, SeenIssue, issues
 from remediator_sim.invariants.contract import Obj
 from tests.harness.kinds import NAMESPACES, NODES
+from tests.harness.replica import an_extender, at_work
 from tests.remediator.controller.lab import SYSTEM, Answer, Lab, now, reboot_in_vain, running, until
 
 GRACE, SETTLE = 0.3, 1.0  # seconds
@@ -234,18 +235,14 @@ async def filing(lab: Lab, github: FakeGitHub) -> AsyncIterator[None]:
 async def questions_of_a_scheduler(lab: Place, observer: Observer) -> None:
     """While a case holds one of two nodes."""
     await nodes(lab, 2, 1)
-    extender = lab.extender = Extender(lab.client, clock.SYSTEM)
+    lab.extender, informers = an_extender(lab.client)
     lab.answer("drain", Answer(exit=None))
-    task = asyncio.ensure_future(extender.run())
-    async with controller(lab):
+    async with at_work(informers.run(), lab.extender.run()), controller(lab):
         await fail(lab, "gpu-1")
         await until(lambda: lab.ran.count("drain gpu-1"))
         await asyncio.sleep(3 * GRACE)
         await lab.finish("drain")
         await repaired(lab, "gpu-1")
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
 
 
 async def a_fault_that_returns(lab: Place, observer: Observer) -> None:

@@ -5,14 +5,17 @@ from sys import intern
 
 from remediator.core import names, pod
 from remediator.core.node import Condition, Node, Status, Taint
-from remediator.kube.api import builtin
+from remediator.kube.api import builtin, gpu_pods
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MIRROR = "kubernetes.io/config.mirror"
 
 
 def node(wire: builtin.Node) -> Node:
-    """A Node. A status that is none of the three words reads as Unknown; a missing time as long ago."""
+    """A Node. A status that is none of the three words reads as Unknown; a missing time as long ago.
+
+    Nodes have a hundred labels and dozens of conditions, nearly all of them in common: the words are shared.
+    """
     annotations = wire.metadata.annotations
     return Node(
         name=wire.metadata.name,
@@ -24,6 +27,7 @@ def node(wire: builtin.Node) -> Node:
         boot_id=wire.status.node_info.boot_id,
         last_case=annotations.get(names.LAST_CASE, ""),
         cordoned_by=annotations.get(names.CORDONED_BY, ""),
+        gpus=gpu_pods.readable(wire),
         version=wire.metadata.resource_version,
     )
 
@@ -31,7 +35,8 @@ def node(wire: builtin.Node) -> Node:
 def _condition(wire: builtin.NodeCondition) -> Condition:
     since = wire.last_transition_time or EPOCH
     status = Status(wire.status) if wire.status in _STATUSES else Status.UNKNOWN
-    return Condition(wire.type, status, wire.reason, since, wire.last_heartbeat_time or since, wire.message)
+    heartbeat = wire.last_heartbeat_time or since
+    return Condition(intern(wire.type), status, intern(wire.reason), since, heartbeat, wire.message)
 
 
 _STATUSES = frozenset(Status)
