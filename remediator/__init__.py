@@ -1,1 +1,1 @@
-"""Remediator: finds sick GPU nodes, repairs them where that is safe, and hands the case to a person where it is not."""
+"""Remediator finds unhealthy GPU nodes, repairs them where that is safe, and gives the case to a person otherwise."""

@@ -1,4 +1,4 @@
-"""Everything that one replica runs: the controller, tickets, the scheduler extender, and what it serves."""
+"""Everything that one replica runs: the controller, tickets, the scheduler extender and the HTTP server."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The only module that reads the time; whoever needs it is handed a Clock, so that all of it runs in virtual time."""
+"""The only module that reads the time. All other code gets a Clock as an argument and can run in virtual time."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Logs and metrics: one line per decision that changed and per effect, one series per thing an operator asks about."""
+"""Logs and metrics: one log line per changed decision and per effect, and the metrics of the controller."""
 
 import logging
 import sys

@@ -1,1 +1,1 @@
-"""Passes over nodes, cases and operations: observe, decide, plan, perform, report."""
+"""One pass over a node, a case or an operation: observe, decide, plan, perform, report."""

@@ -1,7 +1,7 @@
-"""One pass over all cases that want to start: budgets, breaker and guards judged together, ledgers written in batches.
+"""One pass over all cases that want to start: checks budgets, breaker and guards, writes ledgers in batches.
 
-Only this pass admits, and only one of it runs at a time, so each admission sees what the one before it was given. Two
-leaders are kept apart by the ledgers' resourceVersions.
+Only this pass admits cases, and only one of it runs at a time, so each admission sees the admissions before it. If two
+replicas believe that they lead, the resourceVersions of the ledgers let only one of them write.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the controller knows: the informers of its replica, and what follows from many of their facts at once."""
+"""What the controller knows: the informers of its replica, and indexes over many of their facts."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A step of a case → effects, in order. Pure: every body is built here, nothing is sent."""
+"""A step of a case → its effects, in order. Pure: it builds every request body and sends nothing."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""ClusterCache → what the table of a case asks about, and what its plans need. Pure: reads stores, writes nothing."""
+"""ClusterCache → the inputs of the decision table of a case, and of its plans. Pure: it only reads stores."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Run collect-diagnostics before anything disturbs the node; whatever its result, it stops nothing. Pure."""
+"""Runs collect-diagnostics before anything changes the node. Its result, also a failure, never stops the case. Pure."""
 
 import json
 from dataclasses import replace

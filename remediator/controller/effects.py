@@ -1,4 +1,4 @@
-"""What a plan may ask for: small idempotent values, each answered with Done, Retry or GaveUp."""
+"""The effects that a plan may contain: small idempotent values. Each one ends with Done, Retry or GaveUp."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

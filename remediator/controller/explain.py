@@ -1,4 +1,4 @@
-"""Why a node is, or is not, being repaired: the decision itself, in sentences. Writes nothing."""
+"""Why a node is repaired or not: the same decision as the controller's, written in sentences. Writes nothing."""
 
 from collections.abc import Iterator
 from datetime import datetime

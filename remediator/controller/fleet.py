@@ -1,4 +1,4 @@
-"""ClusterCache → what is true of the whole fleet. Pure: reads stores, writes nothing."""
+"""ClusterCache → facts about the whole fleet. Pure: it only reads stores."""
 
 from collections.abc import Set
 from datetime import datetime

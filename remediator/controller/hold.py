@@ -1,4 +1,4 @@
-"""A case that may not start → effects. Pure: says when status.blockedBy is written anew."""
+"""A case that may not start → its effects. Pure: decides when status.blockedBy is written again."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What we write on a node, and only that: our taints, our cordon, our annotations. Pure."""
+"""What we write on a node: our taints, our cordon and our annotations, nothing else. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A move of an operation → effects, in order. Pure: every body is built here, nothing is sent."""
+"""A move of an operation → its effects, in order. Pure: it builds every request body and sends nothing."""
 
 import json
 from dataclasses import replace

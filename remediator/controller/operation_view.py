@@ -1,4 +1,4 @@
-"""ClusterCache → what the table of an operation asks about, and what its plans need. Pure, like the view of a case."""
+"""ClusterCache → the inputs of the decision table of an operation, and of its plans. Pure: it only reads stores."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""One effect → one or two calls → one result. What the server answers is known to the next decision at once."""
+"""One effect → one or two requests → one result. The server's reply is put into the cache before the next decision."""
 
 import hashlib
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""The Pods of operations: their names, how one is built, and how one is deleted. Pure."""
+"""The Pods of operations: their names, and how one is built and deleted. Pure."""
 
 from datetime import timedelta
 

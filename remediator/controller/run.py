@@ -1,4 +1,4 @@
-"""When passes run: changes wake keys, and the leader's queue serves them."""
+"""When passes run: a change adds keys to the leader's work queue, and workers run a pass for each key."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

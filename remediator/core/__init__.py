@@ -1,1 +1,1 @@
-"""Pure: nouns and decisions. Arguments in, value out; no clock, chance, log, loop or client."""
+"""Pure nouns and decisions: arguments in, value out. No clock, no random numbers, no log, no event loop, no client."""

@@ -1,4 +1,4 @@
-"""The breaker over the whole fleet: in a storm it stops new disruption, never recovery."""
+"""The breaker of the whole fleet: when too many attempts start, it stops new ones. It never stops a recovery."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

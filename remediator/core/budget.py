@@ -1,4 +1,4 @@
-"""Budgets: how many nodes of a group may be unavailable at once. The ledger in the budget's status is the fence."""
+"""Budgets: how many nodes of a group may be unavailable at once. The ledger in the budget's status enforces it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Cases and operations as the API server remembers them."""
+"""Cases and operations as they are stored in the API server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Many nodes, one cause: a dead file server, a broken switch, a bad driver. No node's repair cures that."""
+"""Correlation: many nodes show the same condition and probably have one cause, so no node is repaired."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What one node needs at one instant. Changes nothing, and gives the same answer to `explain`."""
+"""What the controller does with one node now. It changes nothing; `explain` shows the same decision."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

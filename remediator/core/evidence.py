@@ -1,4 +1,4 @@
-"""What a node's Conditions prove: that it is sick, that it is well, or nothing."""
+"""What a node's Conditions prove: that it is unhealthy, that it is healthy, or nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who may start now: node by node first, then budgets and the breaker over all who ask, most urgent first."""
+"""Which cases may start now: first each node alone, then budgets and the breaker for all, the most urgent first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

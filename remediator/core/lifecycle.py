@@ -1,4 +1,4 @@
-"""Where a case and an operation stand, and what comes next: one table each, with the reason of every row."""
+"""The phases of a case and of an operation, and the next step: one table each, with a reason for every row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Names and marks that we put on objects, all deterministic: made twice is "already exists"."""
+"""Names and marks that we give to objects. They are deterministic: creating an object twice gives "already exists"."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What we know of one node: small frozen facts, equal when nothing that matters has changed."""
+"""What we know of one node: small frozen facts that are equal when nothing relevant has changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

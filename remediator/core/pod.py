@@ -1,4 +1,4 @@
-"""Pods as we look at them: those of our operations, and those that must leave a node."""
+"""Pods: those of our operations, and those that a drain must move."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

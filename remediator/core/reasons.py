@@ -1,4 +1,4 @@
-"""Why: one word for each thing that can happen to a case, the same in status, event, metric, log and `explain`."""
+"""Reasons: one word for each thing that can happen to a case, the same in status, event, metric, log and `explain`."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Which ended cases are kept: they are the memory of faults."""
+"""Which ended cases are kept as a record of faults."""
 
 from collections import defaultdict
 from collections.abc import Iterable

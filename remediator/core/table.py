@@ -1,7 +1,7 @@
 """Decision tables: rows are read from the top, and the first row that fits gives the result.
 
-A row names only what it asks about. The last row asks nothing, so that a table answers for every observation. Nothing
-is remembered here: each pass observes afresh, and a crash between two writes only means that the same row fits again.
+A row checks only what it names. The last row names nothing, so a table has a result for every observation. Nothing is
+stored here: each pass observes again, so after a crash between two writes the same row fits again.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Tickets: what an issue is about, what was last reported in it, and what we remember between two passes."""
+"""Tickets: what an issue is about, what was last reported in it, and what is stored between two passes."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""All that a replica watches: each kind, under each selector, once for everybody who asks."""
+"""All watches of a replica: each kind under each selector is watched once and shared by all users."""
 
 import asyncio
 from collections.abc import Callable, Mapping

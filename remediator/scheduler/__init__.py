@@ -1,1 +1,1 @@
-"""What kube-scheduler is told of nodes: which to leave out and which to prefer for a Pod."""
+"""The answers to kube-scheduler: which nodes to leave out for a Pod and which to prefer."""

@@ -1,8 +1,8 @@
-"""The scheduler extender: answers kube-scheduler from memory, on every replica, whoever leads.
+"""The scheduler extender: every replica answers kube-scheduler from memory, not only the leader.
 
-`filter` and `prioritize` never wait and never raise; a node that they refused is marked as soon as that is over. Per
-shape of Pod the answers stand ready and follow each event, so that a request costs its decoding, one look-up per name
-and its encoding.
+`filter` and `prioritize` never wait and never raise. A node that they refused gets a mark as soon as it may be used
+again. The answers for each shape of Pod are prepared and updated at each event, so a request needs only decoding, one
+look-up per node name, and encoding.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The fleet as the extender sees it: one row per node, kept by what this replica watches, whoever leads."""
+"""The fleet as the extender sees it: one row per node, from the watches of this replica, leader or not."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What an operator may ask about the extender: how fast, how often, and what is so of the fleet."""
+"""Metrics of the extender: how fast and how often it answers, and the verdicts on the fleet."""
 
 from prometheus_client import Counter, Gauge, Histogram
 

@@ -1,8 +1,8 @@
-"""The extender protocol: bytes ↔ what is asked and answered.
+"""The extender protocol: bytes ↔ requests and answers.
 
-Go's structs have no tags: keys are PascalCase, and other callers may write them in any case. Requests carry either
-names (nodeCacheCapable: true) or whole Nodes, and are answered in the same form. Scores must be integers: one float and
-the scheduler drops the whole list without a word.
+Go's structs have no tags: keys are PascalCase, and other callers may write them in any case. A request has either names
+(nodeCacheCapable: true) or whole Nodes, and its answer has the same form. Scores must be integers: kube-scheduler drops
+the whole list, without a message, if one of them is a float.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,9 @@
-"""Wakes the Pods that wait in kube-scheduler for nodes that were refused and are refused no longer.
+"""Makes kube-scheduler try waiting Pods again when a node that was refused may be used again.
 
-The scheduler tries a refused Pod again when an object that it watches changes, otherwise after five minutes. It may
-hear of a change before us and be answered by what we still believed; cases, policies and the age of a condition it does
-not watch at all. So a node that was refused to anybody is marked once it may be let through: a change for it to see.
+kube-scheduler tries a refused Pod again when an object that it watches changes, otherwise after five minutes. It does
+not watch cases, policies or the age of a condition. It may also see a change before us and get an answer from our older
+state. So a node that was refused to any Pod gets an annotation once it may be let through: kube-scheduler sees this
+change.
 """
 
 from collections.abc import Collection

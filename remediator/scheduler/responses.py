@@ -1,4 +1,4 @@
-"""What is said of every node for one shape of Pod, ready to be sent: a request only looks names up."""
+"""The prepared answers about every node for one shape of Pod. A request only looks up names."""
 
 from collections.abc import Mapping
 from functools import lru_cache

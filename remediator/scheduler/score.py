@@ -1,9 +1,9 @@
-"""How much one node is to be preferred for one Pod: health before packing, both in one integer from 0 to 99.
+"""How much one node is preferred for one Pod: health first, then packing, in one integer from 0 to 99.
 
-The scheduler adds `score × weight × 10` to the sum of its plugins (at most 1,200 with the default weights) and checks
-no range, though 0 to 10 is the documented one. Eleven levels cannot hold health and packing together; a hundred can,
-since whole GPUs have few levels of their own (9 on a node of eight). Wider numbers would only drown what users prefer;
-what ours are worth beside that, the weight says.
+kube-scheduler adds `score × weight × 10` to the sum of its plugins (at most 1,200 with the default weights). It
+documents the range 0 to 10 and does not check it. Eleven levels are too few for health and packing; a hundred are
+enough, since a node has few levels of whole GPUs (9 on a node of eight). A wider range would outweigh what users
+prefer. `weight` sets how much our scores count beside the plugins.
 """
 
 from collections.abc import Mapping

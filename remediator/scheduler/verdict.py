@@ -1,23 +1,23 @@
-"""What is said of one node for one Pod, and why. Pure: facts in, one reason out.
+"""The verdict on one node for one Pod, and its reason. Pure: facts in, one reason out.
 
-Why each row stands where it does:
+Why each row is at its place:
 
-* A claim outranks everything: somebody works on the node, whatever its conditions say at the moment.
-* A node that waits for its turn is let through, with the lowest score. When a budget is spent, many nodes wait at once,
-  for hours; to refuse them all takes their capacity away on top of what is being repaired. The taint of a waiting node
-  is a preference, too.
-* Any other open case, and any condition of a policy that holds, makes a node sick: from the first moment, without
-  waiting for the tolerance, and whatever the mode of the policy. Tolerance and mode say when Remediator may disturb
-  what runs there. To send new work elsewhere disturbs nothing and is over as soon as the condition is. Where nobody
-  will act (DryRun, paused, held by a person, excluded), keeping work off is all the help there is.
-* What only escalates to a person has its cause outside the node as a rule: for example a dead file server that every
-  node mounts. Such a node is let through behind the others, so that one server or one careless policy does not leave
-  every Pod without a node.
-* Unknown health is no fault: the node is let through, behind those that are known to be well. It does not end a
-  fault either: an open case stands until it is ended, and so does its verdict.
-* Pods of a DaemonSet are let through to any node: each has only that one, and the detectors that must show the node's
-  recovery are such Pods.
-* A node that we do not know is let through: the scheduler may have heard of it before us, or simulate it.
+* A claim has the highest priority: a case works on the node, whatever its conditions are now.
+* A node that waits for a budget or the breaker is let through, with the lowest score. When a budget is spent, many
+  nodes wait at once, for hours. Refusing them all would remove their capacity in addition to that of the nodes under
+  repair. The taint of a waiting node is only a preference, too.
+* Any other open case, and any condition of a policy that holds, gives `Sick`: at once, before the tolerance has passed,
+  in every mode of the policy. Tolerance and mode decide when Remediator may disturb what runs on the node. Sending new
+  work to another node disturbs nothing and ends with the condition. If nobody will repair the node (DryRun, paused,
+  held by a user, excluded), this is the only thing that Remediator can do.
+* A condition that only escalates to a person usually has its cause outside the node, for example a dead file server
+  that every node mounts. Such a node is let through after the others. Otherwise one server, or one wrong policy, could
+  leave no node for any Pod.
+* Unknown health is no fault: the node is let through, after the healthy ones. It does not end a fault either: an open
+  case keeps its verdict until it ends.
+* Pods of a DaemonSet are let through to any node: each has only one node, and the detectors that must show the
+  recovery of the node are such Pods.
+* A node that we do not know is let through: kube-scheduler may have seen it before us, or it is a simulated one.
 """
 
 from collections.abc import Iterable, Mapping

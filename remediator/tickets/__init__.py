@@ -1,1 +1,1 @@
-"""Alerts and cases become tickets: one GitHub issue that mirrors one case, with a life cycle of its own."""
+"""Alerts and cases become tickets: one GitHub issue per node, alert or shared cause, with its own life cycle."""

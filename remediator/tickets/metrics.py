@@ -1,4 +1,4 @@
-"""What an operator asks about tickets."""
+"""Metrics of tickets."""
 
 from prometheus_client import Counter, Gauge
 

@@ -1,1 +1,1 @@
-"""What a replica serves over HTTP."""
+"""The HTTP server of a replica."""

@@ -1,4 +1,4 @@
-"""The scheduler extender over HTTP. Every answer is 200: kube-scheduler throws the body of any other away, unread."""
+"""The scheduler extender over HTTP. Every answer is 200, because kube-scheduler does not read the body of any other."""
 
 from collections.abc import Awaitable, Callable
 

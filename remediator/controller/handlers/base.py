@@ -1,4 +1,4 @@
-"""A handler says what one step does: what is read live first, which effects follow, and when to look again."""
+"""A handler defines one step: what is read from the API server, which effects follow, when the next pass is."""
 
 import asyncio
 import contextlib

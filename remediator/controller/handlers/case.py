@@ -1,4 +1,4 @@
-"""What each step of a case does."""
+"""One handler for each step of a case."""
 
 from collections.abc import Mapping
 from dataclasses import replace

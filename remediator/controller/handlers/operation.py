@@ -1,4 +1,4 @@
-"""What each move of an operation does."""
+"""One handler for each move of an operation."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""Our six kinds as types: what the API server stores, what `kubectl explain` says, and the rules it holds.
+"""Our six kinds as types: what the API server stores, the texts of `kubectl explain`, and the validation rules.
 
-Fields at their default are left out of the JSON; `patch.whole` says null for them where a merge patch must.
+Fields at their default are left out of the JSON. Where a merge patch must clear them, `patch.whole` writes null.
 """
 
 from typing import Any

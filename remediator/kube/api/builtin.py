@@ -1,4 +1,4 @@
-"""The few core kinds we read and write, as far as we do; every other field is skipped while decoding."""
+"""The few built-in kinds that we read and write, with only the fields that we use. Decoding skips every other field."""
 
 from datetime import datetime
 from typing import Any, Self

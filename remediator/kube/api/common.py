@@ -1,4 +1,4 @@
-"""What the six kinds share: metadata, selectors, conditions, durations, and how a type carries words and CEL rules."""
+"""What the six kinds share: metadata, selectors, conditions, durations, descriptions and CEL rules of types."""
 
 import re
 from datetime import datetime

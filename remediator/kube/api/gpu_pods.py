@@ -1,4 +1,4 @@
-"""GPUs on the wire: how many a Node offers and how many a Pod asks for. Every other resource is the scheduler's."""
+"""GPUs: how many a Node offers and how many a Pod requests. The scheduler handles all other resources."""
 
 import re
 from collections import Counter

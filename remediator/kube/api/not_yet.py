@@ -1,6 +1,7 @@
-"""What the API will have and does not have yet. The schema knows these fields only so that who sets one is told so.
+"""Fields that are planned but not supported yet.
 
-Without its row such a field would be pruned in silence, and `approval: Required` would act without approval.
+The schema contains them only to refuse them with a message. Otherwise the API server would remove such a field without
+a message, and `approval: Required` would act without approval.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Merge patches: a field that is left out stays as it is, null takes it away, a list is replaced as a whole."""
+"""Merge patches: a field that is left out is not changed, null removes a field, and a list is replaced completely."""
 
 from collections.abc import Collection, Mapping
 from functools import cache

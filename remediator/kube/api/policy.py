@@ -1,4 +1,4 @@
-"""RemediationPolicy: what is wrong, on which nodes, and what to try."""
+"""RemediationPolicy: which conditions, on which nodes, lead to which ladder."""
 
 from typing import Annotated
 

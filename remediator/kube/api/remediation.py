@@ -1,4 +1,4 @@
-"""NodeRemediation: one case of one sick node, from decision to recovery or hand-over."""
+"""NodeRemediation: one case of one unhealthy node, from the decision to recovery or escalation."""
 
 from typing import Annotated
 

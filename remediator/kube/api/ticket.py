@@ -1,4 +1,4 @@
-"""Ticket: the GitHub issue that one node, one shared cause or one alert should have."""
+"""Ticket: the GitHub issue for one node, one shared cause or one alert."""
 
 from typing import Annotated
 

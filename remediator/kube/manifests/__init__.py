@@ -1,1 +1,1 @@
-"""CRDs and the check of manifests."""
+"""CRDs, and the check of manifests."""

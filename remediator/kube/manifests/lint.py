@@ -1,4 +1,4 @@
-"""Finds what is wrong in manifests of our kinds before an API server sees them: all of it at once, with the place."""
+"""Finds all faults in manifests of our kinds, each with its place, before they are sent to an API server."""
 
 import re
 from collections import Counter

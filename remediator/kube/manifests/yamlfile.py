@@ -1,4 +1,4 @@
-"""YAML as kubectl reads it, and every way of not being able to read it as one error with its line."""
+"""Reads YAML as kubectl does. Every problem with a file becomes one kind of error, with its line."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple

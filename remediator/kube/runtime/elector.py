@@ -1,4 +1,4 @@
-"""Lets one replica at a time lead, through a Lease."""
+"""Leader election: a Lease lets one replica at a time lead."""
 
 import asyncio
 import math

@@ -1,7 +1,7 @@
-"""What is known of the objects of one kind: as their watch tells, with our own writes visible at once.
+"""What is known of the objects of one kind: the facts from their watch, with our own writes visible at once.
 
-A decision must be visible in the state that the next decision reads. A reply to one of our writes is therefore kept
-over the reflector's fact until the reflector has caught up with it.
+The next decision must see the result of the last one. So a reply to one of our writes replaces the reflector's fact
+until the reflector has received the same version.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What only the leader does: one lease, work queues that exist while it is held, and sweeps by the clock."""
+"""What only the leader runs: one lease, work queues that exist while it is held, and periodic sweeps."""
 
 import asyncio
 import random

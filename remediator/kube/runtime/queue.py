@@ -1,4 +1,4 @@
-"""Which keys need a pass, each at most once at a time."""
+"""Work queue: which keys need a pass. Each key is handled by at most one worker at a time."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Keeps one small fact per object as fresh as the API server's watch allows, through every way a watch can break."""
+"""Reflector: lists and watches one kind, keeps one small fact per object, and recovers from every watch error."""
 
 import asyncio
 import math

@@ -1,1 +1,1 @@
-"""HTTP and bytes: what leaves and enters this process."""
+"""HTTP and bytes: what this process sends and receives."""

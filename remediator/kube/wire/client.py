@@ -1,4 +1,4 @@
-"""Typed verbs over a Transport: one `Kind` says where objects live and which struct they decode to."""
+"""Typed requests over a Transport: one `Kind` gives the path of its objects and the struct to decode them to."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

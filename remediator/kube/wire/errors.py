@@ -1,4 +1,4 @@
-"""What an API server says no with. One class per answer that a caller treats differently."""
+"""Errors of an API server: one class per answer that a caller handles differently."""
 
 
 class ApiError(Exception):

@@ -1,4 +1,4 @@
-"""What every list and watch looks like, whatever the kind: only the fields that following them needs."""
+"""The common parts of every list and watch, for all kinds: only the fields that are needed to follow them."""
 
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,7 @@
 """The transport to a real API server.
 
-`kubernetes.aio` brings what it does well: kubeconfig and in-cluster settings, tokens, exec plugins, TLS, proxies and
-the connection pool. Its internals (`update_params_for_auth`, `rest_client`, `refresh_token`) stay in this file.
+`kubernetes.aio` provides kubeconfig and in-cluster settings, tokens, exec plugins, TLS, proxies and the connection
+pool. Only this file uses its internals (`update_params_for_auth`, `rest_client`, `refresh_token`).
 """
 
 import asyncio

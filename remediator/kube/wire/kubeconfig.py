@@ -1,4 +1,4 @@
-"""What a kubeconfig must say. Looked at before the library reads it: its own errors name neither field nor file."""
+"""Checks a kubeconfig before the library reads it, because the library's errors name neither field nor file."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""The seam below the codec: a few verbs over bytes.
+"""The interface below encoding: a few requests over bytes.
 
-`HttpTransport` (http.py) speaks to a real API server; `remediator_sim` offers the same verbs straight into the
-embedded one. Everything above this Protocol is the same code in both.
+`HttpTransport` (http.py) talks to a real API server. `remediator_sim` implements the same interface for the embedded
+one. All code above this Protocol is the same for both.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is known of tickets, cases and policies: the reflectors' facts, and tickets as the server last answered."""
+"""What is known of tickets, cases and policies: the reflectors' facts, and tickets as the server last returned them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What users should know at once: each event is told in one comment, once."""
+"""The comments of an issue: each event is reported in one comment, once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Markdown that holds whatever others wrote: inside a code span nothing is a mention, a link, a tag or a table edge.
+"""Markdown that is safe with text from others: inside a code span there is no mention, link, tag or table edge.
 
-GitHub's filters for @ and # leave code alone. What could still leave a span, a cell or a comment is replaced.
+GitHub's filters for @ and # do not change code. Characters that could end a span, a cell or a comment are replaced.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The tables of an issue: cases, attempts, alerts; "" where there is nothing to show."""
+"""The tables of an issue: cases, attempts, alerts. "" if there is nothing to show."""
 
 from collections.abc import Iterable
 

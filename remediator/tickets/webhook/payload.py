@@ -1,4 +1,4 @@
-"""What Alertmanager posts → alerts. Pure; knows every version of its payload, and refuses what is none."""
+"""What Alertmanager posts → alerts. Pure; it knows every version of the payload and refuses everything else."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What Alertmanager posts is stored in Tickets before it is answered; GitHub is not waited for."""
+"""Stores what Alertmanager posts in Tickets before it answers. It does not wait for GitHub."""
 
 import asyncio
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The Pod of an operation: its template's, made ours. A template may hold any field, so its JSON is merged as JSON."""
+"""The Pod of an operation, built from its template. A template may have any field, so its JSON is merged as JSON."""
 
 from collections.abc import Mapping
 from datetime import timedelta

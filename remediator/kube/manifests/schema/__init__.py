@@ -1,7 +1,7 @@
-"""Structural OpenAPI schemas: what an API server removes from, adds to and refuses of an object. No I/O.
+"""Structural OpenAPI schemas: what an API server removes from an object, adds to it, and refuses. No I/O.
 
-`build` compiles a schema once. `prune` and `fill` change an object in place; `faults` and `broken` say what the schema
-and its CEL rules hold against it; `review` does all of it to a copy and says the result in plain words.
+`build` compiles a schema once. `prune` and `fill` change an object in place. `faults` and `broken` list violations of
+the schema and of its CEL rules. `review` does all of this to a copy and returns the violations as plain sentences.
 """
 
 from remediator.kube.manifests.schema.cel import RuleError

@@ -1,4 +1,4 @@
-"""CEL rules of custom resources: compiled once, asked about values of CEL."""
+"""CEL rules of custom resources: compiled once, then evaluated on values."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What an API server takes away from an object and puts into it before it looks whether the object is right."""
+"""What an API server removes from an object and adds to it before it validates the object."""
 
 from copy import deepcopy
 from typing import Any

@@ -1,4 +1,4 @@
-"""The plain limits of a schema: lengths, sizes, bounds, formats and patterns."""
+"""The simple limits of a schema: lengths, sizes, bounds, formats and patterns."""
 
 import re
 from collections.abc import Callable, Iterator

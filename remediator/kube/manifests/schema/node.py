@@ -1,4 +1,4 @@
-"""Structural schemas, compiled: one Node for each place, ready to be asked about values."""
+"""Compiled structural schemas: one Node for each place in an object."""
 
 from dataclasses import dataclass, field
 from typing import Any

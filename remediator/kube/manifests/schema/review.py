@@ -1,4 +1,4 @@
-"""Everything wrong with a new object, said to a person in plain words; an API server says it in its own."""
+"""All violations of a new object, as plain sentences. (The messages of an API server have other words.)"""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple

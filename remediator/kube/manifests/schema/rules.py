@@ -1,4 +1,4 @@
-"""Which CEL rules of a schema do not hold. Rules about parts that a change leaves as they were are not asked anew."""
+"""Which CEL rules of a schema an object violates. Rules about parts that did not change are not evaluated again."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Whether a value has the shape that its schema draws. Parts that a change leaves as they were are not judged anew."""
+"""Whether a value has the types and fields of its schema. Parts that an update did not change are not checked again."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Values as CEL rules see them: typed by their schema, fields under the names that a rule may write."""
+"""Values as CEL rules see them: typed by their schema, with field names escaped as CEL needs them."""
 
 import re
 from collections.abc import Callable

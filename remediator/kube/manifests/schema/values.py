@@ -1,4 +1,4 @@
-"""The types of JSON values, and the paths at which they lie, as a schema speaks of them."""
+"""The types of JSON values and their paths, in the words of a schema."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is asked of GitHub's REST API, through PyGithub; for one thread. Raises what PyGithub and requests raise."""
+"""Requests to GitHub's REST API through PyGithub, for one thread. Raises what PyGithub and requests raise."""
 
 from collections import OrderedDict
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
-"""The channel to GitHub: PyGithub in one thread of its own, because it is not made for several.
+"""The channel to GitHub: PyGithub in one thread of its own, because PyGithub is not thread-safe.
 
-Nothing but a read is sent twice by itself, and nothing sleeps out a rate limit: the caller is told when to come back.
+Only reads are repeated automatically, and nothing sleeps until a rate limit ends: the caller gets the time to try
+again.
 """
 
 import asyncio

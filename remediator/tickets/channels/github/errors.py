@@ -1,6 +1,6 @@
-"""What went wrong, in the words of channels/base.py. Tables; the first row that fits gives the answer.
+"""Errors of GitHub as the errors of channels/base.py. In the tables, the first row that fits gives the answer.
 
-What decides: was the request certainly not carried out, and if nobody knows, does it harm to repeat it?
+Two questions decide: was the request certainly not carried out? And if that is not known, is it harmful to repeat it?
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""An issue of PyGithub's as one of ours."""
+"""PyGithub's issue → our issue."""
 
 from datetime import UTC
 

@@ -1,4 +1,4 @@
-"""Texts as GitHub takes them: cut where they are too long."""
+"""Texts within the limits of GitHub: cut where they are too long."""
 
 from datetime import UTC, datetime
 
