@@ -42,6 +42,19 @@ READ = Issue(REPO, 1, "", "", fenced(DRAFT.text, MARKER), 64_000, True, "", Fals
 NEW = Edit("new", MARKER)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _warm(tmp_path_factory):
+    """The models of GitHub's description are loaded, which takes seconds on a busy machine, before a timeout counts."""
+
+    async def once():
+        async with FakeGitHub([REPO], ["alice"]) as fake:
+            hub = channel(fake, tmp_path_factory.mktemp("warm"), timeout=60)
+            await hub.create(REPO, DRAFT)
+            await hub.aclose()
+
+    asyncio.run(once())
+
+
 @pytest.fixture
 async def fake():
     """A fake that at the end has seen only what GitHub's description allows."""
