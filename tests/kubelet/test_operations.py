@@ -19,7 +19,7 @@ from remediator.controller import pods
 from remediator.core import names
 from remediator.core.case import Case, Operation
 from remediator.kube import api
-from remediator.kube.api import decode as codec
+from remediator.kube.api import decode
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
 from remediator_sim.plain import NODES, PODS, plain
@@ -150,7 +150,7 @@ async def operate(
     cluster: Cluster, controller: Client, node: dict[str, Any], template: str, expected: Expected
 ) -> Ended:
     """Make the operation and its Pod, wait for its end, and take both away."""
-    found = codec.template(await controller.get(api.TEMPLATE, template))
+    found = decode.template(await controller.get(api.TEMPLATE, template))
     spec = {"nodeName": TARGET, "nodeUID": node["metadata"]["uid"], "caseUID": CASE_UID, "templateName": template}
     name = f"{TARGET}-{template}"
     body = {"apiVersion": api.API_VERSION, "kind": "NodeOperation", "metadata": {"name": name}, "spec": spec}

@@ -11,7 +11,7 @@ from remediator.core import names
 from remediator.core.case import Phase, advance
 from remediator.core.reasons import Reason
 from remediator.kube import api
-from remediator.kube.api import decode as codec
+from remediator.kube.api import decode
 from remediator.kube.api.builtin import NODE, POD
 from tests.builders import a_case, at
 from tests.harness.kinds import CASES, NAMESPACES, NODES
@@ -124,7 +124,7 @@ async def test_a_delete_is_meant_for_one_uid_only(lab, performer):
 async def claim(lab, performer):
     """A claim from a cache in which the node is older than it is."""
     await lab.node("gpu-1", "True")
-    stale = codec.node(await lab.client.get(NODE, "gpu-1"))
+    stale = decode.node(await lab.client.get(NODE, "gpu-1"))
     performer.cache.nodes.note("gpu-1", stale)
     await lab.change(NODES, "gpu-1", spec={"taints": [{"key": "maintenance", "effect": "NoSchedule"}]})
     return ChangeNode("gpu-1", marks.claim(a_case(node_uid=stale.uid), False))
@@ -144,7 +144,7 @@ async def test_what_happens_in_a_case_is_an_event_on_its_node(lab, performer):
     await lab.node("gpu-1", "True")
     uid = lab.look("gpu-1")["metadata"]["uid"]
     await lab.make(CASES, "case-1", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
-    case = codec.remediation_case(await lab.client.get(api.CASE, "case-1"))
+    case = decode.remediation_case(await lab.client.get(api.CASE, "case-1"))
     after = advance(case, Reason.CLAIMED, "gpu-1 is ours", at(1), Phase.DRAINING)
     assert await performer.one(SaveCase(case, after)) == Done()
     events = [entry.obj for entry in lab.server.cluster.store.collection("events").entries.values()]
@@ -157,7 +157,7 @@ async def test_losing_an_event_loses_nothing_else(lab, performer):
     await lab.node("gpu-1", "True")
     uid = lab.look("gpu-1")["metadata"]["uid"]
     await lab.make(CASES, "case-1", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
-    case = codec.remediation_case(await lab.client.get(api.CASE, "case-1"))
+    case = decode.remediation_case(await lab.client.get(api.CASE, "case-1"))
     lab.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/events"), times=9)
     after = advance(case, Reason.CLAIMED, "gpu-1 is ours", at(1), Phase.DRAINING)
     assert await performer.one(SaveCase(case, after)) == Done()

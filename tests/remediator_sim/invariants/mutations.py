@@ -15,8 +15,7 @@ from remediator.core.case import Case, Diagnosis, Phase
 from remediator.core.evidence import Health
 from remediator.core.ladder import Next
 from remediator.core.node import Status
-from remediator.kube.api import decode as codec
-from remediator.kube.api import encode as bodies
+from remediator.kube.api import decode, encode
 from remediator.scheduler import extender
 
 
@@ -71,28 +70,28 @@ def _pause_is_not_heard() -> list[Patch]:
     async def paused(performer: Any) -> bool:
         return False
 
-    return [Patch(perform.Performer, "paused", paused), Patch(codec, "paused", lambda space: False)]
+    return [Patch(perform.Performer, "paused", paused), Patch(decode, "paused", lambda space: False)]
 
 
 def _release_forgets_the_taint() -> list[Patch]:
     def release(case: Case) -> Callable[[Any], Mapping[str, Any] | None]:
-        return lambda node: bodies.node_marks(node, node.taints, annotations={names.LAST_CASE: case.name})
+        return lambda node: encode.node_marks(node, node.taints, annotations={names.LAST_CASE: case.name})
 
     return [Patch(marks, "release", release), Patch(marks, "marked", lambda node, case: node.last_case != case.name)]
 
 
 def _taints_of_people_go() -> list[Patch]:
-    before = bodies.node_marks
+    before = encode.node_marks
 
-    def node_marks(node: Any, taints: Any, **more: Any) -> bodies.Body:
+    def node_marks(node: Any, taints: Any, **more: Any) -> encode.Body:
         return before(node, [taint for taint in taints if taint.key.startswith(names.GROUP)], **more)
 
-    return [Patch(bodies, "node_marks", node_marks)]
+    return [Patch(encode, "node_marks", node_marks)]
 
 
 def _what_was_known_is_forgotten() -> list[Patch]:
     """Of a case that stood before the controller started nothing is known until it is written."""
-    before, begin, first = codec.remediation_case, perform.Performer.__init__, dict[str, str]()
+    before, begin, first = decode.remediation_case, perform.Performer.__init__, dict[str, str]()
 
     def remediation_case(wire: Any) -> Case:
         case = before(wire)
@@ -105,7 +104,7 @@ def _what_was_known_is_forgotten() -> list[Patch]:
         first.clear()
         begin(performer, *arguments)
 
-    return [Patch(codec, "remediation_case", remediation_case), Patch(perform.Performer, "__init__", start)]
+    return [Patch(decode, "remediation_case", remediation_case), Patch(perform.Performer, "__init__", start)]
 
 
 def _the_ladder_has_no_end() -> list[Patch]:
