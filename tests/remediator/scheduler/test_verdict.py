@@ -11,7 +11,7 @@ from remediator.core.case import Block, Case, Phase
 from remediator.core.evidence import STALE_AFTER
 from remediator.core.node import Node, Taint
 from remediator.core.policy import Mode, Urgency
-from remediator.core.reasons import Reason as Why
+from remediator.core.reasons import Reason
 from remediator.scheduler.score import STEPS, TIER
 from remediator.scheduler.verdict import (
     FAILED,
@@ -32,14 +32,18 @@ GPU = "nvidia.com/gpu"
 R, P = VerdictReason, Phase
 WELL = a_node("gpu-1", condition(status="False"))
 SICK = a_sick_node()
-BUDGET, BREAKER, UNREADY = Block(Why.BUDGET_SPENT, ""), Block(Why.BREAKER_OPEN, ""), Block(Why.BUDGET_UNREADY, "")
-DRY, PERSON = Block(Why.DRY_RUN, ""), Block(Why.HELD_BY_USER, "")
+BUDGET, BREAKER, UNREADY = (
+    Block(Reason.BUDGET_SPENT, ""),
+    Block(Reason.BREAKER_OPEN, ""),
+    Block(Reason.BUDGET_UNREADY, ""),
+)
+DRY, PERSON = Block(Reason.DRY_RUN, ""), Block(Reason.HELD_BY_USER, "")
 CLAIMED = held_by(a_case())
 DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
 REPAIRED = a_case(phase=P.RECOVERED, ended=at(-60), attempts=(an_attempt(),))
 
 
-def verdict_and_score(node: Node, *cases: Case, mode: Mode = Mode.ENFORCE, minute: float = 0) -> VerdictReason:
+def health_of(node: Node, *cases: Case, mode: Mode = Mode.ENFORCE, minute: float = 0) -> VerdictReason:
     """With one policy on GpuLost over the pool `a`, whose tolerance is an hour."""
     policy = a_policy("gpu-lost", when(tolerance=60), selector=pool("a"), mode=mode)
     return health(node, [summary(case) for case in cases], [policy], at(minute))
@@ -74,7 +78,7 @@ NODES = [
 
 @pytest.mark.parametrize(("node", "reason"), NODES)
 def test_of_a_node_without_a_case(node: Node, reason: VerdictReason) -> None:
-    assert verdict_and_score(node) is reason
+    assert health_of(node) is reason
 
 
 CASES = [
@@ -99,7 +103,7 @@ ENDED = (P.RECOVERED, P.CANCELLED)
 @pytest.mark.parametrize(("phase", "blocks", "reason"), CASES)
 def test_of_a_node_with_a_case(phase: Phase, blocks: tuple[Block, ...], reason: VerdictReason) -> None:
     case = a_case(phase=phase, blocks=blocks, ended=at(0) if phase in ENDED else None)
-    assert verdict_and_score(SICK if phase not in ENDED else WELL, case) is reason
+    assert health_of(SICK if phase not in ENDED else WELL, case) is reason
 
 
 def test_every_phase_of_a_case_has_a_row() -> None:
@@ -107,21 +111,21 @@ def test_every_phase_of_a_case_has_a_row() -> None:
 
 
 def test_an_open_case_stands_though_its_evidence_has_become_unclear() -> None:
-    assert verdict_and_score(a_node(), a_case(phase=P.HELD, blocks=(Block(Why.HEALTH_UNKNOWN, ""),))) is R.SICK
+    assert health_of(a_node(), a_case(phase=P.HELD, blocks=(Block(Reason.HEALTH_UNKNOWN, ""),))) is R.SICK
 
 
 def test_a_case_of_a_namesake_says_nothing() -> None:
-    assert verdict_and_score(WELL, a_case(phase=P.ESCALATED, node_uid="uid-of-another")) is R.FIT
+    assert health_of(WELL, a_case(phase=P.ESCALATED, node_uid="uid-of-another")) is R.FIT
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_the_mode_of_a_policy_does_not_matter(mode: Mode) -> None:
-    assert verdict_and_score(SICK, mode=mode) is R.SICK
+    assert health_of(SICK, mode=mode) is R.SICK
 
 
 @pytest.mark.parametrize(("older", "reason"), [(0, R.SICK), (1, R.HEALTH_UNKNOWN)], ids=["fresh enough", "too old"])
 def test_a_condition_that_holds_counts_for_as_long_as_it_is_heard_of(older: float, reason: VerdictReason) -> None:
-    assert verdict_and_score(SICK, minute=STALE_AFTER.total_seconds() / 60 + older) is reason
+    assert health_of(SICK, minute=STALE_AFTER.total_seconds() / 60 + older) is reason
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def test_a_condition_that_holds_counts_for_as_long_as_it_is_heard_of(older: floa
 def test_a_repair_is_remembered_for_72_hours(after: timedelta, reason: VerdictReason) -> None:
     minute = after.total_seconds() / 60
     node = a_node("gpu-1", condition(status="False", heartbeat=minute), heartbeat=minute)
-    assert verdict_and_score(node, REPAIRED, minute=minute) is reason
+    assert health_of(node, REPAIRED, minute=minute) is reason
 
 
 EIGHT = ((GPU, 8),)
@@ -200,7 +204,7 @@ def test_the_page_has_a_row_for_every_reason_with_what_the_scheduler_shows() -> 
         assert rows[reason.value] == f"let through, score {base} to {base + STEPS}"
 
 
-CALLS = a_case("call", policy="nfs", blocks=(Block(Why.TICKET_ONLY, ""),))
+CALLS = a_case("call", policy="nfs", blocks=(Block(Reason.TICKET_ONLY, ""),))
 
 
 @pytest.mark.parametrize(
