@@ -21,8 +21,8 @@ from remediator.controller.perform import Performer
 from remediator.core import budget, guard
 from remediator.core.breaker import Breaker, starts
 from remediator.core.case import Block, Case
+from remediator.core.case_table import Step, case_step
 from remediator.core.guard import Admission, FleetContext, Request
-from remediator.core.lifecycle import Step, case_step
 from remediator.core.reasons import Reason
 from remediator.kube import api
 

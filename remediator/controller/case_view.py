@@ -7,9 +7,9 @@ from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
 from remediator.core import evidence, names
 from remediator.core.case import AttemptOutcome, Case, Diagnosis, Operation, Phase, reason_to_end
+from remediator.core.case_table import CaseObservation, Tried
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next, follow_up, next_rung
-from remediator.core.lifecycle import CaseObservation, Tried
 from remediator.core.node import Node
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy, Template

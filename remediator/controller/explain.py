@@ -11,9 +11,9 @@ from remediator.controller.handlers.case import HANDLERS
 from remediator.core import evidence, guard, names
 from remediator.core.breaker import Breaker, starts
 from remediator.core.case import Block, Case
+from remediator.core.case_table import case_step
 from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Unknown, Unselected, Wait, decide
 from remediator.core.guard import Request
-from remediator.core.lifecycle import case_step
 from remediator.core.node import Node
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client

@@ -9,7 +9,7 @@ from remediator.controller.effects import Create, Delete, Patch, Plan, SaveOpera
 from remediator.controller.operation_view import OperationView
 from remediator.core import names
 from remediator.core.case import OperationPhase
-from remediator.core.lifecycle import Drain
+from remediator.core.operation_table import Drain
 from remediator.core.pod import Pod
 from remediator.core.policy import Template
 from remediator.core.reasons import Reason

@@ -8,8 +8,8 @@ from remediator.controller.cache import ClusterCache
 from remediator.core import evidence, names
 from remediator.core.case import Case, Operation, reason_to_end
 from remediator.core.evidence import Health
-from remediator.core.lifecycle import Drain, Exit, OperationObservation
 from remediator.core.node import Node, Status
+from remediator.core.operation_table import Drain, Exit, OperationObservation
 from remediator.core.pod import Pod, PodPhase
 from remediator.core.policy import Policy, Strategy, Template
 

@@ -10,16 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from remediator.core.lifecycle import (
-    CASE_TABLE,
-    OPERATION_TABLE,
-    SHOWN,
-    CaseObservation,
-    OperationObservation,
-    Step,
-    Tried,
-    case_step,
-)
+from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, Step, Tried, case_step
+from remediator.core.operation_table import OPERATION_TABLE, OperationObservation
 from remediator.core.table import Row
 from remediator.tickets.reconcile.states import TABLES
 

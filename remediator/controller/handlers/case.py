@@ -9,7 +9,7 @@ from remediator.controller.case_view import CaseView, ledgers_of
 from remediator.controller.effects import Retry
 from remediator.controller.handlers.base import SOON, Dependencies, Handler, after, never, nothing, seconds_until
 from remediator.core.case import reason_to_end
-from remediator.core.lifecycle import Step
+from remediator.core.case_table import Step
 from remediator.core.reasons import Reason
 
 LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.UNCORDONED_BY_USER, Reason.NODE_GONE})

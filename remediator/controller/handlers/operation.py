@@ -11,8 +11,8 @@ from remediator.controller.handlers.base import Dependencies, Handler, after, ne
 from remediator.controller.operation_view import OperationView, ours
 from remediator.core.case import Case
 from remediator.core.evidence import Health, judge
-from remediator.core.lifecycle import Move
 from remediator.core.node import Node
+from remediator.core.operation_table import Move
 from remediator.core.pod import pods_to_drain
 from remediator.core.policy import Strategy
 from remediator.kube import api

@@ -8,7 +8,7 @@ from remediator.controller.effects import Done
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
 from remediator.controller.handlers.case import HANDLERS
 from remediator.core.case import Case
-from remediator.core.lifecycle import case_step
+from remediator.core.case_table import case_step
 
 
 class CaseReconciler:

@@ -5,7 +5,7 @@ from datetime import datetime
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.handlers.operation import HANDLERS
 from remediator.controller.operation_view import operation_view
-from remediator.core.lifecycle import operation_move
+from remediator.core.operation_table import operation_move
 
 
 class OperationReconciler:

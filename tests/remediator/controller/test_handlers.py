@@ -3,7 +3,8 @@
 import pytest
 
 from remediator.controller.handlers import case, operation
-from remediator.core.lifecycle import Move, Step
+from remediator.core.case_table import Step
+from remediator.core.operation_table import Move
 
 
 @pytest.mark.parametrize(("handlers", "steps"), [(case.HANDLERS, Step), (operation.HANDLERS, Move)])

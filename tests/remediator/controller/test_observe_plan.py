@@ -13,9 +13,10 @@ from remediator.controller.handlers.operation import HANDLERS as OPERATION_HANDL
 from remediator.controller.operation_view import WITHOUT_TEMPLATE, operation_view, ours
 from remediator.controller.pods import diagnostics_pod_name, drain_pod_name, pod_name
 from remediator.core.case import AttemptOutcome, CaseEvent, Diagnosis, OperationPhase, Phase
+from remediator.core.case_table import Step, Tried, case_step
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next
-from remediator.core.lifecycle import Drain, Exit, Move, Step, Tried, case_step, operation_move
+from remediator.core.operation_table import Drain, Exit, Move, operation_move
 from remediator.core.pod import PodPhase
 from remediator.core.policy import Strategy
 from remediator.core.reasons import Reason

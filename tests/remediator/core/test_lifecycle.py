@@ -9,21 +9,9 @@ from typing import get_type_hints
 
 import pytest
 
+from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, Step, Tried, case_step
 from remediator.core.evidence import Health, Proof
-from remediator.core.lifecycle import (
-    CASE_TABLE,
-    OPERATION_TABLE,
-    SHOWN,
-    CaseObservation,
-    Drain,
-    Exit,
-    Move,
-    OperationObservation,
-    Step,
-    Tried,
-    case_step,
-    operation_move,
-)
+from remediator.core.operation_table import OPERATION_TABLE, Drain, Exit, Move, OperationObservation, operation_move
 
 
 def asked(seen):
