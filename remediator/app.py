@@ -1,6 +1,7 @@
 """Everything that one replica runs: the controller, tickets, the scheduler extender and the HTTP server."""
 
 import asyncio
+import gc
 from collections.abc import Callable
 from contextlib import aclosing, nullcontext
 from pathlib import Path
@@ -38,8 +39,7 @@ class Replica:
         self.leader = Leader(elector(client, settings, clock), clock)
         self.controller = Controller(client, settings, self.informers, self.leader, clock)
         self.extender = Extender(client, self.informers, clock)
-        self.tickets = _tickets(client, settings, clock)
-        self._parts: list[Extender | Tickets] = [self.extender, *([self.tickets] if self.tickets else [])]
+        self.tickets = _tickets(client, settings, self.informers, self.leader, clock)
 
     async def run(self) -> None:
         """Serve and work until cancelled."""
@@ -48,14 +48,16 @@ class Replica:
             log.info("tickets are off", remedy="give --routes and --github-token-file to open issues")
         closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
         async with closing, health.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
-            for part in (self.informers, self.leader, *self._parts):
+            for part in (self.informers, self.leader, self.extender):
                 group.create_task(part.run())
-            await self.informers.synced()
+            await asyncio.gather(self.informers.synced(), self.extender.synced())
             log.info("synced", nodes=len(self.informers.nodes), cases=len(self.informers.cases))
+            gc.collect()
+            gc.freeze()  # the caches live as long as the process; walking them again and again is what pauses its loop
 
     def ready(self) -> bool:
         """Whether every cache is complete and shows signs of life."""
-        return self.informers.fresh() and all(part.ready() for part in self._parts)
+        return self.informers.fresh() and self.extender.ready()
 
     def _measure(self) -> None:
         for name, age in self.informers.ages().items():
@@ -88,7 +90,7 @@ def elector(client: Client, settings: Settings, clock: Clock) -> Elector:
     )
 
 
-def _tickets(client: Client, settings: Settings, clock: Clock) -> Tickets | None:
+def _tickets(client: Client, settings: Settings, informers: Informers, leader: Leader, clock: Clock) -> Tickets | None:
     """Tickets where routes say to which repository they go; nothing is sent to anybody without."""
     if settings.routes is None:
         if settings.webhook_token_file or settings.github_token_file:
@@ -98,17 +100,7 @@ def _tickets(client: Client, settings: Settings, clock: Clock) -> Tickets | None
         raise ValueError("--github-token-file is needed beside --routes: a file with a token that may write issues")
     spacing = settings.github_spacing
     channel = GitHub(settings.github_url, TokenFile(settings.github_token_file), clock, spacing=spacing)
-    return Tickets(
-        client,
-        channel,
-        route.load(settings.routes),
-        clock,
-        identity=settings.identity,
-        namespace=settings.namespace,
-        lease_duration=settings.lease_duration,
-        lease_renew=settings.lease_renew,
-        lease_retry=settings.lease_retry,
-    )
+    return Tickets(client, channel, route.load(settings.routes), informers, leader, clock)
 
 
 def _reading(file: Path) -> Callable[[], str]:

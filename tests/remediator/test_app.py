@@ -1,31 +1,112 @@
-"""What one replica starts, it ends."""
+"""One replica as a whole: each kind is watched once, one lease lets it write, and tickets that fail stop no repair."""
 
-import asyncio
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
 
 from remediator.app import Replica
 from remediator.clock import SYSTEM
-from remediator.kube.wire.client import Client
+from remediator.core import names
+from remediator.kube.informers import Informers
+from remediator.kube.runtime.elector import LEASE
+from remediator.kube.runtime.leader import Leader
 from remediator.settings import Settings
-from remediator_sim.apiserver import EmbeddedServer
-from tests.remediator.tickets.memory_channel import MemoryChannel
+from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.reconcile.run import Tickets
+from tests.harness.replica import at_work
+from tests.remediator.controller.lab import Lab, laboratory, running, until
+
+ROUTES = "default: {repository: org/default}"
+NODES, PODS, OURS = "/api/v1/nodes", "/api/v1/pods", "/apis/remediator.dev/v1alpha1"
+WATCHED = Counter(
+    {
+        (NODES, ""): 1,
+        (PODS, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"): 1,
+        ("/api/v1/namespaces/remediator-operations/pods", ""): 1,
+        ("/api/v1/namespaces/remediator-system/pods", names.CONTROLLER_LABELS): 1,
+        ("/api/v1/namespaces", "metadata.name=remediator-system"): 1,
+        **{
+            (f"{OURS}/{plural}", ""): 1
+            for plural in (
+                "remediationpolicies",
+                "nodeoperationtemplates",
+                "nodedisruptionbudgets",
+                "noderemediations",
+                "nodeoperations",
+                "tickets",
+            )
+        },
+    }
+)
 
 
-async def test_a_replica_that_ends_closes_the_channel_of_its_tickets(tmp_path: Path) -> None:
-    (tmp_path / "routes.yaml").write_text("default: {repository: org/ops}\n")
-    (tmp_path / "token").write_text("secret")
-    settings = Settings(
-        listen="127.0.0.1:0", routes=tmp_path / "routes.yaml", github_token_file=tmp_path / "token", identity="one"
-    )
-    replica = Replica(Client(EmbeddedServer().transport()), settings, SYSTEM)
-    assert replica.tickets is not None
-    await replica.tickets.channel.aclose()
-    replica.tickets.channel = channel = MemoryChannel()
-    running = asyncio.create_task(replica.run())
-    await asyncio.sleep(0.1)
-    assert channel.calls == []
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
-    assert channel.calls == ["aclose"]
+@pytest.fixture
+async def lab() -> AsyncIterator[Lab]:
+    async with laboratory() as made:
+        yield made
+
+
+def replica(lab: Lab, folder: Path) -> Replica:
+    """A replica with tickets that listens on a port of its own."""
+    (folder / "routes.yaml").write_text(ROUTES)
+    (folder / "token").write_text("token")
+    tickets: dict[str, Any] = {"routes": folder / "routes.yaml", "github_token_file": folder / "token"}
+    return Replica(lab.client, Settings(identity="one", listen="127.0.0.1:0", **tickets), SYSTEM)
+
+
+def watches(lab: Lab) -> Counter[tuple[str, str]]:
+    """Count from now on which watches are opened, by path and selector."""
+    opened: Counter[tuple[str, str]] = Counter()
+    stream = lab.client.transport.stream
+
+    def counting(path: str, *, query: Any = (), **more: Any) -> Any:
+        said = dict(query)
+        opened[path, said.get("fieldSelector", "") or said.get("labelSelector", "")] += 1
+        return stream(path, query=query, **more)
+
+    lab.client.transport.stream = counting  # type: ignore[method-assign]
+    return opened
+
+
+async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_under_one_lease(
+    lab: Lab, tmp_path: Path
+) -> None:
+    opened, made = watches(lab), replica(lab, tmp_path)
+    async with at_work(made.run()):
+        await until(made.ready)
+        await until(lambda: made.leader.is_leader)
+        leases = [lease.metadata["name"] for lease in await lab.client.list_all(LEASE)]
+    assert opened == WATCHED
+    assert leases == ["remediator"]
+
+
+class Failing:
+    """A channel that fails in a way that nobody foresaw."""
+
+    def __getattr__(self, verb: str) -> Any:
+        raise ValueError(f"a bug in {verb}")
+
+
+@pytest.mark.parametrize("all_of_it", [False, True], ids=["each pass", "the whole part"])
+async def test_tickets_that_fail_are_tried_again_and_the_leader_goes_on_repairing(lab: Lab, all_of_it: bool) -> None:
+    made: list[Leader] = []
+
+    def broken(informers: Informers, leader: Leader) -> Tickets:
+        tickets = Tickets(lab.client, Failing(), Routes(Route("org/default")), informers, leader, SYSTEM)  # type: ignore[arg-type]
+        if all_of_it:
+            tickets._queue._everything = lambda: [][0]
+        made.append(leader)
+        return tickets
+
+    await lab.policy(ticket={"when": "Always"})
+    await lab.node("gpu-1", "True")
+    with capture_logs() as logs:
+        async with running(lab, beside=broken):
+            await until(lambda: lab.ended("gpu-1", "Recovered"))
+            assert made[0].is_leader
+    failed = "work of the leader failed; it begins anew" if all_of_it else "pass failed"
+    assert failed in [entry["event"] for entry in logs]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -68,7 +68,7 @@ class Receiver:
             metrics.ALERTS.labels("firing" if parsed.alert.firing else "resolved").inc()
         return Received(Result.STORED, f"{len(alerts)} alerts")
 
-    async def _stored(self, alerts: Iterable[ParsedAlert], now: datetime) -> errors.ApiError | None:
+    async def _stored(self, alerts: Collection[ParsedAlert], now: datetime) -> errors.ApiError | None:
         """Write every Ticket, whatever happens to one; the first failure, None where all is durable."""
         try:
             groups = await self._grouped(alerts)
@@ -77,23 +77,30 @@ class Receiver:
         writes = (self._store_group(subject, group, now) for subject, group in groups.items())
         return next((failure for failure in await asyncio.gather(*writes) if failure is not None), None)
 
-    async def _grouped(self, alerts: Iterable[ParsedAlert]) -> Mapping[Subject, list[Alert]]:
-        exists: dict[str, bool] = {}
+    async def _grouped(self, alerts: Collection[ParsedAlert]) -> Mapping[Subject, list[Alert]]:
+        nodes = await self._nodes({name for parsed in alerts for name in candidates(parsed.labels)})
         groups: defaultdict[Subject, list[Alert]] = defaultdict(list)
         for parsed in alerts:
-            for name in candidates(parsed.labels):
-                if name not in exists:
-                    exists[name] = await self._exists(name)
-            nodes = [name for name, there in exists.items() if there]
             groups[of_alert(parsed.labels, nodes)].append(parsed.alert)
         return groups
 
+    async def _nodes(self, names: Set[str]) -> Set[str]:
+        """Which of the names are nodes; what the cache does not know is read, once. Raises ApiError."""
+        known = {name for name in names if self._store.cache.has_node(name)}
+        unknown = sorted(names - known)
+        answers = await asyncio.gather(*(self._exists(name) for name in unknown), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return known | {name for name, exists in zip(unknown, answers, strict=True) if exists}
+
     async def _exists(self, node: str) -> bool:
-        try:
-            await self._client.get(NODE, node)
-        except (errors.NotFound, errors.Invalid):  # no node, and what cannot be one
-            return False
-        return True
+        async with self._turns:
+            try:
+                await self._client.get(NODE, node)
+            except (errors.NotFound, errors.Invalid):  # no node, and what cannot be one
+                return False
+            return True
 
     async def _store_group(self, subject: Subject, alerts: list[Alert], now: datetime) -> errors.ApiError | None:
         """Why the alerts of one subject are to be sent again, or None.

@@ -316,8 +316,10 @@ def stamp(at: datetime) -> str:
 
 
 @asynccontextmanager
-async def running(lab: Lab, identity: str = "one", **settings: Any) -> AsyncIterator[Controller]:
-    """A controller at work, until the block is left."""
+async def running(
+    lab: Lab, identity: str = "one", *, beside: Callable[[Informers, Leader], Any] | None = None, **settings: Any
+) -> AsyncIterator[Controller]:
+    """A controller at work, until the block is left; `beside` makes what else the replica runs."""
     told = {
         "breaker": Breaker(starts=100),
         "namespace": lab.namespaces.system,
@@ -327,6 +329,8 @@ async def running(lab: Lab, identity: str = "one", **settings: Any) -> AsyncIter
     informers = Informers(lab.client, clock.SYSTEM, asked.namespaces)
     leader = Leader(elector(lab.client, asked, clock.SYSTEM), clock.SYSTEM)
     controller = Controller(lab.client, asked, informers, leader, clock.SYSTEM)
+    if beside is not None:
+        beside(informers, leader)
     async with at_work(informers.run(), leader.run()):
         yield controller
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from remediator.clock import Clock
+from remediator.core.names import Namespaces
 from remediator.core.ticket import About, Subject, Ticket
 from remediator.kube import api
 from remediator.kube.api import decode
-from remediator.kube.api import decode as codec
+from remediator.kube.informers import Informers
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.actions import ACTIONS
-from remediator.tickets.reconcile.cache import TicketCache, slim
+from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.observe import Times
 from remediator.tickets.reconcile.reconciler import Reconciler
 from remediator.tickets.reconcile.store import TicketStore
@@ -71,7 +72,7 @@ class Office(MemoryCluster):
         )
         self.leads = True
         self.clock = Clock(lambda: self.now, lambda: 0.0)
-        self.world = TicketCache(lambda: 0.0)
+        self.world = TicketCache(Informers(self.client, self.clock, Namespaces()))
         self.store = TicketStore(self.client, self.world)
         self.receiver = Receiver(self.client, self.store, lambda: True, self.clock)
         self.times = Times(**times)
@@ -95,13 +96,9 @@ class Office(MemoryCluster):
 
     async def refresh(self) -> None:
         """Bring the caches up to date."""
-        self.world = fresh = TicketCache(lambda: 0.0)
-        fresh.tickets = {ticket.name: ticket for ticket in await self.tickets()}
-        fresh.policies = {w.metadata.name: codec.remediation_policy(w) for w in await self.client.list_all(api.POLICY)}
-        fresh.cases = {w.metadata.name: slim(codec.remediation_case(w)) for w in await self.client.list_all(api.CASE)}
-        for name, case in fresh.cases.items():
-            fresh.case_changed(name, None, case)
-        self.store.cache = fresh
+        informers = Informers(self.client, self.clock, Namespaces())
+        self.world = self.store.cache = TicketCache(informers)
+        await informers.read()
 
     async def tickets(self) -> list[Ticket]:
         """All Tickets."""

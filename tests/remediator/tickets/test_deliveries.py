@@ -9,6 +9,7 @@ import pytest
 from remediator.core.ticket import About, Subject
 from remediator.kube.wire.transport import Reply
 from remediator.tickets.webhook.receiver import Receiver, Result
+from tests.harness.kinds import NODES
 from tests.remediator.tickets.office import GPU, MemoryChannel, Office, delivery, ends, fires, payload
 
 FIRST, SECOND = (Subject(About.NODE, node=name) for name in ("gpu-0001", "gpu-0002"))
@@ -183,6 +184,27 @@ async def test_a_delivery_of_500_nodes_is_stored_whole(office: Office) -> None:
     body = delivery(*(fires(node=f"node-{number}") for number in range(500)))
     assert (await office.receiver.receive(body)).result is Result.STORED
     assert len(await office.tickets()) == 500
+
+
+async def test_nodes_that_the_cache_knows_are_not_read_and_each_other_name_is_read_once(office: Office) -> None:
+    await office.refresh()
+    read, request = [], office.client.transport.request
+
+    async def recording(method: str, path: str, **kwargs: object) -> Reply:
+        read.extend([path] if method == "GET" else [])
+        return await request(method, path, **kwargs)  # type: ignore[arg-type]
+
+    office.client.transport.request = recording  # type: ignore[method-assign]
+    alerts = [fires(name, node="", instance=f"{node}:9100") for name in "ab" for node in ("gpu-17", "web", "db")]
+    assert (await office.receiver.receive(delivery(*alerts))).result is Result.STORED
+    assert sorted(read) == ["/api/v1/nodes/db", "/api/v1/nodes/web"]
+
+
+async def test_a_node_that_the_cache_does_not_know_yet_is_found(office: Office) -> None:
+    await office.refresh()
+    await office.client.create(NODES, {"metadata": {"name": "new"}})
+    await office.receiver.receive(delivery(fires(node="", instance="new:9100")))
+    assert [ticket.subject for ticket in await office.tickets()] == [Subject(About.NODE, node="new")]
 
 
 async def test_a_node_is_looked_up_where_only_the_instance_names_it(office: Office) -> None:

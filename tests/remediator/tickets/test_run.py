@@ -1,7 +1,6 @@
 """The whole: watches, queue, lease, and the writer to GitHub against a GitHub in this process."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -10,7 +9,11 @@ from typing import Any
 
 import pytest
 
+from remediator.app import elector
 from remediator.clock import SYSTEM
+from remediator.kube.informers import Informers
+from remediator.kube.runtime.leader import Leader
+from remediator.settings import Settings
 from remediator.tickets.channels.base import Refused
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.routes import Route, Routes
@@ -18,6 +21,7 @@ from remediator.tickets.reconcile.run import Tickets
 from remediator.tickets.webhook.receiver import Result
 from remediator_sim.github import FakeGitHub, Fault
 from tests.harness.kinds import NAMESPACES
+from tests.harness.replica import at_work
 from tests.remediator.tickets.office import GPU, MemoryChannel, Office, delivery, ends, fires
 from tests.remediator_sim.waiting import until
 
@@ -28,15 +32,13 @@ ROUTES = Routes(Route(REPO))
 @asynccontextmanager
 async def running(office: Office, channel: Any, identity: str = "one") -> AsyncIterator[Tickets]:
     """Tickets at work, until the block is left."""
-    made = Tickets(office.client, channel, ROUTES, SYSTEM, identity=identity, namespace="gpu-ops", lease_retry=0.1)
-    task = asyncio.ensure_future(made.run())
-    try:
+    asked = Settings(identity=identity, namespace="gpu-ops", lease_retry=0.1)
+    informers = Informers(office.client, SYSTEM, asked.namespaces)
+    leader = Leader(elector(office.client, asked, SYSTEM), SYSTEM)
+    made = Tickets(office.client, channel, ROUTES, informers, leader, SYSTEM)
+    async with at_work(informers.run(), leader.run()):
         await until(made.ready)
         yield made
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ async def test_a_tracker_that_refuses_is_not_asked_again_by_the_echo_of_our_own_
         await until(lambda: channel.left("create") < 50)
         for number in range(10):  # ten more events, each seen before the next
             await tickets.receiver.receive(delivery(fires(f"A{number}")))
-            await until(lambda count=number + 2: len(tickets.world.tickets[GPU.name].alerts) == count)
+            await until(lambda count=number + 2: len(tickets.cache.tickets.get(GPU.name).alerts) == count)
         assert channel.left("create") == 49
 
 
@@ -126,7 +128,7 @@ async def test_replicas_store_alerts_and_one_of_them_files(cluster: Office) -> N
         bodies = [delivery(fires(f"A{number}")) for number in range(4)]
         await asyncio.gather(*(replica.receiver.receive(body) for replica in (first, second) for body in bodies))
         await until(lambda: channel.issues)
-        await until(lambda: first.elector.is_leader != second.elector.is_leader)
+        await until(lambda: first.leader.is_leader != second.leader.is_leader)
         first.measure()
     assert channel.calls.count("create") == 1
     assert len((await cluster.ticket(GPU)).alerts) == 4

@@ -7,7 +7,7 @@ import pytest
 from remediator.core.ticket import ClosedBy, TicketPhase
 from remediator.tickets.channels.base import Draft, Issue
 from tests.harness.kinds import CASES, POLICIES
-from tests.remediator.tickets.office import GPU, Office, delivery, ends, fires
+from tests.remediator.tickets.office import Office, delivery, ends, fires
 
 
 async def test_a_firing_alert_gets_one_issue_and_its_end_closes_it_with_a_word(office: Office) -> None:
@@ -388,7 +388,7 @@ async def test_a_ticket_without_cause_goes_after_a_week_unless_an_alert_comes_me
     assert len(await office.tickets()) == 1
     await office.refresh()
     await office.receiver.receive(delivery(fires(minute=60 * 24 * 8)))
-    office.world.tickets = {GPU.name: (await office.ticket())}
+    office.world.note(await office.ticket())
     await office.later(days=2)
     assert office.channel.open == [2]
     await office.hear(delivery(ends(minute=60 * 24 * 8, end=60 * 24 * 8 + 1)))

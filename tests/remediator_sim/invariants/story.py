@@ -8,10 +8,13 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from remediator import clock
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from remediator.kube.informers import Informers
+from remediator.kube.runtime.leader import Leader
 from remediator.scheduler.extender import Extender
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.routes import Route, Routes
@@ -79,8 +82,8 @@ async def place() -> AsyncIterator[Place]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def controller(lab: Lab, identity: str = "one") -> contextlib.AbstractAsyncContextManager[object]:
-    return running(lab, identity, breaker=Breaker(STARTS, timedelta(seconds=60)))
+def controller(lab: Lab, identity: str = "one", **more: Any) -> contextlib.AbstractAsyncContextManager[object]:
+    return running(lab, identity, breaker=Breaker(STARTS, timedelta(seconds=60)), **more)
 
 
 async def nodes(lab: Lab, count: int, budget: int) -> None:
@@ -205,7 +208,11 @@ async def an_issue(lab: Place, observer: Observer) -> None:
     """With a ticket from the start, filed while the case waits."""
     await lab.policy(mode="Paused", ticket={"when": "Always"})
     await lab.node("gpu-1")
-    async with FakeGitHub([REPOSITORY]) as github, filing(lab, github), controller(lab):
+
+    def tickets(informers: Informers, leader: Leader) -> Tickets:
+        return Tickets(lab.client, channel, Routes(Route(REPOSITORY)), informers, leader, clock.SYSTEM)
+
+    async with FakeGitHub([REPOSITORY]) as github, channel_to(github) as channel, controller(lab, beside=tickets):
         lab.issues = lambda: issues(github, REPOSITORY)
         await fail(lab, "gpu-1")
         await until(lambda: github.issues(REPOSITORY))
@@ -213,22 +220,15 @@ async def an_issue(lab: Place, observer: Observer) -> None:
 
 
 @asynccontextmanager
-async def filing(lab: Lab, github: FakeGitHub) -> AsyncIterator[None]:
-    """The ticket side of a replica at work."""
+async def channel_to(github: FakeGitHub) -> AsyncIterator[GitHub]:
+    """The writer to this GitHub."""
     with TemporaryDirectory() as folder:
         token = Path(folder) / "token"
         token.write_text(github.token)
         channel = GitHub(github.url, TokenFile(token), clock.SYSTEM, spacing=0.0)
-        tickets = Tickets(
-            lab.client, channel, Routes(Route(REPOSITORY)), clock.SYSTEM, identity="one", namespace=SYSTEM
-        )
-        task = asyncio.ensure_future(tickets.run())
         try:
-            yield
+            yield channel
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
             await channel.aclose()
 
 
