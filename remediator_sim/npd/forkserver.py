@@ -152,7 +152,11 @@ class Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Answer until nobody can ask any more."""
+        """Answer until nobody can ask any more, or hears an answer."""
+        with suppress(BrokenPipeError):
+            self._serve()
+
+    def _serve(self) -> None:
         while True:
             ready, _, _ = select.select([self._socket.fileno(), self._wake], [], [])
             if self._wake in ready:

@@ -1,9 +1,13 @@
 """Both ways to start a program: what it sees, what is seen of it, and that nothing stays behind."""
 
 import asyncio
+import json
 import os
 import signal
+import socket
+import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from remediator_sim.npd.config import Monitor, Rule
 from remediator_sim.npd.forkserver import load
 from remediator_sim.npd.runner import head
 from remediator_sim.npd.status import Exit
+from remediator_sim.npd.zygote import PROGRAM
 from tests.remediator_sim.waiting import gone, until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -292,3 +297,27 @@ async def test_a_zygote_and_its_programs_end_with_a_process_that_is_killed(tmp_p
     own, child = map(int, told.read_text().split())
     os.kill(child, signal.SIGKILL)
     await until(lambda: gone(zygote) and gone(own))
+
+
+def test_a_program_that_ends_when_nobody_listens_any_more_ends_the_warm_process_without_a_word(tmp_path: Path) -> None:
+    sleeper = tmp_path / "sleeper.py"
+    sleeper.write_text(f"{FIRST_LINES[-1]}\nimport time\ntime.sleep(60)\n")
+    sleeper.chmod(0o755)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, "-I", "-S", PROGRAM, str(theirs.fileno()), str(os.getpid())]
+    warm = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, text=True)
+    theirs.close()
+    request = {"run": 1, "path": str(sleeper), "args": [], "env": ENV, "cwd": str(tmp_path)}
+    with Path(os.devnull).open("w") as nothing:
+        socket.send_fds(ours, [json.dumps(request).encode()], [nothing.fileno(), nothing.fileno()])
+    pid = json.loads(ours.recv(4096))["pid"]
+    ours.send(json.dumps({"wait": pid}).encode())
+    warm.send_signal(signal.SIGSTOP)  # both come at once: the end of the program, and that nobody listens
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, warm.pid, os.WSTOPPED | os.WNOWAIT)
+    while not gone(pid):
+        time.sleep(0.01)
+    ours.close()
+    warm.send_signal(signal.SIGCONT)
+    assert warm.communicate(timeout=30) == (None, "")
+    assert warm.returncode == 0

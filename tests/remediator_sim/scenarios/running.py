@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -40,8 +41,12 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def end(process: subprocess.Popen[str], seconds: float) -> Ended:
-    """Wait for it."""
-    output, text = process.communicate(timeout=seconds)
+    """Wait for it; one that takes longer is killed with all that it started."""
+    try:
+        output, text = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     return Ended(process.returncode, text, output, left_over(process.pid))
 
 
