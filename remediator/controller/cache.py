@@ -1,4 +1,4 @@
-"""What the controller knows: the informers of its replica, and indexes over many of their facts."""
+"""The facts that the controller decides on, from the informers of the replica."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""All watches of a replica: each kind under each selector is watched once and shared by all users."""
+"""The informers of one replica: each kind is watched once under each selector, for all parts."""
 
 import asyncio
 from collections.abc import Callable, Mapping

@@ -9,7 +9,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -22,22 +21,12 @@ from remediator.scheduler import metrics, protocol
 from remediator.scheduler.fleet import Fleet
 from remediator.scheduler.protocol import Malformed, Request
 from remediator.scheduler.requeue import Waker
-from remediator.scheduler.responses import Answers, verdict_and_score
-from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, NodeState, Shape, VerdictReason
+from remediator.scheduler.responses import Answers
+from remediator.scheduler.verdict import NodeState, Shape
 
 SHAPES = 16  # kept ready; the one that was asked for longest ago goes first
 COLD = "Remediator has not read the cluster yet; nothing to do, it answers as soon as /readyz does"
 log = structlog.get_logger(__name__)
-
-
-class Verdict(NamedTuple):
-    """What is said of one node for one Pod; `text` is what the scheduler shows, "" where the node is let through."""
-
-    node: str
-    reason: VerdictReason
-    text: str
-    score: int
-    row: NodeState
 
 
 class Extender:
@@ -69,12 +58,6 @@ class Extender:
     def prioritize(self, body: bytes) -> bytes:
         """ExtenderArgs to HostPriorityList; empty where anything goes wrong: it has no place for words."""
         return self._answer("prioritize", body, self._prioritized, lambda _: b"[]")
-
-    def explain(self, node: str, gpus: Mapping[str, int] | None = None) -> Verdict:
-        """What is said of one node for a Pod that asks for so many GPUs by resource."""
-        row = self._fleet.rows.get(node, STRANGER)
-        reason, points = verdict_and_score(row, Shape(tuple(sorted((gpus or {}).items()))))
-        return Verdict(node, reason, {**UNRESOLVABLE, **FAILED}.get(reason, ""), points, row)
 
     def _answer(self, call: str, body: bytes, say: Callable[[Request], bytes], fail: Callable[[str], bytes]) -> bytes:
         with metrics.SECONDS.labels(call).time():

@@ -29,7 +29,7 @@ from tests.cluster.control_plane import HOST, ControlPlane, free_ports
 from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
 from tests.harness.kinds import ACCOUNTS, CRDS, NAMESPACES, NODES, PODS, POLICIES
-from tests.harness.replica import an_extender, at_work
+from tests.harness.replica import an_extender, at_work, state_of, verdict_of
 from tests.remediator.scheduler.stand import GPU
 from tests.remediator_sim.waiting import until
 
@@ -138,7 +138,7 @@ async def _add_node(setting: Setting, short: str) -> None:
     async def ready() -> bool:
         """Known to us, and free of the taint that every new node has until the cluster has seen that it is ready."""
         tainted = (await setting.client.get(NODES, name))["spec"].get("taints")
-        return not tainted and setting.extender.explain(name, {GPU: 1}).reason is VerdictReason.FIT
+        return not tainted and verdict_of(setting.extender, name, {GPU: 1}) is VerdictReason.FIT
 
     await until(ready, SECONDS)
 
@@ -154,7 +154,7 @@ async def _say(setting: Setting, short: str, status: str) -> None:
 async def fall_sick(setting: Setting) -> None:
     """The node `sick` is, and the extender knows."""
     await _say(setting, "sick", "True")
-    await until(lambda: setting.extender.explain(setting.node("sick")).reason is VerdictReason.SICK, SECONDS)
+    await until(lambda: verdict_of(setting.extender, setting.node("sick")) is VerdictReason.SICK, SECONDS)
 
 
 async def _has_account(setting: Setting) -> bool:
@@ -305,7 +305,7 @@ async def test_gpus_are_packed_with_the_extender_and_spread_without(setting: Set
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "third", ["well"], gpus=2)
         await lands(setting, "third")
-        await until(lambda: dict(setting.extender.explain(setting.node("well")).row.used) == {GPU: 4}, SECONDS)
+        await until(lambda: dict(state_of(setting.extender, setting.node("well")).used) == {GPU: 4}, SECONDS)
         for index in range(2):
             await start(setting, name, f"packed-{index}", both, gpus=2)
             assert await lands(setting, f"packed-{index}") == "well"

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ from remediator.core.names import Namespaces
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
+from remediator.scheduler.verdict import STRANGER, NodeState, Shape, VerdictReason, verdict
 from remediator_sim.apiserver import EmbeddedServer
 
 
@@ -34,6 +35,16 @@ def an_extender(client: Client | None = None, clock: Clock = SYSTEM) -> tuple[Ex
     wire = client or Client(EmbeddedServer().transport())
     informers = Informers(wire, clock, Namespaces())
     return Extender(wire, informers, clock), informers
+
+
+def state_of(extender: Extender, node: str) -> NodeState:
+    """All that the extender knows of a node."""
+    return extender._fleet.rows.get(node, STRANGER)
+
+
+def verdict_of(extender: Extender, node: str, gpus: Mapping[str, int] | None = None) -> VerdictReason:
+    """The verdict on a node for a Pod that asks for so many GPUs by resource."""
+    return verdict(state_of(extender, node), Shape(tuple(sorted((gpus or {}).items()))))
 
 
 @asynccontextmanager

@@ -1,1 +1,1 @@
-"""What keeps a replica running: caches, work queue, leader election."""
+"""The runtime of a replica: watches and caches, work queues, leader election, sweeps."""

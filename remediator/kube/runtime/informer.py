@@ -1,4 +1,4 @@
-"""What is known of the objects of one kind: the facts from their watch, with our own writes visible at once.
+"""The facts of one kind: from its watch, with our own writes visible at once.
 
 The next decision must see the result of the last one. So a reply to one of our writes replaces the reflector's fact
 until the reflector has received the same version.

@@ -1,4 +1,4 @@
-"""What only the leader runs: one lease, work queues that exist while it is held, and periodic sweeps."""
+"""The work of the leader: one lease, work queues that exist while it is held, and sweeps by the clock."""
 
 import asyncio
 import random

@@ -29,8 +29,6 @@ class WorkQueue(Generic[K]):
         self._again: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     @property
     def depth(self) -> int:
@@ -44,7 +42,6 @@ class WorkQueue(Generic[K]):
         elif key not in self._queued:
             self._queued.add(key)
             self._ready.put_nowait(key)
-            self._idle.clear()
 
     def add_at(self, key: K, delay_seconds: float) -> None:
         """Ask for a pass in `delay_seconds`. Of several such wishes for one key the earliest is kept."""
@@ -80,12 +77,6 @@ class WorkQueue(Generic[K]):
         if key in self._again:
             self._again.discard(key)
             self.add(key)
-        if not self._queued and not self._active:
-            self._idle.set()
-
-    async def idle(self) -> None:
-        """Wait until nothing is queued or in work; timers may still be running."""
-        await self._idle.wait()
 
     def close(self) -> None:
         """Cancel all timers."""

@@ -10,7 +10,7 @@ from remediator.clock import SYSTEM, Clock
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import CASES, NODES, PODS, POLICIES
-from tests.harness.replica import an_extender, at_work
+from tests.harness.replica import an_extender, at_work, state_of, verdict_of
 from tests.remediator_sim.waiting import until
 
 GPU = "nvidia.com/gpu"
@@ -119,11 +119,11 @@ class Stand(MemoryCluster):
 
     def reason(self, name: str, gpus: int = 1) -> str:
         """What the extender says of the node now."""
-        return self.extender.explain(name, {GPU: gpus} if gpus else {}).reason.value
+        return verdict_of(self.extender, name, {GPU: gpus} if gpus else {}).value
 
     def held(self, name: str) -> dict[str, int]:
         """The GPUs of the node that Pods hold, as the extender knows."""
-        return dict(self.extender.explain(name).row.used)
+        return dict(state_of(self.extender, name).used)
 
 
 @asynccontextmanager

@@ -194,13 +194,6 @@ def test_the_shape_that_is_asked_for_most_lately_is_kept(monkeypatch) -> None:
     assert [dict(shape.gpus)[GPU] for shape in found._shapes] == [1, 3]
 
 
-def test_a_verdict_can_be_explained() -> None:
-    told = WARM.explain("full", {GPU: 1})
-    assert (told.reason, told.text, told.score) == (VerdictReason.NO_FREE_GPUS, FAILED[VerdictReason.NO_FREE_GPUS], 0)
-    assert WARM.explain("fit", {GPU: 1}).text == ""
-    assert WARM.explain("nobody").reason is VerdictReason.UNKNOWN_NODE
-
-
 # --- laws ------------------------------------------------------------------------------------------------------------
 
 names = st.lists(st.sampled_from([*ROWS, "nobody"]) | st.text(max_size=8))
