@@ -161,12 +161,10 @@ class Controller:
         yield from (Key("policy", policy.name) for policy in cache.policies)
         yield from (Key("node", node.name) for node in cache.nodes)
         yield from (Key("case", case.name) for case in cache.cases if case.open or case.finalizer)
-        yield from (Key("operation", operation.name) for operation in cache.operations if self._goes_on(operation))
-
-    def _goes_on(self, operation: Operation) -> bool:
-        """Whether the operation runs, has Pods, or is to be let go of."""
-        held = operation.deleting or bool(self.cache.pods.by("operation_uid", operation.uid))
-        return operation.finished is None or held
+        with_pods = {pod.operation_uid for pod in cache.pods}
+        for operation in cache.operations:
+            if operation.finished is None or operation.deleting or operation.uid in with_pods:
+                yield Key("operation", operation.name)
 
     def _operations(self, case: Case) -> list[Operation]:
         return self.cache.operations.by("case_uid", case.uid)
