@@ -30,7 +30,7 @@ from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
 from tests.harness.kinds import ACCOUNTS, CRDS, NAMESPACES, NODES, PODS, POLICIES
 from tests.harness.replica import an_extender, at_work, state_of, verdict_of
-from tests.remediator.scheduler.stand import GPU
+from tests.harness.scheduler import GPU
 from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]

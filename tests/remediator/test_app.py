@@ -17,8 +17,8 @@ from remediator.kube.runtime.leader import Leader
 from remediator.settings import Settings
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.run import Tickets
+from tests.harness.controller import ControllerHarness, controller_harness, running, until
 from tests.harness.replica import at_work
-from tests.remediator.controller.lab import Lab, laboratory, running, until
 
 ROUTES = "default: {repository: org/default}"
 NODES, PODS, OURS = "/api/v1/nodes", "/api/v1/pods", "/apis/remediator.dev/v1alpha1"
@@ -45,41 +45,41 @@ WATCHED = Counter(
 
 
 @pytest.fixture
-async def lab() -> AsyncIterator[Lab]:
-    async with laboratory() as made:
+async def harness() -> AsyncIterator[ControllerHarness]:
+    async with controller_harness() as made:
         yield made
 
 
-def replica(lab: Lab, folder: Path) -> Replica:
+def replica(harness: ControllerHarness, folder: Path) -> Replica:
     """A replica with tickets that listens on a port of its own."""
     (folder / "routes.yaml").write_text(ROUTES)
     (folder / "token").write_text("token")
     tickets: dict[str, Any] = {"routes": folder / "routes.yaml", "github_token_file": folder / "token"}
-    return Replica(lab.client, Settings(identity="one", listen="127.0.0.1:0", **tickets), SYSTEM)
+    return Replica(harness.client, Settings(identity="one", listen="127.0.0.1:0", **tickets), SYSTEM)
 
 
-def watches(lab: Lab) -> Counter[tuple[str, str]]:
+def watches(harness: ControllerHarness) -> Counter[tuple[str, str]]:
     """Count from now on which watches are opened, by path and selector."""
     opened: Counter[tuple[str, str]] = Counter()
-    stream = lab.client.transport.stream
+    stream = harness.client.transport.stream
 
     def counting(path: str, *, query: Any = (), **more: Any) -> Any:
         said = dict(query)
         opened[path, said.get("fieldSelector", "") or said.get("labelSelector", "")] += 1
         return stream(path, query=query, **more)
 
-    lab.client.transport.stream = counting  # type: ignore[method-assign]
+    harness.client.transport.stream = counting  # type: ignore[method-assign]
     return opened
 
 
 async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_under_one_lease(
-    lab: Lab, tmp_path: Path
+    harness: ControllerHarness, tmp_path: Path
 ) -> None:
-    opened, made = watches(lab), replica(lab, tmp_path)
+    opened, made = watches(harness), replica(harness, tmp_path)
     async with at_work(made.run()):
         await until(made.ready)
         await until(lambda: made.leader.is_leader)
-        leases = [lease.metadata["name"] for lease in await lab.client.list_all(LEASE)]
+        leases = [lease.metadata["name"] for lease in await harness.client.list_all(LEASE)]
     assert opened == WATCHED
     assert leases == ["remediator"]
 
@@ -92,21 +92,23 @@ class Failing:
 
 
 @pytest.mark.parametrize("all_of_it", [False, True], ids=["each pass", "the whole part"])
-async def test_tickets_that_fail_are_tried_again_and_the_leader_goes_on_repairing(lab: Lab, all_of_it: bool) -> None:
+async def test_tickets_that_fail_are_tried_again_and_the_leader_goes_on_repairing(
+    harness: ControllerHarness, all_of_it: bool
+) -> None:
     made: list[Leader] = []
 
     def broken(informers: Informers, leader: Leader) -> Tickets:
-        tickets = Tickets(lab.client, Failing(), Routes(Route("org/default")), informers, leader, SYSTEM)  # type: ignore[arg-type]
+        tickets = Tickets(harness.client, Failing(), Routes(Route("org/default")), informers, leader, SYSTEM)  # type: ignore[arg-type]
         if all_of_it:
             tickets._queue._everything = lambda: [][0]
         made.append(leader)
         return tickets
 
-    await lab.policy(ticket={"when": "Always"})
-    await lab.node("gpu-1", "True")
+    await harness.policy(ticket={"when": "Always"})
+    await harness.node("gpu-1", "True")
     with capture_logs() as logs:
-        async with running(lab, beside=broken):
-            await until(lambda: lab.ended("gpu-1", "Recovered"))
+        async with running(harness, beside=broken):
+            await until(lambda: harness.ended("gpu-1", "Recovered"))
             assert made[0].is_leader
     failed = "work of the leader failed; it begins anew" if all_of_it else "pass failed"
     assert failed in [entry["event"] for entry in logs]

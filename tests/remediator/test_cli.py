@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from remediator import cli
 from remediator.cli import app
-from tests.remediator.controller.lab import Lab, laboratory
+from tests.harness.controller import ControllerHarness, controller_harness
 from tests.remediator.kube.wire.test_http import talking_to
 
 ROOT = Path(__file__).parents[2]
@@ -259,19 +259,19 @@ def test_the_policies_of_the_repository_pass():
 # --- against a server ----------------------------------------------------------------------------------------------
 
 
-async def _explained(lab: Lab, node: str) -> tuple[int, str, str]:
-    async with lab.server.serve() as endpoint:
+async def _explained(harness: ControllerHarness, node: str) -> tuple[int, str, str]:
+    async with harness.server.serve() as endpoint:
         return await spawned("explain", node, "--kubeconfig", endpoint.kubeconfig)
 
 
 async def test_explain_says_what_would_happen_to_a_sick_node_and_what_stands_in_the_way():
-    async with laboratory() as lab:
-        await lab.policy(mode="DryRun")
-        await lab.budget("all", 1)
-        await lab.node("gpu-1", "True")
-        before = [one for one in lab.server.audit if "/nodes" not in one.path]
-        code, out, err = await _explained(lab, "gpu-1")
-        after = [one for one in lab.server.audit if "/nodes" not in one.path]
+    async with controller_harness() as harness:
+        await harness.policy(mode="DryRun")
+        await harness.budget("all", 1)
+        await harness.node("gpu-1", "True")
+        before = [one for one in harness.server.audit if "/nodes" not in one.path]
+        code, out, err = await _explained(harness, "gpu-1")
+        after = [one for one in harness.server.audit if "/nodes" not in one.path]
     assert (code, err) == (0, "")
     assert out.startswith("gpu-1: gpu-lost holds (GpuLost=True, Said); a case opens now\n")
     assert "held: DryRun: would try reboot; set spec.mode of the policy to Enforce to let it act" in out
@@ -288,20 +288,20 @@ async def test_explain_says_what_would_happen_to_a_sick_node_and_what_stands_in_
     ],
 )
 async def test_explain_tells_health_from_not_knowing(status, said):
-    async with laboratory() as lab:
-        await lab.policy()
-        await lab.node("gpu-1", status)
-        code, out, _ = await _explained(lab, "gpu-1")
+    async with controller_harness() as harness:
+        await harness.policy()
+        await harness.node("gpu-1", status)
+        code, out, _ = await _explained(harness, "gpu-1")
     assert (code, out.splitlines()[0]) == (0, said)
 
 
 async def test_explain_of_a_node_that_is_not_there_exits_1():
-    async with laboratory() as lab:
-        assert await _explained(lab, "gpu-9") == (1, "", "remediator: no node gpu-9 in the cluster\n")
+    async with controller_harness() as harness:
+        assert await _explained(harness, "gpu-9") == (1, "", "remediator: no node gpu-9 in the cluster\n")
 
 
 async def test_a_server_that_does_not_answer_is_said_in_one_line(tmp_path):
-    async with laboratory() as lab, lab.server.serve() as endpoint:
+    async with controller_harness() as harness, harness.server.serve() as endpoint:
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(endpoint.kubeconfig.read_text())
         kubeconfig.with_name("ca.crt").write_bytes(endpoint.ca_file.read_bytes())
@@ -335,7 +335,7 @@ def test_explain_refuses_what_cannot_be_a_namespace():
 
 
 async def test_a_port_that_is_taken_is_said_with_its_option():
-    async with laboratory() as lab, lab.server.serve() as endpoint:
+    async with controller_harness() as harness, harness.server.serve() as endpoint:
         taken = endpoint.url.removeprefix("https://")
         code, _, err = await spawned("run", "--kubeconfig", endpoint.kubeconfig, "--listen", taken)
     assert code == 2

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.remediator.controller.lab import Lab, laboratory
+from tests.harness.controller import ControllerHarness, controller_harness
 
 
 @pytest.fixture
-async def lab() -> AsyncIterator[Lab]:
-    async with laboratory() as found:
+async def harness() -> AsyncIterator[ControllerHarness]:
+    async with controller_harness() as found:
         yield found

@@ -18,48 +18,48 @@ from tests.harness.kinds import BUDGETS, CASES, NODES
 
 
 @pytest.fixture
-async def fleet(lab):
+async def fleet(harness):
     """A function that makes so many sick nodes under a budget that has counted them, each with a case."""
 
     async def make(nodes: int, most: int | str):
-        lab.beating = False
-        await lab.policy()
-        await lab.budget("all", most)
+        harness.beating = False
+        await harness.policy()
+        await harness.budget("all", most)
         for number in range(nodes):
-            await lab.node(f"gpu-{number}", "True")
-        await (await admissions(lab)).run(SYSTEM.now())
-        reconciler = NodeReconciler((await replica(lab))[0])
+            await harness.node(f"gpu-{number}", "True")
+        await (await admissions(harness)).run(SYSTEM.now())
+        reconciler = NodeReconciler((await replica(harness))[0])
         for number in range(nodes):
             await reconciler.reconcile(f"gpu-{number}", SYSTEM.now())
-        assert len(lab.all(CASES)) == nodes
-        return lab
+        assert len(harness.all(CASES)) == nodes
+        return harness
 
     return make
 
 
-async def replica(lab):
+async def replica(harness):
     """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
-    cache = await snapshot(lab.client, lab.namespaces, SYSTEM)
-    performer = Performer(lab.client, cache, lambda: True)
+    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
+    performer = Performer(harness.client, cache, lambda: True)
     dependencies = Dependencies(cache, performer, lambda: None, drains=50)
     return dependencies, Admissions(cache, performer, Breaker(starts=1000))
 
 
-async def admissions(lab):
-    return (await replica(lab))[1]
+async def admissions(harness):
+    return (await replica(harness))[1]
 
 
-def claimed(lab):
-    return [claim["node"] for one in lab.all(BUDGETS) if one["metadata"]["name"] == "all" for claim in ledger(one)]
+def claimed(harness):
+    return [claim["node"] for one in harness.all(BUDGETS) if one["metadata"]["name"] == "all" for claim in ledger(one)]
 
 
 def ledger(one):
     return one["status"].get("claims") or []
 
 
-def tainted(lab):
-    found = [node["metadata"]["name"] for node in lab.all(NODES)]
-    return [node for node in found if names.CASE_TAINT in lab.taints(node)]
+def tainted(harness):
+    found = [node["metadata"]["name"] for node in harness.all(NODES)]
+    return [node for node in found if names.CASE_TAINT in harness.taints(node)]
 
 
 async def settle(*passes, times=3):
@@ -70,12 +70,12 @@ async def settle(*passes, times=3):
 
 @pytest.mark.parametrize("most", [0, 1, 2, "50%"])
 async def test_two_leaders_with_stale_caches_never_exceed_a_budget(fleet, most):
-    lab = await fleet(6, most)
-    await settle(await admissions(lab), await admissions(lab))
+    harness = await fleet(6, most)
+    await settle(await admissions(harness), await admissions(harness))
     allowed = 3 if most == "50%" else most
-    assert len(claimed(lab)) == allowed
-    assert len(set(claimed(lab))) == len(claimed(lab)), "each node once"
-    assert set(tainted(lab)) <= set(claimed(lab)), "no node is ours that no ledger knows"
+    assert len(claimed(harness)) == allowed
+    assert len(set(claimed(harness))) == len(claimed(harness)), "each node once"
+    assert set(tainted(harness)) <= set(claimed(harness)), "no node is ours that no ledger knows"
 
 
 def blind(one, *nodes):
@@ -87,131 +87,131 @@ def blind(one, *nodes):
 
 async def test_two_leaders_that_see_different_cases_never_exceed_a_budget_either(fleet):
     """Only the version of the ledger keeps them apart."""
-    lab = await fleet(4, 2)
-    one, other = blind(await admissions(lab), "gpu-0", "gpu-1"), blind(await admissions(lab), "gpu-2", "gpu-3")
+    harness = await fleet(4, 2)
+    one, other = blind(await admissions(harness), "gpu-0", "gpu-1"), blind(await admissions(harness), "gpu-2", "gpu-3")
     await settle(one, other)
-    assert len(claimed(lab)) == 2
-    assert set(tainted(lab)) <= set(claimed(lab))
+    assert len(claimed(harness)) == 2
+    assert set(tainted(harness)) <= set(claimed(harness))
 
 
 async def test_a_replica_that_slept_through_a_claim_does_not_make_another(fleet):
-    lab = await fleet(2, 1)
-    asleep = await admissions(lab)
-    await settle(await admissions(lab))
+    harness = await fleet(2, 1)
+    asleep = await admissions(harness)
+    await settle(await admissions(harness))
     await settle(asleep)
-    assert len(claimed(lab)) == len(tainted(lab)) == 1
+    assert len(claimed(harness)) == len(tainted(harness)) == 1
 
 
 async def test_fifty_nodes_are_claimed_with_one_write_of_the_ledger(fleet):
-    lab = await fleet(50, 50)
-    one = await admissions(lab)
-    before = len(lab.server.audit)
+    harness = await fleet(50, 50)
+    one = await admissions(harness)
+    before = len(harness.server.audit)
     await one.run(SYSTEM.now())
-    written = [found for found in list(lab.server.audit)[before:] if "nodedisruptionbudgets/all" in found.path]
-    assert (len(written), len(claimed(lab)), len(tainted(lab))) == (1, 50, 50)
+    written = [found for found in list(harness.server.audit)[before:] if "nodedisruptionbudgets/all" in found.path]
+    assert (len(written), len(claimed(harness)), len(tainted(harness))) == (1, 50, 50)
 
 
 async def test_a_pass_over_a_calm_fleet_writes_nothing(fleet):
-    lab = await fleet(3, 3)
-    one = await admissions(lab)
+    harness = await fleet(3, 3)
+    one = await admissions(harness)
     await settle(one)
-    before = len(lab.server.audit)
+    before = len(harness.server.audit)
     await one.run(SYSTEM.now())
-    assert len(lab.server.audit) == before
+    assert len(harness.server.audit) == before
 
 
 async def test_a_budget_that_was_made_again_adopts_the_claims_that_stand_before_it_admits(fleet):
-    lab = await fleet(2, 1)
-    await settle(await admissions(lab))
-    first = claimed(lab)
-    await lab.client.delete(BUDGETS, "all")
-    await lab.budget("all", 1)
-    await settle(await admissions(lab))
-    assert claimed(lab) == tainted(lab) == first
+    harness = await fleet(2, 1)
+    await settle(await admissions(harness))
+    first = claimed(harness)
+    await harness.client.delete(BUDGETS, "all")
+    await harness.budget("all", 1)
+    await settle(await admissions(harness))
+    assert claimed(harness) == tainted(harness) == first
 
 
 async def test_an_edited_budget_adopts_what_its_new_selector_brings(fleet):
-    lab = await fleet(2, 1)
-    await lab.change(BUDGETS, "all", spec={"selector": {"matchLabels": {"pool": "none"}}})
-    await settle(await admissions(lab))  # the default budget admits one
-    first = tainted(lab)
-    await lab.change(BUDGETS, "all", spec={"selector": {"matchLabels": None}})
-    await settle(await admissions(lab))
-    assert claimed(lab) == tainted(lab) == first
+    harness = await fleet(2, 1)
+    await harness.change(BUDGETS, "all", spec={"selector": {"matchLabels": {"pool": "none"}}})
+    await settle(await admissions(harness))  # the default budget admits one
+    first = tainted(harness)
+    await harness.change(BUDGETS, "all", spec={"selector": {"matchLabels": None}})
+    await settle(await admissions(harness))
+    assert claimed(harness) == tainted(harness) == first
 
 
-async def _end_first_case(lab):
+async def _end_first_case(harness):
     """The case that holds a node ends and its marks go, as its own passes do it."""
-    name = tainted(lab)[0]
+    name = tainted(harness)[0]
     for _ in range(4):
-        dependencies, _ = await replica(lab)
-        await CaseReconciler(dependencies).reconcile(lab.cases(name)[-1]["metadata"]["name"], SYSTEM.now())
+        dependencies, _ = await replica(harness)
+        await CaseReconciler(dependencies).reconcile(harness.cases(name)[-1]["metadata"]["name"], SYSTEM.now())
     return name
 
 
 async def test_the_entry_of_an_ended_case_goes_and_the_next_one_starts(fleet):
-    lab = await fleet(2, 1)
-    await settle(await admissions(lab))
-    held = tainted(lab)[0]
-    await lab.delete_case(held)
-    assert await _end_first_case(lab) == held
-    assert (claimed(lab), tainted(lab)) == ([held], []), "the entry stays until the node is off"
-    await settle(await admissions(lab))
-    assert claimed(lab) == tainted(lab) != [held]
+    harness = await fleet(2, 1)
+    await settle(await admissions(harness))
+    held = tainted(harness)[0]
+    await harness.delete_case(held)
+    assert await _end_first_case(harness) == held
+    assert (claimed(harness), tainted(harness)) == ([held], []), "the entry stays until the node is off"
+    await settle(await admissions(harness))
+    assert claimed(harness) == tainted(harness) != [held]
 
 
 async def test_the_entry_of_a_case_that_was_removed_by_force_goes(fleet):
-    lab = await fleet(1, 1)
-    await settle(await admissions(lab))
-    name = lab.cases("gpu-0")[0]["metadata"]["name"]
-    await lab.change(CASES, name, metadata={"finalizers": None})
-    await lab.client.delete(CASES, name)
-    await settle(await admissions(lab))
-    assert claimed(lab) == []
+    harness = await fleet(1, 1)
+    await settle(await admissions(harness))
+    name = harness.cases("gpu-0")[0]["metadata"]["name"]
+    await harness.change(CASES, name, metadata={"finalizers": None})
+    await harness.client.delete(CASES, name)
+    await settle(await admissions(harness))
+    assert claimed(harness) == []
 
 
 async def test_a_case_that_a_cache_does_not_show_yet_keeps_its_entry(fleet):
-    lab = await fleet(1, 1)
-    one = await admissions(lab)
+    harness = await fleet(1, 1)
+    one = await admissions(harness)
     await settle(one)
     blind(one, "gpu-0")
     await one.run(SYSTEM.now())
-    assert claimed(lab) == ["gpu-0"], "the server is asked before an entry goes"
+    assert claimed(harness) == ["gpu-0"], "the server is asked before an entry goes"
 
 
 async def test_a_claim_that_was_cut_short_is_completed(fleet):
     """The ledger was written, the node was not."""
-    lab = await fleet(1, 1)
-    lab.server.faults.refuse(500, when=lambda asked: asked.method == "PATCH" and "/nodes/" in asked.path, times=1)
-    await (await admissions(lab)).run(SYSTEM.now())
-    assert (claimed(lab), tainted(lab)) == (["gpu-0"], [])
-    await settle(await admissions(lab))
-    assert (claimed(lab), tainted(lab)) == (["gpu-0"], ["gpu-0"])
-    assert lab.phase("gpu-0") == "Draining"
+    harness = await fleet(1, 1)
+    harness.server.faults.refuse(500, when=lambda asked: asked.method == "PATCH" and "/nodes/" in asked.path, times=1)
+    await (await admissions(harness)).run(SYSTEM.now())
+    assert (claimed(harness), tainted(harness)) == (["gpu-0"], [])
+    await settle(await admissions(harness))
+    assert (claimed(harness), tainted(harness)) == (["gpu-0"], ["gpu-0"])
+    assert harness.phase("gpu-0") == "Draining"
 
 
-async def test_a_default_budget_is_made_where_there_is_no_fallback(lab):
-    await (await admissions(lab)).run(SYSTEM.now())
-    found = {one["metadata"]["name"]: one["spec"] for one in lab.all(BUDGETS)}
+async def test_a_default_budget_is_made_where_there_is_no_fallback(harness):
+    await (await admissions(harness)).run(SYSTEM.now())
+    found = {one["metadata"]["name"]: one["spec"] for one in harness.all(BUDGETS)}
     assert found["default"]["fallback"] is True
     assert found["default"]["maxUnavailable"] == "5%"
 
 
 async def test_a_hold_is_written_once_for_as_long_as_its_reasons_last(fleet):
-    lab = await fleet(2, 1)
-    one = await admissions(lab)
+    harness = await fleet(2, 1)
+    one = await admissions(harness)
     await settle(one)
-    waiting = next(node for node in ("gpu-0", "gpu-1") if node not in tainted(lab))
-    version = lab.cases(waiting)[0]["metadata"]["resourceVersion"]
+    waiting = next(node for node in ("gpu-0", "gpu-1") if node not in tainted(harness))
+    version = harness.cases(waiting)[0]["metadata"]["resourceVersion"]
     await settle(one)
-    assert lab.cases(waiting)[0]["metadata"]["resourceVersion"] == version
-    assert lab.taints(waiting) == [names.DEGRADED_TAINT]
+    assert harness.cases(waiting)[0]["metadata"]["resourceVersion"] == version
+    assert harness.taints(waiting) == [names.DEGRADED_TAINT]
 
 
 async def test_a_writer_that_fails_leaves_no_other_running_after_its_pass(fleet, monkeypatch):
     """Only one admission pass runs at a time, its writers included."""
-    lab = await fleet(3, 3)
-    passed = await admissions(lab)
+    harness = await fleet(3, 3)
+    passed = await admissions(harness)
     running, begun = 0, asyncio.Event()
 
     async def write(pending, now):
@@ -234,35 +234,35 @@ async def test_a_writer_that_fails_leaves_no_other_running_after_its_pass(fleet,
 
 
 async def test_the_text_of_a_hold_follows_the_fleet_a_minute_later_without_another_event(fleet):
-    lab = await fleet(3, 1)
+    harness = await fleet(3, 1)
     start = SYSTEM.now()
-    passed = await admissions(lab)
+    passed = await admissions(harness)
     await passed.run(start)
-    held = next(node for node in ("gpu-0", "gpu-1", "gpu-2") if node not in tainted(lab))
-    before, events = text(lab, held), lab.story(held)
-    await lab.node("gpu-9", "False")
-    await lab.change(NODES, "gpu-9", spec={"unschedulable": True})
-    later = await admissions(lab)
+    held = next(node for node in ("gpu-0", "gpu-1", "gpu-2") if node not in tainted(harness))
+    before, events = text(harness, held), harness.story(held)
+    await harness.node("gpu-9", "False")
+    await harness.change(NODES, "gpu-9", spec={"unschedulable": True})
+    later = await admissions(harness)
     later._written = passed._written
     assert await later.run(start + timedelta(seconds=59)) == 1.0
-    assert text(lab, held) == before
+    assert text(harness, held) == before
     await later.run(start + timedelta(seconds=60))
     assert "1 of 1 unavailable" in before
-    assert "2 of 1 unavailable" in text(lab, held)
-    assert lab.story(held) == events
+    assert "2 of 1 unavailable" in text(harness, held)
+    assert harness.story(held) == events
 
 
-def text(lab, node):
+def text(harness, node):
     """The one sentence that holds the node's case."""
-    (block,) = lab.cases(node)[-1]["status"]["blockedBy"]
+    (block,) = harness.cases(node)[-1]["status"]["blockedBy"]
     return block["message"]
 
 
 async def test_a_claim_counts_as_a_start_until_its_first_attempt_however_old_it_is(fleet):
-    lab = await fleet(2, 2)
+    harness = await fleet(2, 2)
     one_in_ten_minutes = Breaker(1, timedelta(minutes=10))
     for minute in (0, 11):
-        one = await admissions(lab)
+        one = await admissions(harness)
         one.breaker = one_in_ten_minutes
         await one.run(SYSTEM.now() + timedelta(minutes=minute))
-        assert len(tainted(lab)) == 1, f"minute {minute}"
+        assert len(tainted(harness)) == 1, f"minute {minute}"

@@ -14,9 +14,9 @@ from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.api.builtin import NODE, POD
 from tests.builders import a_case, at
+from tests.harness.controller import SYSTEM
 from tests.harness.kinds import CASES, NAMESPACES, NODES
 from tests.harness.replica import empty_cache
-from tests.remediator.controller.lab import SYSTEM
 
 BUDGET = {"apiVersion": api.BUDGET.api_version, "kind": "NodeDisruptionBudget", "metadata": {"name": "b"}} | {
     "spec": {"selector": {}, "maxUnavailable": 1}
@@ -27,9 +27,9 @@ DELETE = Delete(api.BUDGET, "b", "")
 
 
 @pytest.fixture
-def performer(lab):
-    lab.beating = False
-    return Performer(lab.client, empty_cache(lab.client), lambda: True)
+def performer(harness):
+    harness.beating = False
+    return Performer(harness.client, empty_cache(harness.client), lambda: True)
 
 
 def _writes(asked):
@@ -49,15 +49,15 @@ def _writes(asked):
         pytest.param(400, 0, GaveUp(""), id="the request is wrong"),
     ],
 )
-async def test_a_refusal_becomes_an_outcome(lab, performer, code, after, expected):
-    lab.server.faults.refuse(code, when=_writes, after=after)
+async def test_a_refusal_becomes_an_outcome(harness, performer, code, after, expected):
+    harness.server.faults.refuse(code, when=_writes, after=after)
     outcome = await performer.one(CREATE)
     assert replace(outcome, why="") == expected
     assert outcome.why
 
 
-async def test_an_answer_that_was_lost_is_no_harm(lab, performer):
-    lab.server.faults.lose(when=_writes)
+async def test_an_answer_that_was_lost_is_no_harm(harness, performer):
+    harness.server.faults.lose(when=_writes)
     assert isinstance(await performer.one(CREATE), Retry)
     assert await performer.one(CREATE) == Done(), "made twice is there already"
 
@@ -68,8 +68,10 @@ async def test_what_is_gone_already_is_done(performer):
     assert await performer.one(ChangeNode("gone", marks.claim(a_case(), False))) == Done()
 
 
-async def test_a_namespace_that_is_not_there_yet_is_waited_for(lab):
-    performer = Performer(lab.client, empty_cache(lab.client, names.Namespaces(operations="nowhere")), lambda: True)
+async def test_a_namespace_that_is_not_there_yet_is_waited_for(harness):
+    performer = Performer(
+        harness.client, empty_cache(harness.client, names.Namespaces(operations="nowhere")), lambda: True
+    )
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
     assert isinstance(await performer.one(Create(POD, pod)), Retry)
 
@@ -80,23 +82,23 @@ async def test_a_case_that_vanished_under_its_status_is_looked_at_again(performe
     assert isinstance(await performer.one(SaveCase(case, after)), Retry)
 
 
-async def test_saving_what_says_nothing_new_writes_nothing(lab, performer):
-    before = len(lab.server.audit)
+async def test_saving_what_says_nothing_new_writes_nothing(harness, performer):
+    before = len(harness.server.audit)
     assert await performer.one(SaveCase(a_case(), a_case())) == Done()
-    assert len(lab.server.audit) == before
+    assert len(harness.server.audit) == before
 
 
-async def test_effects_end_at_the_first_that_is_not_done(lab, performer):
-    lab.server.faults.refuse(422, when=_writes)
+async def test_effects_end_at_the_first_that_is_not_done(harness, performer):
+    harness.server.faults.refuse(422, when=_writes)
     assert isinstance(await performer.all([CREATE, DELETE, CREATE]), GaveUp)
-    assert lab.all(CASES) == []
+    assert harness.all(CASES) == []
 
 
-async def test_who_does_not_lead_writes_nothing(lab):
-    follower = Performer(lab.client, empty_cache(lab.client), lambda: False)
-    before = len(lab.server.audit)
+async def test_who_does_not_lead_writes_nothing(harness):
+    follower = Performer(harness.client, empty_cache(harness.client), lambda: False)
+    before = len(harness.server.audit)
     assert isinstance(await follower.all([CREATE]), Retry)
-    assert len(lab.server.audit) == before
+    assert len(harness.server.audit) == before
 
 
 async def test_what_the_server_answers_is_known_to_the_next_decision(performer):
@@ -106,59 +108,59 @@ async def test_what_the_server_answers_is_known_to_the_next_decision(performer):
     assert performer.cache.budgets.get("b").max_unavailable.value == 2
 
 
-async def test_a_gated_creation_waits_while_everything_new_is_stopped(lab, performer):
+async def test_a_gated_creation_waits_while_everything_new_is_stopped(harness, performer):
     gated = replace(CREATE, gated=True)
-    await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: ""}})
+    await harness.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: ""}})
     assert isinstance(await performer.one(gated), Retry)
     assert performer.cache.budgets.get("b") is None
-    await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
+    await harness.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
     assert await performer.one(gated) == Done()
 
 
-async def test_a_delete_is_meant_for_one_uid_only(lab, performer):
+async def test_a_delete_is_meant_for_one_uid_only(harness, performer):
     await performer.one(CREATE)
     assert isinstance(await performer.one(Delete(api.BUDGET, "b", "another")), Retry)
 
 
 @pytest.fixture
-async def claim(lab, performer):
+async def claim(harness, performer):
     """A claim from a cache in which the node is older than it is."""
-    await lab.node("gpu-1", "True")
-    stale = decode.node(await lab.client.get(NODE, "gpu-1"))
+    await harness.node("gpu-1", "True")
+    stale = decode.node(await harness.client.get(NODE, "gpu-1"))
     performer.cache.nodes.note("gpu-1", stale)
-    await lab.change(NODES, "gpu-1", spec={"taints": [{"key": "maintenance", "effect": "NoSchedule"}]})
+    await harness.change(NODES, "gpu-1", spec={"taints": [{"key": "maintenance", "effect": "NoSchedule"}]})
     return ChangeNode("gpu-1", marks.claim(a_case(node_uid=stale.uid), False))
 
 
-async def test_a_node_that_moved_is_read_live_and_nothing_of_a_person_is_lost(lab, performer, claim):
+async def test_a_node_that_moved_is_read_live_and_nothing_of_a_person_is_lost(harness, performer, claim):
     assert await performer.one(claim) == Done()
-    assert lab.taints("gpu-1") == ["maintenance", names.CASE_TAINT]
+    assert harness.taints("gpu-1") == ["maintenance", names.CASE_TAINT]
 
 
-async def test_a_node_that_moves_all_the_time_is_tried_again_later(lab, performer, claim):
-    lab.server.faults.refuse(409, when=_writes, times=CONFLICTS)
+async def test_a_node_that_moves_all_the_time_is_tried_again_later(harness, performer, claim):
+    harness.server.faults.refuse(409, when=_writes, times=CONFLICTS)
     assert isinstance(await performer.one(claim), Retry)
 
 
-async def test_what_happens_in_a_case_is_an_event_on_its_node(lab, performer):
-    await lab.node("gpu-1", "True")
-    uid = lab.look("gpu-1")["metadata"]["uid"]
-    await lab.make(CASES, "case-1", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
-    case = decode.remediation_case(await lab.client.get(api.CASE, "case-1"))
+async def test_what_happens_in_a_case_is_an_event_on_its_node(harness, performer):
+    await harness.node("gpu-1", "True")
+    uid = harness.look("gpu-1")["metadata"]["uid"]
+    await harness.make(CASES, "case-1", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
+    case = decode.remediation_case(await harness.client.get(api.CASE, "case-1"))
     after = advance(case, Reason.CLAIMED, "gpu-1 is ours", at(1), Phase.DRAINING)
     assert await performer.one(SaveCase(case, after)) == Done()
-    events = [entry.obj for entry in lab.server.cluster.store.collection("events").entries.values()]
+    events = [entry.obj for entry in harness.server.cluster.store.collection("events").entries.values()]
     assert [(one["reason"], one["message"], one["involvedObject"]["name"]) for one in events] == [
         ("Claimed", "case-1: gpu-1 is ours", "gpu-1")
     ]
 
 
-async def test_losing_an_event_loses_nothing_else(lab, performer):
-    await lab.node("gpu-1", "True")
-    uid = lab.look("gpu-1")["metadata"]["uid"]
-    await lab.make(CASES, "case-1", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
-    case = decode.remediation_case(await lab.client.get(api.CASE, "case-1"))
-    lab.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/events"), times=9)
+async def test_losing_an_event_loses_nothing_else(harness, performer):
+    await harness.node("gpu-1", "True")
+    uid = harness.look("gpu-1")["metadata"]["uid"]
+    await harness.make(CASES, "case-1", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
+    case = decode.remediation_case(await harness.client.get(api.CASE, "case-1"))
+    harness.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/events"), times=9)
     after = advance(case, Reason.CLAIMED, "gpu-1 is ours", at(1), Phase.DRAINING)
     assert await performer.one(SaveCase(case, after)) == Done()
-    assert lab.phase("gpu-1") == "Draining"
+    assert harness.phase("gpu-1") == "Draining"

@@ -11,15 +11,15 @@ from remediator.controller.reconcile import node
 from remediator.controller.run import Controller
 from remediator.core.policy import Mode
 from remediator.metrics import REGISTRY
-from tests.remediator.controller.lab import now, running, until
+from tests.harness.controller import now, running, until
 
 
-async def test_a_write_of_a_policys_status_wakes_no_node_and_another_tolerance_wakes_those_it_selects(lab):
-    await lab.policy()
-    await lab.node("gpu-1")
-    await lab.node("gpu-2")
-    async with running(lab) as controller:
-        await lab.quiet()
+async def test_a_write_of_a_policys_status_wakes_no_node_and_another_tolerance_wakes_those_it_selects(harness):
+    await harness.policy()
+    await harness.node("gpu-1")
+    await harness.node("gpu-2")
+    async with running(harness) as controller:
+        await harness.quiet()
         before, woken = controller.cache.policies.get("gpu-lost"), []
         controller._queue.add = lambda *keys: woken.extend(keys)
         controller._on_policy(before, replace(before, readiness=None, version="99", generation=2))
@@ -32,46 +32,46 @@ async def test_a_write_of_a_policys_status_wakes_no_node_and_another_tolerance_w
         assert woken == [("policy", "gpu-lost"), ("admission", ""), ("node", "gpu-1"), ("node", "gpu-2")]
 
 
-async def test_what_has_ended_and_holds_nothing_is_not_looked_at_again(lab):
-    await lab.policy()
-    await lab.node("gpu-1", "True")
-    async with running(lab) as controller:
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
+async def test_what_has_ended_and_holds_nothing_is_not_looked_at_again(harness):
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    async with running(harness) as controller:
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
         await until(lambda: {key.kind for key in controller._everything()} == {"admission", "policy", "node"})
         assert len(controller.cache.cases) == len(controller.cache.operations) == 1
 
 
-async def test_a_fault_that_was_not_believed_is_acted_on_once_the_heartbeat_is_fresh(lab, monkeypatch):
+async def test_a_fault_that_was_not_believed_is_acted_on_once_the_heartbeat_is_fresh(harness, monkeypatch):
     """A heartbeat alone is no event: after a node was cut off, nothing else may change for a long time."""
     monkeypatch.setattr(node, "DOUBTED", 0.2)
-    lab.beating = False
-    lab.set_clock("gpu-1", -timedelta(minutes=16))
-    await lab.policy()
-    await lab.node("gpu-1")
-    await lab.condition("gpu-1", "True", since=now() - timedelta(minutes=20))
-    async with running(lab) as controller:
+    harness.beating = False
+    harness.set_clock("gpu-1", -timedelta(minutes=16))
+    await harness.policy()
+    await harness.node("gpu-1")
+    await harness.condition("gpu-1", "True", since=now() - timedelta(minutes=20))
+    async with running(harness) as controller:
         await until(lambda: unclear(controller, "GpuLost") == 1)
-        await lab.quiet()
-        assert lab.cases("gpu-1") == []
-        lab.set_clock("gpu-1", timedelta())
-        lab.beating = True
-        await until(lambda: lab.cases("gpu-1"))
+        await harness.quiet()
+        assert harness.cases("gpu-1") == []
+        harness.set_clock("gpu-1", timedelta())
+        harness.beating = True
+        await until(lambda: harness.cases("gpu-1"))
         await until(lambda: unclear(controller, "GpuLost") == 0)
 
 
 @pytest.mark.parametrize("stale", ["Unknown", "True"])
-async def test_a_fault_that_is_shown_and_not_believed_is_told_once(lab, stale):
-    await lab.policy()
-    await lab.node("gpu-1")
-    await lab.condition("gpu-1", stale, "DetectorStale")
+async def test_a_fault_that_is_shown_and_not_believed_is_told_once(harness, stale):
+    await harness.policy()
+    await harness.node("gpu-1")
+    await harness.condition("gpu-1", stale, "DetectorStale")
     with capture_logs() as logs:
-        async with running(lab):
-            await lab.condition("gpu-1", "True")
+        async with running(harness):
+            await harness.condition("gpu-1", "True")
             await until(lambda: told(logs))
-            await lab.condition("gpu-1", "True", "Other")
-            await lab.quiet()
+            await harness.condition("gpu-1", "True", "Other")
+            await harness.quiet()
     assert told(logs) == [["gpu-1", [f"GpuLost is ignored: DetectorStale is {stale}"]]]
-    assert lab.cases("gpu-1") == []
+    assert harness.cases("gpu-1") == []
 
 
 def told(logs: list[Any]) -> list[Any]:

@@ -6,9 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from remediator.core import names
-from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, POLICIES, TEMPLATES
-from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
-from tests.remediator.controller.lab import (
+from tests.harness.controller import (
     REBOOTED,
     RUNS,
     SYSTEM,
@@ -20,33 +18,37 @@ from tests.remediator.controller.lab import (
     running,
     until,
 )
+from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, POLICIES, TEMPLATES
+from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
 
 
 def _makes_an_operation(asked):
     return asked.method == "POST" and asked.path.endswith("/nodeoperations")
 
 
-async def _refuse_pods(lab, node):
-    lab.server.faults.refuse(500, times=999, when=lambda asked: asked.method == "POST" and asked.path.endswith("/pods"))
+async def _refuse_pods(harness, node):
+    harness.server.faults.refuse(
+        500, times=999, when=lambda asked: asked.method == "POST" and asked.path.endswith("/pods")
+    )
 
 
 FAILED = Answer(exit=1, message="the kernel did not come up")
 REFUSED = Answer(exit=2, message="another bootID")
 
 
-async def test_a_sick_node_is_claimed_looked_at_drained_rebooted_verified_and_given_back(lab):
-    await lab.policy()
-    await lab.node("gpu-1", "True")
-    await lab.node("gpu-2")
-    async with running(lab):
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    case = lab.cases("gpu-1")[0]["status"]
-    assert lab.ran == ["collect-diagnostics gpu-1", "drain gpu-1", "reboot gpu-1"]
+async def test_a_sick_node_is_claimed_looked_at_drained_rebooted_verified_and_given_back(harness):
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    await harness.node("gpu-2")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    case = harness.cases("gpu-1")[0]["status"]
+    assert harness.ran == ["collect-diagnostics gpu-1", "drain gpu-1", "reboot gpu-1"]
     assert case["evidence"] == {"kernel": "NVRM: Xid 79"}
     assert [(one["outcome"], one["rung"], one["intent"]["bootID"]) for one in case["attempts"]] == [
         ("Succeeded", 1, "boot-1")
     ]
-    assert lab.story("gpu-1") == [
+    assert harness.story("gpu-1") == [
         "Claimed",
         "Diagnosed",
         "OperationStarted",
@@ -54,527 +56,534 @@ async def test_a_sick_node_is_claimed_looked_at_drained_rebooted_verified_and_gi
         "OperationSucceeded",
         "Verified",
     ]
-    assert lab.look("gpu-1")["metadata"]["annotations"][names.LAST_CASE] == lab.cases("gpu-1")[0]["metadata"]["name"]
-    assert lab.cases("gpu-2") == []
+    assert (
+        harness.look("gpu-1")["metadata"]["annotations"][names.LAST_CASE]
+        == harness.cases("gpu-1")[0]["metadata"]["name"]
+    )
+    assert harness.cases("gpu-2") == []
 
 
-async def test_while_it_works_the_node_carries_the_taint_and_a_ledger_the_claim(lab):
-    await lab.policy()
-    lab.answer("reboot", RUNS)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.phase("gpu-1") == "Operating" and lab.pods("reboot"))
-        uid = lab.cases("gpu-1")[0]["metadata"]["uid"]
+async def test_while_it_works_the_node_carries_the_taint_and_a_ledger_the_claim(harness):
+    await harness.policy()
+    harness.answer("reboot", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Operating" and harness.pods("reboot"))
+        uid = harness.cases("gpu-1")[0]["metadata"]["uid"]
         taint = {"key": names.CASE_TAINT, "value": uid, "effect": "NoSchedule"}
-        assert lab.look("gpu-1")["spec"]["taints"] == [taint]
-        claims = [claim for one in lab.all(BUDGETS) for claim in one["status"]["claims"]]
+        assert harness.look("gpu-1")["spec"]["taints"] == [taint]
+        claims = [claim for one in harness.all(BUDGETS) for claim in one["status"]["claims"]]
         assert [(claim["node"], claim["case"]) for claim in claims] == [("gpu-1", uid)]
-        pod = lab.pods("reboot")[0]
+        pod = harness.pods("reboot")[0]
         assert pod["spec"]["nodeName"] == "gpu-1"
         assert pod["metadata"]["finalizers"] == [names.POD_FINALIZER]
         env = environment(pod)
-        operation = lab.all(NODE_OPERATIONS)[0]
+        operation = harness.all(NODE_OPERATIONS)[0]
         assert env["ATTEMPT_ID"] == operation["metadata"]["name"]
         assert env["EXPECTED_BOOT_ID"] == operation["status"]["intent"]["bootID"] == "boot-1"
         assert json.loads(env["PARAMETERS"]) == {"caseUID": uid}
 
 
-async def test_failure_climbs_to_a_person_who_gives_the_node_back(lab):
-    await lab.policy()
-    lab.answer("reboot", FAILED)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.phase("gpu-1") == "Escalated" and not lab.pods())
-        assert [one["outcome"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["Failed", "Failed"]
-        assert lab.cases("gpu-1")[0]["status"]["reason"] == "LadderExhausted"
-        assert "the kernel did not come up" in lab.cases("gpu-1")[0]["status"]["message"]
-        await lab.quiet()
-        assert (lab.taints("gpu-1"), lab.claims()) == ([names.CASE_TAINT], ["gpu-1"]), "it stays out of service"
-        await lab.edit_case("gpu-1", release=True)
-        await until(lambda: lab.ended("gpu-1", "Escalated"))
-        assert lab.story("gpu-1")[-1] == "ReleasedByUser"
-        await lab.quiet()
-        assert len(lab.cases("gpu-1")) == 1, "and the same fault is not opened again"
+async def test_failure_climbs_to_a_person_who_gives_the_node_back(harness):
+    await harness.policy()
+    harness.answer("reboot", FAILED)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated" and not harness.pods())
+        assert [one["outcome"] for one in harness.cases("gpu-1")[0]["status"]["attempts"]] == ["Failed", "Failed"]
+        assert harness.cases("gpu-1")[0]["status"]["reason"] == "LadderExhausted"
+        assert "the kernel did not come up" in harness.cases("gpu-1")[0]["status"]["message"]
+        await harness.quiet()
+        assert (harness.taints("gpu-1"), harness.claims()) == ([names.CASE_TAINT], ["gpu-1"]), "it stays out of service"
+        await harness.edit_case("gpu-1", release=True)
+        await until(lambda: harness.ended("gpu-1", "Escalated"))
+        assert harness.story("gpu-1")[-1] == "ReleasedByUser"
+        await harness.quiet()
+        assert len(harness.cases("gpu-1")) == 1, "and the same fault is not opened again"
 
 
-async def test_a_second_reboot_may_cure_what_the_first_did_not(lab):
-    await lab.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
-    lab.answer("reboot", Answer(exit=137, does=reboot_in_vain), REBOOTED)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    assert [one["outcome"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["Succeeded", "Succeeded"]
-    assert lab.ran.count("reboot gpu-1") == 2
+async def test_a_second_reboot_may_cure_what_the_first_did_not(harness):
+    await harness.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
+    harness.answer("reboot", Answer(exit=137, does=reboot_in_vain), REBOOTED)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert [one["outcome"] for one in harness.cases("gpu-1")[0]["status"]["attempts"]] == ["Succeeded", "Succeeded"]
+    assert harness.ran.count("reboot gpu-1") == 2
 
 
-async def test_what_refuses_is_not_tried_again_on_its_rung(lab):
-    await lab.template("power-cycle", success={"bootIDChanged": True})
-    await lab.policy(ladder=[{"operation": "reboot", "attempts": 3}, {"operation": "power-cycle"}])
-    lab.answer("reboot", REFUSED)
-    lab.answer("power-cycle", REBOOTED)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    assert [one["outcome"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["Refused", "Succeeded"]
-    assert [ran for ran in lab.ran if "drain" not in ran] == [
+async def test_what_refuses_is_not_tried_again_on_its_rung(harness):
+    await harness.template("power-cycle", success={"bootIDChanged": True})
+    await harness.policy(ladder=[{"operation": "reboot", "attempts": 3}, {"operation": "power-cycle"}])
+    harness.answer("reboot", REFUSED)
+    harness.answer("power-cycle", REBOOTED)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert [one["outcome"] for one in harness.cases("gpu-1")[0]["status"]["attempts"]] == ["Refused", "Succeeded"]
+    assert [ran for ran in harness.ran if "drain" not in ran] == [
         "collect-diagnostics gpu-1",
         "reboot gpu-1",
         "power-cycle gpu-1",
     ]
 
 
-async def test_what_a_template_names_after_it_is_done_once_it_worked_though_the_fault_is_gone_by_then(lab):
-    await lab.template("restart-device-plugin", runOn="Elsewhere")
-    await lab.template("reset-gpu", after=["restart-device-plugin"])
-    await lab.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}], attempts={"max": 1})
-    lab.answer("reset-gpu", Answer(message="reset", does=cure))
-    lab.answer("restart-device-plugin", Answer(message="restarted"))
-    await lab.node("gpu-1", "True")
-    await lab.node("gpu-2")
-    async with running(lab):
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    first, second = lab.cases("gpu-1")[0]["status"]["attempts"]
+async def test_what_a_template_names_after_it_is_done_once_it_worked_though_the_fault_is_gone_by_then(harness):
+    await harness.template("restart-device-plugin", runOn="Elsewhere")
+    await harness.template("reset-gpu", after=["restart-device-plugin"])
+    await harness.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}], attempts={"max": 1})
+    harness.answer("reset-gpu", Answer(message="reset", does=cure))
+    harness.answer("restart-device-plugin", Answer(message="restarted"))
+    await harness.node("gpu-1", "True")
+    await harness.node("gpu-2")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    first, second = harness.cases("gpu-1")[0]["status"]["attempts"]
     assert [(one["template"], one["outcome"], one["rung"]) for one in (first, second)] == [
         ("reset-gpu", "Succeeded", 1),
         ("restart-device-plugin", "Succeeded", 1),
     ]
     assert (first.get("follows"), second["follows"]) == (None, first["operation"])
-    assert [ran.split()[0] for ran in lab.ran] == ["collect-diagnostics", "reset-gpu", "restart-device-plugin"]
+    assert [ran.split()[0] for ran in harness.ran] == ["collect-diagnostics", "reset-gpu", "restart-device-plugin"]
 
 
-async def test_a_rung_tells_its_operation_what_it_is_for_and_the_next_rung_tells_another(lab):
-    await lab.template("restart-service")
+async def test_a_rung_tells_its_operation_what_it_is_for_and_the_next_rung_tells_another(harness):
+    await harness.template("restart-service")
     rungs = [{"operation": "restart-service", "parameters": {"service": name}} for name in ("containerd", "kubelet")]
-    await lab.policy(ladder=rungs)
-    lab.answer("restart-service", FAILED, Answer(message="kubelet is active", does=cure))
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    made = sorted(lab.all(NODE_OPERATIONS), key=lambda one: one["spec"]["attempt"])
+    await harness.policy(ladder=rungs)
+    harness.answer("restart-service", FAILED, Answer(message="kubelet is active", does=cure))
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    made = sorted(harness.all(NODE_OPERATIONS), key=lambda one: one["spec"]["attempt"])
     assert [one["spec"]["parameters"] for one in made] == [{"service": "containerd"}, {"service": "kubelet"}]
 
 
-async def test_after_an_operation_that_failed_nothing_follows(lab):
-    await lab.template("restart-device-plugin")
-    await lab.template("reset-gpu", after=["restart-device-plugin"])
-    await lab.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
-    lab.answer("reset-gpu", FAILED)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    assert [one["template"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["reset-gpu", "reboot"]
+async def test_after_an_operation_that_failed_nothing_follows(harness):
+    await harness.template("restart-device-plugin")
+    await harness.template("reset-gpu", after=["restart-device-plugin"])
+    await harness.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
+    harness.answer("reset-gpu", FAILED)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert [one["template"] for one in harness.cases("gpu-1")[0]["status"]["attempts"]] == ["reset-gpu", "reboot"]
 
 
-async def test_where_a_follow_up_fails_the_next_rung_is_tried(lab):
-    await lab.template("restart-device-plugin")
-    await lab.template("reset-gpu", after=["restart-device-plugin"])
-    await lab.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
-    lab.answer("reset-gpu", Answer(message="reset"))
-    lab.answer("restart-device-plugin", FAILED)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    attempts = lab.cases("gpu-1")[0]["status"]["attempts"]
+async def test_where_a_follow_up_fails_the_next_rung_is_tried(harness):
+    await harness.template("restart-device-plugin")
+    await harness.template("reset-gpu", after=["restart-device-plugin"])
+    await harness.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
+    harness.answer("reset-gpu", Answer(message="reset"))
+    harness.answer("restart-device-plugin", FAILED)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    attempts = harness.cases("gpu-1")[0]["status"]["attempts"]
     assert [one["template"] for one in attempts] == ["reset-gpu", "restart-device-plugin", "reboot"]
 
 
-async def test_where_a_follow_up_refuses_recovery_is_waited_for_and_its_message_stands_in_the_case(lab):
-    await lab.template("restart-device-plugin")
-    await lab.template("reset-gpu", after=["restart-device-plugin"])
-    await lab.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
-    lab.answer("reset-gpu", Answer(message="reset"))
-    lab.answer("restart-device-plugin", Answer(2, "refused: no DaemonSet is a device plugin"))
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: len(lab.ran) == 3 and lab.phase("gpu-1") == "Verifying")
-        await lab.quiet()
-        assert lab.ran[1:] == ["reset-gpu gpu-1", "restart-device-plugin gpu-1"], (
+async def test_where_a_follow_up_refuses_recovery_is_waited_for_and_its_message_stands_in_the_case(harness):
+    await harness.template("restart-device-plugin")
+    await harness.template("reset-gpu", after=["restart-device-plugin"])
+    await harness.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
+    harness.answer("reset-gpu", Answer(message="reset"))
+    harness.answer("restart-device-plugin", Answer(2, "refused: no DaemonSet is a device plugin"))
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: len(harness.ran) == 3 and harness.phase("gpu-1") == "Verifying")
+        await harness.quiet()
+        assert harness.ran[1:] == ["reset-gpu gpu-1", "restart-device-plugin gpu-1"], (
             "the fault stands, and no reboot begins"
         )
-        await lab.condition("gpu-1", "False")
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    (attempt,) = lab.cases("gpu-1")[0]["status"]["attempts"][1:]
+        await harness.condition("gpu-1", "False")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    (attempt,) = harness.cases("gpu-1")[0]["status"]["attempts"][1:]
     assert (attempt["outcome"], attempt["message"]) == ("Refused", "refused: no DaemonSet is a device plugin")
 
 
-async def test_a_template_that_names_an_unknown_one_after_it_is_held_and_both_say_so(lab):
-    await lab.template("reset-gpu", after=["restart-nothing"])
-    await lab.policy(ladder=[{"operation": "reset-gpu"}])
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.reasons("gpu-1"))
-        await until(lambda: lab.all(POLICIES)[0].get("status", {}).get("conditions"))
-    assert [one["reason"] for one in lab.cases("gpu-1")[0]["status"]["blockedBy"]] == ["UnknownOperation"]
-    assert "restart-nothing" in lab.all(POLICIES)[0]["status"]["conditions"][0]["message"]
-    assert lab.ran == []
+async def test_a_template_that_names_an_unknown_one_after_it_is_held_and_both_say_so(harness):
+    await harness.template("reset-gpu", after=["restart-nothing"])
+    await harness.policy(ladder=[{"operation": "reset-gpu"}])
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1"))
+        await until(lambda: harness.all(POLICIES)[0].get("status", {}).get("conditions"))
+    assert [one["reason"] for one in harness.cases("gpu-1")[0]["status"]["blockedBy"]] == ["UnknownOperation"]
+    assert "restart-nothing" in harness.all(POLICIES)[0]["status"]["conditions"][0]["message"]
+    assert harness.ran == []
 
 
-async def test_a_drain_that_fails_reboots_nothing_and_says_who_was_in_the_way(lab):
-    await lab.policy(ladder=[{"operation": "reboot"}])
-    lab.answer("drain", Answer(exit=1, message="blocked by train/job-0 (pdb train)"))
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.phase("gpu-1") == "Escalated" and not lab.pods())
-    assert "blocked by train/job-0" in lab.cases("gpu-1")[0]["status"]["attempts"][0]["message"]
-    assert lab.all(NODE_OPERATIONS)[0]["status"]["reason"] == "DrainFailed"
-    assert "reboot gpu-1" not in lab.ran
+async def test_a_drain_that_fails_reboots_nothing_and_says_who_was_in_the_way(harness):
+    await harness.policy(ladder=[{"operation": "reboot"}])
+    harness.answer("drain", Answer(exit=1, message="blocked by train/job-0 (pdb train)"))
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated" and not harness.pods())
+    assert "blocked by train/job-0" in harness.cases("gpu-1")[0]["status"]["attempts"][0]["message"]
+    assert harness.all(NODE_OPERATIONS)[0]["status"]["reason"] == "DrainFailed"
+    assert "reboot gpu-1" not in harness.ran
 
 
-async def test_pods_that_come_while_a_drain_ends_are_drained_again(lab):
-    await lab.policy()
+async def test_pods_that_come_while_a_drain_ends_are_drained_again(harness):
+    await harness.policy()
     pod = {"metadata": {"name": "late"}, "spec": {"nodeName": "gpu-1", "containers": [{"name": "c", "image": "i"}]}}
     path = "/api/v1/namespaces/default/pods"
 
-    async def come(lab, node):
-        await lab.client.send("POST", path, dict, pod)
+    async def come(harness, node):
+        await harness.client.send("POST", path, dict, pod)
 
-    async def go(lab, node):
-        await lab.client.transport.request("DELETE", f"{path}/late", body=b'{"gracePeriodSeconds": 0}')
+    async def go(harness, node):
+        await harness.client.transport.request("DELETE", f"{path}/late", body=b'{"gracePeriodSeconds": 0}')
 
-    lab.answer("drain", Answer(does=come), Answer(does=go))
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.ended("gpu-1", "Recovered") if len(lab.ran) > 3 else False)
-    assert lab.ran == ["collect-diagnostics gpu-1", "drain gpu-1", "drain gpu-1", "reboot gpu-1"]
-
-
-async def test_a_fault_that_goes_before_anything_was_done_ends_the_case(lab):
-    await lab.policy(mode="DryRun")
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.reasons("gpu-1") == ["DryRun"])
-        await lab.quiet()
-        assert lab.taints("gpu-1") == [], "a dry run writes nothing on the node"
-        assert names.LAST_CASE not in (lab.look("gpu-1")["metadata"].get("annotations") or {})
-        await lab.condition("gpu-1", "False")
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    assert lab.cases("gpu-1")[0]["status"]["reason"] == "ClearedItself"
-    assert lab.ran == []
+    harness.answer("drain", Answer(does=come), Answer(does=go))
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered") if len(harness.ran) > 3 else False)
+    assert harness.ran == ["collect-diagnostics gpu-1", "drain gpu-1", "drain gpu-1", "reboot gpu-1"]
 
 
-async def test_a_fault_that_goes_during_the_drain_stops_the_reboot(lab):
-    await lab.policy()
-    lab.answer("drain", RUNS)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: "drain gpu-1" in lab.ran)
-        await lab.condition("gpu-1", "False")
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    assert "reboot gpu-1" not in lab.ran
-    assert [one["outcome"] for one in lab.cases("gpu-1")[0]["status"]["attempts"]] == ["Cancelled"]
+async def test_a_fault_that_goes_before_anything_was_done_ends_the_case(harness):
+    await harness.policy(mode="DryRun")
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["DryRun"])
+        await harness.quiet()
+        assert harness.taints("gpu-1") == [], "a dry run writes nothing on the node"
+        assert names.LAST_CASE not in (harness.look("gpu-1")["metadata"].get("annotations") or {})
+        await harness.condition("gpu-1", "False")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert harness.cases("gpu-1")[0]["status"]["reason"] == "ClearedItself"
+    assert harness.ran == []
 
 
-async def test_verification_needs_heartbeats_that_are_newer_than_the_operation(lab):
-    await lab.policy()
-    await lab.node("gpu-1", "True")
-
-    async def reboot_and_fall_silent(lab, node):
-        lab.beating = False
-        await lab.boot(node)
-        await lab.condition(node, "False")
-
-    lab.answer("reboot", Answer(exit=137, does=reboot_and_fall_silent))
-    async with running(lab):
-        await until(lambda: lab.phase("gpu-1") == "Verifying")
-        await lab.quiet()
-        assert lab.phase("gpu-1") == "Verifying", "False alone is not recovery"
-        lab.beating = True
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
+async def test_a_fault_that_goes_during_the_drain_stops_the_reboot(harness):
+    await harness.policy()
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.condition("gpu-1", "False")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert "reboot gpu-1" not in harness.ran
+    assert [one["outcome"] for one in harness.cases("gpu-1")[0]["status"]["attempts"]] == ["Cancelled"]
 
 
-async def test_a_person_who_removes_the_taint_cancels_the_case_and_everything_of_ours_goes(lab):
-    await lab.policy()
-    lab.answer("drain", RUNS)
-    await lab.node("gpu-1", "True")
+async def test_verification_needs_heartbeats_that_are_newer_than_the_operation(harness):
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+
+    async def reboot_and_fall_silent(harness, node):
+        harness.beating = False
+        await harness.boot(node)
+        await harness.condition(node, "False")
+
+    harness.answer("reboot", Answer(exit=137, does=reboot_and_fall_silent))
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Verifying")
+        await harness.quiet()
+        assert harness.phase("gpu-1") == "Verifying", "False alone is not recovery"
+        harness.beating = True
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+
+
+async def test_a_person_who_removes_the_taint_cancels_the_case_and_everything_of_ours_goes(harness):
+    await harness.policy()
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
     mine = {"key": "maintenance", "value": "alice", "effect": "NoSchedule"}
-    async with running(lab):
-        await until(lambda: "drain gpu-1" in lab.ran)
-        await lab.change(NODES, "gpu-1", spec={"taints": [mine]})
-        await until(lambda: lab.ended("gpu-1", "Cancelled"))
-        await lab.quiet()
-    assert lab.cases("gpu-1")[-1]["status"]["reason"] == "TaintRemovedByUser"
-    assert lab.look("gpu-1")["spec"]["taints"] == [mine], "what a person set stays"
-    assert len(lab.cases("gpu-1")) == 1, "and the same onset is not opened again"
-    assert "reboot gpu-1" not in lab.ran
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.change(NODES, "gpu-1", spec={"taints": [mine]})
+        await until(lambda: harness.ended("gpu-1", "Cancelled"))
+        await harness.quiet()
+    assert harness.cases("gpu-1")[-1]["status"]["reason"] == "TaintRemovedByUser"
+    assert harness.look("gpu-1")["spec"]["taints"] == [mine], "what a person set stays"
+    assert len(harness.cases("gpu-1")) == 1, "and the same onset is not opened again"
+    assert "reboot gpu-1" not in harness.ran
 
 
-async def test_a_person_who_deletes_the_case_cancels_it_and_it_is_not_opened_again(lab):
-    await lab.policy()
-    lab.answer("drain", RUNS)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: "drain gpu-1" in lab.ran)
-        await lab.delete_case("gpu-1")
-        await until(lambda: not lab.cases("gpu-1") and lab.clean("gpu-1"))
-        await lab.quiet()
-        assert lab.cases("gpu-1") == []
-        await lab.condition("gpu-1", "False")
-        await lab.condition("gpu-1", "True", since=now() - timedelta(hours=1))
-        await until(lambda: lab.cases("gpu-1"))
+async def test_a_person_who_deletes_the_case_cancels_it_and_it_is_not_opened_again(harness):
+    await harness.policy()
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.delete_case("gpu-1")
+        await until(lambda: not harness.cases("gpu-1") and harness.clean("gpu-1"))
+        await harness.quiet()
+        assert harness.cases("gpu-1") == []
+        await harness.condition("gpu-1", "False")
+        await harness.condition("gpu-1", "True", since=now() - timedelta(hours=1))
+        await until(lambda: harness.cases("gpu-1"))
 
 
-async def test_a_case_deleted_while_it_waits_is_not_opened_again_either(lab):
-    await lab.policy(mode="DryRun")
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.reasons("gpu-1"))
-        await lab.delete_case("gpu-1")
-        await until(lambda: not lab.cases("gpu-1"))
-        await lab.quiet()
-    assert lab.cases("gpu-1") == []
+async def test_a_case_deleted_while_it_waits_is_not_opened_again_either(harness):
+    await harness.policy(mode="DryRun")
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1"))
+        await harness.delete_case("gpu-1")
+        await until(lambda: not harness.cases("gpu-1"))
+        await harness.quiet()
+    assert harness.cases("gpu-1") == []
 
 
-async def test_after_the_intent_cancelling_waits_for_the_pod(lab):
-    await lab.policy()
-    lab.answer("reboot", RUNS)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: "reboot gpu-1" in lab.ran)
-        await lab.delete_case("gpu-1")
-        await lab.quiet()
-        assert lab.pods("reboot")[0]["status"]["phase"] == "Running", "it is not killed in the middle"
-        assert lab.taints("gpu-1") == [names.CASE_TAINT], "and the node is not given back"
-        await lab.finish("reboot", REBOOTED)
-        await until(lambda: not lab.cases("gpu-1") and lab.clean("gpu-1"))
+async def test_after_the_intent_cancelling_waits_for_the_pod(harness):
+    await harness.policy()
+    harness.answer("reboot", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "reboot gpu-1" in harness.ran)
+        await harness.delete_case("gpu-1")
+        await harness.quiet()
+        assert harness.pods("reboot")[0]["status"]["phase"] == "Running", "it is not killed in the middle"
+        assert harness.taints("gpu-1") == [names.CASE_TAINT], "and the node is not given back"
+        await harness.finish("reboot", REBOOTED)
+        await until(lambda: not harness.cases("gpu-1") and harness.clean("gpu-1"))
 
 
 @pytest.mark.parametrize(
     "meanwhile",
     [
-        pytest.param(lambda lab: lab.delete_case("gpu-1"), id="the case is deleted"),
-        pytest.param(lambda lab: lab.change(NODES, "gpu-1", spec={"taints": None}), id="a person takes the taint off"),
-        pytest.param(lambda lab: lab.condition("gpu-1", "False"), id="the fault goes"),
+        pytest.param(lambda harness: harness.delete_case("gpu-1"), id="the case is deleted"),
+        pytest.param(
+            lambda harness: harness.change(NODES, "gpu-1", spec={"taints": None}), id="a person takes the taint off"
+        ),
+        pytest.param(lambda harness: harness.condition("gpu-1", "False"), id="the fault goes"),
     ],
 )
-async def test_after_the_intent_no_pod_is_made_any_more_for_a_node_that_is_not_ours_or_is_well(lab, meanwhile):
+async def test_after_the_intent_no_pod_is_made_any_more_for_a_node_that_is_not_ours_or_is_well(harness, meanwhile):
     """The intent is written and the Pod refused; before it can be made, the reason for it goes."""
     drain, success = {"strategy": "Evict", "timeout": "30s"}, {"bootIDChanged": True, "nodeReady": True}
-    await lab.template("brief", drain=drain, timeout="6s", success=success)
-    await lab.policy(ladder=[{"operation": "brief", "attempts": 1}])
-    lab.answer("drain", Answer(does=_refuse_pods))
-    lab.answer("brief", REBOOTED)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: [one for one in lab.all(NODE_OPERATIONS) if one.get("status", {}).get("intent")])
-        await meanwhile(lab)
-        await lab.quiet()
-        lab.server.faults.clear()
-        await until(lambda: lab.clean("gpu-1"))
-    assert lab.ran == ["collect-diagnostics gpu-1", "drain gpu-1"]
+    await harness.template("brief", drain=drain, timeout="6s", success=success)
+    await harness.policy(ladder=[{"operation": "brief", "attempts": 1}])
+    harness.answer("drain", Answer(does=_refuse_pods))
+    harness.answer("brief", REBOOTED)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: [one for one in harness.all(NODE_OPERATIONS) if one.get("status", {}).get("intent")])
+        await meanwhile(harness)
+        await harness.quiet()
+        harness.server.faults.clear()
+        await until(lambda: harness.clean("gpu-1"))
+    assert harness.ran == ["collect-diagnostics gpu-1", "drain gpu-1"]
 
 
-async def test_a_case_whose_operation_was_never_made_can_be_cancelled(lab):
+async def test_a_case_whose_operation_was_never_made_can_be_cancelled(harness):
     """The attempt is recorded before its operation is made: what lies between may be a crash."""
-    await lab.policy()
-    await lab.node("gpu-1", "True")
-    lab.server.faults.refuse(500, times=999, when=_makes_an_operation)
-    async with running(lab):
-        await until(lambda: lab.cases("gpu-1") and lab.cases("gpu-1")[0].get("status", {}).get("attempts"))
-        await lab.delete_case("gpu-1")
-        lab.server.faults.clear()
-        await until(lambda: not lab.cases("gpu-1") and lab.clean("gpu-1"))
-    assert "reboot gpu-1" not in lab.ran
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    harness.server.faults.refuse(500, times=999, when=_makes_an_operation)
+    async with running(harness):
+        await until(lambda: harness.cases("gpu-1") and harness.cases("gpu-1")[0].get("status", {}).get("attempts"))
+        await harness.delete_case("gpu-1")
+        harness.server.faults.clear()
+        await until(lambda: not harness.cases("gpu-1") and harness.clean("gpu-1"))
+    assert "reboot gpu-1" not in harness.ran
 
 
-async def test_a_node_that_a_person_has_cordoned_is_left_alone_until_it_is_uncordoned(lab):
-    await lab.policy()
-    await lab.node("gpu-1", "True")
-    await lab.change(NODES, "gpu-1", spec={"unschedulable": True})
-    async with running(lab):
-        await until(lambda: lab.reasons("gpu-1") == ["CordonedByUser"])
-        await lab.quiet()
-        assert (lab.taints("gpu-1"), lab.ran) == ([], [])
-        await lab.change(NODES, "gpu-1", spec={"unschedulable": None})
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
+async def test_a_node_that_a_person_has_cordoned_is_left_alone_until_it_is_uncordoned(harness):
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    await harness.change(NODES, "gpu-1", spec={"unschedulable": True})
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["CordonedByUser"])
+        await harness.quiet()
+        assert (harness.taints("gpu-1"), harness.ran) == ([], [])
+        await harness.change(NODES, "gpu-1", spec={"unschedulable": None})
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
 
 
-async def test_our_cordon_goes_with_the_case_and_a_person_who_undoes_it_cancels(lab):
-    await lab.template("cordoned-reboot", cordon=True, success={"bootIDChanged": True})
-    await lab.policy(ladder=[{"operation": "cordoned-reboot"}])
-    lab.answer("cordoned-reboot", RUNS)
-    await lab.node("gpu-1", "True")
-    await lab.node("gpu-2", "True")
-    await lab.budget("all", 2)
-    async with running(lab):
-        await until(lambda: lab.ran.count("cordoned-reboot gpu-1") and lab.ran.count("cordoned-reboot gpu-2"))
-        assert all(lab.look(node)["spec"]["unschedulable"] for node in ("gpu-1", "gpu-2"))
-        await lab.change(NODES, "gpu-2", spec={"unschedulable": False})
+async def test_our_cordon_goes_with_the_case_and_a_person_who_undoes_it_cancels(harness):
+    await harness.template("cordoned-reboot", cordon=True, success={"bootIDChanged": True})
+    await harness.policy(ladder=[{"operation": "cordoned-reboot"}])
+    harness.answer("cordoned-reboot", RUNS)
+    await harness.node("gpu-1", "True")
+    await harness.node("gpu-2", "True")
+    await harness.budget("all", 2)
+    async with running(harness):
+        await until(lambda: harness.ran.count("cordoned-reboot gpu-1") and harness.ran.count("cordoned-reboot gpu-2"))
+        assert all(harness.look(node)["spec"]["unschedulable"] for node in ("gpu-1", "gpu-2"))
+        await harness.change(NODES, "gpu-2", spec={"unschedulable": False})
         for _ in range(2):
-            await lab.finish("cordoned-reboot", REBOOTED)
-        await until(lambda: lab.ended("gpu-1", "Recovered") and lab.ended("gpu-2", "Cancelled"))
-    assert lab.cases("gpu-2")[-1]["status"]["reason"] == "UncordonedByUser"
+            await harness.finish("cordoned-reboot", REBOOTED)
+        await until(lambda: harness.ended("gpu-1", "Recovered") and harness.ended("gpu-2", "Cancelled"))
+    assert harness.cases("gpu-2")[-1]["status"]["reason"] == "UncordonedByUser"
 
 
-async def test_a_node_that_opts_out_is_held(lab):
-    await lab.policy()
-    await lab.node("gpu-1", "True", exclude="true")
-    async with running(lab):
-        await until(lambda: lab.reasons("gpu-1") == ["OptedOut"])
-        await lab.change(NODES, "gpu-1", metadata={"labels": {names.EXCLUDE: None}})
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
+async def test_a_node_that_opts_out_is_held(harness):
+    await harness.policy()
+    await harness.node("gpu-1", "True", exclude="true")
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["OptedOut"])
+        await harness.change(NODES, "gpu-1", metadata={"labels": {names.EXCLUDE: None}})
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
 
 
-async def test_a_ladder_with_an_unknown_operation_starts_nothing_and_says_so(lab):
-    await lab.policy(ladder=[{"operation": "reboot"}, {"operation": "power-cycle"}])
-    await lab.node("gpu-1", "True")
+async def test_a_ladder_with_an_unknown_operation_starts_nothing_and_says_so(harness):
+    await harness.policy(ladder=[{"operation": "reboot"}, {"operation": "power-cycle"}])
+    await harness.node("gpu-1", "True")
 
     def ready():
-        conditions = lab.all(POLICIES)[0].get("status", {}).get("conditions", ())
+        conditions = harness.all(POLICIES)[0].get("status", {}).get("conditions", ())
         return [(one["status"], one["reason"]) for one in conditions if one["type"] == "Ready"]
 
-    async with running(lab):
-        await until(lambda: lab.reasons("gpu-1") == ["UnknownOperation"])
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["UnknownOperation"])
         await until(lambda: ready() == [("False", "UnknownOperation")])
-        assert lab.taints("gpu-1") == []
-        await lab.template("power-cycle")
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
+        assert harness.taints("gpu-1") == []
+        await harness.template("power-cycle")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
         assert ready() == [("True", "Ready")]
 
 
-async def test_with_a_budget_of_one_the_second_node_waits_its_turn_and_is_marked(lab):
-    await lab.policy()
-    await lab.budget("all", 1)
-    lab.answer("drain", RUNS)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: "drain gpu-1" in lab.ran)
-        await lab.node("gpu-2", "True")
-        await until(lambda: lab.reasons("gpu-2") == ["BudgetSpent"])
-        await until(lambda: lab.taints("gpu-2") == [names.DEGRADED_TAINT])
-        await lab.quiet()
-        assert lab.claims() == ["gpu-1"]
-        lab.answer("drain", Answer())
-        await lab.finish("drain")
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-        await until(lambda: lab.ended("gpu-2", "Recovered"))
+async def test_with_a_budget_of_one_the_second_node_waits_its_turn_and_is_marked(harness):
+    await harness.policy()
+    await harness.budget("all", 1)
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.node("gpu-2", "True")
+        await until(lambda: harness.reasons("gpu-2") == ["BudgetSpent"])
+        await until(lambda: harness.taints("gpu-2") == [names.DEGRADED_TAINT])
+        await harness.quiet()
+        assert harness.claims() == ["gpu-1"]
+        harness.answer("drain", Answer())
+        await harness.finish("drain")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+        await until(lambda: harness.ended("gpu-2", "Recovered"))
 
 
-async def test_a_queued_node_whose_fault_goes_loses_its_mark(lab):
-    await lab.policy()
-    await lab.budget("all", 0)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: lab.taints("gpu-1") == [names.DEGRADED_TAINT])
-        await lab.condition("gpu-1", "False")
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    assert lab.taints("gpu-1") == []
+async def test_a_queued_node_whose_fault_goes_loses_its_mark(harness):
+    await harness.policy()
+    await harness.budget("all", 0)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.taints("gpu-1") == [names.DEGRADED_TAINT])
+        await harness.condition("gpu-1", "False")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert harness.taints("gpu-1") == []
 
 
-async def test_a_node_that_is_deleted_takes_its_case_with_it(lab):
-    await lab.policy()
-    lab.answer("drain", RUNS)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: "drain gpu-1" in lab.ran)
-        await lab.client.delete(NODES, "gpu-1")
-        await until(lambda: lab.phase("gpu-1") == "Cancelled" and not lab.claims() and not lab.pods())
-        await until(lambda: not lab.cases("gpu-1")[0]["metadata"].get("finalizers"))
-    assert lab.cases("gpu-1")[0]["status"]["reason"] == "NodeGone"
+async def test_a_node_that_is_deleted_takes_its_case_with_it(harness):
+    await harness.policy()
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.client.delete(NODES, "gpu-1")
+        await until(lambda: harness.phase("gpu-1") == "Cancelled" and not harness.claims() and not harness.pods())
+        await until(lambda: not harness.cases("gpu-1")[0]["metadata"].get("finalizers"))
+    assert harness.cases("gpu-1")[0]["status"]["reason"] == "NodeGone"
 
 
-async def test_everything_new_stops_while_the_namespace_is_paused(lab):
-    await lab.policy()
-    await lab.node("gpu-1", "True")
-    await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
-    async with running(lab):
-        await until(lambda: lab.reasons("gpu-1") == ["Paused"])
-        await lab.quiet()
-        assert (lab.taints("gpu-1"), lab.ran) == ([], [])
+async def test_everything_new_stops_while_the_namespace_is_paused(harness):
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    await harness.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["Paused"])
+        await harness.quiet()
+        assert (harness.taints("gpu-1"), harness.ran) == ([], [])
 
 
-async def test_what_waits_for_a_start_recovers_while_everything_is_held(lab):
+async def test_what_waits_for_a_start_recovers_while_everything_is_held(harness):
     """A hold stops starts, never recovery, however long it lasts."""
-    await lab.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
-    await lab.node("gpu-1", "True")
-    held = Answer(exit=1, message="failed", does=lambda lab, node: lab.edit_case(node, hold=True))
-    lab.answer("reboot", held)
-    async with running(lab):
-        await until(lambda: lab.reasons("gpu-1") == ["HeldByUser"])
-        ended = lab.cases("gpu-1")[0]["status"]["attempts"][0]["finishedAt"]
+    await harness.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
+    await harness.node("gpu-1", "True")
+    held = Answer(exit=1, message="failed", does=lambda harness, node: harness.edit_case(node, hold=True))
+    harness.answer("reboot", held)
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["HeldByUser"])
+        ended = harness.cases("gpu-1")[0]["status"]["attempts"][0]["finishedAt"]
         await until(lambda: now() > datetime.fromisoformat(ended) + timedelta(seconds=1))
-        await lab.condition("gpu-1", "False")
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
+        await harness.condition("gpu-1", "False")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
 
 
-async def test_two_cases_of_one_node_never_work_on_it_together(lab):
+async def test_two_cases_of_one_node_never_work_on_it_together(harness):
     """One may be opened by hand."""
-    await lab.policy()
-    lab.answer("drain", RUNS)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: "drain gpu-1" in lab.ran)
-        first = lab.cases("gpu-1")[0]["metadata"]["uid"]
-        uid = lab.look("gpu-1")["metadata"]["uid"]
-        await lab.make(CASES, "by-hand", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
-        await until(lambda: any(one["metadata"]["name"] == "by-hand" and one.get("status") for one in lab.all(CASES)))
-        await lab.quiet()
-        assert [taint["value"] for taint in lab.look("gpu-1")["spec"]["taints"]] == [first]
-        by_hand = next(one for one in lab.all(CASES) if one["metadata"]["name"] == "by-hand")
+    await harness.policy()
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        first = harness.cases("gpu-1")[0]["metadata"]["uid"]
+        uid = harness.look("gpu-1")["metadata"]["uid"]
+        await harness.make(CASES, "by-hand", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
+        await until(
+            lambda: any(one["metadata"]["name"] == "by-hand" and one.get("status") for one in harness.all(CASES))
+        )
+        await harness.quiet()
+        assert [taint["value"] for taint in harness.look("gpu-1")["spec"]["taints"]] == [first]
+        by_hand = next(one for one in harness.all(CASES) if one["metadata"]["name"] == "by-hand")
         assert [one["reason"] for one in by_hand["status"]["blockedBy"]] == ["NodeBusy"]
 
 
-async def test_a_case_that_a_person_made_is_worked_and_cannot_vanish_while_it_holds_the_node(lab):
-    await lab.policy(when=[{"condition": "GpuLost", "for": "1h"}])
-    lab.answer("drain", RUNS)
-    await lab.node("gpu-1", "True")
-    uid = lab.look("gpu-1")["metadata"]["uid"]
-    async with running(lab):
-        await lab.make(CASES, "by-hand", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
-        await until(lambda: "drain gpu-1" in lab.ran)
-        assert lab.cases("gpu-1")[0]["metadata"]["finalizers"] == [names.CASE_FINALIZER]
-        await lab.delete_case("gpu-1")
-        await until(lambda: not lab.cases("gpu-1") and lab.clean("gpu-1"))
+async def test_a_case_that_a_person_made_is_worked_and_cannot_vanish_while_it_holds_the_node(harness):
+    await harness.policy(when=[{"condition": "GpuLost", "for": "1h"}])
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    uid = harness.look("gpu-1")["metadata"]["uid"]
+    async with running(harness):
+        await harness.make(CASES, "by-hand", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost")
+        await until(lambda: "drain gpu-1" in harness.ran)
+        assert harness.cases("gpu-1")[0]["metadata"]["finalizers"] == [names.CASE_FINALIZER]
+        await harness.delete_case("gpu-1")
+        await until(lambda: not harness.cases("gpu-1") and harness.clean("gpu-1"))
 
 
-async def test_a_template_that_is_gone_lets_nothing_be_done_without_a_drain(lab):
-    await lab.policy()
-    await lab.node("gpu-1", "True")
-    template = next(one for one in lab.all(TEMPLATES) if one["metadata"]["name"] == "reboot")
-    lab.server.faults.refuse(500, times=999, when=_makes_an_operation)
-    async with running(lab):
-        await until(lambda: lab.cases("gpu-1") and lab.cases("gpu-1")[0].get("status", {}).get("attempts"))
-        await lab.client.delete(TEMPLATES, "reboot")
-        lab.server.faults.clear()
-        await until(lambda: lab.all(NODE_OPERATIONS))
-        await lab.quiet()
-        assert "intent" not in (lab.all(NODE_OPERATIONS)[0].get("status") or {})
-        await lab.make(TEMPLATES, "reboot", **template["spec"])
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    assert lab.ran[1:] == ["drain gpu-1", "reboot gpu-1"]
+async def test_a_template_that_is_gone_lets_nothing_be_done_without_a_drain(harness):
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    template = next(one for one in harness.all(TEMPLATES) if one["metadata"]["name"] == "reboot")
+    harness.server.faults.refuse(500, times=999, when=_makes_an_operation)
+    async with running(harness):
+        await until(lambda: harness.cases("gpu-1") and harness.cases("gpu-1")[0].get("status", {}).get("attempts"))
+        await harness.client.delete(TEMPLATES, "reboot")
+        harness.server.faults.clear()
+        await until(lambda: harness.all(NODE_OPERATIONS))
+        await harness.quiet()
+        assert "intent" not in (harness.all(NODE_OPERATIONS)[0].get("status") or {})
+        await harness.make(TEMPLATES, "reboot", **template["spec"])
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert harness.ran[1:] == ["drain gpu-1", "reboot gpu-1"]
 
 
-async def test_another_leader_goes_on_where_one_was_killed(lab):
-    await lab.policy()
-    lab.answer("drain", RUNS)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: "drain gpu-1" in lab.ran)
-    await lab.finish("drain")
-    async with running(lab, "two"):
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
-    assert lab.ran.count("reboot gpu-1") == 1
+async def test_another_leader_goes_on_where_one_was_killed(harness):
+    await harness.policy()
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+    await harness.finish("drain")
+    async with running(harness, "two"):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert harness.ran.count("reboot gpu-1") == 1
 
 
 @pytest.mark.parametrize("status", ["Unknown", "False"])
-async def test_without_clear_evidence_no_case_is_opened(lab, status):
-    await lab.policy()
-    await lab.node("gpu-1", status)
-    async with running(lab):
-        await until(lambda: lab.all(BUDGETS))
-        await lab.quiet()
-    assert (lab.cases("gpu-1"), lab.taints("gpu-1"), lab.ran) == ([], [], [])
+async def test_without_clear_evidence_no_case_is_opened(harness, status):
+    await harness.policy()
+    await harness.node("gpu-1", status)
+    async with running(harness):
+        await until(lambda: harness.all(BUDGETS))
+        await harness.quiet()
+    assert (harness.cases("gpu-1"), harness.taints("gpu-1"), harness.ran) == ([], [], [])
 
 
-async def test_unknown_evidence_stops_an_operation_before_its_intent(lab):
-    await lab.policy()
-    lab.answer("drain", RUNS)
-    await lab.node("gpu-1", "True")
-    async with running(lab):
-        await until(lambda: "drain gpu-1" in lab.ran)
-        await lab.condition("gpu-1", "Unknown")
-        await lab.finish("drain")
-        await until(lambda: lab.all(NODE_OPERATIONS)[0]["status"].get("drained"))
-        await lab.quiet()
-        assert "reboot gpu-1" not in lab.ran
-        await lab.condition("gpu-1", "True")
-        await until(lambda: lab.ended("gpu-1", "Recovered"))
+async def test_unknown_evidence_stops_an_operation_before_its_intent(harness):
+    await harness.policy()
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.condition("gpu-1", "Unknown")
+        await harness.finish("drain")
+        await until(lambda: harness.all(NODE_OPERATIONS)[0]["status"].get("drained"))
+        await harness.quiet()
+        assert "reboot gpu-1" not in harness.ran
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.remediator.scheduler.stand import Stand, standing
+from tests.harness.scheduler import SchedulerHarness, scheduler_harness
 
 
 @pytest.fixture
-async def stand() -> AsyncIterator[Stand]:
-    async with standing() as found:
+async def harness() -> AsyncIterator[SchedulerHarness]:
+    async with scheduler_harness() as found:
         yield found

@@ -14,7 +14,7 @@ from remediator.scheduler.extender import Extender
 from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, VerdictReason
 from tests.builders import a_policy
 from tests.harness.replica import an_extender
-from tests.remediator.scheduler.stand import GPU, names_body, node, nodes_body, pod
+from tests.harness.scheduler import GPU, names_body, node, nodes_body, pod
 
 ROWS = {
     "fit": NodeState(VerdictReason.FIT, ((GPU, 8),)),

@@ -10,109 +10,113 @@ from remediator.kube.wire.errors import Unavailable
 from remediator.metrics import REGISTRY
 from remediator.scheduler.verdict import NodeState, VerdictReason, schedulable_again
 from tests.harness.kinds import NODES
-from tests.remediator.scheduler.stand import GPU, Stand, names_body, pod
+from tests.harness.scheduler import GPU, SchedulerHarness, names_body, pod
 from tests.remediator_sim.waiting import until
 
 
-async def mark(stand: Stand, name: str) -> str:
+async def mark(harness: SchedulerHarness, name: str) -> str:
     """The annotation; "" where there is none."""
-    return (await stand.client.get(NODES, name))["metadata"].get("annotations", {}).get(names.SCHEDULABLE_AGAIN_AT, "")
+    return (
+        (await harness.client.get(NODES, name))["metadata"].get("annotations", {}).get(names.SCHEDULABLE_AGAIN_AT, "")
+    )
 
 
-def refuse(stand: Stand, *nodes: str, gpus: int = 1) -> None:
+def refuse(harness: SchedulerHarness, *nodes: str, gpus: int = 1) -> None:
     """Ask for these nodes as the scheduler does; all of them are refused."""
-    assert b'"NodeNames":[]' in stand.extender.filter(names_body([*nodes], pod(gpus=gpus)))
+    assert b'"NodeNames":[]' in harness.extender.filter(names_body([*nodes], pod(gpus=gpus)))
 
 
-async def test_a_sick_node_that_was_refused_is_marked_when_it_is_well(stand: Stand) -> None:
-    await stand.add_node("n1", GpuLost="True")
-    await stand.sees("n1", "Sick")
-    refuse(stand, "n1")
-    await stand.condition("n1", "GpuLost", "False")
-    assert datetime.fromisoformat(await until(lambda: mark(stand, "n1"))).utcoffset() == timedelta()
+async def test_a_sick_node_that_was_refused_is_marked_when_it_is_well(harness: SchedulerHarness) -> None:
+    await harness.add_node("n1", GpuLost="True")
+    await harness.sees("n1", "Sick")
+    refuse(harness, "n1")
+    await harness.condition("n1", "GpuLost", "False")
+    assert datetime.fromisoformat(await until(lambda: mark(harness, "n1"))).utcoffset() == timedelta()
 
 
-async def test_a_node_that_nobody_asked_for_is_not_marked(stand: Stand) -> None:
+async def test_a_node_that_nobody_asked_for_is_not_marked(harness: SchedulerHarness) -> None:
     for name in ("asked", "spared"):
-        await stand.add_node(name, GpuLost="True")
-        await stand.sees(name, "Sick")
-    refuse(stand, "asked")
+        await harness.add_node(name, GpuLost="True")
+        await harness.sees(name, "Sick")
+    refuse(harness, "asked")
     for name in ("spared", "asked"):
-        await stand.condition(name, "GpuLost", "False")
-    await until(lambda: mark(stand, "asked"))
-    assert await mark(stand, "spared") == ""
+        await harness.condition(name, "GpuLost", "False")
+    await until(lambda: mark(harness, "asked"))
+    assert await mark(harness, "spared") == ""
 
 
-async def test_each_refusal_is_told_once_and_a_later_one_again(stand: Stand) -> None:
-    await stand.add_node("n1", GpuLost="True")
+async def test_each_refusal_is_told_once_and_a_later_one_again(harness: SchedulerHarness) -> None:
+    await harness.add_node("n1", GpuLost="True")
     marks = []
     for _ in range(2):
-        await stand.sees("n1", "Sick")
-        refuse(stand, "n1")
-        refuse(stand, "n1")
-        await stand.condition("n1", "GpuLost", "False")
-        await until(lambda: _differs(stand, marks))
-        marks.append(await mark(stand, "n1"))
-        await stand.condition("n1", "GpuLost", "True")
-    await stand.sees("n1", "Sick")
-    await stand.condition("n1", "GpuLost", "False")
-    await stand.sees("n1", "Fit")
-    await stand.add_node("last", GpuLost="True")
-    await stand.sees("last", "Sick")
-    refuse(stand, "last")
-    await stand.condition("last", "GpuLost", "False")
-    await until(lambda: mark(stand, "last"))
-    assert await mark(stand, "n1") == marks[-1], "well again, and asked by nobody since"
+        await harness.sees("n1", "Sick")
+        refuse(harness, "n1")
+        refuse(harness, "n1")
+        await harness.condition("n1", "GpuLost", "False")
+        await until(lambda: _differs(harness, marks))
+        marks.append(await mark(harness, "n1"))
+        await harness.condition("n1", "GpuLost", "True")
+    await harness.sees("n1", "Sick")
+    await harness.condition("n1", "GpuLost", "False")
+    await harness.sees("n1", "Fit")
+    await harness.add_node("last", GpuLost="True")
+    await harness.sees("last", "Sick")
+    refuse(harness, "last")
+    await harness.condition("last", "GpuLost", "False")
+    await until(lambda: mark(harness, "last"))
+    assert await mark(harness, "n1") == marks[-1], "well again, and asked by nobody since"
 
 
-async def _differs(stand: Stand, marks: list[str]) -> bool:
-    return await mark(stand, "n1") not in ["", *marks]
+async def _differs(harness: SchedulerHarness, marks: list[str]) -> bool:
+    return await mark(harness, "n1") not in ["", *marks]
 
 
-async def test_a_full_node_that_was_refused_is_marked_when_a_pod_gives_its_gpus_back(stand: Stand) -> None:
-    await stand.add_node("n1", GpuLost="False")
-    await stand.bind("a", "n1", 8)
-    await stand.sees("n1", "NoFreeGpus")
-    refuse(stand, "n1")
-    await stand.finish("a")
-    await until(lambda: mark(stand, "n1"))
+async def test_a_full_node_that_was_refused_is_marked_when_a_pod_gives_its_gpus_back(harness: SchedulerHarness) -> None:
+    await harness.add_node("n1", GpuLost="False")
+    await harness.bind("a", "n1", 8)
+    await harness.sees("n1", "NoFreeGpus")
+    refuse(harness, "n1")
+    await harness.finish("a")
+    await until(lambda: mark(harness, "n1"))
 
 
-async def test_a_policy_that_goes_wakes_the_pods_that_its_nodes_were_refused_to(stand: Stand) -> None:
-    await stand.policy("idle", "GpuIdle")
-    await stand.add_node("n1", GpuLost="False", GpuIdle="True")
-    await stand.sees("n1", "Sick")
-    refuse(stand, "n1")
-    await stand.drop_policy("idle")
-    await until(lambda: mark(stand, "n1"))
+async def test_a_policy_that_goes_wakes_the_pods_that_its_nodes_were_refused_to(harness: SchedulerHarness) -> None:
+    await harness.policy("idle", "GpuIdle")
+    await harness.add_node("n1", GpuLost="False", GpuIdle="True")
+    await harness.sees("n1", "Sick")
+    refuse(harness, "n1")
+    await harness.drop_policy("idle")
+    await until(lambda: mark(harness, "n1"))
 
 
-async def test_a_node_that_goes_is_forgotten_and_one_that_was_never_there_is_not_kept(stand: Stand) -> None:
-    await stand.add_node("n1", GpuLost="True")
-    await stand.sees("n1", "Sick")
-    refuse(stand, "n1")
-    await stand.client.delete(NODES, "n1")
-    await stand.sees("n1", "UnknownNode")
-    assert stand.extender._waker._refused == set()
+async def test_a_node_that_goes_is_forgotten_and_one_that_was_never_there_is_not_kept(
+    harness: SchedulerHarness,
+) -> None:
+    await harness.add_node("n1", GpuLost="True")
+    await harness.sees("n1", "Sick")
+    refuse(harness, "n1")
+    await harness.client.delete(NODES, "n1")
+    await harness.sees("n1", "UnknownNode")
+    assert harness.extender._waker._refused == set()
 
 
 async def test_a_mark_that_the_api_server_does_not_take_is_tried_again(
-    stand: Stand, monkeypatch: pytest.MonkeyPatch
+    harness: SchedulerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patch, failures = stand.client.patch, [Unavailable(503, "ServiceUnavailable", "away")]
+    patch, failures = harness.client.patch, [Unavailable(503, "ServiceUnavailable", "away")]
 
     async def once(*args: object, **kwargs: object) -> object:
         if args[0] is NODE and args[1] == "n1" and failures:
             raise failures.pop()
         return await patch(*args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stand.client, "patch", once)
-    await stand.add_node("n1", GpuLost="True")
-    await stand.sees("n1", "Sick")
-    refuse(stand, "n1")
+    monkeypatch.setattr(harness.client, "patch", once)
+    await harness.add_node("n1", GpuLost="True")
+    await harness.sees("n1", "Sick")
+    refuse(harness, "n1")
     before = REGISTRY.get_sample_value("remediator_extender_requeues_total") or 0
-    await stand.condition("n1", "GpuLost", "False")
-    await until(lambda: mark(stand, "n1"))
+    await harness.condition("n1", "GpuLost", "False")
+    await until(lambda: mark(harness, "n1"))
     assert failures == []
     assert REGISTRY.get_sample_value("remediator_extender_requeues_total") == before + 1
 

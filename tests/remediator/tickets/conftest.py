@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.remediator.tickets.office import Office
+from tests.harness.tickets import TicketHarness
 
 
 @pytest.fixture
-async def office() -> Office:
+async def harness() -> TicketHarness:
     """Kinds and nodes are there; no ticket is."""
-    made = Office()
+    made = TicketHarness()
     await made.prepare()
     return made

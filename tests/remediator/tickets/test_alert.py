@@ -13,7 +13,7 @@ from remediator.core.policy import Severity
 from remediator.core.ticket import ALERTS, About, Alert, Subject, late_refires, merged
 from remediator.tickets.webhook.payload import BadPayload, parse
 from remediator.tickets.webhook.subject import candidates, of_alert
-from tests.remediator.tickets.office import PAYLOADS, START, delivery, ends, fires, payload
+from tests.harness.tickets import PAYLOADS, START, delivery, ends, fires, payload
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PAYLOADS.glob("*.json")))

@@ -10,41 +10,41 @@ from remediator.core.ticket import About, Subject
 from remediator.kube.wire.transport import Reply
 from remediator.tickets.webhook.receiver import Receiver, Result
 from tests.harness.kinds import NODES
-from tests.remediator.tickets.office import GPU, MemoryChannel, Office, delivery, ends, fires, payload
+from tests.harness.tickets import GPU, MemoryChannel, TicketHarness, delivery, ends, fires, payload
 
 FIRST, SECOND = (Subject(About.NODE, node=name) for name in ("gpu-0001", "gpu-0002"))
 
 
-async def _states(office: Office, subject: Subject = GPU) -> dict[str, bool]:
-    return {alert.name: alert.firing for alert in (await office.ticket(subject)).alerts}
+async def _states(harness: TicketHarness, subject: Subject = GPU) -> dict[str, bool]:
+    return {alert.name: alert.firing for alert in (await harness.ticket(subject)).alerts}
 
 
-async def test_the_same_delivery_twice_at_once_makes_one_ticket_and_one_write(office: Office) -> None:
-    await office.refresh()
+async def test_the_same_delivery_twice_at_once_makes_one_ticket_and_one_write(harness: TicketHarness) -> None:
+    await harness.refresh()
     body = delivery(fires(), fires("GpuHot"))
-    answers = await asyncio.gather(*(office.receiver.receive(body) for _ in range(8)))
+    answers = await asyncio.gather(*(harness.receiver.receive(body) for _ in range(8)))
     assert {answer.result for answer in answers} == {Result.STORED}
-    assert len(await office.tickets()) == 1
-    version = (await office.ticket()).version
-    await office.hear(body)
-    assert (await office.ticket()).version == version
-    assert await _states(office) == {"GpuHot": True, "NodeDown": True}
+    assert len(await harness.tickets()) == 1
+    version = (await harness.ticket()).version
+    await harness.hear(body)
+    assert (await harness.ticket()).version == version
+    assert await _states(harness) == {"GpuHot": True, "NodeDown": True}
 
 
-async def test_two_replicas_that_store_different_alerts_at_once_lose_none(office: Office) -> None:
-    await office.refresh()
-    other = Receiver(office.client, office.store, lambda: True, office.clock)
+async def test_two_replicas_that_store_different_alerts_at_once_lose_none(harness: TicketHarness) -> None:
+    await harness.refresh()
+    other = Receiver(harness.client, harness.store, lambda: True, harness.clock)
     names = [f"A{number}" for number in range(6)]
     await asyncio.gather(
         *(
-            (office.receiver if number % 2 else other).receive(delivery(fires(name)))
+            (harness.receiver if number % 2 else other).receive(delivery(fires(name)))
             for number, name in enumerate(names)
         )
     )
-    assert await _states(office) == dict.fromkeys(names, True)
+    assert await _states(harness) == dict.fromkeys(names, True)
 
 
-async def test_a_group_that_grows_shrinks_ends_and_fires_again(office: Office) -> None:
+async def test_a_group_that_grows_shrinks_ends_and_fires_again(harness: TicketHarness) -> None:
     seen = []
     for step in (
         "01_firing_first",
@@ -54,123 +54,123 @@ async def test_a_group_that_grows_shrinks_ends_and_fires_again(office: Office) -
         "05_resolved_all",
         "06_firing_again",
     ):
-        await office.hear(payload(f"am0.25.0-prom-{step}"))
-        await office.later(minutes=2)
-        seen.append([issue.title.split(": ")[0] for issue in office.channel.issues if issue.open])
+        await harness.hear(payload(f"am0.25.0-prom-{step}"))
+        await harness.later(minutes=2)
+        seen.append([issue.title.split(": ")[0] for issue in harness.channel.issues if issue.open])
     one, two = "[prod] gpu-0001", "[prod] gpu-0002"
     assert seen == [[one], [one, two], [one, two], [two], [], [one]]
-    assert len(office.channel.issues) == 2
+    assert len(harness.channel.issues) == 2
 
 
-async def test_a_truncated_resolve_closes_nothing(office: Office) -> None:
-    await office.hear(payload("am0.33.1-max_alerts_2_of_5_firing"))
-    await office.work()
-    await office.hear(payload("am0.25.0-max_alerts_first_two_resolved_three_still_firing"))
-    await office.later(minutes=5)
-    assert office.channel.open == [1, 2]
+async def test_a_truncated_resolve_closes_nothing(harness: TicketHarness) -> None:
+    await harness.hear(payload("am0.33.1-max_alerts_2_of_5_firing"))
+    await harness.work()
+    await harness.hear(payload("am0.25.0-max_alerts_first_two_resolved_three_still_firing"))
+    await harness.later(minutes=5)
+    assert harness.channel.open == [1, 2]
 
 
-async def test_a_route_that_changed_and_two_routes_deliver_to_the_same_ticket(office: Office) -> None:
+async def test_a_route_that_changed_and_two_routes_deliver_to_the_same_ticket(harness: TicketHarness) -> None:
     body = payload("am0.25.0-reload_changed_route_firing_new_groupkey")
     changed = json.loads(body) | {"groupKey": '{}/{team="x"}:{alertname="Rel"}', "receiver": "other"}
-    await office.hear(body)
-    await office.hear(json.dumps(changed).encode())
-    await office.work()
-    assert len(office.channel.issues) == 1
+    await harness.hear(body)
+    await harness.hear(json.dumps(changed).encode())
+    await harness.work()
+    assert len(harness.channel.issues) == 1
 
 
-async def test_a_resolved_for_an_alert_that_nobody_knows_opens_nothing(office: Office) -> None:
-    await office.hear(delivery(ends(end=5)))
-    await office.work()
-    assert office.channel.issues == []
-    await office.hear(delivery(fires()))  # the firing that was overtaken
-    await office.work()
-    assert office.channel.issues == []
-    await office.hear(delivery(fires(minute=6)))
-    await office.work()
-    assert office.channel.open == [1]
+async def test_a_resolved_for_an_alert_that_nobody_knows_opens_nothing(harness: TicketHarness) -> None:
+    await harness.hear(delivery(ends(end=5)))
+    await harness.work()
+    assert harness.channel.issues == []
+    await harness.hear(delivery(fires()))  # the firing that was overtaken
+    await harness.work()
+    assert harness.channel.issues == []
+    await harness.hear(delivery(fires(minute=6)))
+    await harness.work()
+    assert harness.channel.open == [1]
 
 
-async def test_a_resolve_that_never_comes_leaves_the_issue_open(office: Office) -> None:
-    await office.hear(delivery(fires(), fires("GpuErr")))
-    await office.work()
-    await office.hear(delivery(ends(end=1)))
+async def test_a_resolve_that_never_comes_leaves_the_issue_open(harness: TicketHarness) -> None:
+    await harness.hear(delivery(fires(), fires("GpuErr")))
+    await harness.work()
+    await harness.hear(delivery(ends(end=1)))
     for _ in range(5):
-        await office.later(hours=12)
-    assert office.channel.open == [1]
+        await harness.later(hours=12)
+    assert harness.channel.open == [1]
 
 
 @pytest.mark.parametrize("starts", [0, -2, 9], ids=["as before", "as another Prometheus has it", "anew"])
 async def test_everything_resolved_because_prometheus_was_away_is_one_closing_and_one_reopening(
-    office: Office, starts: int
+    harness: TicketHarness, starts: int
 ) -> None:
-    await office.hear(delivery(fires()))
-    await office.work()
-    await office.later(minutes=5)
-    await office.hear(delivery(ends(end=4)))
-    await office.later(minutes=1)
-    assert office.channel.open == []
-    await office.later(minutes=9)
-    assert (await office.hear(delivery(fires(minute=starts)))).result is Result.STORED
-    await office.later(minutes=5)
-    assert office.channel.open == [1]
-    assert office.channel.calls.count("create") == 1
-    await office.hear(delivery(ends(minute=starts, end=18)))
-    await office.later(minutes=5)
-    assert office.channel.open == []
+    await harness.hear(delivery(fires()))
+    await harness.work()
+    await harness.later(minutes=5)
+    await harness.hear(delivery(ends(end=4)))
+    await harness.later(minutes=1)
+    assert harness.channel.open == []
+    await harness.later(minutes=9)
+    assert (await harness.hear(delivery(fires(minute=starts)))).result is Result.STORED
+    await harness.later(minutes=5)
+    assert harness.channel.open == [1]
+    assert harness.channel.calls.count("create") == 1
+    await harness.hear(delivery(ends(minute=starts, end=18)))
+    await harness.later(minutes=5)
+    assert harness.channel.open == []
 
 
-async def test_a_firing_that_may_be_older_than_the_end_is_sent_again_until_it_cannot_be(office: Office) -> None:
-    await office.hear(delivery(fires()))
-    await office.work()
-    await office.hear(delivery(ends(end=4)))
-    office.now += timedelta(minutes=14)
-    received = await office.hear(delivery(fires(), fires("GpuHot")))
+async def test_a_firing_that_may_be_older_than_the_end_is_sent_again_until_it_cannot_be(harness: TicketHarness) -> None:
+    await harness.hear(delivery(fires()))
+    await harness.work()
+    await harness.hear(delivery(ends(end=4)))
+    harness.now += timedelta(minutes=14)
+    received = await harness.hear(delivery(fires(), fires("GpuHot")))
     assert received.result is Result.LATER
     assert "NodeDown ended at 2026-11-20 09:04:00 UTC" in received.message
-    assert await _states(office) == {"GpuHot": True, "NodeDown": False}
-    office.now += timedelta(seconds=1)
-    assert (await office.hear(delivery(fires(), fires("GpuHot")))).result is Result.STORED
-    assert await _states(office) == {"GpuHot": True, "NodeDown": True}
+    assert await _states(harness) == {"GpuHot": True, "NodeDown": False}
+    harness.now += timedelta(seconds=1)
+    assert (await harness.hear(delivery(fires(), fires("GpuHot")))).result is Result.STORED
+    assert await _states(harness) == {"GpuHot": True, "NodeDown": True}
 
 
-async def test_a_real_prometheus_that_died_closes_what_it_had_opened(office: Office) -> None:
-    await office.hear(payload("am0.25.0-prom-01_firing_first"))
-    await office.work()
-    await office.hear(payload("am0.25.0-prom-07_resolved_because_prometheus_died"))
-    await office.later(minutes=5)
-    assert (office.channel.open, len(office.channel.issues)) == ([], 1)
+async def test_a_real_prometheus_that_died_closes_what_it_had_opened(harness: TicketHarness) -> None:
+    await harness.hear(payload("am0.25.0-prom-01_firing_first"))
+    await harness.work()
+    await harness.hear(payload("am0.25.0-prom-07_resolved_because_prometheus_died"))
+    await harness.later(minutes=5)
+    assert (harness.channel.open, len(harness.channel.issues)) == ([], 1)
 
 
-async def test_an_alert_under_a_new_fingerprint_is_no_new_issue_and_no_new_comment(office: Office) -> None:
-    await office.hear(delivery(fires(pod="exporter-a") | {"fingerprint": "one"}))
-    await office.work()
-    await office.hear(delivery(fires(pod="exporter-b", minute=9) | {"fingerprint": "two"}))
-    await office.later(minutes=10)
-    assert (len(office.channel.issues), office.channel.comments[1]) == (1, [])
+async def test_an_alert_under_a_new_fingerprint_is_no_new_issue_and_no_new_comment(harness: TicketHarness) -> None:
+    await harness.hear(delivery(fires(pod="exporter-a") | {"fingerprint": "one"}))
+    await harness.work()
+    await harness.hear(delivery(fires(pod="exporter-b", minute=9) | {"fingerprint": "two"}))
+    await harness.later(minutes=10)
+    assert (len(harness.channel.issues), harness.channel.comments[1]) == (1, [])
 
 
-async def test_hostile_words_are_filed_and_ping_nobody(office: Office) -> None:
-    await office.hear(payload("am0.33.1-special_characters"))
-    await office.work()
-    issue = office.channel.issue(1)
+async def test_hostile_words_are_filed_and_ping_nobody(harness: TicketHarness) -> None:
+    await harness.hear(payload("am0.33.1-special_characters"))
+    await harness.work()
+    issue = harness.channel.issue(1)
     assert issue.title == '[prod] n1: 特殊 "quoted" \\ back newline'
     assert issue.body.count("-->") == 3
     assert issue.body.endswith("<!-- remediator:end -->")
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"text": "down"}', b"nonsense"])
-async def test_what_is_no_payload_has_no_effect(office: Office, body: bytes) -> None:
-    assert (await office.hear(body)).result is Result.BAD
-    assert await office.tickets() == []
+async def test_what_is_no_payload_has_no_effect(harness: TicketHarness, body: bytes) -> None:
+    assert (await harness.hear(body)).result is Result.BAD
+    assert await harness.tickets() == []
 
 
-async def test_a_delivery_is_answered_without_waiting_for_the_tracker(office: Office) -> None:
-    office.channel = _Stuck()
-    office.restart()
-    assert (await office.hear(delivery(fires()))).result is Result.STORED
-    work = asyncio.ensure_future(office.work())
-    assert (await office.receiver.receive(delivery(fires("GpuHot")))).result is Result.STORED
+async def test_a_delivery_is_answered_without_waiting_for_the_tracker(harness: TicketHarness) -> None:
+    harness.channel = _Stuck()
+    harness.restart()
+    assert (await harness.hear(delivery(fires()))).result is Result.STORED
+    work = asyncio.ensure_future(harness.work())
+    assert (await harness.receiver.receive(delivery(fires("GpuHot")))).result is Result.STORED
     work.cancel()
 
 
@@ -179,52 +179,52 @@ class _Stuck(MemoryChannel):
         await asyncio.Event().wait()
 
 
-async def test_a_delivery_of_500_nodes_is_stored_whole(office: Office) -> None:
-    await office.refresh()
+async def test_a_delivery_of_500_nodes_is_stored_whole(harness: TicketHarness) -> None:
+    await harness.refresh()
     body = delivery(*(fires(node=f"node-{number}") for number in range(500)))
-    assert (await office.receiver.receive(body)).result is Result.STORED
-    assert len(await office.tickets()) == 500
+    assert (await harness.receiver.receive(body)).result is Result.STORED
+    assert len(await harness.tickets()) == 500
 
 
-async def test_nodes_that_the_cache_knows_are_not_read_and_each_other_name_is_read_once(office: Office) -> None:
-    await office.refresh()
-    read, request = [], office.client.transport.request
+async def test_nodes_that_the_cache_knows_are_not_read_and_each_other_name_is_read_once(harness: TicketHarness) -> None:
+    await harness.refresh()
+    read, request = [], harness.client.transport.request
 
     async def recording(method: str, path: str, **kwargs: object) -> Reply:
         read.extend([path] if method == "GET" else [])
         return await request(method, path, **kwargs)  # type: ignore[arg-type]
 
-    office.client.transport.request = recording  # type: ignore[method-assign]
+    harness.client.transport.request = recording  # type: ignore[method-assign]
     alerts = [fires(name, node="", instance=f"{node}:9100") for name in "ab" for node in ("gpu-17", "web", "db")]
-    assert (await office.receiver.receive(delivery(*alerts))).result is Result.STORED
+    assert (await harness.receiver.receive(delivery(*alerts))).result is Result.STORED
     assert sorted(read) == ["/api/v1/nodes/db", "/api/v1/nodes/web"]
 
 
-async def test_a_node_that_the_cache_does_not_know_yet_is_found(office: Office) -> None:
-    await office.refresh()
-    await office.client.create(NODES, {"metadata": {"name": "new"}})
-    await office.receiver.receive(delivery(fires(node="", instance="new:9100")))
-    assert [ticket.subject for ticket in await office.tickets()] == [Subject(About.NODE, node="new")]
+async def test_a_node_that_the_cache_does_not_know_yet_is_found(harness: TicketHarness) -> None:
+    await harness.refresh()
+    await harness.client.create(NODES, {"metadata": {"name": "new"}})
+    await harness.receiver.receive(delivery(fires(node="", instance="new:9100")))
+    assert [ticket.subject for ticket in await harness.tickets()] == [Subject(About.NODE, node="new")]
 
 
-async def test_a_node_is_looked_up_where_only_the_instance_names_it(office: Office) -> None:
-    await office.hear(delivery(fires(node="", instance="gpu-18:9100"), fires(node="", instance="web:80")))
-    assert {ticket.subject.about for ticket in await office.tickets()} == {About.NODE, About.ALERT}
-    assert await _states(office, Subject(About.NODE, node="gpu-18")) == {"NodeDown": True}
+async def test_a_node_is_looked_up_where_only_the_instance_names_it(harness: TicketHarness) -> None:
+    await harness.hear(delivery(fires(node="", instance="gpu-18:9100"), fires(node="", instance="web:80")))
+    assert {ticket.subject.about for ticket in await harness.tickets()} == {About.NODE, About.ALERT}
+    assert await _states(harness, Subject(About.NODE, node="gpu-18")) == {"NodeDown": True}
 
 
-async def test_cold_caches_and_an_api_server_that_is_away_are_later(office: Office) -> None:
-    cold = Receiver(office.client, office.store, lambda: False, office.clock)
+async def test_cold_caches_and_an_api_server_that_is_away_are_later(harness: TicketHarness) -> None:
+    cold = Receiver(harness.client, harness.store, lambda: False, harness.clock)
     assert (await cold.receive(delivery(fires()))).result is Result.LATER
-    send = office.client.transport.request
+    send = harness.client.transport.request
 
     async def away(method: str, path: str, **kwargs: object) -> Reply:
         return Reply(503, b"{}", {}) if method == "POST" else await send(method, path, **kwargs)  # type: ignore[arg-type]
 
-    office.client.transport.request = away  # type: ignore[method-assign]
-    received = await office.hear(delivery(fires(), fires(node="gpu-18")))
+    harness.client.transport.request = away  # type: ignore[method-assign]
+    received = await harness.hear(delivery(fires(), fires(node="gpu-18")))
     assert received.result is Result.LATER
     assert "503" in received.message
-    office.client.transport.request = send  # type: ignore[method-assign]
-    assert (await office.hear(delivery(fires(), fires(node="gpu-18")))).result is Result.STORED
-    assert len(await office.tickets()) == 2
+    harness.client.transport.request = send  # type: ignore[method-assign]
+    assert (await harness.hear(delivery(fires(), fires(node="gpu-18")))).result is Result.STORED
+    assert len(await harness.tickets()) == 2

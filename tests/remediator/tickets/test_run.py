@@ -22,7 +22,7 @@ from remediator.tickets.webhook.receiver import Result
 from remediator_sim.github import FakeGitHub, Fault
 from tests.harness.kinds import NAMESPACES
 from tests.harness.replica import at_work
-from tests.remediator.tickets.office import GPU, MemoryChannel, Office, delivery, ends, fires
+from tests.harness.tickets import GPU, MemoryChannel, TicketHarness, delivery, ends, fires
 from tests.remediator_sim.waiting import until
 
 REPO = "org/default"
@@ -30,23 +30,23 @@ ROUTES = Routes(Route(REPO))
 
 
 @asynccontextmanager
-async def running(office: Office, channel: Any, identity: str = "one") -> AsyncIterator[Tickets]:
+async def running(harness: TicketHarness, channel: Any, identity: str = "one") -> AsyncIterator[Tickets]:
     """Tickets at work, until the block is left."""
     asked = Settings(identity=identity, namespace="gpu-ops", lease_retry=0.1)
-    informers = Informers(office.client, SYSTEM, asked.namespaces)
-    leader = Leader(elector(office.client, asked, SYSTEM), SYSTEM)
-    made = Tickets(office.client, channel, ROUTES, informers, leader, SYSTEM)
+    informers = Informers(harness.client, SYSTEM, asked.namespaces)
+    leader = Leader(elector(harness.client, asked, SYSTEM), SYSTEM)
+    made = Tickets(harness.client, channel, ROUTES, informers, leader, SYSTEM)
     async with at_work(informers.run(), leader.run()):
         await until(made.ready)
         yield made
 
 
 @pytest.fixture
-async def cluster(office: Office) -> Office:
+async def cluster(harness: TicketHarness) -> TicketHarness:
     """An office in whose cluster our namespace stands."""
-    await office.client.create(NAMESPACES, {"metadata": {"name": "gpu-ops"}})
-    office.now = datetime.now(UTC)
-    return office
+    await harness.client.create(NAMESPACES, {"metadata": {"name": "gpu-ops"}})
+    harness.now = datetime.now(UTC)
+    return harness
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def github(tmp_path: Path) -> AsyncIterator[tuple[FakeGitHub, GitHub]]:
 
 
 async def test_an_alert_a_case_a_person_and_recovery_on_one_issue(
-    cluster: Office, github: tuple[FakeGitHub, GitHub]
+    cluster: TicketHarness, github: tuple[FakeGitHub, GitHub]
 ) -> None:
     fake, writer = github
     async with running(cluster, writer) as tickets:
@@ -89,7 +89,7 @@ def _said(fake: FakeGitHub) -> str:
 
 
 async def test_an_answer_that_is_lost_leaves_a_pending_ticket_and_one_issue(
-    cluster: Office, github: tuple[FakeGitHub, GitHub]
+    cluster: TicketHarness, github: tuple[FakeGitHub, GitHub]
 ) -> None:
     fake, writer = github
     fake.fail("POST", f"/repos/{REPO}/issues$", Fault(502, carried_out=True))
@@ -101,16 +101,16 @@ async def test_an_answer_that_is_lost_leaves_a_pending_ticket_and_one_issue(
     assert [issue.open for issue in fake.issues(REPO)] == [True]
 
 
-async def _said_unsure(office: Office) -> bool:
-    note = (await office.ticket()).condition("Synced")
+async def _said_unsure(harness: TicketHarness) -> bool:
+    note = (await harness.ticket()).condition("Synced")
     return note is not None and note.reason == "Unsure"
 
 
-async def _has_issue(office: Office) -> bool:
-    return (await office.ticket()).issue is not None
+async def _has_issue(harness: TicketHarness) -> bool:
+    return (await harness.ticket()).issue is not None
 
 
-async def test_a_tracker_that_refuses_is_not_asked_again_by_the_echo_of_our_own_writes(cluster: Office) -> None:
+async def test_a_tracker_that_refuses_is_not_asked_again_by_the_echo_of_our_own_writes(cluster: TicketHarness) -> None:
     channel = MemoryChannel()
     channel.script("create", *[Refused("no such repository", "repository")] * 50)
     async with running(cluster, channel) as tickets:
@@ -122,7 +122,7 @@ async def test_a_tracker_that_refuses_is_not_asked_again_by_the_echo_of_our_own_
         assert channel.left("create") == 49
 
 
-async def test_replicas_store_alerts_and_one_of_them_files(cluster: Office) -> None:
+async def test_replicas_store_alerts_and_one_of_them_files(cluster: TicketHarness) -> None:
     channel = MemoryChannel()
     async with running(cluster, channel, "one") as first, running(cluster, channel, "two") as second:
         bodies = [delivery(fires(f"A{number}")) for number in range(4)]
@@ -134,7 +134,7 @@ async def test_replicas_store_alerts_and_one_of_them_files(cluster: Office) -> N
     assert len((await cluster.ticket(GPU)).alerts) == 4
 
 
-async def test_when_the_leader_goes_another_takes_over(cluster: Office) -> None:
+async def test_when_the_leader_goes_another_takes_over(cluster: TicketHarness) -> None:
     channel = MemoryChannel()
     async with running(cluster, channel, "one") as first:
         await first.receiver.receive(delivery(fires()))

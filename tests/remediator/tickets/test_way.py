@@ -16,7 +16,7 @@ from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.reconcile.reconciler import Reconciler
 from remediator.tickets.render import rendered
 from remediator_sim.github import FakeGitHub
-from tests.remediator.tickets.office import Office, delivery, ends, fires
+from tests.harness.tickets import TicketHarness, delivery, ends, fires
 
 TICKETS = Path(remediator.tickets.__file__).parent
 PAGE = TICKETS.parents[1] / "docs" / "tickets.md"
@@ -48,15 +48,17 @@ def acting() -> Iterator[list[str]]:
         sys.setprofile(before)
 
 
-async def test_five_modules_act_between_the_post_of_an_alert_and_its_issue(office: Office, tmp_path: Path) -> None:
+async def test_five_modules_act_between_the_post_of_an_alert_and_its_issue(
+    harness: TicketHarness, tmp_path: Path
+) -> None:
     async with FakeGitHub(["org/default"], ["ann"]) as fake:
         (tmp_path / "token").write_text(fake.token)
-        office.channel = GitHub(fake.url, TokenFile(tmp_path / "token"), SYSTEM, spacing=0.0)  # type: ignore[assignment]
-        office.restart()
+        harness.channel = GitHub(fake.url, TokenFile(tmp_path / "token"), SYSTEM, spacing=0.0)  # type: ignore[assignment]
+        harness.restart()
         with acting() as modules:
-            await office.hear(delivery(fires()))
-            await office.work()
-        await office.channel.aclose()
+            await harness.hear(delivery(fires()))
+            await harness.work()
+        await harness.channel.aclose()
         assert len(fake.issues("org/default")) == 1
     # reconcile/actions.py only ends the pass, after the issue was recorded.
     assert modules[-1:] == ["reconcile/actions.py"]
@@ -90,42 +92,42 @@ def renders(monkeypatch: pytest.MonkeyPatch) -> Count:
     return Count(monkeypatch)
 
 
-async def test_a_text_is_rendered_once_for_each_change_of_what_it_says(office: Office, renders: Count) -> None:
+async def test_a_text_is_rendered_once_for_each_change_of_what_it_says(harness: TicketHarness, renders: Count) -> None:
     counts = []
-    await office.hear(delivery(fires()))
-    await office.work()
+    await harness.hear(delivery(fires()))
+    await harness.work()
     counts.append(renders.taken())  # created
     for _ in range(5):
-        await office.later(minutes=10)
+        await harness.later(minutes=10)
     counts.append(renders.taken())  # nothing changed in five passes
-    await office.hear(delivery(fires("GpuHot", severity="critical")))
-    await office.later(minutes=10)
+    await harness.hear(delivery(fires("GpuHot", severity="critical")))
+    await harness.later(minutes=10)
     counts.append(renders.taken())  # read, edited, relabelled
-    await office.hear(delivery(ends(end=70), ends("GpuHot", end=70, severity="critical")))
-    await office.later(minutes=10)
+    await harness.hear(delivery(ends(end=70), ends("GpuHot", end=70, severity="critical")))
+    await harness.later(minutes=10)
     counts.append(renders.taken())  # read, edited, commented, closed
-    assert office.channel.open == []
+    assert harness.channel.open == []
     assert counts == [1, 0, 1, 1]
 
 
-async def test_a_text_that_waits_for_its_minute_is_rendered_once(office: Office, renders: Count) -> None:
-    await office.policy()
-    await office.case()
-    await office.work()
+async def test_a_text_that_waits_for_its_minute_is_rendered_once(harness: TicketHarness, renders: Count) -> None:
+    await harness.policy()
+    await harness.case()
+    await harness.work()
     renders.taken()
-    await office.becomes("case-1", "Operating")
-    await office.later(seconds=10)  # too soon after the last edit
-    await office.later(seconds=60)
-    assert "Operating" in office.channel.issue(1).body
+    await harness.becomes("case-1", "Operating")
+    await harness.later(seconds=10)  # too soon after the last edit
+    await harness.later(seconds=60)
+    assert "Operating" in harness.channel.issue(1).body
     assert renders.taken() == 1
 
 
-async def test_a_leader_that_takes_over_renders_each_open_text_once(office: Office, renders: Count) -> None:
-    await office.hear(delivery(fires(), fires(node="gpu-18")))
-    await office.work()
+async def test_a_leader_that_takes_over_renders_each_open_text_once(harness: TicketHarness, renders: Count) -> None:
+    await harness.hear(delivery(fires(), fires(node="gpu-18")))
+    await harness.work()
     renders.taken()
-    office.restart()
-    assert isinstance(office.reconciler, Reconciler)
+    harness.restart()
+    assert isinstance(harness.reconciler, Reconciler)
     for _ in range(3):
-        await office.later(minutes=5)
+        await harness.later(minutes=5)
     assert renders.taken() == 2

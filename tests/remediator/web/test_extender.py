@@ -13,7 +13,7 @@ from remediator.web import extender as page
 from remediator.web import probes as health
 from tests.cluster.control_plane import free_ports
 from tests.harness.replica import an_extender
-from tests.remediator.scheduler.stand import names_body, node, nodes_body, standing
+from tests.harness.scheduler import names_body, node, nodes_body, scheduler_harness
 from tests.remediator_sim.waiting import until
 
 EMPTY = {"Nodes": None, "NodeNames": None, "FailedNodes": {}, "FailedAndUnresolvableNodes": {}}
@@ -41,10 +41,10 @@ def cold() -> Extender:
 
 
 async def test_a_sick_node_is_refused_and_a_healthy_one_preferred_to_one_that_nobody_knows() -> None:
-    async with standing() as stand, served(stand.extender) as url:
-        await stand.add_node("well", GpuLost="False")
-        await stand.add_node("sick", GpuLost="True")
-        await stand.sees("sick", "Sick")
+    async with scheduler_harness() as harness, served(harness.extender) as url:
+        await harness.add_node("well", GpuLost="False")
+        await harness.add_node("sick", GpuLost="True")
+        await harness.sees("sick", "Sick")
         body = names_body(["well", "sick", "nobody"])
         answer = await ask(f"{url}/filter", body)
         assert answer["NodeNames"] == ["well", "nobody"]
@@ -56,7 +56,7 @@ async def test_a_sick_node_is_refused_and_a_healthy_one_preferred_to_one_that_no
 
 @pytest.mark.parametrize("body", [b"", b"garbage", b"[]", b"{}", b"\xff\xfe"])
 async def test_garbage_is_answered_with_200_and_its_error(body: bytes) -> None:
-    async with standing() as stand, served(stand.extender) as url:
+    async with scheduler_harness() as harness, served(harness.extender) as url:
         answer = await ask(f"{url}/filter", body)
         assert answer["Error"].startswith("not ExtenderArgs: ")
         assert answer | {"Error": ""} == EMPTY | {"Error": ""}
@@ -72,7 +72,7 @@ async def test_an_extender_that_is_cold_answers_200_and_says_so() -> None:
 
 async def test_whole_nodes_of_many_mebibytes_are_taken() -> None:
     nodes = [node(f"n{index}") | {"metadata": {"name": f"n{index}", "note": "x" * 100_000}} for index in range(40)]
-    async with standing() as stand, served(stand.extender) as url:
+    async with scheduler_harness() as harness, served(harness.extender) as url:
         answer = await ask(f"{url}/filter", nodes_body(nodes))
         assert answer["Nodes"]["items"] == nodes
 
@@ -97,10 +97,10 @@ async def test_answers_and_what_is_so_of_the_nodes_are_measured() -> None:
         return REGISTRY.get_sample_value("remediator_extender_seconds_count", {"call": call}) or 0
 
     sick, well, asked = nodes("Sick"), nodes("Fit"), calls("prioritize")
-    async with standing() as stand, served(stand.extender) as url:
-        await stand.add_node("n1", GpuLost="True")
+    async with scheduler_harness() as harness, served(harness.extender) as url:
+        await harness.add_node("n1", GpuLost="True")
         await until(lambda: nodes("Sick") == sick + 1)
-        await stand.condition("n1", "GpuLost", "False")
+        await harness.condition("n1", "GpuLost", "False")
         await until(lambda: (nodes("Sick"), nodes("Fit")) == (sick, well + 1))
         await ask(f"{url}/prioritize", names_body(["n1"]))
     assert calls("prioritize") == asked + 1

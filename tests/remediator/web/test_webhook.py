@@ -10,7 +10,7 @@ from aiohttp import web
 from remediator.metrics import REGISTRY
 from remediator.tickets.webhook.receiver import Received, Result
 from remediator.web import webhook
-from tests.remediator.tickets.office import Office, delivery, fires
+from tests.harness.tickets import TicketHarness, delivery, fires
 
 
 class TicketStore:
@@ -102,13 +102,13 @@ async def test_a_body_of_many_megabytes_is_taken_and_one_beyond_the_limit_is_not
 
 
 async def test_alertmanager_s_post_becomes_a_ticket(door: Door) -> None:
-    office = Office()
-    await office.prepare()
-    await office.refresh()
-    door.desk.receive = office.receiver.receive  # type: ignore[method-assign]
+    harness = TicketHarness()
+    await harness.prepare()
+    await harness.refresh()
+    door.desk.receive = harness.receiver.receive  # type: ignore[method-assign]
     stored, bad = _count("stored"), _count("bad")
     answers = await asyncio.gather(door.post(delivery(fires())), door.post(b'{"text": "GPU"}'))
     assert [status for status, *_ in answers] == [200, 400]
     assert "leave `payload` of the receiver unset" in answers[1][1]
-    assert len(await office.tickets()) == 1
+    assert len(await harness.tickets()) == 1
     assert (_count("stored"), _count("bad")) == (stored + 1, bad + 1)

@@ -22,9 +22,9 @@ from remediator.tickets.reconcile.run import Tickets
 from remediator_sim.github import FakeGitHub
 from remediator_sim.invariants import Checked, Observer, SeenIssue, issues
 from remediator_sim.invariants.contract import Obj
+from tests.harness.controller import SYSTEM, Answer, ControllerHarness, now, reboot_in_vain, running, until
 from tests.harness.kinds import NAMESPACES, NODES
 from tests.harness.replica import an_extender, at_work
-from tests.remediator.controller.lab import SYSTEM, Answer, Lab, now, reboot_in_vain, running, until
 
 GRACE, SETTLE = 0.3, 1.0  # seconds
 LIMIT = 40.0  # seconds: more than any one wait of a story has
@@ -33,7 +33,7 @@ REPOSITORY = "org/repo"
 MINE = {"key": "maintenance", "value": "alice", "effect": "PreferNoSchedule"}
 
 
-class Place(Lab):
+class Place(ControllerHarness):
     """A laboratory in which there may be a tracker and an extender, too."""
 
     def __init__(self) -> None:
@@ -50,13 +50,13 @@ class Place(Lab):
 
 
 @asynccontextmanager
-async def watched(lab: Place) -> AsyncIterator[Observer]:
+async def watched(harness: Place) -> AsyncIterator[Observer]:
     """An observer at work until the block is left; then its last look."""
     seconds = {"grace": GRACE, "settle": SETTLE, "bound": 15.0}
     limits = {word: timedelta(seconds=count) for word, count in seconds.items()}
-    around = {"issues": lambda: lab.issues(), "extender": lab.ask}
+    around = {"issues": lambda: harness.issues(), "extender": harness.ask}
     window = timedelta(seconds=60)
-    observer = Observer(lab.server, breaker_starts=STARTS, breaker_window=window, every=0.1, **around, **limits)
+    observer = Observer(harness.server, breaker_starts=STARTS, breaker_window=window, every=0.1, **around, **limits)
     task = asyncio.ensure_future(observer.run())
     try:
         yield observer
@@ -71,37 +71,39 @@ async def watched(lab: Place) -> AsyncIterator[Observer]:
 @asynccontextmanager
 async def place() -> AsyncIterator[Place]:
     """As `laboratory`: nodes beat, kubelets work."""
-    lab = Place()
-    await lab.prepare()
-    tasks = [asyncio.ensure_future(work) for work in (lab.heart(), lab.kubelets())]
+    harness = Place()
+    await harness.prepare()
+    tasks = [asyncio.ensure_future(work) for work in (harness.heart(), harness.kubelets())]
     try:
-        yield lab
+        yield harness
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def controller(lab: Lab, identity: str = "one", **more: Any) -> contextlib.AbstractAsyncContextManager[object]:
-    return running(lab, identity, breaker=Breaker(STARTS, timedelta(seconds=60)), **more)
+def controller(
+    harness: ControllerHarness, identity: str = "one", **more: Any
+) -> contextlib.AbstractAsyncContextManager[object]:
+    return running(harness, identity, breaker=Breaker(STARTS, timedelta(seconds=60)), **more)
 
 
-async def nodes(lab: Lab, count: int, budget: int) -> None:
+async def nodes(harness: ControllerHarness, count: int, budget: int) -> None:
     """Healthy nodes under one budget, long enough for it to count."""
-    await lab.policy(cooldown="0s")
-    await lab.budget("all", budget)
+    await harness.policy(cooldown="0s")
+    await harness.budget("all", budget)
     for index in range(1, count + 1):
-        await lab.node(f"gpu-{index}")
+        await harness.node(f"gpu-{index}")
     await asyncio.sleep(2 * GRACE)
 
 
-async def fail(lab: Lab, *names: str) -> None:
+async def fail(harness: ControllerHarness, *names: str) -> None:
     for name in names:
-        await lab.condition(name, "True")
+        await harness.condition(name, "True")
 
 
-async def repaired(lab: Lab, *names: str) -> None:
-    await until(lambda: all(lab.ended(name, "Recovered") for name in names))
+async def repaired(harness: ControllerHarness, *names: str) -> None:
+    await until(lambda: all(harness.ended(name, "Recovered") for name in names))
 
 
 async def long_after() -> None:
@@ -109,112 +111,112 @@ async def long_after() -> None:
     await asyncio.sleep(SETTLE + 0.3)
 
 
-async def everything(lab: Place, observer: Observer) -> None:
+async def everything(harness: Place, observer: Observer) -> None:
     """Three faults under a budget of two, a node that is Unknown, a person's taint, and a kill during the drains."""
-    await nodes(lab, 5, 2)
-    await lab.change(NODES, "gpu-1", spec={"taints": [MINE]})
+    await nodes(harness, 5, 2)
+    await harness.change(NODES, "gpu-1", spec={"taints": [MINE]})
     observer.person_set("gpu-1", taints=[MINE])
-    await lab.condition("gpu-4", "Unknown")
-    lab.answer("drain", Answer(exit=None))
-    async with controller(lab):
-        await fail(lab, "gpu-1", "gpu-2", "gpu-3")
-        await until(lambda: lab.ran.count("drain gpu-1") and lab.ran.count("drain gpu-2"))
+    await harness.condition("gpu-4", "Unknown")
+    harness.answer("drain", Answer(exit=None))
+    async with controller(harness):
+        await fail(harness, "gpu-1", "gpu-2", "gpu-3")
+        await until(lambda: harness.ran.count("drain gpu-1") and harness.ran.count("drain gpu-2"))
     observer.killed()
-    lab.answer("drain", Answer())
-    await lab.finish("drain")
-    await lab.finish("drain")
-    async with controller(lab, "two"):
-        await repaired(lab, "gpu-1", "gpu-2", "gpu-3")
+    harness.answer("drain", Answer())
+    await harness.finish("drain")
+    await harness.finish("drain")
+    async with controller(harness, "two"):
+        await repaired(harness, "gpu-1", "gpu-2", "gpu-3")
         await long_after()
 
 
-async def more_than_the_budget(lab: Place, observer: Observer) -> None:
-    await nodes(lab, 3, 1)
-    async with controller(lab):
-        await fail(lab, "gpu-1", "gpu-2", "gpu-3")
-        await repaired(lab, "gpu-1", "gpu-2", "gpu-3")
+async def more_than_the_budget(harness: Place, observer: Observer) -> None:
+    await nodes(harness, 3, 1)
+    async with controller(harness):
+        await fail(harness, "gpu-1", "gpu-2", "gpu-3")
+        await repaired(harness, "gpu-1", "gpu-2", "gpu-3")
 
 
-async def one_slow_reboot(lab: Place, observer: Observer) -> None:
-    await nodes(lab, 1, 1)
-    lab.answer("reboot", Answer(exit=None))
-    async with controller(lab):
-        await fail(lab, "gpu-1")
-        await until(lambda: lab.ran.count("reboot gpu-1"))
+async def one_slow_reboot(harness: Place, observer: Observer) -> None:
+    await nodes(harness, 1, 1)
+    harness.answer("reboot", Answer(exit=None))
+    async with controller(harness):
+        await fail(harness, "gpu-1")
+        await until(lambda: harness.ran.count("reboot gpu-1"))
         await asyncio.sleep(1.5)  # a Pod that is not there is made again a second later
-        await lab.boot("gpu-1")
-        await lab.condition("gpu-1", "False")
-        await repaired(lab, "gpu-1")
+        await harness.boot("gpu-1")
+        await harness.condition("gpu-1", "False")
+        await repaired(harness, "gpu-1")
 
 
-async def an_unknown_condition(lab: Place, observer: Observer) -> None:
-    await nodes(lab, 2, 2)
-    await lab.condition("gpu-2", "Unknown", since=now())
+async def an_unknown_condition(harness: Place, observer: Observer) -> None:
+    await nodes(harness, 2, 2)
+    await harness.condition("gpu-2", "Unknown", since=now())
     await asyncio.sleep(2 * GRACE)
-    async with controller(lab):
-        await fail(lab, "gpu-1")
-        await repaired(lab, "gpu-1")
+    async with controller(harness):
+        await fail(harness, "gpu-1")
+        await repaired(harness, "gpu-1")
 
 
-async def more_than_the_breaker(lab: Place, observer: Observer) -> None:
-    await nodes(lab, STARTS + 1, STARTS + 1)
-    async with controller(lab):
-        await fail(lab, *(f"gpu-{index}" for index in range(1, STARTS + 2)))
-        await until(lambda: sum(lab.ended(f"gpu-{index}", "Recovered") for index in range(1, STARTS + 2)) >= STARTS)
+async def more_than_the_breaker(harness: Place, observer: Observer) -> None:
+    await nodes(harness, STARTS + 1, STARTS + 1)
+    async with controller(harness):
+        await fail(harness, *(f"gpu-{index}" for index in range(1, STARTS + 2)))
+        await until(lambda: sum(harness.ended(f"gpu-{index}", "Recovered") for index in range(1, STARTS + 2)) >= STARTS)
 
 
-async def a_pause(lab: Place, observer: Observer) -> None:
-    await nodes(lab, 1, 1)
-    await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
-    async with controller(lab):
+async def a_pause(harness: Place, observer: Observer) -> None:
+    await nodes(harness, 1, 1)
+    await harness.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
+    async with controller(harness):
         await asyncio.sleep(2 * GRACE)
-        await fail(lab, "gpu-1")
+        await fail(harness, "gpu-1")
         await asyncio.sleep(2 * GRACE)
-        await lab.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
-        await repaired(lab, "gpu-1")
+        await harness.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: None}})
+        await repaired(harness, "gpu-1")
 
 
-async def one_fault(lab: Place, observer: Observer) -> None:
-    await nodes(lab, 1, 1)
-    async with controller(lab):
-        await fail(lab, "gpu-1")
-        await until(lambda: lab.phase("gpu-1") == "Recovered")
+async def one_fault(harness: Place, observer: Observer) -> None:
+    await nodes(harness, 1, 1)
+    async with controller(harness):
+        await fail(harness, "gpu-1")
+        await until(lambda: harness.phase("gpu-1") == "Recovered")
         await long_after()
 
 
-async def a_taint_of_a_person(lab: Place, observer: Observer) -> None:
-    await nodes(lab, 1, 1)
-    await lab.change(NODES, "gpu-1", spec={"taints": [MINE]})
+async def a_taint_of_a_person(harness: Place, observer: Observer) -> None:
+    await nodes(harness, 1, 1)
+    await harness.change(NODES, "gpu-1", spec={"taints": [MINE]})
     observer.person_set("gpu-1", taints=[MINE])
-    async with controller(lab):
-        await fail(lab, "gpu-1")
-        await repaired(lab, "gpu-1")
+    async with controller(harness):
+        await fail(harness, "gpu-1")
+        await repaired(harness, "gpu-1")
 
 
-async def a_kill(lab: Place, observer: Observer) -> None:
-    await nodes(lab, 1, 1)
-    lab.answer("drain", Answer(exit=None))
-    async with controller(lab):
-        await fail(lab, "gpu-1")
-        await until(lambda: lab.ran.count("drain gpu-1"))
+async def a_kill(harness: Place, observer: Observer) -> None:
+    await nodes(harness, 1, 1)
+    harness.answer("drain", Answer(exit=None))
+    async with controller(harness):
+        await fail(harness, "gpu-1")
+        await until(lambda: harness.ran.count("drain gpu-1"))
     observer.killed()
-    lab.answer("drain", Answer())
-    await lab.finish("drain")
-    async with controller(lab, "two"):
-        await repaired(lab, "gpu-1")
+    harness.answer("drain", Answer())
+    await harness.finish("drain")
+    async with controller(harness, "two"):
+        await repaired(harness, "gpu-1")
 
 
-async def an_issue(lab: Place, observer: Observer) -> None:
+async def an_issue(harness: Place, observer: Observer) -> None:
     """With a ticket from the start, filed while the case waits."""
-    await lab.policy(mode="Paused", ticket={"when": "Always"})
-    await lab.node("gpu-1")
+    await harness.policy(mode="Paused", ticket={"when": "Always"})
+    await harness.node("gpu-1")
 
     def tickets(informers: Informers, leader: Leader) -> Tickets:
-        return Tickets(lab.client, channel, Routes(Route(REPOSITORY)), informers, leader, clock.SYSTEM)
+        return Tickets(harness.client, channel, Routes(Route(REPOSITORY)), informers, leader, clock.SYSTEM)
 
-    async with FakeGitHub([REPOSITORY]) as github, channel_to(github) as channel, controller(lab, beside=tickets):
-        lab.issues = lambda: issues(github, REPOSITORY)
-        await fail(lab, "gpu-1")
+    async with FakeGitHub([REPOSITORY]) as github, channel_to(github) as channel, controller(harness, beside=tickets):
+        harness.issues = lambda: issues(github, REPOSITORY)
+        await fail(harness, "gpu-1")
         await until(lambda: github.issues(REPOSITORY))
         await asyncio.sleep(2 * GRACE)
 
@@ -232,31 +234,31 @@ async def channel_to(github: FakeGitHub) -> AsyncIterator[GitHub]:
             await channel.aclose()
 
 
-async def questions_of_a_scheduler(lab: Place, observer: Observer) -> None:
+async def questions_of_a_scheduler(harness: Place, observer: Observer) -> None:
     """While a case holds one of two nodes."""
-    await nodes(lab, 2, 1)
-    lab.extender, informers = an_extender(lab.client)
-    lab.answer("drain", Answer(exit=None))
-    async with at_work(informers.run(), lab.extender.run()), controller(lab):
-        await fail(lab, "gpu-1")
-        await until(lambda: lab.ran.count("drain gpu-1"))
+    await nodes(harness, 2, 1)
+    harness.extender, informers = an_extender(harness.client)
+    harness.answer("drain", Answer(exit=None))
+    async with at_work(informers.run(), harness.extender.run()), controller(harness):
+        await fail(harness, "gpu-1")
+        await until(lambda: harness.ran.count("drain gpu-1"))
         await asyncio.sleep(3 * GRACE)
-        await lab.finish("drain")
-        await repaired(lab, "gpu-1")
+        await harness.finish("drain")
+        await repaired(harness, "gpu-1")
 
 
-async def a_fault_that_returns(lab: Place, observer: Observer) -> None:
-    lab.answer("reboot", Answer(exit=137, does=reboot_in_vain))
-    await lab.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
-    await lab.budget("all", 1)
-    await lab.node("gpu-1")
-    async with controller(lab):
-        await fail(lab, "gpu-1")
-        await until(lambda: lab.phase("gpu-1") == "Escalated" or len(_attempts(lab, "gpu-1")) > 2)
+async def a_fault_that_returns(harness: Place, observer: Observer) -> None:
+    harness.answer("reboot", Answer(exit=137, does=reboot_in_vain))
+    await harness.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
+    await harness.budget("all", 1)
+    await harness.node("gpu-1")
+    async with controller(harness):
+        await fail(harness, "gpu-1")
+        await until(lambda: harness.phase("gpu-1") == "Escalated" or len(_attempts(harness, "gpu-1")) > 2)
 
 
-def _attempts(lab: Lab, node: str) -> list[object]:
-    return [one for case in lab.cases(node) for one in case.get("status", {}).get("attempts", ())]
+def _attempts(harness: ControllerHarness, node: str) -> list[object]:
+    return [one for case in harness.cases(node) for one in case.get("status", {}).get("attempts", ())]
 
 
 Story = Callable[[Place, Observer], Awaitable[None]]
@@ -279,7 +281,7 @@ async def observed(story: Story, *, broken: bool = False) -> Mapping[str, Checke
     """What the observer says of a story, which may take 40 seconds. One that a `broken` product cannot finish is
     checked by what came until then."""
     borne = (AssertionError, TimeoutError) if broken else ()
-    async with place() as lab, watched(lab) as observer:
+    async with place() as harness, watched(harness) as observer:
         with contextlib.suppress(*borne):
-            await asyncio.wait_for(story(lab, observer), LIMIT)
+            await asyncio.wait_for(story(harness, observer), LIMIT)
     return observer.report()

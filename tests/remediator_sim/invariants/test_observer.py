@@ -33,7 +33,7 @@ async def test_a_mutation_breaks_its_promise(name: str, monkeypatch: pytest.Monk
 
 
 async def test_a_story_that_a_broken_product_cannot_finish_is_judged_and_with_a_sound_one_is_an_error() -> None:
-    async def endless(lab: Place, observer: Observer) -> None:
+    async def endless(harness: Place, observer: Observer) -> None:
         await asyncio.wait_for(asyncio.Event().wait(), 0.1)
 
     assert set(await observed(endless, broken=True)) == {f"I{number}" for number in range(1, 11)}
@@ -55,7 +55,7 @@ async def test_writes_of_all_kinds_come_in_the_order_in_which_they_were_made() -
     transport = server.transport()
     await make_node(transport, "a")
     feed = Feed(server)
-    assert [(event.kind, event.key) for event in feed.standing()][-1] == (NODES, "a")
+    assert [(event.kind, event.key) for event in feed.scheduler_harness()][-1] == (NODES, "a")
     await make_node(transport, "b")
     await transport.request("POST", "/api/v1/namespaces", body=b'{"metadata": {"name": "n"}}')
     await label(transport, "a", "1")

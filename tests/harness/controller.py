@@ -41,27 +41,27 @@ class Answer:
 
     exit: int | None = 0
     message: str = ""
-    does: Callable[["Lab", str], Awaitable[None]] | None = None
+    does: Callable[["ControllerHarness", str], Awaitable[None]] | None = None
 
 
-async def nothing(lab: "Lab", node: str) -> None:
+async def nothing(harness: "ControllerHarness", node: str) -> None:
     """No effect at all."""
 
 
-async def reboot(lab: "Lab", node: str) -> None:
+async def reboot(harness: "ControllerHarness", node: str) -> None:
     """A new boot, after which the fault is gone."""
-    await lab.boot(node)
-    await lab.condition(node, "False")
+    await harness.boot(node)
+    await harness.condition(node, "False")
 
 
-async def reboot_in_vain(lab: "Lab", node: str) -> None:
+async def reboot_in_vain(harness: "ControllerHarness", node: str) -> None:
     """A new boot that cures nothing."""
-    await lab.boot(node)
+    await harness.boot(node)
 
 
-async def cure(lab: "Lab", node: str) -> None:
+async def cure(harness: "ControllerHarness", node: str) -> None:
     """The fault is gone, in the same boot."""
-    await lab.condition(node, "False")
+    await harness.condition(node, "False")
 
 
 DIAGNOSED = Answer(message='{"kernel": "NVRM: Xid 79"}')
@@ -69,7 +69,7 @@ DONE, REBOOTED = Answer(message="no pods left"), Answer(exit=137, does=reboot)
 RUNS = Answer(exit=None)
 
 
-class Lab(MemoryCluster):
+class ControllerHarness(MemoryCluster):
     """The server, its nodes, and what was scripted. Answers by template are used up one by one; the last one stays."""
 
     def __init__(self, namespaces: names.Namespaces | None = None) -> None:
@@ -317,18 +317,22 @@ def stamp(at: datetime) -> str:
 
 @asynccontextmanager
 async def running(
-    lab: Lab, identity: str = "one", *, beside: Callable[[Informers, Leader], Any] | None = None, **settings: Any
+    harness: ControllerHarness,
+    identity: str = "one",
+    *,
+    beside: Callable[[Informers, Leader], Any] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Controller]:
     """A controller at work, until the block is left; `beside` makes what else the replica runs."""
     told = {
         "breaker": Breaker(starts=100),
-        "namespace": lab.namespaces.system,
-        "operations_namespace": lab.namespaces.operations,
+        "namespace": harness.namespaces.system,
+        "operations_namespace": harness.namespaces.operations,
     } | settings
     asked = Settings(identity=identity, **told)
-    informers = Informers(lab.client, clock.SYSTEM, asked.namespaces)
-    leader = Leader(elector(lab.client, asked, clock.SYSTEM), clock.SYSTEM)
-    controller = Controller(lab.client, asked, informers, leader, clock.SYSTEM)
+    informers = Informers(harness.client, clock.SYSTEM, asked.namespaces)
+    leader = Leader(elector(harness.client, asked, clock.SYSTEM), clock.SYSTEM)
+    controller = Controller(harness.client, asked, informers, leader, clock.SYSTEM)
     if beside is not None:
         beside(informers, leader)
     async with at_work(informers.run(), leader.run()):
@@ -336,13 +340,13 @@ async def running(
 
 
 @asynccontextmanager
-async def laboratory(namespaces: names.Namespaces | None = None) -> AsyncIterator[Lab]:
+async def controller_harness(namespaces: names.Namespaces | None = None) -> AsyncIterator[ControllerHarness]:
     """A server with CRDs and templates, whose nodes beat and whose kubelets work."""
-    lab = Lab(namespaces)
-    await lab.prepare()
-    tasks = [asyncio.ensure_future(work) for work in (lab.heart(), lab.kubelets())]
+    harness = ControllerHarness(namespaces)
+    await harness.prepare()
+    tasks = [asyncio.ensure_future(work) for work in (harness.heart(), harness.kubelets())]
     try:
-        yield lab
+        yield harness
     finally:
         for task in tasks:
             task.cancel()
@@ -350,4 +354,4 @@ async def laboratory(namespaces: names.Namespaces | None = None) -> AsyncIterato
             assert isinstance(found, asyncio.CancelledError), found
 
 
-__all__ = ["Answer", "Lab", "laboratory", "running", "until"]
+__all__ = ["Answer", "ControllerHarness", "controller_harness", "running", "until"]

@@ -23,7 +23,7 @@ from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import CASES, NODES, POLICIES
 from tests.remediator.tickets.memory_channel import START, MemoryChannel
 
-PAYLOADS = Path(__file__).parent / "payloads"
+PAYLOADS = Path(__file__).parents[1] / "remediator/tickets/payloads"
 GPU = Subject(About.NODE, node="gpu-17")
 
 
@@ -57,7 +57,7 @@ def ends(name: str = "NodeDown", node: str = "gpu-17", minute: int = 0, end: int
     return fires(name, node, minute, **labels) | {"status": "resolved", "endsAt": ended}
 
 
-class Office(MemoryCluster):
+class TicketHarness(MemoryCluster):
     """One leader. `now` moves only by `later`; caches are read from the server before each round."""
 
     def __init__(

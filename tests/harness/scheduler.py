@@ -49,7 +49,7 @@ def nodes_body(nodes: list[dict[str, Any]], wanted: dict[str, Any] | None = None
     return json.dumps({"Pod": wanted or pod(), "Nodes": {"metadata": {}, "items": nodes}, "NodeNames": None}).encode()
 
 
-class Stand(MemoryCluster):
+class SchedulerHarness(MemoryCluster):
     """The server, a clock that a test may turn, and the extender under test."""
 
     def __init__(self) -> None:
@@ -127,10 +127,10 @@ class Stand(MemoryCluster):
 
 
 @asynccontextmanager
-async def standing() -> AsyncIterator[Stand]:
+async def scheduler_harness() -> AsyncIterator[SchedulerHarness]:
     """A stand whose extender runs."""
-    stand = Stand()
-    await stand.prepare()
-    async with at_work(stand.informers.run(), stand.extender.run()):
-        await until(stand.extender.ready, 10)
-        yield stand
+    harness = SchedulerHarness()
+    await harness.prepare()
+    async with at_work(harness.informers.run(), harness.extender.run()):
+        await until(harness.extender.ready, 10)
+        yield harness
