@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 OURS = ("remediator", "remediator_sim", "_remediator", "__editable__")
 SCENARIO = ("--only", "lost-gpu", "--nodes", "3", "--summary", "json")
-pytestmark = pytest.mark.xdist_group("installed")  # one worker builds
 
 
 def call(folder: Path, *words: str | Path, seconds: float = 120) -> subprocess.CompletedProcess[str]:

@@ -20,8 +20,7 @@ ENDS = {
 }
 # One for each of: a lost GPU, a lost GPU behind a blocked drain, an unkillable process, a fault that returns.
 REBOOTS = 4
-# All of them look at the same run: one worker has them.
-pytestmark = [pytest.mark.xdist_group("demo"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_nothing_went_otherwise_than_it_should_and_that_is_exit_0(demo: Ended) -> None:
