@@ -25,6 +25,10 @@ class Refused(Exception):
     """It must not be done; the message is the sentence."""
 
 
+class NothingToDo(Refused):
+    """The operation does not apply to this node; the message is the sentence. The controller knows its first words."""
+
+
 class Stopped(Exception):
     """SIGTERM came: whoever started us wants us gone."""
 
@@ -84,6 +88,8 @@ def outcome(work: Work, dry_run: bool) -> tuple[int, str]:
     """Return the exit code and the sentence of one piece of work, whatever it raises."""
     try:
         return 0, work(read_environment(dict(os.environ)), dry_run)
+    except NothingToDo as nothing:
+        return 2, f"nothing to do: {nothing}"
     except Refused as refusal:
         return 2, f"refused: {refusal}"
     except (Failed, Stopped) as failure:

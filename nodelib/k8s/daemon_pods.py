@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from nodelib.contract.operation import Environment, Failed, Refused
+from nodelib.contract.operation import Environment, Failed, NothingToDo, Refused
 from nodelib.contract.parameters import number, text
 from nodelib.k8s.api import Api, Unreachable
 from nodelib.k8s.case import Seen, look, patiently
@@ -90,12 +90,12 @@ def listed(api: Api, path: str, **query: str) -> Iterator[Object]:
 
 
 def find_sets(api: Api, wanted: Wanted) -> dict[str, Object]:
-    """Return the DaemonSets that are meant, by uid. Raises Refused for none."""
+    """Return the DaemonSets that are meant, by uid. Raises NothingToDo for none."""
     spaced = f"/namespaces/{quote(wanted.namespace)}" if wanted.namespace else ""
     sets = [daemon_set for daemon_set in listed(api, f"/apis/apps/v1{spaced}/daemonsets") if wanted.fits(daemon_set)]
     if not sets:
         asked = [*wanted.names, *(f"{label}={value}" for label, value in wanted.labels)]
-        raise Refused(
+        raise NothingToDo(
             f"no DaemonSet of {wanted.namespace or 'any namespace'} is a {wanted.what} called {', '.join(asked)}: "
             f"name yours in PARAMETERS.daemonSet and PARAMETERS.namespace{wanted.otherwise}"
         )

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
 from remediator.core import evidence, names
-from remediator.core.case import AttemptOutcome, Case, Diagnosis, Operation, Phase, reason_to_end
+from remediator.core.case import Attempt, AttemptOutcome, Case, Diagnosis, Operation, Phase, reason_to_end
 from remediator.core.case_table import CaseObservation, Tried
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next, follow_up, next_rung
@@ -97,8 +97,14 @@ def _after(cache: ClusterCache, case: Case) -> tuple[str, ...]:
 
 
 def _succeeded(case: Case) -> bool:
-    """Whether the newest attempt was carried out: one that was cancelled in time has nothing to complete."""
-    return case.attempt is not None and case.attempt.outcome is AttemptOutcome.SUCCEEDED
+    """Whether what follows the newest attempt may be done: one that was cancelled in time has nothing to complete."""
+    attempt = case.attempt
+    return attempt is not None and (attempt.outcome is AttemptOutcome.SUCCEEDED or _does_not_apply(attempt))
+
+
+def _does_not_apply(attempt: Attempt) -> bool:
+    """A follow-up that has nothing to do on this node: what it would complete is complete without it."""
+    return bool(attempt.follows) and attempt.nothing_to_do
 
 
 def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) -> tuple[Proof, datetime | None]:
@@ -129,6 +135,5 @@ def _tried(case: Case, operation: Operation | None) -> Tried:
         return Tried.NONE
     if attempt.outcome is AttemptOutcome.OPEN:
         return Tried.REPORTED if operation and operation.phase.outcome is not AttemptOutcome.OPEN else Tried.OPEN
-    skipped = attempt.follows and attempt.outcome is AttemptOutcome.REFUSED  # what it completes has succeeded
-    succeeded = skipped or attempt.outcome in (AttemptOutcome.SUCCEEDED, AttemptOutcome.CANCELLED)
+    succeeded = _does_not_apply(attempt) or attempt.outcome in (AttemptOutcome.SUCCEEDED, AttemptOutcome.CANCELLED)
     return Tried.SUCCEEDED if succeeded else Tried.FAILED

@@ -59,6 +59,11 @@ class Attempt:
     heartbeats: Mapping[str, datetime] | None = None
     follows: str = ""  # the operation that this one completes; it is no try of its own
 
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether the program says that the operation does not apply to this node: the contract of its message."""
+        return self.outcome is AttemptOutcome.REFUSED and self.message.startswith("nothing to do:")
+
 
 @dataclass(frozen=True, slots=True)
 class Block:

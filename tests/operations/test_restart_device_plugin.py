@@ -134,7 +134,7 @@ def test_where_no_device_plugin_is_known_nothing_was_done_and_that_is_refused_wi
     ran = restart()
     assert (ran.code, api.writes()) == (2, [])
     assert ran.message.startswith(
-        "refused: no DaemonSet of any namespace is a device plugin called nvidia-device-plugin"
+        "nothing to do: no DaemonSet of any namespace is a device plugin called nvidia-device-plugin"
     )
     assert "name yours in PARAMETERS.daemonSet and PARAMETERS.namespace; a DRA driver needs no restart" in ran.message
     assert ran.message.endswith("out of `after` of your template reset-gpu and out of your ladders")

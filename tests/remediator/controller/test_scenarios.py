@@ -183,23 +183,39 @@ async def test_where_a_follow_up_fails_the_next_rung_is_tried(harness):
     assert [one["template"] for one in attempts] == ["reset-gpu", "restart-device-plugin", "reboot"]
 
 
-async def test_where_a_follow_up_refuses_recovery_is_waited_for_and_its_message_stands_in_the_case(harness):
+NOTHING = "nothing to do: no DaemonSet is a device plugin"
+
+
+async def test_a_follow_up_with_nothing_to_do_leads_to_the_next_one_then_recovery_is_waited_for(harness):
+    for name in ("restart-device-plugin", "gpu-check"):
+        await harness.template(name)
+    await harness.template("reset-gpu", after=["restart-device-plugin", "gpu-check"])
+    await harness.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
+    harness.answer("reset-gpu", Answer(message="reset"))
+    harness.answer("restart-device-plugin", Answer(2, NOTHING))
+    harness.answer("gpu-check", Answer(message="every GPU computes"))
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: len(harness.ran) == 4 and harness.phase("gpu-1") == "Verifying")
+        await harness.quiet()
+        done = ["reset-gpu gpu-1", "restart-device-plugin gpu-1", "gpu-check gpu-1"]
+        assert harness.ran[1:] == done, "the fault stands, and no reboot begins"
+        await harness.condition("gpu-1", "False")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    attempt, check = harness.cases("gpu-1")[0]["status"]["attempts"][1:]
+    assert (attempt["outcome"], attempt["message"]) == ("Refused", NOTHING)
+    assert check["outcome"] == "Succeeded"
+
+
+async def test_a_follow_up_that_refuses_for_any_other_reason_leads_to_the_next_rung(harness):
     await harness.template("restart-device-plugin")
     await harness.template("reset-gpu", after=["restart-device-plugin"])
     await harness.policy(ladder=[{"operation": "reset-gpu"}, {"operation": "reboot"}])
     harness.answer("reset-gpu", Answer(message="reset"))
-    harness.answer("restart-device-plugin", Answer(2, "refused: no DaemonSet is a device plugin"))
+    harness.answer("restart-device-plugin", Answer(2, "refused: several DaemonSets are a device plugin of this node"))
     await harness.node("gpu-1", "True")
     async with running(harness):
-        await until(lambda: len(harness.ran) == 3 and harness.phase("gpu-1") == "Verifying")
-        await harness.quiet()
-        assert harness.ran[1:] == ["reset-gpu gpu-1", "restart-device-plugin gpu-1"], (
-            "the fault stands, and no reboot begins"
-        )
-        await harness.condition("gpu-1", "False")
-        await until(lambda: harness.ended("gpu-1", "Recovered"))
-    (attempt,) = harness.cases("gpu-1")[0]["status"]["attempts"][1:]
-    assert (attempt["outcome"], attempt["message"]) == ("Refused", "refused: no DaemonSet is a device plugin")
+        await until(lambda: "reboot gpu-1" in harness.ran)
 
 
 async def test_a_template_that_names_an_unknown_one_after_it_is_held_and_both_say_so(harness):
