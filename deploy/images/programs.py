@@ -6,6 +6,7 @@ and a changed go.mod, go.sum or flag makes a new one.
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,9 +17,26 @@ from typing import NamedTuple
 MODULES = Path(__file__).parent / "modules"
 STRIPPED = "-s -w"
 STAMP = "k8s.io/component-base/version"
-STAMPED = f"{STRIPPED} -X {STAMP}.gitVersion=v1.36.3 -X {STAMP}.gitMajor=1 -X {STAMP}.gitMinor=36"
 KWOK = "sigs.k8s.io/kwok"
 STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
+
+
+def pinned(module: str, package: str) -> str:
+    """The version of a Go package that the go.mod of `module` pins, for example v1.36.3. Raises ValueError for none."""
+    version = re.search(rf"\s{re.escape(package)} (v\S+)", (MODULES / module / "go.mod").read_text())
+    if version is None:
+        raise ValueError(f"{module}/go.mod: pins no {package}; add it with go get")
+    return version[1]
+
+
+def stamped(version: str) -> str:
+    """The linker flags that make a program of Kubernetes report its version."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    return f"{STRIPPED} -X {STAMP}.gitVersion={version} -X {STAMP}.gitMajor={major} -X {STAMP}.gitMinor={minor}"
+
+
+KUBERNETES = pinned("kubernetes", "k8s.io/kubernetes")
+STAMPED = stamped(KUBERNETES)
 
 
 class Program(NamedTuple):

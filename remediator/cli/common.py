@@ -30,6 +30,10 @@ Namespace = Annotated[
     typer.Option(envvar="POD_NAMESPACE", help="The controller's namespace: of its Leases and of the pause annotation."),
 ]
 
+OperationsNamespace = Annotated[
+    str, typer.Option(envvar="OPERATIONS_NAMESPACE", help="The namespace in which the Pods of operations run.")
+]
+
 
 def refusal(why: object) -> typer.Exit:
     """Say in one sentence what cannot be done and what would help; to be raised, and exits 2."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from remediator.cli.common import Kubeconfig, Namespace, app, connect, err, out, refusal
+from remediator.cli.common import Kubeconfig, Namespace, OperationsNamespace, app, connect, err, out, refusal
 from remediator.clock import SYSTEM
 from remediator.controller.explain import explain as explained
 from remediator.controller.explain import snapshot
@@ -22,10 +22,11 @@ def explain(
     node: Annotated[str, typer.Argument(help="Name of the node.")],
     kubeconfig: Kubeconfig = None,
     namespace: Namespace = names.SYSTEM_NAMESPACE,
+    operations_namespace: OperationsNamespace = names.OPERATIONS_NAMESPACE,
 ) -> None:
     """Say why a node is, or is not, being repaired. Reads the cluster, changes nothing."""
     try:
-        namespaces = Settings(namespace=namespace).namespaces
+        namespaces = Settings(namespace=namespace, operations_namespace=operations_namespace).namespaces
     except ValueError as wrong:
         raise refusal(wrong) from None
     raise typer.Exit(asyncio.run(_explain(node, kubeconfig, namespaces)))

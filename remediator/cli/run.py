@@ -13,7 +13,7 @@ import typer
 
 from remediator import metrics
 from remediator.app import Replica
-from remediator.cli.common import Kubeconfig, Namespace, app, connect, err, refusal
+from remediator.cli.common import Kubeconfig, Namespace, OperationsNamespace, app, connect, err, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names, retention
 from remediator.core.breaker import Breaker
@@ -73,9 +73,7 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
 def run(
     kubeconfig: Kubeconfig = None,
     namespace: Namespace = names.SYSTEM_NAMESPACE,
-    operations_namespace: Annotated[
-        str, typer.Option(envvar="OPERATIONS_NAMESPACE", help="The namespace in which the Pods of operations run.")
-    ] = names.OPERATIONS_NAMESPACE,
+    operations_namespace: OperationsNamespace = names.OPERATIONS_NAMESPACE,
     listen: Annotated[
         str, typer.Option(help="host:port for probes, metrics, the scheduler extender and webhooks.")
     ] = "127.0.0.1:8080",

@@ -6,11 +6,12 @@ from typing import Any
 from remediator_sim.apiserver import status
 from remediator_sim.apiserver.resources import ALL_VERBS, Registry, Resource
 from remediator_sim.apiserver.status import Obj
+from remediator_sim.apiserver.version import KUBERNETES
 
 VERSION: Obj = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.3",
+    "major": KUBERNETES.removeprefix("v").split(".")[0],
+    "minor": KUBERNETES.split(".")[1],
+    "gitVersion": KUBERNETES,
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

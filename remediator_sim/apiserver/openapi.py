@@ -5,10 +5,12 @@ from typing import Any
 from remediator_sim.apiserver import builtin, status
 from remediator_sim.apiserver.resources import Registry, Resource
 from remediator_sim.apiserver.status import Obj
+from remediator_sim.apiserver.version import KUBERNETES
 
 # kubectl falls back on OpenAPI v2, which it reads as protobuf only: a document of that form that describes nothing.
 V2_MEDIA = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-V2_EMPTY = b"\x0a\x032.0" + b"\x12\x15" + b"\x0a\x0aKubernetes" + b"\x12\x07v1.36.3"
+_INFO = b"\x0a\x0aKubernetes" + b"\x12" + bytes([len(KUBERNETES)]) + KUBERNETES.encode()
+V2_EMPTY = b"\x0a\x032.0" + b"\x12" + bytes([len(_INFO)]) + _INFO
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _QUERY = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in ("dryRun", "fieldValidation")]
@@ -34,7 +36,7 @@ def document(registry: Registry, place: str) -> Obj:
     for row in rows:
         schemas[_name(row)] = _schema(row)
         paths |= _paths(row)
-    info = {"title": "Kubernetes", "version": "v1.36.3"}
+    info = {"title": "Kubernetes", "version": KUBERNETES}
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 

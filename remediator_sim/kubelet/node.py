@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from remediator.kube.wire.times import micro_stamp, stamp
+from remediator_sim.apiserver.version import KUBERNETES
 from remediator_sim.stamps import transitioned
 
 LEASE_SECONDS = 40
 GPU = "nvidia.com/gpu"
-VERSION = "v1.36.3"
 
 # type -> (reason, message) while nothing is wrong; the status of each is "False".
 PRESSURES: Mapping[str, tuple[str, str]] = {
@@ -90,7 +90,7 @@ def _info(name: str, boot_id: str) -> dict[str, str]:
         "kernelVersion": "6.1.0-simulated",
         "osImage": "Simulated Linux",
         "containerRuntimeVersion": "simulated://1.0",
-        "kubeletVersion": VERSION,
+        "kubeletVersion": KUBERNETES,
         "kubeProxyVersion": "",
         "operatingSystem": "linux",
         "architecture": "amd64",

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from deploy.images import programs
 from deploy.images.programs import MODULES
+from remediator_sim.apiserver import version
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -69,3 +71,9 @@ def test_the_versions_that_readme_names_are_the_pinned_ones() -> None:
     assert set(re.findall(r"\d+\.\d+\.\d+", cells["Alertmanager"])) == payloads
     (python,) = [text for name, text in cells.items() if name.startswith("Python")]
     assert f">={python.split(',')[0]}" == PROJECT["project"]["requires-python"]
+
+
+def test_simulated_nodes_and_the_embedded_server_say_the_version_of_kubernetes_that_is_built():
+    assert version.KUBERNETES == programs.KUBERNETES == programs.pinned("kubernetes", "k8s.io/kubernetes")
+    with pytest.raises(ValueError, match=r"kubernetes/go.mod: pins no k8s.io/nothing"):
+        programs.pinned("kubernetes", "k8s.io/nothing")
