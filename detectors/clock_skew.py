@@ -24,7 +24,7 @@ Exit codes: 0 the clock is kept, 1 it is not, 2 cannot tell.
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 from nodelib.state import slots
 

@@ -20,7 +20,7 @@ Exit codes: 0 every mount answers or is only slow, 1 a mount is stale or stuck, 
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 from nodelib.state import slots
 

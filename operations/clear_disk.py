@@ -17,7 +17,7 @@ and logs changed since are kept), journalMegabytes (500: that much of the journa
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import os
 import re

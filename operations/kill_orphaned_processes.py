@@ -16,7 +16,7 @@ PARAMETERS: podUIDs (only processes of these Pods), graceSeconds (10), killSecon
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import os
 import signal

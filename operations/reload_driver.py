@@ -22,7 +22,7 @@ stopped; all of them), gpus (how many must be there afterwards; as many as befor
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import re
 from collections.abc import Mapping, Sequence

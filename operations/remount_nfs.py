@@ -19,7 +19,7 @@ mountSeconds (60), kubeletRoot (/var/lib/kubelet: whose volume a mount is, its p
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import json
 import os

@@ -25,7 +25,7 @@ the switches between them, after a fatal SXid), driverRoot (where a containerise
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -20,7 +20,7 @@ Exit 1: no new Pod was Ready in time; why is named.
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 from nodelib.contract.operation import Environment, main
 from nodelib.k8s.daemon_pods import Wanted, restart

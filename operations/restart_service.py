@@ -17,7 +17,7 @@ PARAMETERS: service (required), restartSeconds (120), settleSeconds (10), health
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import time
 from collections.abc import Mapping

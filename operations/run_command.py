@@ -16,7 +16,7 @@ PARAMETERS: timeoutSeconds (600); all others are the program's own.
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 import contextlib
 import json

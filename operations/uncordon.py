@@ -11,7 +11,7 @@ PARAMETERS: caseUID (the case that holds the node). Exit 2 when that case does n
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
 from typing import Any
 

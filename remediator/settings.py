@@ -4,7 +4,7 @@ import os
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from remediator.core import names
@@ -28,7 +28,7 @@ def address(listen: str) -> tuple[str, int] | None:
 
 
 def _is_url(text: str) -> bool:
-    parts = re.fullmatch(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?(?:/[^\s?#]*)?", text)
+    parts = re.fullmatch(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?(?:/api/v3)?/?", text)
     return parts is not None and int(parts[1] or 0) <= HIGHEST_PORT
 
 
@@ -37,18 +37,20 @@ def _is_namespace(text: str) -> bool:
 
 
 NAMESPACE_FORM = f"the name of a namespace, such as {names.SYSTEM_NAMESPACE}"
-# field, its option, whether a value fits, what would
-_RULES: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
-    ("listen", "--listen", address, "host:port with a port of at most 65535, such as 127.0.0.1:8080"),
-    ("namespace", "--namespace", _is_namespace, NAMESPACE_FORM),
-    ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM),
-    ("github_url", "--github-url", _is_url, "https://HOST or https://HOST/api/v3, such as https://api.github.com"),
+LISTEN_FORM = "host:port with a port of at most 65535, such as 127.0.0.1:8080"
+URL_FORM = "https://HOST or https://HOST/api/v3, such as https://api.github.com"
+# field, its option, whether a value fits, what would, whether a refusal quotes the value: a URL may hold a credential
+_RULES: tuple[tuple[str, str, Callable[[str], object], str, bool], ...] = (
+    ("listen", "--listen", address, LISTEN_FORM, True),
+    ("namespace", "--namespace", _is_namespace, NAMESPACE_FORM, True),
+    ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM, True),
+    ("github_url", "--github-url", _is_url, URL_FORM, False),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Times in seconds. Raises ValueError that names the option, what it is and what it should be."""
+    """Times in seconds. Raises ValueError that names the option and what it should be."""
 
     identity: str = field(default_factory=identity)
     namespace: str = names.SYSTEM_NAMESPACE
@@ -67,14 +69,20 @@ class Settings:
     webhook_token_file: Path | None = None
 
     def __post_init__(self) -> None:
-        for name, option, fits, form in _RULES:
+        for name, option, fits, form, quoted in _RULES:
             value = getattr(self, name)
             if not fits(value):
-                raise ValueError(f"{option} is {value!r}, not {form}")
+                found = f"{value!r}, not" if quoted else "not"
+                raise ValueError(f"{option} is {found} {form}")
 
     def shown(self) -> dict[str, str]:
-        """Every setting as text, by name. Of a secret only the path of its file."""
-        return {name: str(value) for name, value in asdict(self).items()}
+        """Every setting that has a value as text, by name. Of a secret only the path of its file."""
+        breaker = {
+            "breaker_starts": self.breaker.starts,
+            "breaker_window_seconds": self.breaker.window.total_seconds(),
+        }
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "breaker"} | breaker
+        return {name: str(value) for name, value in values.items() if value is not None}
 
     @property
     def namespaces(self) -> names.Namespaces:

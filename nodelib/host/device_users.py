@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
+sys.path.append(os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
 
 from nodelib.contract.operation import Refused
 from nodelib.host.cgroups import pod_of

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
+sys.path.append(os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
 
 from nodelib.contract.npd import since_boot
 from nodelib.host.driver import enter, is_loaded, roots

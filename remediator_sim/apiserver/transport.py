@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from urllib.parse import unquote
 
 from remediator.kube.wire.errors import Unavailable
 from remediator.kube.wire.transport import JSON, Query, Reply, Stream
@@ -37,7 +38,7 @@ class MemoryTransport:
         await asyncio.sleep(0)
         try:
             async with asyncio.timeout(timeout):
-                answer = await self._dispatcher.handle(Request(method, path, query, headers, body))
+                answer = await self._dispatcher.handle(Request(method, unquote(path), query, headers, body))
                 whole = await _whole(answer)
         except TimeoutError:
             raise _unavailable(f"no answer within {timeout} s") from None
@@ -50,7 +51,7 @@ class MemoryTransport:
         """See Transport.stream."""
         await asyncio.sleep(0)
         try:
-            answer = await self._dispatcher.handle(Request("GET", path, query, self._headers))
+            answer = await self._dispatcher.handle(Request("GET", unquote(path), query, self._headers))
         except Severed:
             raise _unavailable("the connection broke") from None
         try:

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import stat
 import subprocess
 import sys
@@ -22,7 +23,7 @@ BOOTSTRAP = """
 import os.path
 import sys
 
-sys.path.insert(0, os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 """
 IMAGE = "/opt/remediator"
 
@@ -108,6 +109,32 @@ def test_a_program_finds_nodelib_by_a_relative_path_an_absolute_one_and_a_link_f
         command = [sys.executable, *flags, "-B", words, "--help"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=cwd, check=True)
         assert done.stdout.startswith("usage: ")
+
+
+@pytest.fixture(scope="module")
+def hostile_copy(tmp_path_factory):
+    """The programs, and beside nodelib/ namesakes of modules of the standard library."""
+    copy = tmp_path_factory.mktemp("hostile")
+    for folder in (DETECTORS, OPERATIONS, NODELIB):
+        shutil.copytree(folder, copy / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("argparse", "contextlib", "json", "signal", "subprocess", "typing"):
+        (copy / f"{name}.py").write_text("raise SystemExit('a namesake was imported')\n")
+    return copy
+
+
+def also_programs():
+    return [path for path in NODELIB.rglob("*.py") if "\nsys.path." in path.read_text()]
+
+
+@pytest.mark.parametrize("path", [*programs(DETECTORS), *programs(OPERATIONS), *also_programs()], ids=named)
+def test_what_lies_beside_nodelib_is_not_imported_in_the_place_of_the_standard_library(path, hostile_copy):
+    command = [sys.executable, "-I", "-S", "-B", hostile_copy / path.relative_to(ROOT), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert "namesake" not in done.stderr
+
+
+def test_a_child_program_of_nodelib_is_among_those_that_are_tried():
+    assert [path.name for path in sorted(also_programs())] == ["device_users.py", "child.py"]
 
 
 @pytest.mark.parametrize("path", programs(DETECTORS) + programs(OPERATIONS), ids=named)

@@ -1,10 +1,12 @@
 """What an operator may set."""
 
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from remediator.core.breaker import Breaker
 from remediator.settings import Settings, address
 
 
@@ -44,6 +46,31 @@ def test_all_settings_are_shown_at_the_start_and_of_a_secret_only_where_it_lies(
     token = tmp_path / "token"
     token.write_text("hunter2")
     shown = Settings(identity="one", github_token_file=token, drains=7).shown()
-    assert set(shown) == {field.name for field in fields(Settings)}
+    unset, nested = {"routes", "webhook_token_file"}, {"breaker_starts", "breaker_window_seconds"}
+    assert set(shown) == {field.name for field in fields(Settings)} - {"breaker"} - unset | nested
     assert (shown["drains"], shown["github_token_file"]) == ("7", str(token))
     assert "hunter2" not in str(shown)
+
+
+def test_settings_are_shown_flat_and_what_is_not_set_is_left_out() -> None:
+    shown = Settings(breaker=Breaker(7, timedelta(minutes=5))).shown()
+    assert (shown["breaker_starts"], shown["breaker_window_seconds"]) == ("7", "300.0")
+    assert "None" not in shown.values()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user:ghp_SECRET@host/api/v3",
+        "https://host/?token=ghp_SECRET",
+        "https://host/api/v3/@ghp_SECRET",
+        "https://host/ghp_SECRET",
+        "https://host/api/v3#ghp_SECRET",
+    ],
+)
+def test_a_refused_address_of_github_is_not_quoted_because_it_may_hold_a_credential(url: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"^--github-url is not https://HOST or https://HOST/api/v3, such as"
+    ) as refusal:
+        Settings(github_url=url)
+    assert "SECRET" not in str(refusal.value)

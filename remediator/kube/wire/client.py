@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -25,7 +26,12 @@ class Kind(Generic[T]):
     namespaced: bool = False
 
     def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
-        """The URL path of the collection, or of one object, or of one subresource of it."""
+        """The URL path of the collection, or of one object, or of one subresource of it.
+
+        Raises Invalid for what can be no name: an API server decodes a path before it takes it apart, so that quoting
+        alone would let "a/proxy" reach the proxy of a.
+        """
+        name, namespace = _part(name), _part(namespace)
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         return root + scope + "".join(f"/{part}" for part in (self.plural, name, subresource) if part)
@@ -34,6 +40,13 @@ class Kind(Generic[T]):
     def api_version(self) -> str:
         """What stands in `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+
+def _part(name: str) -> str:
+    """A name, or "", as it stands in a path; Invalid for those that no Kubernetes object may have."""
+    if name in (".", "..") or "/" in name or "%" in name:
+        raise errors.Invalid(400, "BadRequest", f"{name[:64]!r} can be no name of an object")
+    return quote(name, safe="")
 
 
 def check(reply: Reply) -> Reply:

@@ -21,6 +21,7 @@ from remediator.tickets.webhook.subject import candidates, of_alert
 
 log = structlog.get_logger()
 WRITERS = 16  # tickets written at once: a delivery may name 500 nodes, and Alertmanager waits 10 s
+READERS = 16  # nodes looked up at once; apart from the writers, who must not wait for a slow look-up
 LATER_SECONDS = 5
 
 
@@ -45,7 +46,7 @@ class Receiver:
 
     def __init__(self, client: Client, store: TicketStore, ready: Callable[[], bool], clock: Clock) -> None:
         self._client, self._store, self._ready, self._clock = client, store, ready, clock
-        self._turns = asyncio.Semaphore(WRITERS)
+        self._writers, self._readers = asyncio.Semaphore(WRITERS), asyncio.Semaphore(READERS)
 
     async def receive(self, body: bytes) -> Received:
         """Store one delivery. The same one twice, at once or in another order ends in the same Tickets."""
@@ -95,7 +96,7 @@ class Receiver:
         return known | {name for name, exists in zip(unknown, answers, strict=True) if exists}
 
     async def _exists(self, node: str) -> bool:
-        async with self._turns:
+        async with self._readers:
             try:
                 await self._client.get(NODE, node)
             except (errors.NotFound, errors.Invalid):  # no node, and what cannot be one
@@ -108,7 +109,7 @@ class Receiver:
         After a 200 Alertmanager sends nothing for a whole repeat_interval. What is refused it repeats, in the end as
         things are then: an alert that fires again is still firing when the window has passed.
         """
-        async with self._turns:
+        async with self._writers:
             try:
                 before = await self._store.merge(subject, alerts, now)
             except errors.ApiError as failure:

@@ -1,8 +1,13 @@
 """What an alert is about: the node that it names, else itself. Pure; the choice of labels is a table."""
 
+import re
 from collections.abc import Collection, Mapping
 
 from remediator.core.ticket import About, Subject, one_line
+
+LONGEST_NAME = 253
+_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")  # RFC 1123, as the name of every node is one
 
 # The label, and whether its value is believed only where a node of that name exists.
 NODE_LABELS: tuple[tuple[str, bool], ...] = (
@@ -25,13 +30,18 @@ def of_alert(labels: Mapping[str, str], nodes: Collection[str]) -> Subject:
     node = next((name for name, must_exist in _named(labels) if name in nodes or not must_exist), "")
     if node:
         return Subject(About.NODE, node=node)
-    name = one_line(labels.get("alertname", ""), 253) or "unnamed"
-    return Subject(About.ALERT, alert=name, cluster=one_line(labels.get("cluster", ""), 253))
+    name = one_line(labels.get("alertname", ""), LONGEST_NAME) or "unnamed"
+    return Subject(About.ALERT, alert=name, cluster=one_line(labels.get("cluster", ""), LONGEST_NAME))
 
 
 def _named(labels: Mapping[str, str]) -> list[tuple[str, bool]]:
-    names = ((one_line(_host(labels.get(label, "")), 253), must_exist) for label, must_exist in NODE_LABELS)
-    return [(name, must_exist) for name, must_exist in names if name]
+    hosts = ((_host(labels.get(label, "")), must_exist) for label, must_exist in NODE_LABELS)
+    names = ((host, must_exist) for host, must_exist in hosts if not must_exist or _can_be_node(host))
+    return [(name, must_exist) for host, must_exist in names if (name := one_line(host, LONGEST_NAME))]
+
+
+def _can_be_node(name: str) -> bool:
+    return len(name) <= LONGEST_NAME and _SUBDOMAIN.fullmatch(name) is not None
 
 
 def _host(value: str) -> str:

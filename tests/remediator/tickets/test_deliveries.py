@@ -8,7 +8,7 @@ import pytest
 
 from remediator.core.ticket import About, Subject
 from remediator.kube.wire.transport import Reply
-from remediator.tickets.webhook.receiver import Receiver, Result
+from remediator.tickets.webhook.receiver import READERS, Receiver, Result
 from tests.harness.kinds import NODES
 from tests.harness.tickets import GPU, MemoryChannel, TicketHarness, delivery, ends, fires, payload
 
@@ -198,6 +198,30 @@ async def test_nodes_that_the_cache_knows_are_not_read_and_each_other_name_is_re
     alerts = [fires(name, node="", instance=f"{node}:9100") for name in "ab" for node in ("gpu-17", "web", "db")]
     assert (await harness.receiver.receive(delivery(*alerts))).result is Result.STORED
     assert sorted(read) == ["/api/v1/nodes/db", "/api/v1/nodes/web"]
+
+
+async def test_look_ups_that_hang_do_not_keep_another_delivery_from_being_stored(harness: TicketHarness) -> None:
+    await harness.refresh()
+    request, hanging, full = harness.client.transport.request, [], asyncio.Event()
+
+    async def slow(method: str, path: str, **kwargs: object) -> Reply:
+        if path.startswith("/api/v1/nodes/web-"):
+            hanging.append(path)
+            if len(hanging) == READERS:
+                full.set()
+            await asyncio.Event().wait()
+        return await request(method, path, **kwargs)  # type: ignore[arg-type]
+
+    harness.client.transport.request = slow  # type: ignore[method-assign]
+    names = (f"web-{number}:9100" for number in range(50))
+    stuck = asyncio.ensure_future(
+        harness.receiver.receive(delivery(*(fires(node="", instance=name) for name in names)))
+    )
+    async with asyncio.timeout(5):
+        await full.wait()
+        assert (await harness.receiver.receive(delivery(fires()))).result is Result.STORED
+    assert (stuck.done(), len(hanging)) == (False, READERS)
+    stuck.cancel()
 
 
 async def test_a_node_that_the_cache_does_not_know_yet_is_found(harness: TicketHarness) -> None:

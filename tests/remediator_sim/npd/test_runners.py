@@ -148,7 +148,7 @@ async def test_a_module_of_a_package_beside_the_programs_folder_is_run_as_it_is_
     (tmp_path / "lib/state").mkdir(parents=True)
     for folder in ("lib", "lib/state"):
         (tmp_path / folder / "__init__.py").touch()
-    start = "import os.path, sys\nsys.path.insert(0, os.path.realpath(f'{__file__}/../..'))\n"
+    start = "import os.path, sys\nsys.path.append(os.path.realpath(f'{__file__}/../..'))\n"
     path = program(tmp_path / "detectors/main.py", f"{start}from lib.state import slots\nprint(slots.WORD)\n")
     module = tmp_path / "lib/state/slots.py"
     module.write_text("WORD = 'old'\n")
