@@ -10,6 +10,7 @@ from remediator.clock import Clock
 from remediator.controller.admission import Admissions
 from remediator.controller.cache import ClusterCache, availability
 from remediator.controller.handlers.base import Dependencies
+from remediator.controller.marks import marked
 from remediator.controller.perform import Performer
 from remediator.controller.reconcile import Reconciler
 from remediator.controller.reconcile.case import CaseReconciler
@@ -101,7 +102,7 @@ class Controller:
             return
         self._queue.add(Key("node", node.name))
         for case in self.cache.cases.by("node", node.name):
-            if case.open or case.finalizer:
+            if case.open or case.finalizer or marked(node, case):
                 self._on_case(None, case)
         if availability(old) != availability(new):
             self._queue.add(ADMISSION)
@@ -160,11 +161,19 @@ class Controller:
         yield ADMISSION
         yield from (Key("policy", policy.name) for policy in cache.policies)
         yield from (Key("node", node.name) for node in cache.nodes)
-        yield from (Key("case", case.name) for case in cache.cases if case.open or case.finalizer)
+        yield from (Key("case", case.name) for case in self._unfinished())
         with_pods = {pod.operation_uid for pod in cache.pods}
         for operation in cache.operations:
             if operation.finished is None or operation.deleting or operation.uid in with_pods:
                 yield Key("operation", operation.name)
+
+    def _unfinished(self) -> Iterator[Case]:
+        """Cases that are open, or have something left to take off; of most that have ended no node is asked."""
+        marks = {uid for node in self.cache.nodes for uid in (node.case_uid, node.cordoned_by)}
+        for case in self.cache.cases:
+            node = self.cache.nodes.get(case.node) if case.uid in marks else None
+            if case.open or case.finalizer or (node is not None and marked(node, case)):
+                yield case
 
     def _operations(self, case: Case) -> list[Operation]:
         return self.cache.operations.by("case_uid", case.uid)

@@ -140,18 +140,21 @@ class Fleet:
         old = self.rows.get(name)
         if old == row:
             return
+        self._on_row(name, old, row)  # stored after it, so that one that raises is told again
         if row is None:
             del self.rows[name]
         else:
             self.rows[name] = row
-        self._on_row(name, old, row)
 
     async def _keep_judging(self) -> None:
-        """Every node once a minute, a few at a time; all of them at once, nearly, when a policy has changed."""
+        """Every node once a minute, a few at a time; all of them at once, nearly, when a policy has changed.
+
+        Rows, too: that of a node that has gone may rest on a write of ours, which the watch never shows.
+        """
         while True:
             hurried = self._policies_changed.is_set()
             self._policies_changed.clear()
-            names = self._nodes.keys()
+            names = list(dict.fromkeys((*self._nodes.keys(), *self.rows)))
             for at in range(0, len(names) or 1, SLICE):
                 self._judge(names[at : at + SLICE])
                 if hurried:

@@ -82,7 +82,8 @@ class Informer(Generic[F]):
     def on_change(self, handler: Callable[[str, F | None, F | None], None]) -> None:
         """Call `handler(key, old, new)` after each change that the watch tells; None is an object that is not there.
 
-        What it raises is logged and harms nobody else: whoever acts on changes also looks at everything now and then.
+        What it raises is logged and harms no other handler. The same change is not told again: whoever acts on changes
+        looks at everything now and then, too.
         """
         self._handlers.append(handler)
 
@@ -93,8 +94,10 @@ class Informer(Generic[F]):
     # --- what is known -----------------------------------------------------------------------------------------------
 
     def note(self, key: str, fact: F) -> None:
-        """What the server answered to a write of ours, or to a live read."""
+        """What the server answered to a write of ours, or to a live read; an answer that comes late hides nothing."""
         before = self.get(key)
+        if before is not None and _reaches(before.version, fact.version):
+            return
         self._written[key] = (fact, self._monotonic() + OVERLAY_SECONDS)
         self._moved(key, before, fact)
 
@@ -112,6 +115,8 @@ class Informer(Generic[F]):
 
     def by(self, field: str, value: str) -> list[F]:
         """The facts whose `field` has this value, in order of their names."""
+        for key in tuple(self._written):
+            self.get(key)  # one that is over gives the index back what the watch has told
         facts = (self.get(key) for key in sorted(self._index[field].get(value, ())))
         return [fact for fact in facts if fact is not None and getattr(fact, field) == value]
 

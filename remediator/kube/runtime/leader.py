@@ -134,25 +134,39 @@ class Leader:
     async def _keep(self, queue: LeaderQueue[Any]) -> None:
         failures = 0
         while True:
-            try:
-                await queue.run(self._clock)
-            except Exception:
-                if queue.essential:
-                    raise
-                wait = full_jitter(failures, base=RESTART_BASE, cap=RESTART_CAP, rand=self._rand)
-                log.exception("work of the leader failed; it begins anew", queue=queue.name, retry_in=wait)
-                await asyncio.sleep(wait)
-                failures += 1
+            began = self._clock.monotonic()
+            failure = await _failure(queue, self._clock)
+            if self._clock.monotonic() - began > RESTART_CAP:
+                failures = 0
+            wait = full_jitter(failures, base=RESTART_BASE, cap=RESTART_CAP, rand=self._rand)
+            message = "work of the leader failed; it begins anew"
+            log.error(message, queue=queue.name, retry_in=wait, exc_info=failure)
+            await asyncio.sleep(wait)
+            failures += 1
+
+
+async def _failure(queue: LeaderQueue[Any], clock: Clock) -> Exception | None:
+    """Serve the queue until that ends; what it raised, None where it just ended. Raises it of an essential queue."""
+    try:
+        await queue.run(clock)
+    except Exception as failure:
+        if queue.essential:
+            raise
+        return failure
+    return None
 
 
 async def sweeping(sweep: Sweep, clock: Clock) -> None:
     """Call back whenever the trigger is due; what was due while the process or its clock stood still, once.
 
-    What the callback raises is logged: the next time may be better.
+    Where the clock is set back behind the last time, that no longer counts: the trigger is asked anew. What the
+    callback raises is logged: the next time may be better.
     """
     previous = clock.wall()
     while (due := sweep.trigger.get_next_fire_time(previous, clock.wall())) is not None:
-        await _until(due, clock)
+        if not await _reached(due, previous, clock):
+            previous = clock.wall()
+            continue
         try:
             sweep.callback()
         except Exception:
@@ -160,8 +174,10 @@ async def sweeping(sweep: Sweep, clock: Clock) -> None:
         previous = max(due, clock.wall())
 
 
-async def _until(due: datetime, clock: Clock) -> None:
-    left = (due - clock.wall()).total_seconds()
-    while left > 0:
-        await asyncio.sleep(min(left, LONGEST_SLEEP))
-        left = (due - clock.wall()).total_seconds()
+async def _reached(due: datetime, previous: datetime, clock: Clock) -> bool:
+    """Wait until it is due; False as soon as the clock stands before the previous time."""
+    while (now := clock.wall()) < due:
+        if now < previous:
+            return False
+        await asyncio.sleep(min((due - now).total_seconds(), LONGEST_SLEEP))
+    return True

@@ -109,7 +109,9 @@ class WorkQueue(Generic[K]):
         except ApiError as error:
             log.warning("pass refused by the API server", key=key, error=str(error))
             self.retry(key)
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _cancelled():
+                raise
             log.exception("pass failed", key=key)
             self.retry(key)
         else:
@@ -120,3 +122,9 @@ class WorkQueue(Generic[K]):
     def _due(self, key: K) -> None:
         del self._timers[key]
         self.add(key)
+
+
+def _cancelled() -> bool:
+    """Whether somebody cancels this task; else a CancelledError comes from something that a pass awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,24 +1,14 @@
 """The facts that tickets rest on, from the informers of the replica: for one subject, or for all of them."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from remediator.core.case import Case
 from remediator.core.policy import Policy
-from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Subject, Ticket
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer
 from remediator.tickets.reconcile.wanted import of_case
-
-
-def slim(case: Case) -> Case:
-    """A case as far as a ticket needs it: of an ended one no evidence, and of its story only why it was held."""
-    if case.open:
-        return case
-    held = tuple(event for event in case.timeline if event.reason is Reason.SHARED_CAUSE)
-    return replace(case, evidence=None, timeline=held)
 
 
 class TicketCache:
@@ -42,14 +32,14 @@ class TicketCache:
         self.tickets.note(ticket.name, ticket)
 
     def has_node(self, name: str) -> bool:
-        """Whether a node of this name is known here; one that has just come may not be yet."""
-        return self.nodes.get(name) is not None
+        """Whether a node of this name is known here now; one that has just come, or any while cut off, may not be."""
+        return self.nodes.fresh() and self.nodes.get(name) is not None
 
     def about(self, subject: Subject) -> Iterator[tuple[Case, Policy | None]]:
         """Cases that may stand behind a ticket, with their policies."""
         shared = subject.about is About.CAUSE
         for case in self.cases.by("policy", subject.policy) if shared else self.cases.by("node", subject.node):
-            yield slim(case), self.policies.get(case.policy)
+            yield case, self.policies.get(case.policy)
 
     def subjects(self, case: Case) -> set[Subject]:
         """The tickets that a case may be told of in, whatever its policy says today."""

@@ -1,11 +1,12 @@
 """What one ticket is about at one instant: its cases, its alerts, and which of them need an issue. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from remediator.core.case import Case, Phase
 from remediator.core.policy import Policy, Severity
+from remediator.core.reasons import Reason
 from remediator.core.ticket import EARLIEST, About, Alert, CauseState, ReportedCause, Subject, Ticket
 from remediator.tickets.reconcile.causes import SHARED
 from remediator.tickets.reconcile.wanted import concerns, keeps_open, wants
@@ -59,11 +60,19 @@ class TicketInput:
         return next((alert.route for alert in self.alerts if alert.firing and alert.route), "")
 
 
+def slim(case: Case) -> Case:
+    """A case as far as a ticket needs it: of an ended one no evidence, and of its story only why it was held."""
+    if case.open:
+        return case
+    held = tuple(event for event in case.timeline if event.reason is Reason.SHARED_CAUSE)
+    return replace(case, evidence=None, timeline=held)
+
+
 def ticket_input(ticket: Ticket, cases: Iterable[tuple[Case, Policy | None]]) -> TicketInput:
     """What is so now. A case or an alert that ended is in it where the present issue was open at its end."""
     since = ticket.opened - CLOCK_SLACK if ticket.opened else None
     ours = [pair for pair in cases if concerns(*pair, ticket.subject) and _recent(pair[0].ended, since)]
-    linked = tuple(LinkedCase(case, policy, wants(case, policy)) for case, policy in sorted(ours, key=_order))
+    linked = tuple(LinkedCase(slim(case), policy, wants(case, policy)) for case, policy in sorted(ours, key=_order))
     alerts = sorted((alert for alert in ticket.alerts if _recent(alert.ended, since)), key=lambda alert: alert.starts)
     case_open = any(keeps_open(case, policy) for case, policy in ours)
     return TicketInput(ticket.subject, linked, tuple(alerts), _causes(ticket, linked), case_open)

@@ -62,7 +62,7 @@ class Tickets:
 
     def ready(self) -> bool:
         """Whether every watch has its list and shows signs of life; says nothing of leading."""
-        return all(informer.fresh() for informer in self.cache.informers)
+        return all(informer.fresh() for informer in (*self.cache.informers, self.cache.nodes))
 
     def measure(self) -> None:
         """Bring the gauges up to date; asked for by each scrape."""

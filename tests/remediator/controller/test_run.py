@@ -7,11 +7,31 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from remediator.app import elector
+from remediator.clock import SYSTEM
 from remediator.controller.reconcile import node
 from remediator.controller.run import Controller
+from remediator.core import names
+from remediator.core.node import Taint
 from remediator.core.policy import Mode
+from remediator.kube.informers import Informers
+from remediator.kube.runtime.leader import Leader
+from remediator.kube.wire.client import Client
 from remediator.metrics import REGISTRY
+from remediator.settings import Settings
+from remediator_sim.apiserver import EmbeddedServer
+from tests.builders import a_case, a_node, at
 from tests.harness.controller import now, running, until
+from tests.harness.kinds import NODES
+
+
+@pytest.fixture
+def a_controller() -> Controller:
+    """A controller that nothing runs: its cache knows what the test puts there."""
+    client, settings = Client(EmbeddedServer().transport()), Settings(identity="one")
+    informers = Informers(client, SYSTEM, settings.namespaces)
+    leader = Leader(elector(client, settings, SYSTEM), SYSTEM)
+    return Controller(client, settings, informers, leader, SYSTEM)
 
 
 async def test_a_write_of_a_policys_status_wakes_no_node_and_another_tolerance_wakes_those_it_selects(harness):
@@ -39,6 +59,36 @@ async def test_what_has_ended_and_holds_nothing_is_not_looked_at_again(harness):
         await until(lambda: harness.ended("gpu-1", "Recovered"))
         await until(lambda: {key.kind for key in controller._everything()} == {"admission", "policy", "node"})
         assert len(controller.cache.cases) == len(controller.cache.operations) == 1
+
+
+async def test_a_taint_that_comes_back_after_the_end_of_its_case_is_taken_off_again(harness):
+    """A write that was on its way for long; the case has no finalizer any more."""
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    async with running(harness) as controller:
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+        await harness.quiet()
+        (case,) = controller.cache.cases
+        assert not case.finalizer
+        taint = {"key": names.CASE_TAINT, "value": case.uid, "effect": "NoSchedule"}
+        await harness.client.patch(NODES, "gpu-1", {"spec": {"taints": [taint]}})
+        await until(lambda: harness.taints("gpu-1") == [])
+
+
+def test_a_sweep_looks_at_ended_cases_whose_taint_or_cordon_is_on_their_node_and_at_no_others(a_controller):
+    """One new leader, nothing open: a taint of case a, a cordon of case b, a namesake of c's node, d without marks."""
+    cache = a_controller.cache
+    nodes = {
+        "a": a_node("a", taints=(Taint(names.CASE_TAINT, "uid-of-a", "NoSchedule"),)),
+        "b": a_node("b", unschedulable=True, cordoned_by="uid-of-b"),
+        "c": a_node("c", uid="another", taints=(Taint(names.CASE_TAINT, "uid-of-c", "NoSchedule"),)),
+        "d": a_node("d"),
+    }
+    for name, a_marked_node in nodes.items():
+        ended = a_case(name, uid=f"uid-of-{name}", node=name, node_uid=f"uid-{name}", ended=at(5), finalizers=())
+        cache.nodes._reflector._keep(name, a_marked_node)
+        cache.cases._reflector._keep(name, ended)
+    assert [key.name for key in a_controller._everything() if key.kind == "case"] == ["a", "b"]
 
 
 async def test_a_fault_that_was_not_believed_is_acted_on_once_the_heartbeat_is_fresh(harness, monkeypatch):

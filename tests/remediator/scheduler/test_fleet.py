@@ -4,10 +4,17 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from remediator.core import names
+from remediator.core.names import Namespaces
+from remediator.kube.informers import Informers
+from remediator.kube.wire.client import Client
 from remediator.scheduler import fleet
+from remediator_sim.apiserver import EmbeddedServer
+from tests.builders import a_node
 from tests.harness.kinds import NODES
+from tests.harness.replica import at_work, clock_of
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body
 from tests.remediator_sim.waiting import until
 
@@ -159,3 +166,36 @@ async def test_answers_that_stand_ready_follow_every_event(harness: SchedulerHar
     await until(lambda: left() == ["n2"])
     await harness.client.delete(NODES, "n1")
     await until(lambda: left() == ["n1", "n2"])
+
+
+async def test_the_row_of_a_node_that_has_gone_lasts_no_longer_than_a_late_write_of_ours(monkeypatch) -> None:
+    """The answer to our patch comes after the deletion, and a case of the node has it judged then."""
+    monkeypatch.setattr(fleet, "ROUND_SECONDS", 0.05)
+    seconds = [0.0]
+    informers = Informers(Client(EmbeddedServer().transport()), clock_of(lambda: seconds[0]), Namespaces())
+    rows = fleet.Fleet(informers, lambda name, old, new: None, clock_of(lambda: seconds[0]))
+    rows.complete.set()
+    informers.nodes.note("n1", a_node("n1", version="11"))
+    rows._judge(["n1"])
+    assert list(rows.rows) == ["n1"]
+    seconds[0] += 60
+    async with at_work(rows._keep_judging()):
+        await until(lambda: rows.rows == {})
+
+
+def test_a_row_that_could_not_be_told_is_told_when_its_node_is_judged_again() -> None:
+    told: list[str] = []
+
+    def fails_once(name: str, old: object, new: object) -> None:
+        told.append(name)
+        if len(told) == 1:
+            raise ValueError("a bug")
+
+    informers = Informers(Client(EmbeddedServer().transport()), clock_of(lambda: 0.0), Namespaces())
+    rows = fleet.Fleet(informers, fails_once, clock_of(lambda: 0.0))
+    rows.complete.set()
+    with capture_logs():
+        informers.nodes._reflector._keep("n1", a_node("n1"))
+    rows._judge(["n1", "n1"])
+    assert told == ["n1", "n1"]
+    assert list(rows.rows) == ["n1"]

@@ -237,6 +237,18 @@ async def test_a_node_is_looked_up_where_only_the_instance_names_it(harness: Tic
     assert await _states(harness, Subject(About.NODE, node="gpu-18")) == {"NodeDown": True}
 
 
+async def test_a_node_that_the_cache_knows_is_read_live_once_the_watch_of_nodes_is_silent(
+    harness: TicketHarness,
+) -> None:
+    """151 seconds without a sign of life; meanwhile the node has gone."""
+    await harness.refresh()
+    assert harness.store.cache.has_node("gpu-17")
+    await harness.client.delete(NODES, "gpu-17")
+    harness.store.cache.nodes._reflector._alive_at -= 151
+    await harness.receiver.receive(delivery(fires(node="", instance="gpu-17:9100")))
+    assert [ticket.subject.about for ticket in await harness.tickets()] == [About.ALERT]
+
+
 async def test_cold_caches_and_an_api_server_that_is_away_are_later(harness: TicketHarness) -> None:
     cold = Receiver(harness.client, harness.store, lambda: False, harness.clock)
     assert (await cold.receive(delivery(fires()))).result is Result.LATER

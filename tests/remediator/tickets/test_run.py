@@ -143,3 +143,10 @@ async def test_when_the_leader_goes_another_takes_over(cluster: TicketHarness) -
         await second.receiver.receive(delivery(ends(end=1)))
         await until(lambda: channel.open == [])
     assert channel.calls.count("create") == 1
+
+
+async def test_deliveries_are_later_while_the_watch_of_nodes_is_silent(cluster: TicketHarness) -> None:
+    async with running(cluster, MemoryChannel()) as tickets:
+        tickets.cache.nodes._reflector._alive_at -= 151
+        assert not tickets.ready()
+        assert (await tickets.receiver.receive(delivery(fires()))).result is Result.LATER

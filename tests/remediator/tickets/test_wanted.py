@@ -5,13 +5,19 @@ from datetime import timedelta
 
 import pytest
 
+from remediator.clock import SYSTEM
 from remediator.core.case import Block, CaseEvent, Phase
+from remediator.core.names import Namespaces
 from remediator.core.policy import Correlation, Mode, TicketWhen
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, CauseState, ReportedCause, Subject
-from remediator.tickets.reconcile.cache import slim
+from remediator.kube.informers import Informers
+from remediator.kube.wire.client import Client
+from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.causes import all_reported, new_causes, still_active
+from remediator.tickets.reconcile.input import slim
 from remediator.tickets.reconcile.wanted import concerns, keeps_open, of_case, wants
+from remediator_sim.apiserver import EmbeddedServer
 from tests.remediator.tickets.test_render import AT, MINUTE, POLICY, a_case
 
 TOGETHER = Correlation(3, timedelta(minutes=10))
@@ -90,6 +96,14 @@ def test_without_its_policy_a_case_opens_nothing_and_keeps_what_is_open() -> Non
 )
 def test_a_case_is_about_its_node_or_what_many_share(case, subject) -> None:
     assert of_case(case) == subject
+
+
+def test_only_the_ended_cases_that_a_ticket_keeps_are_made_slim() -> None:
+    """A copy of each of 20,000 ended cases in each look at a ticket would take 0.1 s."""
+    cache = TicketCache(Informers(Client(EmbeddedServer().transport()), SYSTEM, Namespaces()))
+    cache.cases.note(OVER.name, OVER)
+    ((case, _),) = cache.about(of_case(OVER))
+    assert case is OVER
 
 
 ACTIVE, OVER_, CALLED = CauseState.ACTIVE, CauseState.OVER, CauseState.ESCALATED

@@ -167,3 +167,25 @@ def test_a_handler_of_changes_hears_the_watch_and_one_of_views_what_is_shown(inf
     clock.now += OVERLAY_SECONDS + 0.1
     assert informer.get("c") is OLD
     assert shown[2:] == [(WRITTEN, OLD)]
+
+
+def test_an_answer_that_comes_late_does_not_hide_a_newer_one(informer):
+    informer.note("c", NEWER)
+    informer.note("c", WRITTEN)
+    assert informer.get("c") is NEWER
+
+
+def test_a_late_answer_about_the_object_before_leaves_its_namesake_in_the_index(informer):
+    later = a_case("c", uid="second", version="13")
+    seen(informer, later)
+    informer.note("c", a_case("c", uid="first", version="11"))
+    assert (informer.by("uid", "second"), informer.by("uid", "first")) == ([later], [])
+
+
+def test_a_write_that_is_over_gives_the_index_back_what_the_watch_has_told(informer, clock):
+    """A write that made a namesake anew, which the watch does not show."""
+    before = a_case("c", uid="first", version="9")
+    seen(informer, before)
+    informer.note("c", a_case("c", uid="second", version="11"))
+    clock.now += OVERLAY_SECONDS + 0.1
+    assert (informer.by("uid", "first"), informer.by("uid", "second")) == ([before], [])

@@ -199,3 +199,32 @@ async def test_a_sweep_that_fails_is_logged_and_due_again():
         task.cancel()
     assert due == [60, 120]
     assert [entry["sweep"] for entry in logs] == ["all", "all"]
+
+
+async def test_a_clock_set_back_6_hours_stops_no_sweep_for_so_long():
+    """It is set back 5 minutes after the beginning: the interval of 10 minutes begins anew within a minute of that."""
+    due, ahead, loop = [], [timedelta()], asyncio.get_running_loop()
+    wall = Clock(lambda: NOON + ahead[0] + timedelta(seconds=loop.time()), loop.time)
+    task = asyncio.ensure_future(sweeping(Sweep("s", every(timedelta(minutes=10)), lambda: due.append(now())), wall))
+    await asyncio.sleep(290)
+    ahead[0] = -timedelta(hours=6)
+    await asyncio.sleep(1300)
+    task.cancel()
+    assert due == [900, 1500]
+
+
+async def test_a_queue_that_just_ends_begins_anew_after_a_wait_and_one_that_ran_for_long_waits_little():
+    """It ends at once 3 times, then after 100 seconds: more than the longest wait."""
+    begun = []
+
+    class Ends:
+        name, informers, essential = "ends", (), False
+
+        async def run(self, clock):
+            begun.append(now())
+            await asyncio.sleep(100 if len(begun) == 4 else 0)
+
+    with capture_logs():
+        async with leading(Ends()):
+            await asyncio.sleep(109)
+    assert begun == [0, 1, 3, 7, 108]

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
+from structlog.testing import capture_logs
 
 from remediator.kube.runtime.queue import WorkQueue
 from remediator.kube.wire.errors import Unavailable
@@ -174,3 +175,21 @@ async def test_close_cancels_timers():
     await asyncio.sleep(10)
     assert queue.depth == 0
     assert errors == []
+
+
+async def test_a_pass_that_is_cancelled_from_within_is_tried_again_and_its_worker_stays():
+    queue, runs = WorkQueue(rand=lambda: 1.0), []
+
+    async def worker(key):
+        runs.append((key, now()))
+        if len(runs) == 1:
+            raise asyncio.CancelledError
+
+    queue.add("a")
+    queue.add("b")
+    with capture_logs() as logs:
+        async with serving(queue, worker) as task:
+            await asyncio.sleep(5)
+            assert not task.done()
+    assert runs == [("a", 0), ("b", 0), ("a", 0.5)]
+    assert [entry["event"] for entry in logs] == ["pass failed"]
