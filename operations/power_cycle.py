@@ -6,7 +6,7 @@ cannot do that is told PowerCycle or ForceRestart. Whether it worked is told by 
 
 Never twice: before the power goes, a Lease named after the attempt is created in the namespace of operations. Only one
 start of an attempt can create it. A second start takes no power away; if it finds the node off, it turns it on. The
-Lease belongs to the NodeOperation and goes with it. What stands in the way of another attempt is the boot id.
+Lease belongs to the NodeOperation and goes with it. The boot id prevents another attempt.
 
 PARAMETERS: caseUID (the case that holds the node), force (false: true also cuts a node that is alive, and turns one on
 that was off before), waitSeconds (180, for the power to go, and again to come back), offSeconds (10, without power).

@@ -13,7 +13,7 @@ operator, the plugin's chart and manifests, GKE and HAMi give it.
 Exit 2: no such DaemonSet (a DRA driver needs no restart: take this operation out of `after` of the template reset-gpu
 and out of the ladders), or several with a Pod on this node; one that updates OnDelete and would come back in another
 version; one that does not tolerate a taint of the node besides remediator.dev/case, and so would get no new Pod; the
-kubelet is not heard of; the case or the operation has ended, or does not hold this node.
+kubelet does not report; the case or the operation has ended, or does not hold this node.
 Exit 1: no new Pod was Ready in time; why is named.
 """
 

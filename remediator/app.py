@@ -18,11 +18,11 @@ from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
-from remediator.tickets.channels import routes as route
+from remediator.tickets.channels import routes
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web import extender as extender_routes
-from remediator.web import probes as health
+from remediator.web import probes
 from remediator.web import webhook as webhook_routes
 
 log = structlog.get_logger()
@@ -47,7 +47,7 @@ class Replica:
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes and --github-token-file to open issues")
         closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
-        async with closing, health.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
+        async with closing, probes.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
             for part in (self.informers, self.leader, self.extender):
                 group.create_task(part.run())
             await asyncio.gather(self.informers.synced(), self.extender.synced())
@@ -68,7 +68,7 @@ class Replica:
             self.tickets.measure()
 
     def _application(self) -> web.Application:
-        app = health.application(self.ready, self._measure)
+        app = probes.application(self.ready, self._measure)
         app.add_routes(extender_routes.routes(self.extender))
         token = self.settings.webhook_token_file
         if self.tickets is not None and token is not None:
@@ -100,7 +100,7 @@ def _tickets(client: Client, settings: Settings, informers: Informers, leader: L
         raise ValueError("--github-token-file is needed beside --routes: a file with a token that may write issues")
     spacing = settings.github_spacing
     channel = GitHub(settings.github_url, TokenFile(settings.github_token_file), clock, spacing=spacing)
-    return Tickets(client, channel, route.load(settings.routes), informers, leader, clock)
+    return Tickets(client, channel, routes.load(settings.routes), informers, leader, clock)
 
 
 def _reading(file: Path) -> Callable[[], str]:

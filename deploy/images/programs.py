@@ -81,7 +81,7 @@ class NotBuilt(Exception):
 
 
 def cache() -> Path:
-    """The folder of the user's cache that belongs to these tests."""
+    """The folder of the user's cache for the built programs."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "remediator"
 
 

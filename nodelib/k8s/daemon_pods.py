@@ -203,7 +203,7 @@ def require_kubelet(seen: Seen) -> None:
     """Raise Refused when nobody on the node would stop the old Pod and start a new one."""
     if seen.ready not in ("True", "False"):
         name = seen.node["metadata"]["name"]
-        raise Refused(f"the kubelet of {name} is not heard of, nothing there would start a new Pod: reboot the node")
+        raise Refused(f"the kubelet of {name} does not report, nothing there would start a new Pod: reboot the node")
 
 
 def path_of(pod: Object) -> str:

@@ -1,1 +1,1 @@
-"""The only place that knows Kubernetes' wire: transport, codec, reflector, work queue, elector, API types."""
+"""The only place that knows Kubernetes: wire/ HTTP, runtime/ watch, queue and lease, api/ types, manifests/ CRDs."""

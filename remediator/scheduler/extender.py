@@ -20,7 +20,7 @@ from remediator.kube.wire.client import Client
 from remediator.scheduler import metrics, protocol
 from remediator.scheduler.fleet import Fleet
 from remediator.scheduler.protocol import Malformed, Request
-from remediator.scheduler.requeue import Waker
+from remediator.scheduler.requeue import Requeuer
 from remediator.scheduler.responses import Answers
 from remediator.scheduler.verdict import NodeState, Shape
 
@@ -34,14 +34,14 @@ class Extender:
 
     def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
         self._fleet = Fleet(informers, self._on_row, clock)
-        self._waker = Waker(client, clock)
+        self._requeuer = Requeuer(client, clock)
         self._shapes: OrderedDict[Shape, Answers] = OrderedDict()
 
     async def run(self) -> None:
         """Judge nodes and mark those that were refused, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.run())
-            group.create_task(self._waker.run())
+            group.create_task(self._requeuer.run())
 
     def ready(self) -> bool:
         """Whether the caches are complete and fresh. Once complete, requests are answered also from stale ones."""
@@ -83,7 +83,7 @@ class Extender:
         for name in hit:
             del left[name]
         metrics.REFUSED.labels(list_).inc(len(hit))
-        self._waker.refused(hit & self._fleet.rows.keys())
+        self._requeuer.refused(hit & self._fleet.rows.keys())
         return [refused[name] for name in hit]
 
     def _prioritized(self, request: Request) -> bytes:
@@ -125,7 +125,7 @@ class Extender:
             ) from error
 
     def _on_row(self, name: str, old: NodeState | None, new: NodeState | None) -> None:
-        self._waker.moved(name, old, new)
+        self._requeuer.moved(name, old, new)
         for answers in self._shapes.values():
             answers.put(name, new)
         for row, sign in ((old, -1), (new, 1)):

@@ -20,7 +20,7 @@ from remediator.scheduler import metrics
 from remediator.scheduler.verdict import NodeState, schedulable_again
 
 
-class Waker:
+class Requeuer:
     """Remembers what was refused until that is over, and says so then, once. Each replica tells of what it refused."""
 
     def __init__(self, client: Client, clock: Clock) -> None:

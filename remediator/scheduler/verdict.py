@@ -6,10 +6,10 @@ Why each row is at its place:
 * A node that waits for a budget or the breaker is let through, with the lowest score. When a budget is spent, many
   nodes wait at once, for hours. Refusing them all would remove their capacity in addition to that of the nodes under
   repair. The taint of a waiting node is only a preference, too.
-* Any other open case, and any condition of a policy that holds, gives `Sick`: at once, before the tolerance has passed,
-  in every mode of the policy. Tolerance and mode decide when Remediator may disturb what runs on the node. Sending new
-  work to another node disturbs nothing and ends with the condition. If nobody will repair the node (DryRun, paused,
-  held by a user, excluded), this is the only thing that Remediator can do.
+* Any other open case, and any condition of a policy that holds, gives `Unhealthy`: at once, before the tolerance has
+  passed, in every mode of the policy. Tolerance and mode decide when Remediator may disturb what runs on the node.
+  Sending new work to another node disturbs nothing and ends with the condition. If nobody will repair the node (DryRun,
+  paused, held by a user, excluded), this is the only thing that Remediator can do.
 * A condition that only escalates to a person usually has its cause outside the node, for example a dead file server
   that every node mounts. Such a node is let through after the others. Otherwise one server, or one wrong policy, could
   leave no node for any Pod.
@@ -46,7 +46,7 @@ class VerdictReason(StrEnum):
     WAITING = "WaitingForRepair"
     NO_FREE_GPUS = "NoFreeGpus"
     TOO_FEW_GPUS = "TooFewGpus"
-    SICK = "Sick"
+    UNHEALTHY = "Unhealthy"
     NOT_READY = "NotReady"
     CORDONED = "Cordoned"
     CLAIMED = "UnderRepair"
@@ -60,7 +60,7 @@ UNRESOLVABLE: Mapping[VerdictReason, str] = {  # evicting Pods would not help
     VerdictReason.CLAIMED: "node(s) under repair by Remediator",
     VerdictReason.CORDONED: "node(s) cordoned by Remediator",
     VerdictReason.NOT_READY: "node(s) not ready",
-    VerdictReason.SICK: "node(s) found sick by Remediator",
+    VerdictReason.UNHEALTHY: "node(s) found unhealthy by Remediator",
     VerdictReason.TOO_FEW_GPUS: "node(s) with too few GPUs in all",
 }
 FAILED: Mapping[VerdictReason, str] = {VerdictReason.NO_FREE_GPUS: "node(s) with too few free GPUs"}
@@ -112,7 +112,7 @@ def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy],
         (node.degraded or any(case.waits for case in mine), VerdictReason.WAITING),
         (
             (Urgency.NOW, Health.UNHEALTHY) in healths or any(case.open and not case.only_escalates for case in mine),
-            VerdictReason.SICK,
+            VerdictReason.UNHEALTHY,
         ),
         ((Urgency.NEVER, Health.UNHEALTHY) in healths or any(case.open for case in mine), VerdictReason.WAITING),
         (unknown or "Ready" not in node.conditions, VerdictReason.HEALTH_UNKNOWN),

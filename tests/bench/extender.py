@@ -29,7 +29,7 @@ from rich.table import Table
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.web import extender as page
-from remediator.web import probes as health
+from remediator.web import probes
 from tests.bench import fleet, numbers
 from tests.cluster.control_plane import HOST, free_ports
 from tests.harness.replica import an_extender, at_work
@@ -155,7 +155,7 @@ async def serve(port: int, api: str) -> None:
 
     app = web.Application()
     app.add_routes([*page.routes(extender), web.get("/ready", ready), web.post("/inside", inside)])
-    async with health.served(app, f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
+    async with probes.served(app, f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
         await asyncio.Event().wait()
 
 

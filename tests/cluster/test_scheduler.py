@@ -24,7 +24,7 @@ from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.verdict import UNRESOLVABLE, VerdictReason
 from remediator.web import extender as page
-from remediator.web import probes as health
+from remediator.web import probes
 from tests.cluster.control_plane import HOST, ControlPlane, free_ports
 from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
@@ -91,7 +91,7 @@ async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
     app = web.Application()
     app.add_routes(page.routes(extender))
     try:
-        async with health.served(app, f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
+        async with probes.served(app, f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
             await until(extender.ready, SECONDS)
             for short in ("sick", "well"):
                 await _add_node(found, short)
@@ -154,7 +154,7 @@ async def _say(setting: Setting, short: str, status: str) -> None:
 async def fall_sick(setting: Setting) -> None:
     """The node `sick` is, and the extender knows."""
     await _say(setting, "sick", "True")
-    await until(lambda: verdict_of(setting.extender, setting.node("sick")) is VerdictReason.SICK, SECONDS)
+    await until(lambda: verdict_of(setting.extender, setting.node("sick")) is VerdictReason.UNHEALTHY, SECONDS)
 
 
 async def _has_account(setting: Setting) -> bool:
@@ -254,7 +254,7 @@ async def test_a_sick_node_gets_a_pod_that_tolerates_our_taints_only_without_the
         await start(setting, name, "choice", ["sick", "well"])
         assert await lands(setting, "choice") == "well"
         await start(setting, name, "pinned", ["sick"])
-        await told(setting, "pinned", UNRESOLVABLE[VerdictReason.SICK])
+        await told(setting, "pinned", UNRESOLVABLE[VerdictReason.UNHEALTHY])
         await start(setting, name, "without-gpu", ["sick"], gpus=0)
         assert await lands(setting, "without-gpu") == "sick", "only Pods that ask for GPUs are sent to the extender"
     async with scheduler(setting, tmp_path, extended=False) as name:
@@ -266,7 +266,7 @@ async def test_a_pod_that_waits_for_a_sick_node_gets_it_when_the_node_is_well(se
     await fall_sick(setting)
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "patient", ["sick"])
-        await told(setting, "patient", UNRESOLVABLE[VerdictReason.SICK])
+        await told(setting, "patient", UNRESOLVABLE[VerdictReason.UNHEALTHY])
         await _say(setting, "sick", "False")
         assert await lands(setting, "patient") == "sick"
 
@@ -277,7 +277,7 @@ async def test_a_pod_that_was_tried_again_before_we_had_heard_that_the_node_is_w
     await fall_sick(setting)
     async with scheduler(setting, tmp_path, extended=True) as name:
         await start(setting, name, "early", ["sick"])
-        await told(setting, "early", UNRESOLVABLE[VerdictReason.SICK])
+        await told(setting, "early", UNRESOLVABLE[VerdictReason.UNHEALTHY])
         refused, woken = _counted("refused_nodes", list="unresolvable"), _counted("requeues")
         setting.news.clear()
         await _say(setting, "sick", "False")

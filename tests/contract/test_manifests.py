@@ -11,7 +11,7 @@ import yaml
 
 from remediator.kube import api
 from remediator.kube.manifests import lint
-from remediator.tickets.channels import routes as route
+from remediator.tickets.channels import routes
 
 ROOT = Path(__file__).parents[2]
 Object = dict[str, Any]
@@ -243,8 +243,8 @@ def test_admission_policies_are_bound_and_name_accounts_that_exist() -> None:
 
 
 def test_the_routes_that_are_shipped_as_an_example_are_read() -> None:
-    routes = route.load(ROOT / "deploy" / "tickets" / "routes.yaml")
-    assert routes.default.repository == "org/ops"
+    loaded = routes.load(ROOT / "deploy" / "tickets" / "routes.yaml")
+    assert loaded.default.repository == "org/ops"
 
 
 def test_the_patch_that_turns_tickets_on_mounts_the_files_that_it_names() -> None:

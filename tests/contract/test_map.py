@@ -22,11 +22,12 @@ def entries(page: str) -> list[str]:
     return [line.split()[0] for line in drawn.splitlines()]
 
 
-def folders() -> set[str]:
-    """The folders of the repository that hold a file that git knows; the hidden ones left out."""
+def folders(depth: int) -> set[str]:
+    """The folders so deep in the repository that hold a file that git knows; the hidden ones left out."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    return {f"{name.partition('/')[0]}/" for name in files if "/" in name and not name.startswith(".")}
+    parts = [Path(name).parts for name in files if not name.startswith(".")]
+    return {f"{'/'.join(part[:depth])}/" for part in parts if len(part) > depth}
 
 
 @pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
@@ -39,12 +40,18 @@ def test_what_a_map_names_is_there(page: str) -> None:
 
 @pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
 def test_a_map_has_every_folder_of_the_repository(page: str) -> None:
-    assert {f"{name.partition('/')[0]}/" for name in entries(page) if "/" in name} == folders()
+    assert {f"{name.partition('/')[0]}/" for name in entries(page) if "/" in name} == folders(1)
 
 
 def test_the_map_of_contributors_has_every_package_of_the_product() -> None:
     packages = {f"remediator/{path.parent.name}/" for path in (ROOT / "remediator").glob("*/__init__.py")}
     assert {name for name in entries(CONTRIBUTING) if name.startswith("remediator/")} == packages
+
+
+def test_the_map_of_contributors_has_every_folder_of_tests_that_is_not_named_after_what_it_tests() -> None:
+    named_after = {f"tests/{name}" for name in folders(1)}
+    tests = {name for name in folders(2) if name.startswith("tests/")}
+    assert {name for name in entries(CONTRIBUTING) if name.startswith("tests/")} == tests - named_after
 
 
 def test_the_map_of_readme_opens_with_what_a_reader_looks_for_first() -> None:

@@ -29,10 +29,27 @@ RETIRED = {
     r"sees (BAD|GOOD|UNCLEAR)": "health",
     r"is not believed: ": "is ignored: ",
     r"everything new is stopped": "all new work is paused",
+    r"kill-ghost": "kill-orphaned-processes",
+    r"\ba ghost\b": "an orphaned process",
+    r"TrackerAway": "ChannelUnavailable",
+    r"closedBy: Person": "closedBy: User",
+    r"ToldCause": "…Cause",
+    r"standing: Stands": "state: Active",
+    r"stands? behind": "is a cause of",
+    r"not heard of": "does not report",
+    r"stands? in the way": "blocks, prevents",
+    r"found sick": "found unhealthy",
+    r"off sick nodes": "off unhealthy nodes",
+    r"operation said last": "last message of the operation",
+    r"drains are running already": "enough drains are running",
+    r"its node has moved|the case has moved": "has changed",
+    r"Many nodes say": "Many nodes report",
+    r"the tracker did not do it": "issue not written",
 }
 PAGES = sorted(
     [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("operations/*.yaml")]
 )
+SPEAKING = ("remediator", "detectors", "operations", "nodelib")
 
 
 def retired(text):
@@ -40,10 +57,12 @@ def retired(text):
 
 
 def messages():
-    """Every string that the product can say, docstrings apart: they are for developers."""
-    for path in ROOT.glob("remediator/**/*.py"):
+    """Every string that the product can say: docstrings are for developers, but --help shows those of programs."""
+    for path in [path for folder in SPEAKING for path in ROOT.glob(f"{folder}/**/*.py")]:
         tree = ast.parse(path.read_text())
         own = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        if path.parent in (ROOT / "detectors", ROOT / "operations") and isinstance(tree.body[0], ast.Expr):
+            own.discard(id(tree.body[0].value))
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in own:
                 yield path, node
@@ -52,6 +71,10 @@ def messages():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_page_and_no_manifest_says_a_retired_word(page):
     assert retired(page.read_text()) == []
+
+
+def test_the_strings_of_the_product_and_of_the_programs_on_nodes_are_read():
+    assert {path.relative_to(ROOT).parts[0] for path, _ in messages()} == set(SPEAKING)
 
 
 def test_no_message_of_the_product_says_a_retired_word():
@@ -67,7 +90,14 @@ def test_no_reason_remedy_metric_or_description_of_a_field_says_a_retired_word()
 def test_every_replacement_of_a_retired_word_is_in_the_changelog():
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert "### Renamed" in changelog
-    for word in ("schedulable-again-at", "closingCommented", "HeldByUser", "case_events_total", "requeues_total"):
+    for word in (
+        "schedulable-again-at",
+        "closingCommented",
+        "HeldByUser",
+        "case_events_total",
+        "requeues_total",
+        "Unhealthy",
+    ):
         assert word in changelog
 
 

@@ -36,7 +36,7 @@
  *   memory-v2                   the newer name of that call, only to be refused
  *   mig                         current,pending: 1 on, 0 off
  *
- * remediator/sim/nvml/pynvml.py obeys the same orders without this library.
+ * remediator_sim/nvml/pynvml.py obeys the same orders without this library.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -249,7 +249,7 @@ def test_a_daemon_set_that_rolls_out_by_itself_may_bring_its_new_version(api, re
         (change(OPERATION, "status", phase="Cancelled"), "operation op-1 has ended: Cancelled"),
         (change(OPERATION, "metadata", deletionTimestamp=AFTER), "operation op-1 is being deleted"),
         (change(OPERATION, "spec", nodeName="gpu-2"), "is not for node gpu-1 and case case-1"),
-        (lambda api: api.ready("Unknown"), "the kubelet of gpu-1 is not heard of"),
+        (lambda api: api.ready("Unknown"), "the kubelet of gpu-1 does not report"),
     ],
 )
 def test_it_refuses_what_is_not_its_own_or_cannot_help(api, restart, spoil, words):

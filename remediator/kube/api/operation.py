@@ -72,7 +72,7 @@ class NodeOperationStatus(Base, frozen=True, kw_only=True):
 
     phase: Annotated[OperationPhase | None, doc("Where the operation stands; the last four are final.")] = None
     reason: Annotated[Reason, doc("Why it is in this phase, in one word.")] = ""
-    message: Annotated[Message, doc("What the operation said last, or why it is in this phase.")] = ""
+    message: Annotated[Message, doc("Last message of the operation, or why it is in this phase.")] = ""
     started_at: Annotated[Time | None, doc("When the controller took it up.")] = None
     finished_at: Annotated[Time | None, doc("When it ended.")] = None
     drain: Annotated[DrainStatus | None, doc("How far the drain is.")] = None

@@ -78,7 +78,7 @@ class Attempt(Base, frozen=True, kw_only=True):
     started_at: Annotated[Time | None, doc("When it started.")] = None
     finished_at: Annotated[Time | None, doc("When its outcome was recorded.")] = None
     outcome: Annotated[AttemptOutcome, doc("How it ended; absent while it runs.")] = AttemptOutcome.OPEN
-    message: Annotated[Message, doc("What the operation said last.")] = ""
+    message: Annotated[Message, doc("Last message of the operation.")] = ""
     node_heartbeats: Annotated[
         dict[Annotated[str, Meta(max_length=316)], Time],
         Meta(max_length=64),
@@ -110,7 +110,7 @@ class NodeRemediationStatus(Base, frozen=True, kw_only=True):
     blocked_by: Annotated[
         tuple[Blocker, ...],
         Meta(max_length=16),
-        doc("Why nothing is started now; empty when nothing stands in the way.", x_kubernetes_list_type="atomic"),
+        doc("Why nothing is started now; empty when nothing blocks it.", x_kubernetes_list_type="atomic"),
     ] = ()
     evidence: Annotated[
         Anything, doc("What the Condition and the diagnostics said: text, bootID, GPU UUIDs and serials, kernel lines.")

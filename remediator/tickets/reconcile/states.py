@@ -177,7 +177,7 @@ _OPEN = Table(
             issue=IssueState.OPEN,
             severity_changed=True,
         ),
-        _row(Action.COMMENT, "What is new is told once.", issue=IssueState.OPEN, unreported=True),
+        _row(Action.COMMENT, "What is new is reported once.", issue=IssueState.OPEN, unreported=True),
         _row(
             Action.COMMENT,
             "Before it is closed, a comment says how it ended.",
@@ -185,7 +185,7 @@ _OPEN = Table(
             need=Need.NOT_NEEDED,
             closing_commented=False,
         ),
-        _row(Action.CLOSE, "No cause is left, and that was told.", issue=IssueState.OPEN, need=Need.NOT_NEEDED),
+        _row(Action.CLOSE, "No cause is left, and that was reported.", issue=IssueState.OPEN, need=Need.NOT_NEEDED),
         _row(
             Action.WAIT,
             "The text was written less than a minute ago; the next edit holds all changes until then.",

@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from remediator.kube import api
-from remediator.tickets.channels import routes as route
+from remediator.tickets.channels import routes
 from remediator.web.webhook import PATH
 from tests.contract.docs.pages import PAGES, ROOT, blocks
 
@@ -59,11 +59,11 @@ def of(*kinds: str) -> list[Manifest]:
     return [one for one in ALL if one.kind in kinds]
 
 
-def load_routes(text: str, folder: Path) -> route.Routes:
+def load_routes(text: str, folder: Path) -> routes.Routes:
     """Read it as the controller does. Raises ValueError."""
     path = folder / "routes.yaml"
     path.write_text(text)
-    return route.load(path)
+    return routes.load(path)
 
 
 def check_scheduler(found: Object) -> None:

@@ -62,13 +62,13 @@ def listed(answer: dict[str, Any]) -> list[str]:
 
 
 def test_names_are_answered_with_names_and_refusals_with_the_text_of_their_reason() -> None:
-    answer = filtered(names_body(["fit", "full", "sick", "small", "busy"], pod(gpus=1)))
+    answer = filtered(names_body(["fit", "full", "unhealthy", "small", "busy"], pod(gpus=1)))
     assert answer == {
         "Nodes": None,
         "NodeNames": ["fit", "busy"],
         "FailedNodes": {"full": FAILED[VerdictReason.NO_FREE_GPUS]},
         "FailedAndUnresolvableNodes": {
-            "sick": UNRESOLVABLE[VerdictReason.SICK],
+            "unhealthy": UNRESOLVABLE[VerdictReason.UNHEALTHY],
             "small": UNRESOLVABLE[VerdictReason.TOO_FEW_GPUS],
         },
         "Error": "",
@@ -76,11 +76,11 @@ def test_names_are_answered_with_names_and_refusals_with_the_text_of_their_reaso
 
 
 def test_whole_nodes_come_back_whole_and_unchanged() -> None:
-    good, bad = node("fit") | {"spec": {"odd": [1, {"deep": "π"}]}}, node("sick")
+    good, bad = node("fit") | {"spec": {"odd": [1, {"deep": "π"}]}}, node("unhealthy")
     answer = filtered(nodes_body([good, bad]))
     assert answer["Nodes"]["items"] == [good]
     assert answer["NodeNames"] is None
-    assert listed(answer) == ["fit", "sick"]
+    assert listed(answer) == ["fit", "unhealthy"]
 
 
 def test_a_whole_node_that_we_know_is_judged_by_what_we_know() -> None:
@@ -107,8 +107,8 @@ def test_a_name_that_we_do_not_know_is_let_through_and_comes_after_healthy_nodes
 
 
 def test_a_pod_of_a_daemonset_may_go_to_a_sick_node() -> None:
-    assert filtered(names_body(["sick"], pod(gpus=0, daemon=True)))["NodeNames"] == ["sick"]
-    assert filtered(names_body(["sick"], pod(gpus=0)))["NodeNames"] == []
+    assert filtered(names_body(["unhealthy"], pod(gpus=0, daemon=True)))["NodeNames"] == ["unhealthy"]
+    assert filtered(names_body(["unhealthy"], pod(gpus=0)))["NodeNames"] == []
 
 
 def _lower(key: str) -> str:
@@ -120,7 +120,7 @@ def _camel(key: str) -> str:
 
 
 @pytest.mark.parametrize("change", [_lower, _camel, str.upper], ids=["lower", "camel", "upper"])
-@pytest.mark.parametrize("body", [names_body(["fit", "sick"]), nodes_body([node("fit"), node("sick")])])
+@pytest.mark.parametrize("body", [names_body(["fit", "unhealthy"]), nodes_body([node("fit"), node("unhealthy")])])
 def test_keys_may_be_in_any_case(change: Callable[[str], str], body: bytes) -> None:
     other = json.dumps({change(key): value for key, value in json.loads(body).items()}).encode()
     assert WARM.filter(other) == WARM.filter(body)
@@ -263,7 +263,7 @@ bodies = (
     st.binary(max_size=40)
     | shaped.map(lambda value: json.dumps(value).encode())
     | st.fixed_dictionaries({"Pod": shaped, "NodeNames": shaped, "Nodes": shaped}).map(lambda v: json.dumps(v).encode())
-    | _mutated(names_body(["fit", "sick", "nobody"]))
+    | _mutated(names_body(["fit", "unhealthy", "nobody"]))
     | _mutated(nodes_body([node("fit", 1), node("new", 1)]))
 )
 

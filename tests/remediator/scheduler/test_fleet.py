@@ -68,7 +68,7 @@ async def test_a_condition_that_a_policy_names_makes_sick_at_once_though_the_pol
     await harness.add_node("n1", GpuLost="False")
     await harness.sees("n1", "Fit")
     await harness.condition("n1", "GpuLost", "True")
-    await harness.sees("n1", "Sick")
+    await harness.sees("n1", "Unhealthy")
     await harness.condition("n1", "GpuLost", "False")
     await harness.sees("n1", "Fit")
 
@@ -77,11 +77,11 @@ async def test_a_node_that_is_relabelled_is_judged_by_the_policies_that_select_i
     harness: SchedulerHarness,
 ) -> None:
     await harness.add_node("n1", GpuLost="True")
-    await harness.sees("n1", "Sick")
+    await harness.sees("n1", "Unhealthy")
     await harness.patch_node("n1", {"metadata": {"labels": {"pool": "b"}}})
     await harness.sees("n1", "Fit")
     await harness.patch_node("n1", {"metadata": {"labels": {"pool": "a"}}})
-    await harness.sees("n1", "Sick")
+    await harness.sees("n1", "Unhealthy")
 
 
 async def test_a_policy_that_is_made_or_goes_has_every_node_judged_anew(harness: SchedulerHarness) -> None:
@@ -90,13 +90,13 @@ async def test_a_policy_that_is_made_or_goes_has_every_node_judged_anew(harness:
     everywhere = [f"n{index}" for index in range(2 * fleet.SLICE + 1)]
     await until(lambda: {harness.reason(name) for name in everywhere} == {"Fit"})
     await harness.policy("nfs-hung", "NfsHung")
-    await until(lambda: {harness.reason(name) for name in everywhere} == {"Sick"})
+    await until(lambda: {harness.reason(name) for name in everywhere} == {"Unhealthy"})
 
 
 async def test_a_case_is_followed_from_the_queue_to_its_end(harness: SchedulerHarness) -> None:
     await harness.add_node("n1", GpuLost="True")
     await harness.case("n1", phase="Held", blockedBy=[{"reason": "DryRun"}])
-    await harness.sees("n1", "Sick")
+    await harness.sees("n1", "Unhealthy")
     await harness.progress("n1", phase="Held", blockedBy=[{"reason": "BudgetSpent"}])
     await harness.sees("n1", "WaitingForRepair")
     await harness.progress("n1", phase="Draining", blockedBy=[])
@@ -137,7 +137,7 @@ async def test_a_node_that_goes_is_unknown_and_a_namesake_starts_anew(harness: S
 @pytest.mark.parametrize("status", ["True", "False"])
 async def test_evidence_grows_old_without_any_event(harness: SchedulerHarness, monkeypatch, status: str) -> None:
     await harness.add_node("n1", GpuLost=status)
-    await harness.sees("n1", "Sick" if status == "True" else "Fit")
+    await harness.sees("n1", "Unhealthy" if status == "True" else "Fit")
     monkeypatch.setattr(fleet, "ROUND_SECONDS", 0.05)
     harness.ahead = timedelta(minutes=16)
     await harness.policy("wakes-the-round", "Other")

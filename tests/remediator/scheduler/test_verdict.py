@@ -56,8 +56,10 @@ NODES = [
     pytest.param(
         a_node("gpu-1", condition(status="Unknown")), R.HEALTH_UNKNOWN, id="a condition that is Unknown is unclear"
     ),
-    pytest.param(SICK, R.SICK, id="a condition that holds is sick before its tolerance is over"),
-    pytest.param(a_sick_node(labels={"pool": "a", names.EXCLUDE: "true"}), R.SICK, id="an excluded node is sick, too"),
+    pytest.param(SICK, R.UNHEALTHY, id="a condition that holds is sick before its tolerance is over"),
+    pytest.param(
+        a_sick_node(labels={"pool": "a", names.EXCLUDE: "true"}), R.UNHEALTHY, id="an excluded node is sick, too"
+    ),
     pytest.param(a_node(ready="False"), R.NOT_READY, id="not ready"),
     pytest.param(a_node(ready="Unknown"), R.NOT_READY, id="a kubelet that is silent is not ready"),
     pytest.param(a_sick_node(ready="False"), R.NOT_READY, id="not ready outranks sick"),
@@ -82,13 +84,13 @@ def test_of_a_node_without_a_case(node: Node, reason: VerdictReason) -> None:
 
 
 CASES = [
-    pytest.param(P.NEW, (), R.SICK, id="a case that has just been opened"),
-    pytest.param(P.HELD, (), R.SICK, id="a case that is about to claim"),
-    pytest.param(P.HELD, (DRY,), R.SICK, id="held by DryRun: nobody will repair it"),
-    pytest.param(P.HELD, (PERSON,), R.SICK, id="held by a person"),
+    pytest.param(P.NEW, (), R.UNHEALTHY, id="a case that has just been opened"),
+    pytest.param(P.HELD, (), R.UNHEALTHY, id="a case that is about to claim"),
+    pytest.param(P.HELD, (DRY,), R.UNHEALTHY, id="held by DryRun: nobody will repair it"),
+    pytest.param(P.HELD, (PERSON,), R.UNHEALTHY, id="held by a person"),
     pytest.param(P.HELD, (BUDGET,), R.WAITING, id="waits for the budget"),
     pytest.param(P.HELD, (BREAKER, UNREADY), R.WAITING, id="waits for the breaker and the budget"),
-    pytest.param(P.HELD, (BUDGET, PERSON), R.SICK, id="waits, and is held by a person"),
+    pytest.param(P.HELD, (BUDGET, PERSON), R.UNHEALTHY, id="waits, and is held by a person"),
     pytest.param(P.DRAINING, (), R.CLAIMED, id="draining"),
     pytest.param(P.DRAINING, (BREAKER,), R.CLAIMED, id="claimed, and its next attempt waits"),
     pytest.param(P.OPERATING, (), R.CLAIMED, id="operating"),
@@ -111,7 +113,7 @@ def test_every_phase_of_a_case_has_a_row() -> None:
 
 
 def test_an_open_case_stands_though_its_evidence_has_become_unclear() -> None:
-    assert health_of(a_node(), a_case(phase=P.HELD, blocks=(Block(Reason.HEALTH_UNKNOWN, ""),))) is R.SICK
+    assert health_of(a_node(), a_case(phase=P.HELD, blocks=(Block(Reason.HEALTH_UNKNOWN, ""),))) is R.UNHEALTHY
 
 
 def test_a_case_of_a_namesake_says_nothing() -> None:
@@ -120,10 +122,12 @@ def test_a_case_of_a_namesake_says_nothing() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_the_mode_of_a_policy_does_not_matter(mode: Mode) -> None:
-    assert health_of(SICK, mode=mode) is R.SICK
+    assert health_of(SICK, mode=mode) is R.UNHEALTHY
 
 
-@pytest.mark.parametrize(("older", "reason"), [(0, R.SICK), (1, R.HEALTH_UNKNOWN)], ids=["fresh enough", "too old"])
+@pytest.mark.parametrize(
+    ("older", "reason"), [(0, R.UNHEALTHY), (1, R.HEALTH_UNKNOWN)], ids=["fresh enough", "too old"]
+)
 def test_a_condition_that_holds_counts_for_as_long_as_it_is_heard_of(older: float, reason: VerdictReason) -> None:
     assert health_of(SICK, minute=STALE_AFTER.total_seconds() / 60 + older) is reason
 
@@ -153,7 +157,7 @@ PODS = [
     pytest.param(NodeState(R.FIT, EIGHT, ((GPU, 8),)), (), R.FIT, id="no GPU asked for"),
     pytest.param(NodeState(R.FIT, EIGHT, ((GPU, 9),)), ((GPU, 1),), R.NO_FREE_GPUS, id="more in use than there are"),
     pytest.param(
-        NodeState(R.SICK, EIGHT, ((GPU, 8),)), ((GPU, 1),), R.SICK, id="sick outranks full: nobody is evicted"
+        NodeState(R.UNHEALTHY, EIGHT, ((GPU, 8),)), ((GPU, 1),), R.UNHEALTHY, id="sick outranks full: nobody is evicted"
     ),
     pytest.param(NodeState(R.WAITING, EIGHT, ((GPU, 8),)), ((GPU, 1),), R.NO_FREE_GPUS, id="waits, and is full"),
     pytest.param(NodeState(R.WAITING, EIGHT), ((GPU, 1),), R.WAITING, id="waits, and has room"),
@@ -183,7 +187,7 @@ def test_the_tables_above_have_every_reason() -> None:
 
 def test_only_a_lack_of_free_gpus_leaves_the_node_to_preemption() -> None:
     assert set(FAILED) == {R.NO_FREE_GPUS}
-    assert set(UNRESOLVABLE) == {R.SICK, R.NOT_READY, R.CORDONED, R.CLAIMED, R.QUARANTINED, R.TOO_FEW_GPUS}
+    assert set(UNRESOLVABLE) == {R.UNHEALTHY, R.NOT_READY, R.CORDONED, R.CLAIMED, R.QUARANTINED, R.TOO_FEW_GPUS}
 
 
 def test_texts_are_few_and_name_no_number_since_the_scheduler_counts_nodes_by_text() -> None:
@@ -212,7 +216,9 @@ CALLS = a_case("call", policy="nfs", blocks=(Block(Reason.TICKET_ONLY, ""),))
     [
         pytest.param(SICK, (), R.WAITING, id="what only calls a person lets the node through, behind the others"),
         pytest.param(SICK, (CALLS,), R.WAITING, id="so does its case"),
-        pytest.param(SICK, (CALLS, a_case(blocks=(DRY,))), R.SICK, id="another case beside it makes the node sick"),
+        pytest.param(
+            SICK, (CALLS, a_case(blocks=(DRY,))), R.UNHEALTHY, id="another case beside it makes the node sick"
+        ),
         pytest.param(WELL, (), R.FIT, id="a node that is well is fit"),
     ],
 )

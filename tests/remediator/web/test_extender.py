@@ -10,7 +10,7 @@ from aiohttp import web
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
 from remediator.web import extender as page
-from remediator.web import probes as health
+from remediator.web import probes
 from tests.cluster.control_plane import free_ports
 from tests.harness.replica import an_extender
 from tests.harness.scheduler import names_body, node, nodes_body, scheduler_harness
@@ -25,7 +25,7 @@ async def served(extender: Extender) -> AsyncIterator[str]:
     (port,) = free_ports(1)
     app = web.Application()
     app.add_routes(page.routes(extender))
-    async with health.served(app, f"127.0.0.1:{port}"):
+    async with probes.served(app, f"127.0.0.1:{port}"):
         yield f"http://127.0.0.1:{port}/scheduler"
 
 
@@ -44,7 +44,7 @@ async def test_a_sick_node_is_refused_and_a_healthy_one_preferred_to_one_that_no
     async with scheduler_harness() as harness, served(harness.extender) as url:
         await harness.add_node("well", GpuLost="False")
         await harness.add_node("sick", GpuLost="True")
-        await harness.sees("sick", "Sick")
+        await harness.sees("sick", "Unhealthy")
         body = names_body(["well", "sick", "nobody"])
         answer = await ask(f"{url}/filter", body)
         assert answer["NodeNames"] == ["well", "nobody"]
@@ -96,11 +96,11 @@ async def test_answers_and_what_is_so_of_the_nodes_are_measured() -> None:
     def calls(call: str) -> float:
         return REGISTRY.get_sample_value("remediator_extender_seconds_count", {"call": call}) or 0
 
-    sick, well, asked = nodes("Sick"), nodes("Fit"), calls("prioritize")
+    sick, well, asked = nodes("Unhealthy"), nodes("Fit"), calls("prioritize")
     async with scheduler_harness() as harness, served(harness.extender) as url:
         await harness.add_node("n1", GpuLost="True")
-        await until(lambda: nodes("Sick") == sick + 1)
+        await until(lambda: nodes("Unhealthy") == sick + 1)
         await harness.condition("n1", "GpuLost", "False")
-        await until(lambda: (nodes("Sick"), nodes("Fit")) == (sick, well + 1))
+        await until(lambda: (nodes("Unhealthy"), nodes("Fit")) == (sick, well + 1))
         await ask(f"{url}/prioritize", names_body(["n1"]))
     assert calls("prioritize") == asked + 1

@@ -147,7 +147,7 @@ def test_a_node_with_too_few_free_gpus_is_full(wanted, used, refused):
 
 def test_what_an_extender_refuses_is_left_out_and_what_it_likes_best_comes_first():
     nodes = [a_node(name) for name in "abc"]
-    advice = Advice(refused={"a": "found sick"}, scores={"b": 10, "c": 90})
+    advice = Advice(refused={"a": "found unhealthy"}, scores={"b": 10, "c": 90})
     assert choose(a_pod(), nodes, {"c": 5}, advice) == Bind("c"), "its score outweighs the pods that are there"
     nobody = choose(a_pod(), nodes[:1], {}, advice)
-    assert nobody == Unschedulable("0/1 nodes are available: 1 node(s) found sick.")
+    assert nobody == Unschedulable("0/1 nodes are available: 1 node(s) found unhealthy.")

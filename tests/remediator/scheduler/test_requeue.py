@@ -28,7 +28,7 @@ def refuse(harness: SchedulerHarness, *nodes: str, gpus: int = 1) -> None:
 
 async def test_a_sick_node_that_was_refused_is_marked_when_it_is_well(harness: SchedulerHarness) -> None:
     await harness.add_node("n1", GpuLost="True")
-    await harness.sees("n1", "Sick")
+    await harness.sees("n1", "Unhealthy")
     refuse(harness, "n1")
     await harness.condition("n1", "GpuLost", "False")
     assert datetime.fromisoformat(await until(lambda: mark(harness, "n1"))).utcoffset() == timedelta()
@@ -37,7 +37,7 @@ async def test_a_sick_node_that_was_refused_is_marked_when_it_is_well(harness: S
 async def test_a_node_that_nobody_asked_for_is_not_marked(harness: SchedulerHarness) -> None:
     for name in ("asked", "spared"):
         await harness.add_node(name, GpuLost="True")
-        await harness.sees(name, "Sick")
+        await harness.sees(name, "Unhealthy")
     refuse(harness, "asked")
     for name in ("spared", "asked"):
         await harness.condition(name, "GpuLost", "False")
@@ -49,18 +49,18 @@ async def test_each_refusal_is_told_once_and_a_later_one_again(harness: Schedule
     await harness.add_node("n1", GpuLost="True")
     marks = []
     for _ in range(2):
-        await harness.sees("n1", "Sick")
+        await harness.sees("n1", "Unhealthy")
         refuse(harness, "n1")
         refuse(harness, "n1")
         await harness.condition("n1", "GpuLost", "False")
         await until(lambda: _differs(harness, marks))
         marks.append(await mark(harness, "n1"))
         await harness.condition("n1", "GpuLost", "True")
-    await harness.sees("n1", "Sick")
+    await harness.sees("n1", "Unhealthy")
     await harness.condition("n1", "GpuLost", "False")
     await harness.sees("n1", "Fit")
     await harness.add_node("last", GpuLost="True")
-    await harness.sees("last", "Sick")
+    await harness.sees("last", "Unhealthy")
     refuse(harness, "last")
     await harness.condition("last", "GpuLost", "False")
     await until(lambda: mark(harness, "last"))
@@ -83,7 +83,7 @@ async def test_a_full_node_that_was_refused_is_marked_when_a_pod_gives_its_gpus_
 async def test_a_policy_that_goes_wakes_the_pods_that_its_nodes_were_refused_to(harness: SchedulerHarness) -> None:
     await harness.policy("idle", "GpuIdle")
     await harness.add_node("n1", GpuLost="False", GpuIdle="True")
-    await harness.sees("n1", "Sick")
+    await harness.sees("n1", "Unhealthy")
     refuse(harness, "n1")
     await harness.drop_policy("idle")
     await until(lambda: mark(harness, "n1"))
@@ -93,11 +93,11 @@ async def test_a_node_that_goes_is_forgotten_and_one_that_was_never_there_is_not
     harness: SchedulerHarness,
 ) -> None:
     await harness.add_node("n1", GpuLost="True")
-    await harness.sees("n1", "Sick")
+    await harness.sees("n1", "Unhealthy")
     refuse(harness, "n1")
     await harness.client.delete(NODES, "n1")
     await harness.sees("n1", "UnknownNode")
-    assert harness.extender._waker._refused == set()
+    assert harness.extender._requeuer._refused == set()
 
 
 async def test_a_mark_that_the_api_server_does_not_take_is_tried_again(
@@ -112,7 +112,7 @@ async def test_a_mark_that_the_api_server_does_not_take_is_tried_again(
 
     monkeypatch.setattr(harness.client, "patch", once)
     await harness.add_node("n1", GpuLost="True")
-    await harness.sees("n1", "Sick")
+    await harness.sees("n1", "Unhealthy")
     refuse(harness, "n1")
     before = REGISTRY.get_sample_value("remediator_extender_requeues_total") or 0
     await harness.condition("n1", "GpuLost", "False")
@@ -123,14 +123,14 @@ async def test_a_mark_that_the_api_server_does_not_take_is_tried_again(
 
 EIGHT = ((GPU, 8),)
 SCHEDULABLE_AGAIN_AT = [
-    (NodeState(VerdictReason.SICK, EIGHT), NodeState(VerdictReason.FIT, EIGHT), True),
+    (NodeState(VerdictReason.UNHEALTHY, EIGHT), NodeState(VerdictReason.FIT, EIGHT), True),
     (NodeState(VerdictReason.CLAIMED, EIGHT), NodeState(VerdictReason.REPAIRED, EIGHT), True),
     (NodeState(VerdictReason.CLAIMED, EIGHT), NodeState(VerdictReason.QUARANTINED, EIGHT), False),
-    (NodeState(VerdictReason.FIT, EIGHT), NodeState(VerdictReason.SICK, EIGHT), False),
+    (NodeState(VerdictReason.FIT, EIGHT), NodeState(VerdictReason.UNHEALTHY, EIGHT), False),
     (NodeState(VerdictReason.FIT, EIGHT, EIGHT), NodeState(VerdictReason.FIT, EIGHT, ((GPU, 7),)), True),
     (NodeState(VerdictReason.FIT, EIGHT, ((GPU, 7),)), NodeState(VerdictReason.FIT, EIGHT, EIGHT), False),
     (NodeState(VerdictReason.FIT, ((GPU, 4),)), NodeState(VerdictReason.FIT, EIGHT), True),
-    (NodeState(VerdictReason.SICK, EIGHT, EIGHT), NodeState(VerdictReason.SICK, EIGHT), False),
+    (NodeState(VerdictReason.UNHEALTHY, EIGHT, EIGHT), NodeState(VerdictReason.UNHEALTHY, EIGHT), False),
     (NodeState(VerdictReason.HEALTH_UNKNOWN, EIGHT), NodeState(VerdictReason.FIT, EIGHT), False),
 ]
 

@@ -3,7 +3,7 @@
 import aiohttp
 import pytest
 
-from remediator.web import probes as health
+from remediator.web import probes
 from tests.cluster.control_plane import free_ports
 
 
@@ -15,7 +15,7 @@ async def _get(port: int, path: str) -> tuple[int, str]:
 @pytest.mark.parametrize(("ready", "status"), [(True, 200), (False, 503)], ids=["fresh caches", "caches not fresh"])
 async def test_a_replica_is_alive_in_any_case_and_ready_only_with_fresh_caches(ready: bool, status: int) -> None:
     (port,) = free_ports(1)
-    async with health.served(health.application(lambda: ready, lambda: None), f"127.0.0.1:{port}"):
+    async with probes.served(probes.application(lambda: ready, lambda: None), f"127.0.0.1:{port}"):
         assert (await _get(port, "/healthz"))[0] == 200
         assert (await _get(port, "/readyz"))[0] == status
 
@@ -23,8 +23,8 @@ async def test_a_replica_is_alive_in_any_case_and_ready_only_with_fresh_caches(r
 async def test_a_scrape_measures_first_and_shows_our_series() -> None:
     (port,) = free_ports(1)
     measured: list[str] = []
-    app = health.application(lambda: True, lambda: measured.append("now"))
-    async with health.served(app, f"127.0.0.1:{port}"):
+    app = probes.application(lambda: True, lambda: measured.append("now"))
+    async with probes.served(app, f"127.0.0.1:{port}"):
         status, text = await _get(port, "/metrics")
     assert (status, measured) == (200, ["now"])
     assert "remediator_onset_to_claim_seconds_bucket" in text
@@ -32,8 +32,8 @@ async def test_a_scrape_measures_first_and_shows_our_series() -> None:
 
 async def test_an_address_that_is_taken_is_an_error_at_once() -> None:
     (port,) = free_ports(1)
-    app = health.application(lambda: True, lambda: None)
-    async with health.served(app, f"127.0.0.1:{port}"):
+    app = probes.application(lambda: True, lambda: None)
+    async with probes.served(app, f"127.0.0.1:{port}"):
         with pytest.raises(OSError, match="address already in use"):
-            async with health.served(health.application(lambda: True, lambda: None), f"127.0.0.1:{port}"):
+            async with probes.served(probes.application(lambda: True, lambda: None), f"127.0.0.1:{port}"):
                 pass
