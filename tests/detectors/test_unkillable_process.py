@@ -287,11 +287,15 @@ def waiting(tmp_path):
     os.mkfifo(fifo)
     process = subprocess.Popen([sys.executable, "-I", "-S", "-c", VFORK, str(fifo)], start_new_session=True)
     until = time.monotonic() + 20
-    while state_of(process.pid) != "D" and time.monotonic() < until:
-        time.sleep(0.01)
+    while not (has_child(process.pid) and state_of(process.pid) == "D") and time.monotonic() < until:
+        time.sleep(0.01)  # before the child is there, D is a file that is read
     yield process
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def has_child(pid):
+    return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text())
 
 
 def state_of(pid):

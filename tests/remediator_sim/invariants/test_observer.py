@@ -55,7 +55,7 @@ async def test_writes_of_all_kinds_come_in_the_order_in_which_they_were_made() -
     transport = server.transport()
     await make_node(transport, "a")
     feed = Feed(server)
-    assert [(event.kind, event.key) for event in feed.scheduler_harness()][-1] == (NODES, "a")
+    assert [(event.kind, event.key) for event in feed.standing()][-1] == (NODES, "a")
     await make_node(transport, "b")
     await transport.request("POST", "/api/v1/namespaces", body=b'{"metadata": {"name": "n"}}')
     await label(transport, "a", "1")
