@@ -20,7 +20,9 @@ class Retention:
 
     async def run(self, now: datetime) -> float | None:
         """Delete what has expired, up to the first refusal; the next sweep goes on."""
-        for case in expired(self.cache.cases, now):
+        nodes = {node.name: node for node in self.cache.nodes}
+        policies = {policy.name: policy for policy in self.cache.policies}
+        for case in expired(self.cache.cases, nodes, policies, now):
             if not isinstance(await self.performer.all(self._deletions(case)), Done):
                 return None
         return None

@@ -13,11 +13,25 @@ from tests.harness.kinds import CASES
 from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
 
 
-async def _ended_case(harness: ControllerHarness, name: str, days_ago: int) -> None:
+async def _ended_case(
+    harness: ControllerHarness, name: str, days_ago: float, policy: str = "gpu-lost", tries: int = 0
+) -> None:
     """A case that ended so long ago, and the operation that it ran."""
-    await harness.make(CASES, name, nodeName="gpu-1", nodeUID="uid-1", policyName="gpu-lost")
+    await harness.make(CASES, name, nodeName="gpu-1", nodeUID="uid-1", policyName=policy)
     ended = (SYSTEM.now() - timedelta(days=days_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    status = {"status": {"phase": Phase.RECOVERED.value, "endedAt": ended}}
+    attempts = [
+        {
+            "operation": f"{name}-{number}",
+            "template": "reboot",
+            "rung": 1,
+            "attempt": number,
+            "outcome": "Failed",
+            "startedAt": ended,
+            "finishedAt": ended,
+        }
+        for number in range(1, tries + 1)
+    ]
+    status = {"status": {"phase": Phase.RECOVERED.value, "endedAt": ended, "attempts": attempts}}
     case = await harness.client.patch(CASES, name, status, subresource="status", content_type=MERGE_PATCH)
     uid = case["metadata"]["uid"]
     await harness.make(
@@ -47,3 +61,31 @@ async def test_a_replica_that_does_not_lead_deletes_nothing(harness: ControllerH
     await _ended_case(harness, "old", 91)
     await _sweep(harness, leads=False)
     assert _names(harness, CASES) == ["old"]
+
+
+async def test_a_flapping_policy_that_only_watches_does_not_erase_the_four_reboots_of_another(
+    harness: ControllerHarness,
+) -> None:
+    await harness.policy(attempts={"max": 4, "window": "168h"})
+    await _ended_case(harness, "reboots", 2, tries=4)
+    for number in range(21):
+        await _ended_case(harness, f"flap-{number:02}", 1 + number / 100, "watch")
+    await _sweep(harness)
+    kept = _names(harness, CASES)
+    assert ("reboots" in kept, len(kept)) == (True, 21), "the oldest of the 21 goes, and the reboots are still counted"
+
+
+async def test_a_released_case_is_kept_for_as_long_as_the_node_shows_its_fault(harness: ControllerHarness) -> None:
+    since = SYSTEM.now() - timedelta(days=100)
+    await harness.node("gpu-1")
+    await harness.condition("gpu-1", "True", since=since)
+    uid = harness.look("gpu-1")["metadata"]["uid"]
+    seen = {"condition": "GpuLost", "status": "True", "since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    await harness.make(CASES, "released", nodeName="gpu-1", nodeUID=uid, policyName="gpu-lost", trigger=seen)
+    ended = {"phase": "Escalated", "endedAt": (SYSTEM.now() - timedelta(days=91)).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    await harness.client.patch(CASES, "released", {"status": ended}, subresource="status", content_type=MERGE_PATCH)
+    await _sweep(harness)
+    assert _names(harness, CASES) == ["released"]
+    await harness.condition("gpu-1", "False")
+    await _sweep(harness)
+    assert _names(harness, CASES) == []

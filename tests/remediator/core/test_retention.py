@@ -1,11 +1,18 @@
-"""Which ended cases are forgotten: beyond the newest 20 of their node, or older than 90 days."""
+"""Which ended cases are forgotten: beyond the newest 20 of their node and policy, or older than 90 days."""
 
 from datetime import timedelta
 
-from remediator.core.retention import expired
-from tests.builders import a_case, at
+from remediator.core import retention
+from tests.builders import a_case, a_policy, a_sick_node, an_attempt, at
 
 DAY = 24 * 60
+
+
+def expired(cases, now, nodes=(), policies=()):
+    """Those of a fleet of these nodes and policies."""
+    return retention.expired(
+        cases, {node.name: node for node in nodes}, {policy.name: policy for policy in policies}, now
+    )
 
 
 def ended(name: str, day: float, **more):
@@ -36,3 +43,28 @@ def test_open_cases_and_those_that_still_hold_marks_are_never_forgotten():
 def test_the_finalizer_of_somebody_else_does_not_keep_a_case():
     case = ended("c", 0, finalizers=("example.com/mine",))
     assert expired([case], at(91 * DAY)) == [case]
+
+
+def test_cases_of_another_policy_on_the_node_push_none_out():
+    """A policy that only watches may flap all day; the attempts of the other one are still counted."""
+    flapping = [ended(f"c{day}", day, policy="watch") for day in range(20)]
+    assert expired([ended("reboots", 0), *flapping], at(21 * DAY)) == []
+
+
+def test_a_case_is_kept_for_as_long_as_an_attempt_of_it_counts():
+    cases = [ended(f"c{hour}", hour / 24, attempts=(an_attempt(started=hour * 60),)) for hour in range(40)]
+    week = a_policy(window=7 * DAY)
+    assert expired(cases, at(7 * DAY), policies=[week]) == cases[:1], "the first began a week ago"
+    assert expired(cases, at(2 * DAY), policies=[a_policy(window=DAY)]) == cases[:20]
+
+
+def test_a_case_whose_policy_is_gone_is_kept_for_the_longest_window_of_all():
+    cases = [ended(f"c{hour}", hour / 24, attempts=(an_attempt(started=hour * 60),)) for hour in range(21)]
+    assert expired(cases, at(2 * DAY), policies=[a_policy("other", window=7 * DAY)]) == []
+
+
+def test_a_case_is_kept_for_as_long_as_the_node_shows_what_it_was_opened_for():
+    released = ended("released", 1)
+    assert expired([released], at(100 * DAY), [a_sick_node()]) == []
+    again = a_sick_node(uid="another")
+    assert expired([released], at(100 * DAY), [again]) == [released], "a namesake is another node"
