@@ -155,19 +155,67 @@ class c_nvmlValue_t(ctypes.Union):
     ]
 
 
+class _Script:
+    """The orders of one text, by what they are about: one question, one GPU, or all ("")."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._orders: dict[str, list[tuple[int, list[str]]]] = {}
+        for place, line in enumerate(text.splitlines()):
+            words = line.split()
+            self._orders.setdefault(_subject(words), []).append((place, words))
+
+    def about(self, what: str, index: int) -> list[list[str]]:
+        """The orders that may concern one question to one GPU, in the order of the text."""
+        orders = [order for subject in ("", what, f"gpu {index}") for order in self._orders.get(subject, ())]
+        return [words for _, words in sorted(orders)]
+
+
+def _subject(words: list[str]) -> str:
+    match words:
+        case ["gpu", number, *_]:
+            return f"gpu {number}"
+        case ["hang", name, *_]:
+            return name
+        case ["driver" | "init" as name, *_]:
+            return name
+    return ""
+
+
+SETTLED = 0.1  # seconds after which a file's time of change tells one content from the next
+_parsed = _Script("")  # the text that was read last: a detector asks a thousand questions of one text
+_file: tuple[int, ...] | None = None  # the file that it was read from, if that has not changed for a while
+
+
+def _script() -> _Script | None:
+    """The script as it is now; None where there is none, as with a driver that is not loaded."""
+    global _parsed, _file
+    try:
+        seen = os.stat(os.environ["NVML_STUB"])  # noqa: PTH116  (pathlib takes longer to import than all else)
+        file = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
+        if file == _file:
+            return _parsed
+        with open(os.environ["NVML_STUB"]) as script:  # noqa: PTH123
+            text = script.read()
+    except (KeyError, OSError):
+        return None
+    _file = file if time.time() - seen.st_mtime > SETTLED else None
+    if text != _parsed.text:
+        _parsed = _Script(text)
+    return _parsed
+
+
 class _Answer:
     """What the script says to one question: code, count of GPUs, text."""
 
     def __init__(self, what: str, index: int, otherwise: str = "") -> None:
         self.code, self.count, self.text, self.hangs = 0, 0, otherwise, False
-        try:
-            with open(os.environ["NVML_STUB"]) as script:  # noqa: PTH123  (pathlib takes longer to import than all else)
-                orders = script.read().splitlines()
-        except (KeyError, OSError):
+        script = _script()
+        if script is None:
             self.code = 9
             return
-        for order in orders:
-            self._obey(order.split(), what, index)
+        for order in script.about(what, index):
+            self._obey(order, what, index)
         while self.hangs:
             time.sleep(1)
         if self.text.startswith("error:"):

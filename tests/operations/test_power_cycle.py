@@ -14,6 +14,7 @@ from tests.operations.conftest import Program
 from tests.operations.fake_bmc import PASSWORD, UUID, FakeBmc, FakeIpmi
 
 LEASE = "remediator-operations/op-1"
+OURS = {"caseUID": "case-1", "offSeconds": "0", "waitSeconds": "10"}
 
 
 @pytest.fixture
@@ -54,11 +55,10 @@ class Cycle:
         (self.folder / "default.json").write_text(json.dumps(entry))
 
     def start(self, *options, **more):
-        ours = {"caseUID": "case-1", "offSeconds": "0", "waitSeconds": "10"}
-        return self.program.start(*options, parameters=ours | more)
+        return self.program.start(*options, parameters=OURS | more)
 
     def __call__(self, *options, **more):
-        return self.program.finish(self.start(*options, **more))
+        return self.program(*options, parameters=OURS | more)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from remediator.kube.wire.errors import Unavailable
 from remediator.kube.wire.transport import Reply
 from tests.remediator.kube.scripted import status
 
-pytestmark = pytest.mark.looptime
+pytestmark = pytest.mark.looptime(noop_cycles=0)
 WALL = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
