@@ -11,6 +11,9 @@ ifneq ($(words $(VENV)),1)
 $(error VENV is "$(VENV)": name one folder, without spaces)
 endif
 
+# Whoever forbids Python to keep what it has compiled would wait for every program to be compiled at each of its starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long images cluster cluster-down crds npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +37,7 @@ check: setup ## lint, types and layers
 	$(BIN)/lint-imports --no-cache
 
 test: check ## everything that needs only Python
-	$(BIN)/pytest -n 3 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes
+	$(BIN)/pytest -n 4 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes
 
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m deploy.images.programs

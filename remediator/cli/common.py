@@ -1,12 +1,13 @@
 """What every command shares: the app, how the cluster is reached, how bad input is refused."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from remediator.kube.wire.http import HttpTransport
+if TYPE_CHECKING:
+    from remediator.kube.wire.http import HttpTransport
 
 app = typer.Typer(
     help="Finds sick GPU nodes, repairs them where that is safe, and hands a person a complete case where it is not.",
@@ -41,8 +42,11 @@ def refusal(why: object) -> typer.Exit:
     return typer.Exit(2)
 
 
-async def connect(kubeconfig: Path | None) -> HttpTransport:
+async def connect(kubeconfig: Path | None) -> "HttpTransport":
     """A connection from the kubeconfig, or from inside a Pod; one sentence and exit 2 where neither works."""
+    # Only here, because the client of Kubernetes takes half a second to import, which other commands need not wait for.
+    from remediator.kube.wire.http import HttpTransport
+
     try:
         return await (HttpTransport.from_kubeconfig(kubeconfig) if kubeconfig else HttpTransport.in_cluster())
     except Exception as failed:

@@ -7,12 +7,11 @@ import signal
 from collections.abc import Coroutine
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from remediator import metrics
-from remediator.app import Replica
 from remediator.cli.common import Kubeconfig, Namespace, OperationsNamespace, app, connect, err, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names, retention
@@ -20,13 +19,16 @@ from remediator.core.breaker import Breaker
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, check, decode
-from remediator.kube.wire.http import HttpTransport
 from remediator.settings import Settings, identity
+
+if TYPE_CHECKING:
+    from remediator.app import Replica
+    from remediator.kube.wire.http import HttpTransport
 
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
 
 
-async def _answers(transport: HttpTransport) -> None:
+async def _answers(transport: "HttpTransport") -> None:
     """Wait until the API server answers; say once that it does not."""
     failures = 0
     while True:
@@ -50,7 +52,10 @@ async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
         await task
 
 
-def _replica(client: Client, settings: Settings) -> Replica:
+def _replica(client: Client, settings: Settings) -> "Replica":
+    # Only here, because all parts of a replica take half a second to import, which other commands need not wait for.
+    from remediator.app import Replica
+
     try:
         return Replica(client, settings, SYSTEM)
     except (OSError, ValueError) as wrong:

@@ -58,9 +58,10 @@ class Node:
 
     def _before(self, answers):
         """What puts these answers before those that stand when it is run."""
-        first, new, standing = (self.folder / name for name in (f"then-{next(self._numbers)}", "answers.new", "answers"))
+        first = self.folder / f"then-{next(self._numbers)}"
         first.write_text("".join(map(self._case, answers)))
-        return f"cat {quote(str(first))} {quote(str(standing))} > {quote(str(new))}; mv {quote(str(new))} {quote(str(standing))}"
+        new, standing = (quote(str(self.folder / name)) for name in ("answers.new", "answers"))
+        return f"cat {quote(str(first))} {standing} > {new}; mv {new} {standing}"
 
     def calls(self, part=""):
         """The commands so far that contain `part`, without nsenter's own options."""

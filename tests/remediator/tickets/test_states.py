@@ -4,6 +4,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from typing import get_type_hints
 
 import pytest
@@ -32,19 +33,23 @@ def _everything() -> Iterator[Observation]:
     return (Observation(*combination) for combination in itertools.product(*values))
 
 
-ALL = [(observation, action(observation)) for observation in _everything()]
+@cache
+def _answered() -> list[tuple[Observation, Action]]:
+    return [(observation, action(observation)) for observation in _everything()]
 
 
 def test_the_tables_answer_everything_that_can_be_observed() -> None:
-    assert len(ALL) == 6 * 3 * 6 * 3 * 2**9
-    assert {type(answer) for _, answer in ALL} == {Action}
+    assert len(_answered()) == 6 * 3 * 6 * 3 * 2**9
+    assert {type(answer) for _, answer in _answered()} == {Action}
     assert set(TABLES) == set(TicketState)
 
 
 @pytest.mark.parametrize("state", TicketState)
 def test_every_row_is_the_first_that_fits_somewhere(state: TicketState) -> None:
     table = TABLES[state]
-    first = Counter(table.rows.index(table.row(observation)) for observation, _ in ALL if observation.ticket is state)
+    first = Counter(
+        table.rows.index(table.row(observation)) for observation, _ in _answered() if observation.ticket is state
+    )
     assert set(first) == set(range(len(table.rows)))
 
 
@@ -56,7 +61,7 @@ def test_every_row_says_in_a_sentence_of_its_own_why_it_stands_there(state: Tick
 
 
 def test_every_action_is_reached_and_has_its_handler() -> None:
-    assert {answer for _, answer in ALL} == set(Action)
+    assert {answer for _, answer in _answered()} == set(Action)
     assert set(ACTIONS) == set(Action)
     assert len(set(ACTIONS.values())) == len(Action)
 
@@ -69,7 +74,7 @@ def test_rows_ask_only_about_what_is_observed_in_its_own_words() -> None:
 
 
 def _where(*answers: Action) -> list[Observation]:
-    found = [observation for observation, answer in ALL if answer in answers]
+    found = [observation for observation, answer in _answered() if answer in answers]
     assert found
     return found
 
@@ -99,9 +104,9 @@ def test_nothing_is_written_to_an_issue_that_was_not_read_in_the_same_pass() -> 
 
 def test_what_a_user_deleted_is_recorded_at_once_and_never_read_again() -> None:
     states = (TicketState.OPEN, TicketState.CLOSED_BY_USER)
-    gone = {answer for seen, answer in ALL if seen.issue is IssueState.DELETED and seen.ticket in states}
+    gone = {answer for seen, answer in _answered() if seen.issue is IssueState.DELETED and seen.ticket in states}
     assert gone == {Action.RECORD_DELETED, Action.MERGE_DUPLICATES}
-    after = {answer for seen, answer in ALL if seen.ticket is TicketState.DELETED}
+    after = {answer for seen, answer in _answered() if seen.ticket is TicketState.DELETED}
     assert after == {Action.CREATE, Action.DROP_OVER_CAUSES, Action.NOTHING}
 
 
@@ -119,7 +124,7 @@ def test_only_an_issue_without_cause_is_closed_and_only_after_a_comment() -> Non
 def test_an_issue_that_says_what_is_so_is_left_alone() -> None:
     quiet = [
         answer
-        for seen, answer in ALL
+        for seen, answer in _answered()
         if seen.ticket is TicketState.OPEN
         and seen.need is not Need.NOT_NEEDED
         and seen.text is Text.SAME
