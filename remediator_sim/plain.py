@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from remediator.kube.wire import errors
@@ -29,6 +29,22 @@ def plain(kind: Kind[Any]) -> Kind[Object]:
 def whole(item: Object) -> Object:
     """The projection of a reflector that keeps objects as they are."""
     return item
+
+
+def condition(obj: Object, kind: str) -> Object | None:
+    """One Condition of a node, Pod or other object that was read; None where it has none of this type."""
+    conditions = obj.get("status", {}).get("conditions", ())
+    return next((condition for condition in conditions if condition["type"] == kind), None)
+
+
+def condition_status(obj: Object, kind: str) -> str:
+    """The status of one Condition, "" where there is none."""
+    return str((condition(obj, kind) or {}).get("status", ""))
+
+
+def of_node(objects: Iterable[Object], node: str) -> list[Object]:
+    """The cases, operations or Pods of one node."""
+    return [obj for obj in objects if obj["spec"].get("nodeName") == node]
 
 
 async def patiently(call: Callable[[], Awaitable[T]]) -> T:

@@ -17,7 +17,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.kubelet.node import GPU
-from remediator_sim.plain import NODES, PAUSE, PODS, Object, whole
+from remediator_sim.plain import NODES, PAUSE, PODS, Object, condition_status, whole
 from remediator_sim.stamps import transitioned
 
 SCHEDULER = "default-scheduler"
@@ -105,8 +105,7 @@ def refusal(pod: Mapping[str, Any], node: Object) -> str:
 
 
 def _is_ready(pod: Mapping[str, Any], node: Object) -> bool:
-    conditions = node.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return condition_status(node, "Ready") == "True"
 
 
 def _is_open(pod: Mapping[str, Any], node: Object) -> bool:

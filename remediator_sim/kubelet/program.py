@@ -50,9 +50,13 @@ class Program:
         """How it ended; None while it runs."""
         return self._process.returncode
 
-    def said(self) -> str:
+    def written(self) -> str:
         """All it has written so far."""
         return self.log.read_text(errors="replace")
+
+    def log_end(self, lines: int = 15) -> str:
+        """The last lines that it has written, for a person who wonders why it ended."""
+        return "\n".join(self.written().splitlines()[-lines:])
 
     def signal(self, number: signal.Signals) -> None:
         """Send one signal; nothing happens after its end."""
@@ -74,7 +78,7 @@ async def output(*command: str | Path) -> str:
     process = await asyncio.create_subprocess_exec(
         *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    said, _ = await process.communicate()
+    printed, _ = await process.communicate()
     if process.returncode:
-        raise RuntimeError(f"{command[0]} ended with {process.returncode}: {said.decode()}")
-    return said.decode()
+        raise RuntimeError(f"{command[0]} ended with {process.returncode}: {printed.decode()}")
+    return printed.decode()

@@ -11,8 +11,9 @@ from remediator.clock import SYSTEM, Clock
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.kube.wire.client import Client
-from remediator_sim.accounts import token
+from remediator_sim.accounts import node_token, token
 from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.controller import ControllerProcess
 from remediator_sim.extender import HttpExtender
 from remediator_sim.github import FakeGitHub, Issue
 from remediator_sim.invariants import Observer
@@ -27,7 +28,6 @@ from remediator_sim.npd import Zygote
 from remediator_sim.plain import NODES, Object
 from remediator_sim.scenarios import timescale
 from remediator_sim.scenarios.alert import payload, post
-from remediator_sim.scenarios.controller import ControllerProcess
 from remediator_sim.scenarios.device_plugin import DevicePlugin
 from remediator_sim.scenarios.fleet import AT_ONCE, Place, budgets, places
 from remediator_sim.scenarios.gpu_node import GpuNode, Host
@@ -166,11 +166,11 @@ class Environment:
         )
 
     async def _mount_token(self, node: str) -> None:
-        """What the kubelet mounts into the Pod of node-problem-detector: a token that names the node."""
-        named = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": self.view.node(node)["metadata"]["uid"]}
+        """What the kubelet mounts into the Pod of node-problem-detector."""
+        granted = await node_token(self.client, "node-problem-detector", names.SYSTEM_NAMESPACE, node)
         folder = self.nodes[node].host.directory / "token"
         folder.mkdir(exist_ok=True)
-        (folder / "token").write_text(await token(self.client, "node-problem-detector", names.SYSTEM_NAMESPACE, named))
+        (folder / "token").write_text(granted)
         (folder / "ca.crt").write_bytes(self._endpoint.ca_file.read_bytes())
 
     def _begin_observer(self) -> None:
@@ -199,7 +199,6 @@ class Environment:
         for name, text in files.items():
             (self.directory / name).write_text(text)
         options = [
-            *("--kubeconfig", str(kubeconfig)),
             *("--starts", str(self._breaker.starts)),
             *("--window", str(round(self._breaker.window.total_seconds()))),
             *("--routes", str(self.directory / "routes")),
@@ -207,7 +206,7 @@ class Environment:
             *("--github-token-file", str(self.directory / "github-token")),
             *("--webhook-token-file", str(self.directory / "webhook-token")),
         ]
-        self.controller = ControllerProcess(self._command, options, self.directory / "controller.log")
+        self.controller = ControllerProcess(self._command, kubeconfig, options, self.directory / "controller.log")
         self.extender = HttpExtender(f"{self.controller.url}/scheduler")
         self._ends.run(self.observer.run())
         self._ends.push_async_callback(self.controller.stop)

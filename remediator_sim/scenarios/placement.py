@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from remediator_sim.plain import Object
+from remediator_sim.plain import Object, condition_status
 
 FAULTS = ("GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillableProcess")
 
@@ -25,6 +25,4 @@ class Placement(NamedTuple):
 
 def fault(node: Object) -> str:
     """The Condition of a fault of the demo that is True on this node, "" for none."""
-    conditions = node.get("status", {}).get("conditions", ())
-    shown = {condition["type"] for condition in conditions if condition["status"] == "True"}
-    return next((name for name in FAULTS if name in shown), "")
+    return next((name for name in FAULTS if condition_status(node, name) == "True"), "")

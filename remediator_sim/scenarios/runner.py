@@ -11,8 +11,8 @@ from remediator.clock import SYSTEM, Clock
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.kube.api.builtin import LEASE
+from remediator_sim.controller import COMMAND
 from remediator_sim.invariants import Checked
-from remediator_sim.scenarios.controller import COMMAND
 from remediator_sim.scenarios.ending import Ending
 from remediator_sim.scenarios.environment import BREAKER, Environment
 from remediator_sim.scenarios.fleet import ALL

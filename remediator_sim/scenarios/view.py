@@ -9,7 +9,7 @@ from remediator.core import names
 from remediator.kube import api
 from remediator.kube.runtime.reflector import Reflector
 from remediator.kube.wire.client import Client, Kind
-from remediator_sim.plain import NODES, Object, plain, whole
+from remediator_sim.plain import NODES, Object, condition_status, of_node, plain, whole
 
 
 class Line(NamedTuple):
@@ -55,7 +55,7 @@ class View:
 
     def of(self, kind: Kind[Object], node: str) -> list[Object]:
         """Those of one node."""
-        return [obj for obj in self.all(kind) if obj["spec"].get("nodeName") == node]
+        return of_node(self.all(kind), node)
 
     def case(self, node: str, policy: str) -> Object | None:
         """The newest case of a node under a policy."""
@@ -67,8 +67,7 @@ class View:
 
     def condition(self, node: str, kind: str) -> str:
         """The status of one condition of a node; "" where it has none."""
-        conditions = self.node(node).get("status", {}).get("conditions", ())
-        return next((condition["status"] for condition in conditions if condition["type"] == kind), "")
+        return condition_status(self.node(node), kind)
 
     def marks(self, node: str) -> list[str]:
         """What of ours is on a node now."""

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from remediator.kube.wire.client import Client
-from tests.bench import cluster, faults, numbers, stage
+from tests.bench import cluster, faults, measured, numbers
 from tests.bench.faults import FLOOR, REMEDIATOR, Sightings
-from tests.bench.stage import Stage
+from tests.bench.measured import Measured
 
 WARM_UP = 2
 GAP_SECONDS = 0.1
@@ -32,7 +32,7 @@ Report = dict[str, Any]
 
 async def measure(nodes: int, count: int, idle_seconds: float) -> Report:
     """Everything that this benchmark states, of one run; needs two nodes for each fault and two for each warm-up."""
-    async with stage.running(nodes) as up, faults.sightings(up.client) as seen:
+    async with measured.running(nodes) as up, faults.sightings(up.client) as seen:
         pairs = iter(zip(up.nodes[::2], up.nodes[1::2], strict=False))
         for _ in range(WARM_UP):
             await _pair(up.client, seen, *next(pairs), turn=False)
@@ -43,8 +43,8 @@ async def measure(nodes: int, count: int, idle_seconds: float) -> Report:
         return {
             "nodes": nodes,
             "faults": count,
-            "node_lease_seconds": stage.LEASE_SECONDS,
-            "heartbeats_per_second": round(nodes / stage.HEARTBEAT_SECONDS, 1),
+            "node_lease_seconds": measured.LEASE_SECONDS,
+            "heartbeats_per_second": round(nodes / measured.HEARTBEAT_SECONDS, 1),
             **latencies([ours for ours, _ in samples], [floor for _, floor in samples]),
             "memory_mib": {"synced": synced, "after_faults": numbers.memory(up.controller.running.pid)},
             "idle": idle,
@@ -67,7 +67,7 @@ async def _floor(client: Client, seen: Sightings, node: str) -> float:
     return took
 
 
-async def _idle(up: Stage, seconds: float) -> Report:
+async def _idle(up: Measured, seconds: float) -> Report:
     """What the controller costs while nothing is wrong: share of one core, writes, and those of its Lease."""
     pid = up.controller.running.pid
     before, used = await cluster.writes(up.client), numbers.cpu_seconds(pid)

@@ -1,17 +1,17 @@
 """A control plane that is ready for a benchmark: manifests, nodes, and who may count what."""
 
-import asyncio
 import subprocess
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from deploy.images.programs import binary
 from remediator.kube import api
 from remediator.kube.wire.client import Client, Kind, check
+from remediator_sim.plain import condition_status
 from tests.bench import floor
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.nodes import create_nodes
 from tests.harness.kinds import NODES
+from tests.harness.waiting import until
 
 ROOT = Path(__file__).parents[2]
 CONTROLLER = "system:serviceaccount:remediator-system:remediator"
@@ -49,15 +49,10 @@ async def populate(client: Client, count: int) -> list[str]:
     names = await create_nodes(client, count)
 
     async def ready() -> bool:
-        return all(_ready(node) for node in await client.list_all(NODES))
+        return all(condition_status(node, "Ready") == "True" for node in await client.list_all(NODES))
 
-    await until(ready, READY_SECONDS, "every node is Ready")
+    await until(ready, READY_SECONDS)
     return names
-
-
-def _ready(node: dict) -> bool:
-    conditions = node.get("status", {}).get("conditions", [])
-    return any(found["type"] == "Ready" and found["status"] == "True" for found in conditions)
 
 
 async def works(client: Client) -> bool:
@@ -77,13 +72,3 @@ async def writes(client: Client) -> dict[str, int]:
 
 
 _COUNTED, _FLOWS = "apiserver_flowcontrol_dispatched_requests_total", ("leases", "writes")
-
-
-async def until(holds: Callable[[], Awaitable[bool]], seconds: float, what: str) -> None:
-    """Poll until it holds. Raises TimeoutError, saying what did not come about, after `seconds`."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    while not await holds():
-        if loop.time() > end:
-            raise TimeoutError(f"not within {seconds:.0f} s: {what}")
-        await asyncio.sleep(0.1)

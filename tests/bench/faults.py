@@ -13,9 +13,9 @@ from remediator.kube.wire import frames as wire
 from remediator.kube.wire.client import Client, check
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.bench import floor
-from tests.bench.cluster import until
 from tests.bench.numbers import stamp
 from tests.harness.kinds import NODES
+from tests.harness.waiting import until
 
 CLAIM_SECONDS, SETTLE_SECONDS = 60.0, 60.0
 
@@ -123,8 +123,8 @@ async def settle(client: Client) -> None:
         left = [*await client.list_all(api.CASE), *await client.list_all(api.OPERATION)]
         return not left and not any(budget.status.claims for budget in budgets)
 
-    await until(escalated, SETTLE_SECONDS, "the case is handed over")
+    await until(escalated, SETTLE_SECONDS)
     for kind in (api.OPERATION, api.CASE):
         for found in await client.list_all(kind):
             await client.delete(kind, found.metadata.name)
-    await until(gone, SETTLE_SECONDS, "case, operation and ledger entry are gone")
+    await until(gone, SETTLE_SECONDS)

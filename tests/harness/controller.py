@@ -27,7 +27,7 @@ from remediator.settings import Settings
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, PODS, POLICIES, TEMPLATES
 from tests.harness.replica import at_work
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 Object = dict[str, Any]
 GPU = "GpuLost"

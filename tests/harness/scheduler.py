@@ -11,7 +11,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import CASES, NODES, PODS, POLICIES
 from tests.harness.replica import an_extender, at_work, state_of, verdict_of
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 GPU = "nvidia.com/gpu"
 

@@ -9,9 +9,9 @@ from remediator.core import names
 from remediator.kube.wire.client import Client
 from remediator_sim.plain import NODES, PODS
 from tests.harness.kinds import DAEMON_SETS
+from tests.harness.waiting import until
 from tests.kubelet.cluster import NAMES, Cluster
 from tests.kubelet.images.dockerfile import ROOT
-from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 DETECTOR = "node-problem-detector"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.waiting import gone, until
 from tests.kubelet import programs
 from tests.kubelet.cgroups import ROOT
 from tests.kubelet.cluster import Cluster
 from tests.kubelet.pods import sleeper
-from tests.remediator_sim.waiting import gone, until
 
 BOOT = """
 import sys

@@ -24,10 +24,10 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
 from remediator_sim.plain import NODES, PODS, plain
 from tests.harness.kinds import DAEMON_SETS
+from tests.harness.waiting import until
 from tests.kubelet.cluster import OTHER, TARGET, Cluster
 from tests.kubelet.images.dockerfile import ROOT
 from tests.kubelet.pods import sleeper
-from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 

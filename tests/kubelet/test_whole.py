@@ -14,9 +14,9 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.plain import NODES, PODS, plain
+from tests.harness.waiting import gone, until
 from tests.kubelet.cluster import NAMES, OTHER, TARGET, Cluster
 from tests.kubelet.pods import sleeper
-from tests.remediator_sim.waiting import gone, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(540)]
 CASES, OPERATIONS = plain(api.CASE), plain(api.OPERATION)

@@ -9,7 +9,7 @@ import pytest
 from nodelib.contract.operation import Refused
 from nodelib.host.commands import Command, run
 from nodelib.nvml import nvidia_smi
-from tests.remediator_sim.waiting import gone
+from tests.harness.waiting import gone
 
 
 @pytest.fixture

@@ -15,15 +15,15 @@ from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.worker import Endpoint
 from remediator_sim.machine import Fault, Kind, Machine, NfsServer
 from remediator_sim.plain import ACCOUNTS, PODS
+from tests.harness.waiting import until
 from tests.operations.conftest import OPERATIONS
-from tests.remediator_sim.waiting import until
 
 SPACE = "default"
 UID = "8f3c2a10-1111-2222-3333-444455556666"
 VOLUME = f"/var/lib/kubelet/pods/{UID}/volumes/kubernetes.io~nfs/data"
 
 
-class Stage:
+class RepairedNode:
     """One node with eight GPUs and three mounts, two of them of one server."""
 
     def __init__(self, client, machine):
@@ -62,7 +62,7 @@ async def servers():
 
 
 @pytest.fixture
-async def stage(tmp_path, servers):
+async def node(tmp_path, servers):
     client = Client(EmbeddedServer().transport())
     host = SimulatedHost(tmp_path / "gpu-17", "gpu-17", down_time=0)
     machine = Machine(host, mounts={"/mnt/data": servers[0], "/mnt/home": servers[1], VOLUME: servers[0]})
@@ -71,58 +71,58 @@ async def stage(tmp_path, servers):
     endpoint = Endpoint("https://127.0.0.1:1", Path("/dev/null"))
     kubelet = SimulatedKubelet(client, "gpu-17", host=host, programs=OPERATIONS.parent, endpoint=endpoint)
     task = asyncio.create_task(kubelet.run())
-    yield Stage(client, machine)
+    yield RepairedNode(client, machine)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
 
 
-async def test_a_reset_mends_the_gpu_with_memory_errors_and_its_linked_peers_go_with_it(stage):
-    stage.machine.break_(Fault(Kind.GPU_ECC, 3))
-    code, message = await stage.run("reset_gpu.yaml")
+async def test_a_reset_mends_the_gpu_with_memory_errors_and_its_linked_peers_go_with_it(node):
+    node.machine.break_(Fault(Kind.GPU_ECC, 3))
+    code, message = await node.run("reset_gpu.yaml")
     assert code == 0, message
     assert "2 uncorrected memory errors" in message
-    assert stage.machine.faults == ()
-    [reset] = [line for line in stage.ran("nvidia-smi") if "--gpu-reset" in line]
+    assert node.machine.faults == ()
+    [reset] = [line for line in node.ran("nvidia-smi") if "--gpu-reset" in line]
     assert reset.count("00000000:") == 8
-    assert (await stage.run("reset_gpu.yaml"))[1] == "nothing to reset: none of the 8 GPUs of gpu-17 needs it"
+    assert (await node.run("reset_gpu.yaml"))[1] == "nothing to reset: none of the 8 GPUs of gpu-17 needs it"
 
 
-async def test_a_reset_that_does_not_last_and_a_lost_gpu_are_told_apart(stage):
+async def test_a_reset_that_does_not_last_and_a_lost_gpu_are_told_apart(node):
     lemon = Fault(Kind.GPU_ECC, 3, returns=True)
-    stage.machine.break_(lemon)
-    code, message = await stage.run("reset_gpu.yaml")
+    node.machine.break_(lemon)
+    code, message = await node.run("reset_gpu.yaml")
     assert (code, message.partition(":")[0]) == (1, "failed")
-    stage.machine.mend(lemon)
-    stage.machine.break_(Fault(Kind.GPU_LOST, 3))
-    code, message = await stage.run("reset_gpu.yaml")
+    node.machine.mend(lemon)
+    node.machine.break_(Fault(Kind.GPU_LOST, 3))
+    code, message = await node.run("reset_gpu.yaml")
     assert code == 2
     assert "reboot the node" in message
 
 
-async def test_a_stuck_mount_is_remounted_and_the_others_are_left_alone(stage):
-    before = (stage.machine.host.root / "proc/1/mountinfo").read_text()
-    stage.machine.break_(Fault(Kind.MOUNT_STUCK, "/mnt/home"))
-    assert await stage.run("remount_nfs.yaml") == (0, "remounted /mnt/home")
-    assert stage.machine.faults == ()
-    assert stage.ran("umount") == ["umount -f -l /mnt/home"]
-    assert (stage.machine.host.root / "proc/1/mountinfo").read_text() == before
-    assert (await stage.run("remount_nfs.yaml"))[1] == "nothing to remount: 3 NFS mounts of gpu-17 answer"
+async def test_a_stuck_mount_is_remounted_and_the_others_are_left_alone(node):
+    before = (node.machine.host.root / "proc/1/mountinfo").read_text()
+    node.machine.break_(Fault(Kind.MOUNT_STUCK, "/mnt/home"))
+    assert await node.run("remount_nfs.yaml") == (0, "remounted /mnt/home")
+    assert node.machine.faults == ()
+    assert node.ran("umount") == ["umount -f -l /mnt/home"]
+    assert (node.machine.host.root / "proc/1/mountinfo").read_text() == before
+    assert (await node.run("remount_nfs.yaml"))[1] == "nothing to remount: 3 NFS mounts of gpu-17 answer"
 
 
-async def test_a_stuck_volume_waits_for_its_pod_and_is_then_only_taken_down(stage):
-    stage.machine.break_(Fault(Kind.MOUNT_STUCK, VOLUME))
-    stage.machine.start_pod(UID, mounts=[VOLUME])
-    code, message = await stage.run("remount_nfs.yaml")
-    assert (code, stage.ran("umount")) == (2, [])
+async def test_a_stuck_volume_waits_for_its_pod_and_is_then_only_taken_down(node):
+    node.machine.break_(Fault(Kind.MOUNT_STUCK, VOLUME))
+    node.machine.start_pod(UID, mounts=[VOLUME])
+    code, message = await node.run("remount_nfs.yaml")
+    assert (code, node.ran("umount")) == (2, [])
     assert f"owns {VOLUME}" in message
-    stage.machine.end_pod(UID)
-    assert await stage.run("remount_nfs.yaml") == (0, f"took down {VOLUME}")
-    assert stage.ran("mount") == []
+    node.machine.end_pod(UID)
+    assert await node.run("remount_nfs.yaml") == (0, f"took down {VOLUME}")
+    assert node.ran("mount") == []
 
 
-async def test_with_its_server_down_a_mount_is_refused_and_stays(stage, servers):
+async def test_with_its_server_down_a_mount_is_refused_and_stays(node, servers):
     await servers[1].stop()
-    code, message = await stage.run("remount_nfs.yaml")
-    assert (code, stage.ran("umount")) == (2, [])
+    code, message = await node.run("remount_nfs.yaml")
+    assert (code, node.ran("umount")) == (2, [])
     assert "Connection refused" in message

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.harness.waiting import gone
 from tests.operations.conftest import OPERATIONS
 from tests.operations.scripted import BOOT, Node
-from tests.remediator_sim.waiting import gone
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.machine import CURES, Cure, Fault, Kind, Machine, NfsServer
 from tests.harness.apiserver import ApiServer
-from tests.remediator_sim.waiting import gone, until
+from tests.harness.waiting import gone, until
 
 DETECTORS = Path(__file__).resolve().parents[2] / "detectors"
 POD = "8f3c2a10-1111-2222-3333-444455556666"

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from remediator.core import names
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
-from remediator_sim.accounts import token
+from remediator_sim.accounts import node_token, token
+from remediator_sim.controller import start_controller
 from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.binder import Binder
 from remediator_sim.kubelet.host import SimulatedHost
@@ -22,14 +23,14 @@ from remediator_sim.manifests import deploy, withdraw
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.scenarios.timescale import Scale, policy
 from remediator_sim.tasks import TaskExitStack
+from tests.cluster.e2e.administrator import Administrator
 from tests.cluster.e2e.machine import GPUS, Machine
 from tests.cluster.e2e.proxy import Mutation, Proxy, Tape
-from tests.cluster.e2e.view import REMEDIATOR, View
 from tests.cluster.e2e.workload import Workload
 from tests.cluster.keys import Keys
 from tests.cluster.servers import Server
 from tests.harness.kinds import CASES, OPERATIONS
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 ROOT = Path(__file__).parents[3]
 SYSTEM = "system-1"
@@ -48,7 +49,7 @@ class Replica(NamedTuple):
     proxy: Proxy
 
 
-class Stage(View):
+class Stage(Administrator):
     """`async with Stage(server, directory, library, ["gpu-17"])`: up, healthy, and without a controller yet.
 
     Each node has a workload of its own. `tape` records what all controllers change. On the way out every process is
@@ -128,15 +129,10 @@ class Stage(View):
         assert self.server.ca_file
         proxy = Proxy(self.server.url, self.server.ca_file, self.tape)
         await self._ends.enter_async_context(proxy.listening(self._keys))
-        token = await self.token("remediator")
-        kubeconfig = write_kubeconfig(self.directory, name, proxy.url, token, self._keys.ca_file)
-        program = await Program.start(
-            [
-                *(REMEDIATOR, "run", "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0", "--name", name),
-                *("--lease-seconds", str(self.lease), "--log-level", "debug"),
-            ],
-            self.directory / f"{name}.log",
-        )
+        ours = await token(self.client, "remediator", names.SYSTEM_NAMESPACE)
+        kubeconfig = write_kubeconfig(self.directory, name, proxy.url, ours, self._keys.ca_file)
+        log, options = self.directory / f"{name}.log", ("--log-level", "debug")
+        program = await start_controller(kubeconfig, name, log, options, lease=self.lease)
         self._ends.push_async_callback(program.kill)
         self.replicas.append(Replica(name, program, proxy))
         return self.replicas[-1]
@@ -150,35 +146,28 @@ class Stage(View):
         await self.start_controller()
 
     async def over(self, node: str) -> dict[str, Any] | None:
-        """As `View.over`; where no controller is left that could end the case, AssertionError with its last words."""
-        if self.replicas and all(one.program.code is not None for one in self.replicas):
+        """As for any administrator; AssertionError where no controller is left that could end the case."""
+        if self.replicas and all(replica.program.code is not None for replica in self.replicas):
             last = self.replicas[-1]
             killed = last.proxy.severed  # by `crash`: another one is about to start
-            assert killed, f"{last.name} ended by itself with {last.program.code}: {last.program.said()[-1500:]}"
+            assert killed, f"{last.name} ended by itself with {last.program.code}: {last.program.log_end()}"
         return await super().over(node)
 
-    async def token(self, account: str, bound: dict[str, str] | None = None) -> str:
-        """A token of one of the shipped service accounts."""
-        return await token(self.client, account, names.SYSTEM_NAMESPACE, bound)
-
     async def _detector_kubeconfig(self, node: str) -> Path:
-        """As a kubelet gives it to the Pod of a DaemonSet: its token names the node."""
-        uid = (await self.client.get(NODES, node))["metadata"]["uid"]
-        named = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
-        token = await self.token("node-problem-detector", named)
+        granted = await node_token(self.client, "node-problem-detector", names.SYSTEM_NAMESPACE, node)
         assert self.server.ca_file
-        return write_kubeconfig(self.directory, f"npd-{node}", self.server.url, token, self.server.ca_file)
+        return write_kubeconfig(self.directory, f"npd-{node}", self.server.url, granted, self.server.ca_file)
 
     # --- clearing ----------------------------------------------------------------------------------------------------
 
     async def _clear(self) -> None:
         """Remove what belongs to this stage's nodes; the last step, when only the server is left."""
-        for one in await self.operation_pods():
-            await self._remove(PODS, one)
+        for pod in await self.operation_pods():
+            await self._remove(PODS, pod)
         for kind in (CASES, OPERATIONS):
             for node in self.machines:
-                for one in await self.of_node(kind, node):
-                    await self._remove(kind, one)
+                for obj in await self.of_node(kind, node):
+                    await self._remove(kind, obj)
         await withdraw(self.client)
         for workload in self.workloads.values():
             await workload.remove()
@@ -186,8 +175,8 @@ class Stage(View):
             with suppress(errors.NotFound):
                 await self.client.delete(NODES, name)
 
-    async def _remove(self, kind: Kind[dict], found: dict[str, Any]) -> None:
-        meta = found["metadata"]
+    async def _remove(self, kind: Kind[dict], obj: dict[str, Any]) -> None:
+        meta = obj["metadata"]
         namespace = meta.get("namespace", "")
         with suppress(errors.NotFound):
             await self.client.patch(kind, meta["name"], {"metadata": {"finalizers": None}}, namespace=namespace)

@@ -6,7 +6,7 @@ from remediator.core import names
 from tests.cluster.e2e.proxy import Mutation, Tape
 from tests.cluster.e2e.stage import Stage
 from tests.harness.kinds import BUDGETS, CASES, OPERATIONS
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 # What a shorter or longer wait changes; everything else has to be the same.
 TIMES = ("since", "timeAdded", "startedAt", "finishedAt", "endedAt", "at", "drainStartedAt", "nodeHeartbeats")

@@ -73,7 +73,7 @@ class Runs:
             try:
                 return await play(stage, node), stage
             except AssertionError as failed:
-                last = stage.replicas[-1].program.said()[-1500:]
+                last = stage.replicas[-1].program.written()[-1500:]
                 raise AssertionError(f"{failed}\n{told(stage.tape.mutations)}\n{last}") from failed
 
 

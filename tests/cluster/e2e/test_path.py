@@ -9,7 +9,7 @@ from remediator.core import names
 from tests.cluster.e2e.machine import LOST, POINTED
 from tests.cluster.e2e.stage import RESERVED, SYSTEM, TEAM, Stage
 from tests.harness.kinds import BUDGETS, EVENTS
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 NODE = "gpu-17"

@@ -11,13 +11,13 @@ import pytest
 
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.controller import run_command
 from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.program import Program
 from remediator_sim.manifests import deploy
 from tests.cluster.control_plane import free_ports
 from tests.cluster.e2e.stage import Stage, hurried
-from tests.cluster.e2e.view import REMEDIATOR
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 NODES: list[str] = []
@@ -27,19 +27,19 @@ NODES: list[str] = []
 async def test_a_signal_ends_it_within_six_seconds_and_frees_the_lease(stage: Stage, number) -> None:
     stage.lease = 15.0
     replica = await stage.start_controller()
-    await until(lambda: "lease acquired" in replica.program.said(), 30)
+    await until(lambda: "lease acquired" in replica.program.written(), 30)
     assert await stage.leader() == replica.name
     replica.program.signal(number)
     began = time.monotonic()
-    assert await replica.program.ended(10) == 0, replica.program.said()
+    assert await replica.program.ended(10) == 0, replica.program.written()
     assert time.monotonic() - began < 6
     assert await stage.leader() == ""
-    assert "Traceback" not in replica.program.said()
+    assert "Traceback" not in replica.program.written()
 
 
 async def test_a_case_whose_only_controller_has_ended_is_not_waited_for(stage: Stage) -> None:
     replica = await stage.start_controller()
-    await until(lambda: "lease acquired" in replica.program.said(), 30)
+    await until(lambda: "lease acquired" in replica.program.written(), 30)
     assert await stage.over("gpu-17") is None
     replica.program.signal(signal.SIGTERM)
     await replica.program.ended(10)
@@ -53,17 +53,16 @@ async def test_without_an_api_server_it_says_so_in_one_line_and_connects_once_th
     (port,) = free_ports(1)
     # The certificate is made when the server starts, so nobody can know it yet.
     kubeconfig = write_kubeconfig(tmp_path, "later", f"https://127.0.0.1:{port}", "admin", None)
-    command = [REMEDIATOR, "run", "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0"]
-    program = await Program.start(command, tmp_path / "log")
+    program = await Program.start(run_command(kubeconfig), tmp_path / "log")
     try:
         async with hanging_up(port) as attempts:
             await until(lambda: len(attempts) >= 3, 30)
-        (said,) = program.said().splitlines()
-        assert f"no answer from https://127.0.0.1:{port}" in said
+        (line,) = program.written().splitlines()
+        assert f"no answer from https://127.0.0.1:{port}" in line
         server = EmbeddedServer()
         await deploy(Client(server.transport()), hurried)
         async with server.serve(port):
-            await until(lambda: "lease acquired" in program.said(), 40)
+            await until(lambda: "lease acquired" in program.written(), 40)
             program.signal(signal.SIGTERM)
             assert await program.ended(10) == 0
     finally:

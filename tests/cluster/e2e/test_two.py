@@ -9,7 +9,7 @@ from remediator.core import names
 from tests.cluster.e2e.proxy import Cut, Mutation
 from tests.cluster.e2e.stage import Replica, Stage
 from tests.cluster.e2e.story import made, told
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 NODES = ["gpu-17", "gpu-18"]
@@ -64,7 +64,7 @@ class Sleeper:
     def knows(self) -> bool:
         """Whether it has noticed that it no longer leads."""
         assert self.replica
-        return self.replica.program.code is not None or "lease lost" in self.replica.program.said()
+        return self.replica.program.code is not None or "lease lost" in self.replica.program.written()
 
 
 @pytest.mark.parametrize("place", [claims, marks, reboots])

@@ -8,7 +8,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator_sim.plain import PDBS
 from tests.harness.kinds import ACCOUNTS, DAEMON_SETS, NAMESPACES, PODS
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 REPLICAS = 2
 BUDGET = "training"

@@ -118,15 +118,6 @@ def fresh(prefix: str = "c") -> str:
     return f"{prefix}-{uuid.uuid4().hex[:10]}"
 
 
-async def until(condition, seconds: float = SECONDS):
-    """What `await condition()` gives once it is true; fails after `seconds`."""
-    async with asyncio.timeout(seconds):
-        while True:
-            if found := await condition():
-                return found
-            await asyncio.sleep(0.02)
-
-
 def config_map(name: str, labels: dict[str, str] | None = None, **data: str) -> dict[str, Any]:
     metadata = {"name": name, "labels": labels} if labels else {"name": name}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}

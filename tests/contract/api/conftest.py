@@ -6,8 +6,9 @@ import pytest
 
 from tests.cluster.servers import REAL, serving
 from tests.contract.api import calls
-from tests.contract.api.calls import Api, fresh, node, until
+from tests.contract.api.calls import Api, fresh, node
 from tests.contract.api.widgets import Widgets
+from tests.harness.waiting import until
 
 
 @pytest.fixture(params=["memory", "http", REAL])

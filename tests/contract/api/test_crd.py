@@ -4,8 +4,9 @@ import uuid
 
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.apiserver.patch import JSON_PATCH
-from tests.contract.api.calls import fresh, until
+from tests.contract.api.calls import fresh
 from tests.contract.api.widgets import schema_of_spec
+from tests.harness.waiting import until
 
 
 async def test_a_crd_becomes_established_and_says_what_it_accepted(api, widgets):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.api.calls import until
+from tests.harness.waiting import until
 
 VERBS = {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 

@@ -4,7 +4,8 @@ import uuid
 
 import pytest
 
-from tests.contract.api.calls import fresh, until
+from tests.contract.api.calls import fresh
+from tests.harness.waiting import until
 
 
 def eviction(name: str, **options) -> dict:

@@ -3,7 +3,8 @@
 import base64
 import json
 
-from tests.contract.api.calls import config_map, core_event, fresh, lease, node, until
+from tests.contract.api.calls import config_map, core_event, fresh, lease, node
+from tests.harness.waiting import until
 
 
 async def test_a_lease_changes_hands_under_its_version_only(api, space):

@@ -8,7 +8,8 @@ import pytest
 
 from deploy.images.programs import binary
 from tests.cluster.servers import serving
-from tests.contract.api.calls import config_map, core_event, fresh, node, until
+from tests.contract.api.calls import config_map, core_event, fresh, node
+from tests.harness.waiting import until
 
 pytestmark = pytest.mark.cluster
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.contract.api.calls import config_map, fresh, node, until
+from tests.contract.api.calls import config_map, fresh, node
+from tests.harness.waiting import until
 
 
 def names(answer) -> list[str]:

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.contract.api.calls import config_map, lease, node, until
+from tests.contract.api.calls import config_map, lease, node
+from tests.harness.waiting import until
 
 END = "k8s.io/initial-events-end"
 

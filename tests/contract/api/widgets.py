@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.contract.api.calls import Api, until
+from tests.contract.api.calls import Api
+from tests.harness.waiting import until
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 SPEC: dict[str, Any] = {

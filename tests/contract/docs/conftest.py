@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.control_plane import ControlPlane
-from tests.contract.docs.stage import sick_node
+from tests.contract.docs.terminal import sick_node
 
 
 @pytest.fixture

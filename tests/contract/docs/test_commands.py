@@ -8,7 +8,7 @@ from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from tests.contract.docs.known import EVERYWHERE, asks_a_server, needs, tried, wanting
 from tests.contract.docs.pages import Recipe
-from tests.contract.docs.stage import Stage, check
+from tests.contract.docs.terminal import Terminal, check
 from tests.contract.docs.world import lay_out
 
 
@@ -23,6 +23,6 @@ async def test_a_command_that_needs_only_python_runs_and_prints_what_the_page_sh
     if any(map(asks_a_server, commands)):
         await lay_out(Client(server.transport()))
     async with server.serve() as endpoint:
-        stage = Stage(tmp_path, endpoint.kubeconfig, machine, kubectl=None)
-        async with stage.answering(server.transport(), any("curl" in needs(command) for command in commands)):
-            check(recipe, commands, await stage.play(commands))
+        terminal = Terminal(tmp_path, endpoint.kubeconfig, machine, kubectl=None)
+        async with terminal.answering(server.transport(), any("curl" in needs(command) for command in commands)):
+            check(recipe, commands, await terminal.play(commands))

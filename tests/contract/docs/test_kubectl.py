@@ -8,7 +8,7 @@ from deploy.images.programs import binary
 from tests.cluster.servers import serving
 from tests.contract.docs.known import CLUSTER, EVERYWHERE, needs, on_embedded, tried, wanting
 from tests.contract.docs.pages import Command, Recipe
-from tests.contract.docs.stage import Stage, check
+from tests.contract.docs.terminal import Terminal, check
 from tests.contract.docs.test_tables import bare, table
 from tests.contract.docs.world import lay_out
 
@@ -29,9 +29,9 @@ async def test_a_command_with_kubectl_runs_and_prints_what_the_page_shows(
     commands = tried(recipe, HERE)
     async with serving(name, request) as server:
         await lay_out(server.client)
-        stage = Stage(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
-        async with stage.answering(server.transport, any("curl" in needs(command) for command in commands)):
-            check(recipe, commands, await stage.play(commands))
+        terminal = Terminal(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
+        async with terminal.answering(server.transport, any("curl" in needs(command) for command in commands)):
+            check(recipe, commands, await terminal.play(commands))
 
 
 async def test_what_the_page_about_safety_says_stops_a_case_and_its_undoing_lets_it_go_on(
@@ -40,9 +40,9 @@ async def test_what_the_page_about_safety_says_stops_a_case_and_its_undoing_lets
     rows = [tuple(map(bare, row[1:])) for row in table("safety.md", "to stop | do")][: len(STOPS)]
     async with serving("http", request) as server:
         await lay_out(server.client)
-        stage = Stage(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
+        terminal = Terminal(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
         for word, (stop, undo) in zip(STOPS, rows, strict=True):
-            told = await stage.play([Command(text) for text in (ENFORCE, EXPLAIN, stop, EXPLAIN, undo, EXPLAIN)])
+            told = await terminal.play([Command(text) for text in (ENFORCE, EXPLAIN, stop, EXPLAIN, undo, EXPLAIN)])
             assert [ran.code for ran in told] == [0] * 6
             before, after, undone = (re.findall(r"held: (\w+)", told[at].output) for at in (1, 3, 5))
             assert before == ["BudgetUnready"], "the ledger waits for a controller, and nothing else stands in the way"

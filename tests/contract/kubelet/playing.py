@@ -11,9 +11,9 @@ from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.runtime import Runtime
 from remediator_sim.kubelet.worker import Machine, PodWorker
-from remediator_sim.plain import ACCOUNTS, LEASES, NODES, PODS
+from remediator_sim.plain import ACCOUNTS, LEASES, NODES, PODS, condition
 from tests.harness.kinds import NAMESPACES
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 
 class Play:
@@ -68,10 +68,10 @@ class Play:
     async def node_says(self, kind, value):
         """Whether the node's condition `kind` has the status `value`; the condition if so."""
         try:
-            conditions = (await self.client.get(NODES, self.node)).get("status", {}).get("conditions", [])
+            shown = condition(await self.client.get(NODES, self.node), kind)
         except errors.NotFound:
             return None
-        return next((one for one in conditions if (one["type"], one["status"]) == (kind, value)), None)
+        return shown if shown and shown["status"] == value else None
 
     async def boot_id(self):
         return (await self.client.get(NODES, self.node))["status"]["nodeInfo"]["bootID"]

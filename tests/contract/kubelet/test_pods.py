@@ -12,7 +12,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.apiserver.patch import JSON_PATCH
 from remediator_sim.plain import LEASES, NODES, PODS
-from tests.remediator_sim.waiting import gone, until
+from tests.harness.waiting import gone, until
 
 SAY = "import os, pathlib\nsay = lambda text: pathlib.Path(os.environ['TERMINATION_LOG']).write_text(text)\n"
 SLEEP = "import os, pathlib, time\npathlib.Path(os.environ['PROOF']).write_text(str(os.getpid()))\ntime.sleep(300)\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remediator_sim.plain import NODES
-from tests.remediator_sim.waiting import gone, until
+from tests.harness.waiting import gone, until
 
 SLEEP = "import os, pathlib, time\npathlib.Path(os.environ['PROOF']).write_text(str(os.getpid()))\ntime.sleep(300)\n"
 ROOT = Path(__file__).resolve().parents[3]

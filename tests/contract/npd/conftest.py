@@ -9,7 +9,7 @@ from tests.cluster.servers import serving
 from tests.contract.npd.playing import Play
 
 
-class Stage:
+class Plays:
     """The cases of one module, each as a task."""
 
     def __init__(self, tasks):
@@ -20,7 +20,7 @@ class Stage:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stage(request, tmp_path_factory):
+async def plays(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("npd")
     wanted = {
         (item.callspec.params["kind"], item.function.body)
@@ -39,7 +39,7 @@ async def stage(request, tmp_path_factory):
                 await play.tear_down()
 
         tasks = {case: asyncio.create_task(one(number, *case)) for number, case in enumerate(wanted)}
-        yield Stage(tasks)
+        yield Plays(tasks)
         for task in tasks.values():
             task.cancel()
         await asyncio.gather(*tasks.values(), return_exceptions=True)

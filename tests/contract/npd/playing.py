@@ -18,8 +18,8 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.kubelet.program import Program
 from remediator_sim.npd import Monitor, NodeProblemDetector
 from remediator_sim.npd.exporter import EVENTS
-from remediator_sim.plain import NODES, Object
-from tests.remediator_sim.waiting import until
+from remediator_sim.plain import NODES, Object, condition
+from tests.harness.waiting import until
 
 KINDS = ["processes", "zygote", pytest.param("real", marks=pytest.mark.cluster)]
 SECONDS = 40.0
@@ -122,12 +122,12 @@ class Play:
             return str(refusal.value)
         await self.start(file)
         assert await self._detector.ended(SECONDS) != 0
-        return self._detector.said()
+        return self._detector.written()
 
     async def condition(self, type="Broken"):
         """The node's condition of that type; None while it has none."""
-        conditions = (await self.client.get(NODES, self.node)).get("status", {}).get("conditions", [])
-        return next((Seen(one) for one in conditions if one["type"] == type), None)
+        written = condition(await self.client.get(NODES, self.node), type)
+        return WrittenCondition(written) if written else None
 
     async def writes(self, type, status, reason, message):
         """Write a condition into the node's status as somebody else would."""
@@ -189,7 +189,7 @@ class Play:
         return await Program.start(command, self.directory / "npd.log", env)
 
 
-class Seen:
+class WrittenCondition:
     """A condition as it was read."""
 
     def __init__(self, body: Object):
@@ -205,8 +205,8 @@ class Seen:
 def together(body):
     """Make a test of `body(play)`: on each kind of detector, and all that a module holds at the same time."""
 
-    async def test(stage, kind):
-        await stage.outcome(kind, body)
+    async def test(plays, kind):
+        await plays.outcome(kind, body)
 
     test.__name__, test.__qualname__, test.__doc__, test.body = body.__name__, body.__qualname__, body.__doc__, body
     test.__module__ = body.__module__

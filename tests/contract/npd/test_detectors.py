@@ -12,8 +12,8 @@ import pytest_asyncio
 from tests.cluster.servers import serving
 from tests.contract.npd.playing import Play
 from tests.detectors.fixtures import all_cases
+from tests.harness.waiting import until
 from tests.native import build_stub
-from tests.remediator_sim.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 ROOT = Path(__file__).resolve().parents[3]

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from tests.contract.npd.playing import CONDITION, SECONDS, together
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 SECOND = timedelta(seconds=1)
 OTHER = {"type": "Other", "reason": "OtherWell", "message": "nothing else is broken"}

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from tests.contract.npd.playing import CONDITION, SECONDS, together
-from tests.remediator_sim.waiting import gone, until
+from tests.harness.waiting import gone, until
 
 CANNOT_START = "Error in starting plugin. Please check the error log"
 CANNOT_WAIT = "Error in waiting for plugin. Please check the error log"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.contract.npd.playing import Play
 from tests.detectors.kernel.stuck import children_of
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 60.0

@@ -11,7 +11,7 @@ from tests.detectors.kernel.npd import DEADLINE, SECONDS, SLACK, Count, monitor,
 from tests.detectors.kernel.stuck import children_of, is_unkillable
 from tests.detectors.node import DETECTORS
 from tests.detectors.null_server import NullServer
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 pytestmark = [*needs("disk", "fuse"), pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 

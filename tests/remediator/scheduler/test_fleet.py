@@ -16,7 +16,7 @@ from tests.builders import a_node
 from tests.harness.kinds import NODES
 from tests.harness.replica import at_work, clock_of
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 
 async def test_a_pod_that_comes_takes_gpus_and_one_that_finishes_gives_them_back(harness: SchedulerHarness) -> None:

@@ -11,7 +11,7 @@ from remediator.metrics import REGISTRY
 from remediator.scheduler.verdict import NodeState, VerdictReason, schedulable_again
 from tests.harness.kinds import NODES
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body, pod
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 
 async def mark(harness: SchedulerHarness, name: str) -> str:

@@ -23,7 +23,7 @@ from remediator_sim.github import FakeGitHub, Fault
 from tests.harness.kinds import NAMESPACES
 from tests.harness.replica import at_work
 from tests.harness.tickets import GPU, MemoryChannel, TicketHarness, delivery, ends, fires
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 REPO = "org/default"
 ROUTES = Routes(Route(REPO))

@@ -14,7 +14,7 @@ from remediator.web import probes
 from tests.cluster.control_plane import free_ports
 from tests.harness.replica import an_extender
 from tests.harness.scheduler import names_body, node, nodes_body, scheduler_harness
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 EMPTY = {"Nodes": None, "NodeNames": None, "FailedNodes": {}, "FailedAndUnresolvableNodes": {}}
 

@@ -12,7 +12,7 @@ from remediator_sim.github import Access, FakeGitHub, Fault
 from remediator_sim.github.bodies import Bodies
 from remediator_sim.github.search import matching
 from remediator_sim.github.validate import all_errors, shape_errors
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 REPO, ISSUES = "org/repo", "/repos/org/repo/issues"
 

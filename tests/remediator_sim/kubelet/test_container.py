@@ -21,7 +21,7 @@ from remediator_sim.kubelet.container import (
 )
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.runtime import Record, Runtime, Terminated
-from tests.remediator_sim.waiting import gone, until
+from tests.harness.waiting import gone, until
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

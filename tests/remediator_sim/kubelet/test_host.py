@@ -9,7 +9,7 @@ import pytest
 
 from remediator_sim.kubelet.container import Process, surroundings
 from remediator_sim.kubelet.host import Answer, SimulatedHost
-from tests.remediator_sim.waiting import until
+from tests.harness.waiting import until
 
 REBOOT = "nsenter --target 1 --mount --uts --ipc --net --pid -- systemctl reboot"
 

@@ -15,8 +15,8 @@ from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.kubelets import NodeChoice, node_choice, parse
 from remediator_sim.kubelet.worker import Endpoint
-from remediator_sim.plain import ACCOUNTS, NODES, PODS
-from tests.remediator_sim.waiting import until
+from remediator_sim.plain import ACCOUNTS, NODES, PODS, condition, condition_status
+from tests.harness.waiting import until
 
 ENDPOINT = Endpoint("https://127.0.0.1:1", Path("/dev/null"))
 PAUSE = ["/pause"]
@@ -72,14 +72,12 @@ async def phase(client, name):
 
 async def is_ready(client, name):
     with contextlib.suppress(errors.NotFound):
-        conditions = (await client.get(NODES, name))["status"].get("conditions", [])
-        return any((one["type"], one["status"]) == ("Ready", "True") for one in conditions)
+        return condition_status(await client.get(NODES, name), "Ready") == "True"
     return False
 
 
 async def unscheduled_because(client, name):
-    conditions = (await client.get(PODS, name, namespace="default"))["status"].get("conditions", [])
-    return next((one.get("message") for one in conditions if one["type"] == "PodScheduled"), None)
+    return (condition(await client.get(PODS, name, namespace="default"), "PodScheduled") or {}).get("message")
 
 
 async def test_a_node_is_registered_with_its_labels_and_gpus(client, play):

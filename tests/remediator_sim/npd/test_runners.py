@@ -19,7 +19,7 @@ from remediator_sim.npd.forkserver import load
 from remediator_sim.npd.runner import head
 from remediator_sim.npd.status import Exit
 from remediator_sim.npd.zygote import PROGRAM
-from tests.remediator_sim.waiting import gone, until
+from tests.harness.waiting import gone, until
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = Path(sys.executable).parent / "python3"

@@ -12,18 +12,20 @@ from typing import NamedTuple
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator_sim.controller import run_command
 from tests.bench import cluster
 from tests.bench.numbers import stamp
-from tests.cluster.control_plane import HOST, ControlPlane, free_ports
+from tests.cluster.control_plane import ControlPlane
 from tests.cluster.processes import Child
 from tests.harness.kinds import NODES
+from tests.harness.waiting import until
 
 LEASE_SECONDS = 200  # of the nodes, not of the controller
 HEARTBEAT_SECONDS = 150  # kubelet and node-problem-detector each speak every five minutes
 START_SECONDS = 60.0
 
 
-class Stage(NamedTuple):
+class Measured(NamedTuple):
     """What is up. The processes are the controller's and the floor's."""
 
     client: Client
@@ -33,7 +35,7 @@ class Stage(NamedTuple):
 
 
 @asynccontextmanager
-async def running(nodes: int) -> AsyncIterator[Stage]:
+async def running(nodes: int) -> AsyncIterator[Measured]:
     """A control plane with that many nodes; the controller leads, the floor watches, heartbeats come."""
     with ControlPlane(controllers=False, scheduler=False, lease_seconds=LEASE_SECONDS) as plane:
         cluster.apply(plane)
@@ -43,8 +45,8 @@ async def running(nodes: int) -> AsyncIterator[Stage]:
             names = await cluster.populate(client, nodes)
             async with _heartbeats(client, names):
                 with _children(plane) as (controller, floor):
-                    await cluster.until(lambda: cluster.works(client), START_SECONDS, "the controller is at work")
-                    yield Stage(client, controller, floor, names)
+                    await until(lambda: cluster.works(client), START_SECONDS)
+                    yield Measured(client, controller, floor, names)
         finally:
             await transport.close()
 
@@ -53,8 +55,7 @@ async def running(nodes: int) -> AsyncIterator[Stage]:
 def _children(plane: ControlPlane) -> Iterator[tuple[Child, Child]]:
     """The controller as it is shipped, with its own roles, and the floor; where one fails, its log is told."""
     controller, floor = plane.kubeconfig_for(cluster.CONTROLLER, cluster.ACCOUNTS), plane.kubeconfig_for("bench-floor")
-    program, listen = Path(sys.executable).with_name("remediator"), f"{HOST}:{free_ports(1)[0]}"
-    run = [program, "run", "--kubeconfig", controller, "--starts", "1000000", "--listen", listen]
+    run = run_command(controller, ["--starts", "1000000"])
     with tempfile.TemporaryDirectory(prefix="bench-") as logs:
         children = (
             Child(run, Path(logs) / "remediator.log"),

@@ -23,8 +23,8 @@ from tests.contract.docs import on_node
 from tests.contract.docs.output import missing
 from tests.contract.docs.pages import ROOT, Command, Recipe, filled
 from tests.contract.docs.world import CASE, DETECTOR_POD, NODE
+from tests.harness.waiting import until
 from tests.remediator.kube.manifests.examples import manifest
-from tests.remediator_sim.waiting import until
 
 SECONDS = 90.0
 MARK = "\x1e"
@@ -40,7 +40,7 @@ class Ran(NamedTuple):
     output: str
 
 
-class Stage:
+class Terminal:
     """Runs commands as a reader would, who has filled in what the pages leave open."""
 
     def __init__(self, folder: Path, kubeconfig: Path, machine: Machine, kubectl: Path | None) -> None:
@@ -110,7 +110,7 @@ class Stage:
         return found if len(found) == count else [*found, Ran(-1, parts[-1])]
 
     def _plain(self, text: str) -> str:
-        """The output with the places of this stage as they are called where the page is read."""
+        """The output with the places of this terminal as they are called where the page is read."""
         return text.strip("\n").replace(str(self.machine.host.root), "/host")
 
     def _setting(self, kubectl: Path | None, port: int) -> on_node.Setting:

@@ -1,4 +1,4 @@
-"""What can be seen of a cluster from outside: objects, and what the two command lines print."""
+"""What an administrator sees of a cluster: the objects as they are now, and what the two command lines print."""
 
 import sys
 from pathlib import Path
@@ -10,15 +10,15 @@ from remediator.kube.api.builtin import LEASE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator_sim.kubelet.program import output
-from remediator_sim.plain import NODES, PODS
+from remediator_sim.plain import NODES, PODS, condition, of_node
 from tests.cluster.servers import Server
 from tests.harness.kinds import CASES
 
 REMEDIATOR = Path(sys.executable).with_name("remediator")
 
 
-class View:
-    """A cluster as its administrator sees it."""
+class Administrator:
+    """Reads one cluster; every answer is what the server holds at that moment."""
 
     def __init__(self, server: Server) -> None:
         self.server, self.client = server, server.client
@@ -30,20 +30,20 @@ class View:
     async def condition(self, node: str, kind: str, status: str = "") -> dict[str, Any] | None:
         """The node's condition of that type, if it has that status."""
         try:
-            found = (await self.node(node)).get("status", {}).get("conditions", [])
+            shown = condition(await self.node(node), kind)
         except errors.NotFound:
             return None
-        return next((one for one in found if one["type"] == kind and status in ("", one["status"])), None)
+        return shown if shown and status in ("", shown["status"]) else None
 
     async def of_node(self, kind: Kind[dict], node: str) -> list[dict[str, Any]]:
         """The cases or operations of one node."""
-        return [one for one in await self.client.list_all(kind) if one["spec"]["nodeName"] == node]
+        return of_node(await self.client.list_all(kind), node)
 
     async def case(self, node: str, *phases: str) -> dict[str, Any] | None:
         """The node's only case, once it is in one of these phases."""
-        found = await self.of_node(CASES, node)
-        assert len(found) <= 1, [one["metadata"]["name"] for one in found]
-        return found[0] if found and found[0].get("status", {}).get("phase", "") in phases else None
+        cases = await self.of_node(CASES, node)
+        assert len(cases) <= 1, [case["metadata"]["name"] for case in cases]
+        return cases[0] if cases and cases[0].get("status", {}).get("phase", "") in phases else None
 
     async def operation_pods(self) -> list[dict[str, Any]]:
         """The Pods of operations that are still there."""
@@ -57,8 +57,8 @@ class View:
 
     async def leader(self) -> str:
         """Which controller holds the lease; empty while none does."""
-        found = await self.client.list_all(LEASE, namespace=names.SYSTEM_NAMESPACE)
-        return next((one.spec.holder_identity for one in found if one.metadata["name"] == "remediator"), "")
+        leases = await self.client.list_all(LEASE, namespace=names.SYSTEM_NAMESPACE)
+        return next((lease.spec.holder_identity for lease in leases if lease.metadata["name"] == "remediator"), "")
 
     async def explain(self, node: str) -> str:
         """What `remediator explain` says."""
