@@ -59,16 +59,24 @@ class Replica:
         """Whether every cache is complete and shows signs of life."""
         return self.informers.fresh() and self.extender.ready()
 
+    def _remark(self) -> str:
+        """What hinders this replica, though it is ready to answer."""
+        if not self.leader.clock_differs:
+            return ""
+        seconds = self.leader.skew.total_seconds()
+        return f"not leading: the API server's clock is {seconds:+.0f} s from ours"
+
     def _measure(self) -> None:
         for name, age in self.informers.ages().items():
             metrics.AGE.labels(name).set(min(age, 1e9))
         metrics.LEADER.set(self.leader.is_leader)
+        metrics.SKEW.set(self.leader.skew.total_seconds())
         self.controller.measure()
         if self.tickets is not None:
             self.tickets.measure()
 
     def _application(self) -> web.Application:
-        app = probes.application(self.ready, self._measure)
+        app = probes.application(self.ready, self._measure, self._remark)
         app.add_routes(extender_routes.routes(self.extender))
         token = self.settings.webhook_token_file
         if self.tickets is not None and token is not None:

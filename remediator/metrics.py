@@ -39,6 +39,11 @@ PASS_SECONDS = Histogram(
 )
 QUEUE = Gauge("remediator_queue_depth", "Keys that wait for a pass.", registry=REGISTRY)
 AGE = Gauge("remediator_watch_age_seconds", "Since the last sign of life of a watch.", ["kind"], registry=REGISTRY)
+SKEW = Gauge(
+    "remediator_clock_skew_seconds",
+    "How far the API server's clock is ahead of ours; a replica that differs by more than 30 s does not lead.",
+    registry=REGISTRY,
+)
 LEADER = Gauge("remediator_leader", "1 on the replica that writes.", registry=REGISTRY)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -15,8 +16,8 @@ LONGEST_LABEL = 63
 
 
 def identity() -> str:
-    """Who we are in the Lease: the Pod's name in a cluster, host and process elsewhere."""
-    return os.environ.get("POD_NAME") or f"{socket.gethostname()}-{os.getpid()}"
+    """Who we are in the Lease, new for each process: a container that starts again in its Pod is another replica."""
+    return f"{os.environ.get('POD_NAME') or socket.gethostname()}-{secrets.token_hex(4)}"
 
 
 def address(listen: str) -> tuple[str, int] | None:

@@ -9,7 +9,7 @@ from remediator.controller.case_view import CaseView
 from remediator.controller.effects import ChangeNode, Create, Patch, Plan, SaveCase
 from remediator.core import names
 from remediator.core.case import Attempt, AttemptOutcome, Case, OperationPhase, Phase, advance, with_attempt
-from remediator.core.evidence import Health, watched
+from remediator.core.evidence import AHEAD, Health, watched
 from remediator.core.ladder import Next
 from remediator.core.node import Node
 from remediator.core.policy import Policy
@@ -167,20 +167,23 @@ def record(view: CaseView, now: datetime) -> Plan:
         outcome=ended.phase.outcome,
         message=ended.message,
         boot_id=ended.intent_boot_id,
-        heartbeats=_heartbeats(view.node, view.policy),
+        heartbeats=_heartbeats(view.node, view.policy, now),
     )
     message = f"{ended.template}: {ended.message or ended.reason}"
     after = advance(case, _REASONS[attempt.outcome], message, now, Phase.VERIFYING)
     return (SaveCase(case, with_attempt(after, attempt)),)
 
 
-def _heartbeats(node: Node | None, policy: Policy | None) -> dict[str, datetime]:
-    """The node's own, those that prove recovery first where there are more than an attempt has room for."""
+def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict[str, datetime]:
+    """The node's own, those that prove recovery first where there are more than an attempt has room for.
+
+    One from the future counts as no later than those that prove something: later ones could not come after it once the node's clock is set right.
+    """
     if node is None:
         return {}
     proving = {name for group in watched(node, policy) for name, _ in group} if policy else set()
     kept = sorted(node.conditions, key=lambda name: (name not in proving, name))[:MOST_HEARTBEATS]
-    return {name: node.conditions[name].heartbeat for name in kept}
+    return {name: min(node.conditions[name].heartbeat, now + AHEAD) for name in kept}
 
 
 def verify(view: CaseView, now: datetime) -> Plan:

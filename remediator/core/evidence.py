@@ -10,6 +10,8 @@ from remediator.core.policy import Clause, Policy, Verify, When
 
 # A heartbeat older than this proves nothing: three of node-problem-detector's default period of 5 minutes.
 STALE_AFTER = timedelta(minutes=15)
+# Nor does one so far in the future: the clock that wrote it is wrong, and nobody can say how old the heartbeat is.
+AHEAD = timedelta(minutes=5)
 DETECTOR_STALE = "DetectorStale"
 KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
@@ -99,6 +101,8 @@ def mistrust(node: Node, name: str, now: datetime) -> str:
         return (
             f"has no heartbeat of the last {STALE_AFTER.total_seconds() / 60:g} minutes, or the node's clock is behind"
         )
+    if condition.heartbeat - now > AHEAD:
+        return "has a heartbeat from the future: the node's clock is ahead"
     if name in KUBELET_CONDITIONS:
         return ""
     if node.ready is Status.UNKNOWN:
@@ -129,7 +133,7 @@ def prove(
     """
     deadline = ended + policy.verify.timeout
     needs = watched(node, policy)
-    worst = max(min(_missing(node, wanted, base, policy.verify) for wanted in group) for group in needs)
+    worst = max(min(_missing(node, wanted, base, policy.verify, now) for wanted in group) for group in needs)
     if worst <= timedelta(0):
         return Proof.PASSED, now
     if now >= deadline and not all(any(_looks_well(node, wanted, now) for wanted in group) for group in needs):
@@ -144,7 +148,9 @@ HealthyStatus = tuple[str, Status]
 def _looks_well(node: Node, wanted: HealthyStatus, now: datetime) -> bool:
     """Whether the condition says the healthy thing, and has said so lately."""
     condition = node.conditions.get(wanted[0])
-    return condition is not None and condition.status is wanted[1] and now - condition.heartbeat <= STALE_AFTER
+    return (
+        condition is not None and condition.status is wanted[1] and -AHEAD <= now - condition.heartbeat <= STALE_AFTER
+    )
 
 
 def watched(node: Node, policy: Policy) -> list[tuple[HealthyStatus, ...]]:
@@ -162,11 +168,13 @@ def _opposite(clause: Clause) -> HealthyStatus:
     return clause.condition, Status.FALSE if clause.status is Status.TRUE else Status.TRUE
 
 
-def _missing(node: Node, wanted: HealthyStatus, base: Mapping[str, datetime], verify: Verify) -> timedelta:
+def _missing(
+    node: Node, wanted: HealthyStatus, base: Mapping[str, datetime], verify: Verify, now: datetime
+) -> timedelta:
     """How much longer the node must go on saying that all is well; `settle` anew where it does not say so now."""
     name, healthy = wanted
     condition = node.conditions.get(name)
-    if condition is None or condition.status is not healthy:
+    if condition is None or condition.status is not healthy or condition.heartbeat - now > AHEAD:
         return max(verify.settle, timedelta(seconds=1))
     fresh = verify.fresh - (condition.heartbeat - base[name]) if name in base else timedelta(0)
     return max(fresh, verify.settle - (condition.heartbeat - condition.since))

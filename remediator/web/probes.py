@@ -10,14 +10,17 @@ from remediator.metrics import REGISTRY
 from remediator.settings import address
 
 
-def application(ready: Callable[[], bool], measure: Callable[[], None]) -> web.Application:
-    """/healthz while the loop turns, /readyz while the caches are fresh, /metrics for Prometheus."""
+def application(
+    ready: Callable[[], bool], measure: Callable[[], None], remark: Callable[[], str] = str
+) -> web.Application:
+    """/healthz while the loop turns, /readyz while the caches are fresh, with the remark, /metrics for Prometheus."""
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
     async def readyz(_: web.Request) -> web.Response:
-        return web.Response(text="ok\n") if ready() else web.Response(status=503, text="caches are not fresh\n")
+        said = f"ok\n{remark()}\n".replace("\n\n", "\n")
+        return web.Response(text=said) if ready() else web.Response(status=503, text="caches are not fresh\n")
 
     async def metrics(_: web.Request) -> web.Response:
         measure()

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.utils import format_datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -75,9 +76,10 @@ class Dispatcher:
             lost = await self.faults.meet(request)
             response = self._serve(request)
         except Failure as failure:
-            return refusal(failure)
+            response, lost = refusal(failure), False
         if lost:
             raise Severed
+        response.headers["date"] = format_datetime(self.cluster.now(), usegmt=True)
         return response
 
     def _serve(self, request: Request) -> Response:

@@ -33,6 +33,7 @@ Object = dict[str, Any]
 GPU = "GpuLost"
 OPERATIONS, SYSTEM = names.OPERATIONS_NAMESPACE, names.SYSTEM_NAMESPACE
 BEAT = 0.02
+MOST_AHEAD = timedelta(minutes=4)  # heartbeats further in the future prove nothing; from there nodes beat in real time
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class ControllerHarness(MemoryCluster):
             await asyncio.sleep(BEAT)
             for node in self.all(NODES) if self.beating else ():
                 name = node["metadata"]["name"]
-                self._ahead[name] += timedelta(seconds=1)
+                self._ahead[name] = max(self._ahead[name], min(self._ahead[name] + timedelta(seconds=1), MOST_AHEAD))
                 beat = {"lastHeartbeatTime": stamp(self._clock(name))}
                 conditions = [{"type": one["type"]} | beat for one in node.get("status", {}).get("conditions", ())]
                 with contextlib.suppress(errors.NotFound):

@@ -62,7 +62,8 @@ async def controllers(client: Client) -> dict[str, str]:
 
 async def leader(client: Client) -> str:
     found = await client.list_all(LEASE, namespace=names.SYSTEM_NAMESPACE)
-    return next((one.spec.holder_identity for one in found if one.metadata["name"] == "remediator"), "")
+    holder = next((one.spec.holder_identity for one in found if one.metadata["name"] == "remediator"), "")
+    return holder.rpartition("-")[0]
 
 
 class Fault:

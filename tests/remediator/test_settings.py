@@ -42,6 +42,13 @@ def test_both_namespaces_are_handed_on_together() -> None:
     assert (namespaces.system, namespaces.operations) == ("gpu-ops", "a" * 63)
 
 
+def test_a_container_that_starts_again_in_its_pod_is_another_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POD_NAME", "remediator-7d4f-x2x")
+    first, second = Settings().identity, Settings().identity
+    assert first != second
+    assert {name.rpartition("-")[0] for name in (first, second)} == {"remediator-7d4f-x2x"}
+
+
 def test_all_settings_are_shown_at_the_start_and_of_a_secret_only_where_it_lies(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("hunter2")

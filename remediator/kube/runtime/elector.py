@@ -5,12 +5,14 @@ import math
 import os
 import random
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 import msgspec
 import structlog
 
 from remediator.clock import Clock
 from remediator.kube.api.builtin import LEASE, Lease, LeaseSpec
+from remediator.kube.runtime.skew import ServerClock
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import micro_stamp
@@ -29,7 +31,8 @@ class Elector:
     A leader renews every `retry` seconds. When its last renewal *began* `renew` seconds ago it stops leading,
     and 5 % of `duration` before the lease may pass on, `on_stuck` ends a process whose work has not stopped by then.
     Others take the lease when they have seen it unchanged for `duration` by their own monotonic clock; the wall time is
-    for the record only. `rand` gives floats in [0, 1).
+    for the record only; but who stands more than 30 seconds from the API server's does not lead, since decisions compare
+    times of both. `rand` gives floats in [0, 1).
     """
 
     def __init__(
@@ -46,7 +49,9 @@ class Elector:
         rand: Callable[[], float] = random.random,
         on_stuck: Callable[[], None] = _exit,
     ) -> None:
-        self._client, self._name, self._namespace, self._identity = client, name, namespace, identity
+        self._server_clock = ServerClock(client.transport, clock)
+        self._client = Client(self._server_clock)
+        self._name, self._namespace, self._identity = name, namespace, identity
         self._duration, self._renew, self._retry = duration, renew, retry
         self._clock, self._rand, self._on_stuck = clock, rand, on_stuck
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
@@ -59,7 +64,17 @@ class Elector:
     @property
     def is_leader(self) -> bool:
         """Whether new work may start now. Turns False by the clock alone, even if the process slept meanwhile."""
-        return self._leading and self._left() > 0
+        return self._leading and self._left() > 0 and not self._server_clock.differs
+
+    @property
+    def skew(self) -> timedelta:
+        """How far the API server's clock is ahead of ours."""
+        return self._server_clock.skew
+
+    @property
+    def clock_differs(self) -> bool:
+        """Whether we do not lead because of that."""
+        return self._server_clock.differs
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Compete for the lease and run `lead()` while holding it, again after each loss.
@@ -110,7 +125,7 @@ class Elector:
                 break
             asked = self._clock.monotonic()
             renewed = await self._try(min(self._left(), self._renew / 2))
-            if not renewed and self._seen.spec.holder_identity != self._identity:
+            if not renewed and (self._seen.spec.holder_identity != self._identity or self.clock_differs):
                 break
             pause = max(0.0, asked + self._retry * (1 + 0.2 * self._rand()) - self._clock.monotonic())
         if not task.done():
@@ -148,6 +163,9 @@ class Elector:
         began = self._clock.monotonic()
         lease = await self._look()
         if self._taken():
+            return False
+        if self.clock_differs:
+            self._log.error("our clock differs from the API server's: not leading", seconds=self.skew.total_seconds())
             return False
         self._wrote = True
         if lease is None:

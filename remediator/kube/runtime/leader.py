@@ -117,6 +117,16 @@ class Leader:
         """Whether new work may start now."""
         return self._elector.is_leader
 
+    @property
+    def skew(self) -> timedelta:
+        """How far the API server's clock is ahead of ours."""
+        return self._elector.skew
+
+    @property
+    def clock_differs(self) -> bool:
+        """Whether the clocks differ so much that this replica does not lead."""
+        return self._elector.clock_differs
+
     def add(self, queue: LeaderQueue[Any]) -> None:
         """Serve this queue, too; before `run`."""
         self._queues.append(queue)

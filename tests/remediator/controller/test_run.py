@@ -109,6 +109,22 @@ async def test_a_fault_that_was_not_believed_is_acted_on_once_the_heartbeat_is_f
         await until(lambda: unclear(controller, "GpuLost") == 0)
 
 
+async def test_a_fault_whose_heartbeat_comes_from_the_future_opens_no_case(harness):
+    """What a node with a clock hours ahead has frozen would be believed for hours."""
+    harness.beating = False
+    harness.set_clock("gpu-1", timedelta(hours=6))
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    async with running(harness) as controller:
+        await until(lambda: unclear(controller, "GpuLost") == 1)
+        await harness.quiet()
+        assert harness.cases("gpu-1") == []
+        harness.set_clock("gpu-1", timedelta())
+        await harness.condition("gpu-1", "True")
+        await harness.condition("gpu-1", "True", "Other")
+        await until(lambda: harness.cases("gpu-1"))
+
+
 @pytest.mark.parametrize("stale", ["Unknown", "True"])
 async def test_a_fault_that_is_shown_and_not_believed_is_told_once(harness, stale):
     await harness.policy()

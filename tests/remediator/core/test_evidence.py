@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from remediator.core.evidence import Doubt, Health, Proof, judge, prove, watched
@@ -59,6 +59,22 @@ def test_recovery_is_proven_by_fresh_and_settled_heartbeats(node, base, minute, 
     assert prove(node, POLICY, base, at(10), at(minute))[0] is expected
 
 
+@pytest.mark.parametrize(("ahead", "health"), [(5, Health.UNHEALTHY), (5.1, Health.UNKNOWN)])
+def test_a_heartbeat_more_than_5_minutes_in_the_future_is_no_evidence_of_a_fault(ahead, health):
+    judged = judge(seen(gpu="True", heartbeat=16 + ahead), POLICY, at(16))
+    assert judged.health is health
+    if health is Health.UNKNOWN:
+        (doubt,) = judged.doubts
+        assert (doubt.holds, str(doubt)) == (True, "GpuLost has a heartbeat from the future: the node's clock is ahead")
+
+
+def test_a_heartbeat_from_the_future_is_no_evidence_of_recovery_either():
+    """A clock that jumps ahead over a reboot would make each condition look settled at once."""
+    node = seen(since=15, heartbeat=15 + 6 * 60)
+    assert prove(node, POLICY, BASE, at(10), at(16))[0] is Proof.WAITING
+    assert prove(node, POLICY, BASE, at(10), at(30))[0] is Proof.TIMED_OUT
+
+
 def test_a_node_that_looks_well_when_time_is_up_is_given_the_time_to_prove_it():
     """Starts may have been held for longer than the time-out; the fault going meanwhile is recovery all the same."""
     node = seen(since=199, heartbeat=200)
@@ -104,6 +120,7 @@ moment = st.integers(0, 20).map(float)
     shift=st.integers(-600, 600),
 )
 def test_our_clock_being_off_changes_nothing_but_the_time_out(status, since, age, base, shift):
+    assume(since + age <= min(11, 11 + shift) + 5)  # a heartbeat further in the future is nobody's proof
     node = seen(gpu=status, since=since, heartbeat=since + age)
     recorded = {"Ready": at(base), GPU: at(base)}
     off = timedelta(minutes=shift)

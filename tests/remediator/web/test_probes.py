@@ -20,6 +20,13 @@ async def test_a_replica_is_alive_in_any_case_and_ready_only_with_fresh_caches(r
         assert (await _get(port, "/readyz"))[0] == status
 
 
+async def test_a_replica_that_may_not_lead_is_ready_and_says_why() -> None:
+    (port,) = free_ports(1)
+    app = probes.application(lambda: True, lambda: None, lambda: "not leading")
+    async with probes.served(app, f"127.0.0.1:{port}"):
+        assert await _get(port, "/readyz") == (200, "ok\nnot leading\n")
+
+
 async def test_a_scrape_measures_first_and_shows_our_series() -> None:
     (port,) = free_ports(1)
     measured: list[str] = []

@@ -5,7 +5,8 @@ import json
 import random
 import re
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -489,3 +490,42 @@ async def test_never_two_at_once_and_mostly_one(seed):
     moments = [spec["renewTime"] for *_, spec in leases.writes]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", moment) for moment in moments)
     await end_all()
+
+
+class DatedWire(Wire):
+    """A server whose clock is so far ahead of WALL, where ours stands."""
+
+    def __init__(self, leases, ahead):
+        super().__init__(leases)
+        self.ahead = ahead
+
+    async def request(self, *args, **kwargs):
+        reply = await super().request(*args, **kwargs)
+        return reply._replace(headers={"date": format_datetime(WALL + self.ahead, usegmt=True)})
+
+
+@pytest.mark.parametrize("seconds", [-31, -30, 0, 30, 31])
+async def test_who_stands_more_than_30_seconds_from_the_servers_clock_does_not_lead(seconds):
+    """The header Date has whole seconds: the server's second may be nearly over."""
+    leases, work = Leases(), Work()
+    elector = make(leases, "a", wire=DatedWire(leases, timedelta(seconds=seconds + (-1 if seconds < 0 else 0))))
+    async with competing(elector, work):
+        await asyncio.sleep(30)
+        assert work.running == elector.is_leader == (abs(seconds) <= 30)
+        assert bool(leases.writes) == (abs(seconds) <= 30)
+        assert elector.skew == timedelta(seconds=seconds)
+
+
+async def test_a_leader_whose_clock_jumps_stops_and_the_next_one_takes_over():
+    leases, first, second = Leases(), Work(), Work()
+    wire = DatedWire(leases, timedelta(0))
+    elector = make(leases, "a", wire=wire)
+    async with competing(elector, first), competing(make(leases, "b"), second):
+        await asyncio.sleep(10)
+        assert first.running
+        wire.ahead = timedelta(minutes=-10)
+        await asyncio.sleep(10)
+        assert (first.running, elector.is_leader, second.running) == (False, False, True)
+        wire.ahead = timedelta(0)
+        await asyncio.sleep(10)
+        assert (first.running, second.running) == (False, True)

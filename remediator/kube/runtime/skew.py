@@ -1,0 +1,66 @@
+"""How far our wall clock is from the API server's, by the header Date of its answers."""
+
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+from remediator.clock import Clock
+from remediator.kube.wire.transport import JSON, Query, Reply, Stream, Transport
+
+MOST_SKEW = timedelta(seconds=30)
+RESOLUTION = timedelta(seconds=1)  # of the header Date
+
+
+class ServerClock:
+    """Compares clocks with each answer to a request that goes through `request`.
+
+    Attributes:
+        skew: How far the server's clock was ahead of ours at the last answer, at least; negative where it was behind.
+            Zero where the answer had no Date: what cannot be told stops nobody.
+    """
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._transport, self._wall = transport, clock.wall
+        self.skew = timedelta(0)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the clocks differ so much that times of objects cannot be compared with ours."""
+        return abs(self.skew) > MOST_SKEW
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: bytes = b"",
+        content_type: str = JSON,
+        timeout: float = 30.0,
+    ) -> Reply:
+        """The same as that of a Transport."""
+        asked = self._wall()
+        reply = await self._transport.request(
+            method, path, query=query, body=body, content_type=content_type, timeout=timeout
+        )
+        self.skew = _skew(reply.headers.get("date", ""), asked, self._wall())
+        return reply
+
+    def stream(
+        self, path: str, *, query: Query = (), idle_timeout: float = 75.0
+    ) -> AbstractAsyncContextManager[Stream]:
+        """The same as that of a Transport."""
+        return self._transport.stream(path, query=query, idle_timeout=idle_timeout)
+
+    async def close(self) -> None:
+        """The same as that of a Transport."""
+        await self._transport.close()
+
+
+def _skew(date: str, asked: datetime, answered: datetime) -> timedelta:
+    """The answer was dated between question and answer, so only what lies outside of them is a difference."""
+    try:
+        dated = parsedate_to_datetime(date)
+        return max(dated - answered, timedelta(0)) + min(dated - asked + RESOLUTION, timedelta(0))
+    except (TypeError, ValueError, OverflowError):  # no date, or one without a time zone
+        return timedelta(0)

@@ -1,0 +1,58 @@
+"""How far two clocks differ: only what the way of the answer cannot explain."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from remediator.clock import SYSTEM, Clock
+from remediator.kube.runtime.skew import ServerClock
+from remediator.kube.wire.transport import Reply
+from remediator_sim.apiserver import EmbeddedServer
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+class _Dated:
+    """A server that dates each answer like this, `takes` after the question."""
+
+    def __init__(self, date: str) -> None:
+        self.date = date
+
+    async def request(self, method: str, path: str, **_: object) -> Reply:
+        return Reply(200, b"", {"date": self.date} if self.date else {})
+
+
+async def _skew(date: str, takes: float = 0.0) -> float:
+    readings = iter((NOON, NOON + timedelta(seconds=takes)))
+    server = ServerClock(_Dated(date), Clock(lambda: next(readings), lambda: 0.0))  # type: ignore[arg-type]
+    await server.request("GET", "/")
+    return server.skew.total_seconds()
+
+
+@pytest.mark.parametrize(
+    ("date", "takes", "skew"),
+    [
+        ("Fri, 20 Nov 2026 12:00:00 GMT", 0, 0),
+        ("Fri, 20 Nov 2026 12:00:45 GMT", 0, 45),
+        ("Fri, 20 Nov 2026 12:00:45 GMT", 45, 0),
+        ("Fri, 20 Nov 2026 11:59:00 GMT", 0, -59),
+        ("Fri, 20 Nov 2026 11:59:00 GMT", 600, -59),
+        ("", 0, 0),
+        ("yesterday", 0, 0),
+        ("Fri, 20 Nov 2026 12:00:45 -0000", 0, 0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 0, 251596670399),
+    ],
+)
+async def test_only_what_lies_outside_of_question_and_answer_is_a_difference(
+    date: str, takes: float, skew: float
+) -> None:
+    assert await _skew(date, takes) == skew
+
+
+async def test_the_embedded_server_dates_its_answers_by_its_own_clock() -> None:
+    ahead = Clock(lambda: SYSTEM.wall() + timedelta(hours=1), SYSTEM.monotonic)
+    server = ServerClock(EmbeddedServer(clock=ahead).transport(), SYSTEM)
+    for path in ("/api/v1/nodes", "/api/v1/nodes/none"):
+        await server.request("GET", path)
+        assert 3595 < server.skew.total_seconds() <= 3601
+        assert server.differs
