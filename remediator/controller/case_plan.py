@@ -177,7 +177,8 @@ def record(view: CaseView, now: datetime) -> Plan:
 def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict[str, datetime]:
     """The node's own, those that prove recovery first where there are more than an attempt has room for.
 
-    One from the future counts as no later than those that prove something: later ones could not come after it once the node's clock is set right.
+    One from the future counts as no later than what proves something: later ones could not come after it once the
+    node's clock is set right.
     """
     if node is None:
         return {}

@@ -31,8 +31,8 @@ class Elector:
     A leader renews every `retry` seconds. When its last renewal *began* `renew` seconds ago it stops leading,
     and 5 % of `duration` before the lease may pass on, `on_stuck` ends a process whose work has not stopped by then.
     Others take the lease when they have seen it unchanged for `duration` by their own monotonic clock; the wall time is
-    for the record only; but who stands more than 30 seconds from the API server's does not lead, since decisions compare
-    times of both. `rand` gives floats in [0, 1).
+    for the record only. Who stands more than 30 seconds from the API server's clock does not lead, since decisions
+    compare times of both. `rand` gives floats in [0, 1).
     """
 
     def __init__(
