@@ -6,7 +6,7 @@ replicas believe that they lead, the resourceVersions of the ledgers let only on
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from remediator import metrics
@@ -66,7 +66,9 @@ class Admissions:
             return Done(), None
         if await self._read_partly_claimed(waiting):
             waiting = self._waiting(now)
-        fleet = fleet_context(self.cache, now)
+        gone = await self._gone(waiting)
+        fleet = replace(fleet_context(self.cache, now), gone=gone)
+        waiting = [(replace(view, gone=gone), step) for view, step in waiting]
         pending = {view.case.uid: self._pending(view, step, fleet, now) for view, step in waiting}
         budgets = {ledger.name: ledger for ledger in self.cache.budgets}
         requests = [admission.request for admission in pending.values()]
@@ -81,7 +83,8 @@ class Admissions:
 
     def _waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
         """The open cases that request admission, our finalizer on them."""
-        views = [case_view(self.cache, case, now) for case in self.cache.cases if case.open and case.finalizer]
+        cases = [case for case in self.cache.cases if case.open and case.finalizer and not case.unreadable]
+        views = [case_view(self.cache, case, now) for case in cases]
         steps = [(view, case_step(view.observation)) for view in views]
         return [(view, step) for view, step in steps if HANDLERS[step].by_admission and view.node is not None]
 
@@ -99,9 +102,15 @@ class Admissions:
                 await self._read_live(view.case, ledgers)
         return read
 
+    async def _gone(self, waiting: Sequence[tuple[CaseView, Step]]) -> frozenset[str]:
+        """Cases that nodes which are to be claimed name, and that nobody knows: those that a live list has not."""
+        marks = {uid for view, step in waiting if view.node and step is Step.CLAIM for uid in view.node.marks}
+        return await self.performer.gone({uid for uid in marks if self.cache.case(uid) is None})
+
     async def _read_live(self, case: Case, ledgers: Iterable[str]) -> None:
         client, note = self.performer.client, self.performer.note
         await self.performer.node(case.node)
+        await self.performer.policy(case.policy)
         note(api.CASE, await client.get(api.CASE, case.name))
         for name in ledgers:
             note(api.BUDGET, await client.get(api.BUDGET, name))
@@ -121,7 +130,7 @@ class Admissions:
         A claim whose first attempt is still to come may start any moment, however long ago the claim was: that attempt
         will not be asked about again.
         """
-        coming = [now for case in self.cache.cases if case.claimed and not case.attempts]
+        coming = [now for case in self.cache.cases if case.claimed and not case.attempts and not case.unreadable]
         return [*starts(self.cache.cases), *coming]
 
     async def _carry_out(

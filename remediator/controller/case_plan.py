@@ -85,7 +85,9 @@ def claim(view: CaseView, now: datetime) -> Plan:
     case = view.case
     message = f"case {case.name} holds node {case.node} for policy {case.policy}"
     after = replace(advance(case, Reason.CLAIMED, message, now, Phase.DRAINING), started=now, blocks=())
-    return (ChangeNode(case.node, marks.claim(case, view.cordon)), SaveCase(case, after))
+    if view.node is None:
+        return ()
+    return (ChangeNode(case.node, marks.claim(case, view.node, view.cordon, view.gone)), SaveCase(case, after))
 
 
 def start(view: CaseView, now: datetime) -> Plan:

@@ -30,6 +30,7 @@ class CaseView:
         look_again: When the proof of health may be complete, or its time over.
         cordon: Whether any operation of the ladder wants the node cordoned.
         diagnostics: The template of collect-diagnostics.
+        gone: Uids on the node's marks whose cases are no more.
     """
 
     observation: CaseObservation
@@ -44,6 +45,7 @@ class CaseView:
     look_again: datetime | None
     cordon: bool
     diagnostics: Template | None
+    gone: frozenset[str] = frozenset()
 
 
 def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
@@ -125,8 +127,8 @@ def _marks(cache: ClusterCache, case: Case, node: Node | None) -> bool:
 
 
 def ledgers_of(cache: ClusterCache, case: Case) -> list[str]:
-    """The budgets that hold an entry of this case, in name order."""
-    return sorted(ledger.name for ledger in cache.budgets if ledger.holds(case.uid))
+    """The budgets that hold an entry of this case, in name order; one that cannot be read drops its entries later."""
+    return sorted(ledger.name for ledger in cache.budgets if ledger.holds(case.uid) and not ledger.unreadable)
 
 
 def _tried(case: Case, operation: Operation | None) -> Tried:

@@ -52,11 +52,12 @@ class Patch:
 class ChangeNode:
     """Change a node's marks: `change` gives the patch for the node as it is now, None where nothing is to be done.
 
-    It is asked again with a live read after each conflict, so heartbeats that move the node do no harm.
+    It is asked again with a live read after each conflict, so heartbeats that move the node do no harm. It gives Retry
+    where the node is no longer what the decision was made about.
     """
 
     name: str
-    change: Callable[[Node], Mapping[str, Any] | None]
+    change: "Callable[[Node], Mapping[str, Any] | Retry | None]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,9 @@ def _before_start(cache: ClusterCache, node: Node, decision: Start, breaker: Bre
 
 
 def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime) -> Iterator[str]:
+    if case.unreadable:
+        yield f"  case {case.name} cannot be read: it counts as one that holds the node, and nothing is done to it"
+        return
     view = case_view(cache, case, now)
     step = case_step(view.observation)
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"

@@ -12,7 +12,6 @@ from remediator.core.budget import Budget, Claim
 from remediator.core.case import Case
 from remediator.kube import api
 from remediator.kube.api import encode
-from remediator.kube.api.builtin import CASE_HEAD
 
 
 class Ledgers:
@@ -27,7 +26,8 @@ class Ledgers:
         if not isinstance(created, Done):
             return created
         released = self._released()
-        for ledger in sorted(self.cache.budgets, key=lambda ledger: ledger.name):
+        readable = (ledger for ledger in self.cache.budgets if not ledger.unreadable)
+        for ledger in sorted(readable, key=lambda ledger: ledger.name):
             gone = released | await self._orphans(ledger)
             written = await self.write(ledger, current_claims(ledger, self._claims(ledger, now), gone))
             if not isinstance(written, Done):
@@ -51,10 +51,7 @@ class Ledgers:
     async def _orphans(self, ledger: Budget) -> frozenset[str]:
         """Entries of cases that somebody removed by force: unknown here, and unknown to the server as well."""
         unknown = {claim.case for claim in ledger.claims if self.cache.case(claim.case) is None}
-        if not unknown:
-            return frozenset()
-        known = {case.metadata.uid for case in await self.performer.client.list_all(CASE_HEAD)}
-        return frozenset(unknown - known)
+        return await self.performer.gone(unknown)
 
     def _claims(self, ledger: Budget, now: datetime) -> list[Claim]:
         """A claim for each case that holds a node of this budget: budget and labels may have changed."""

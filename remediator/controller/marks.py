@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from remediator.controller.effects import Retry
 from remediator.core import names
 from remediator.core.case import Case
 from remediator.core.node import Node, Taint
 from remediator.kube.api import encode
 
-Change = Callable[[Node], Mapping[str, Any] | None]
+Change = Callable[[Node], Mapping[str, Any] | Retry | None]
+MOVED = 0.2  # seconds until a node that has changed is judged again
 OURS = (names.CASE_TAINT, names.DEGRADED_TAINT)
 
 
@@ -25,13 +27,19 @@ def needs_last_case(case: Case) -> bool:
     return case.started is not None or case.deleting
 
 
-def claim(case: Case, cordon: bool) -> Change:
-    """Put the case's taint on the node, and our cordon where asked and nobody else has cordoned it."""
+def claim(case: Case, judged: Node, cordon: bool, gone: frozenset[str] = frozenset()) -> Change:
+    """Put the case's taint on the node, and our cordon where asked and nobody else has cordoned it.
+
+    Only on the node that was judged: one that a user has excluded or cordoned meanwhile is judged again. The mark of
+    another case is replaced only where that case is `gone`.
+    """
     ours = Taint(names.CASE_TAINT, case.uid, "NoSchedule")
 
-    def change(node: Node) -> Mapping[str, Any] | None:
-        if node.uid != case.node_uid or node.case_uid == case.uid:
+    def change(node: Node) -> Mapping[str, Any] | Retry | None:
+        if node.uid == case.node_uid and node.case_uid == case.uid:
             return None
+        if node != judged or node.marks - {case.uid} - gone:
+            return Retry(MOVED, f"node {node.name} has changed since it was judged")
         others = [taint for taint in node.taints if taint.key not in OURS]
         if not cordon or node.unschedulable:
             return encode.node_marks(node, [*others, ours])

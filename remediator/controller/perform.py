@@ -1,7 +1,7 @@
 """One effect → one or two requests → one result. The server's reply is put into the cache before the next decision."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import structlog
@@ -23,9 +23,10 @@ from remediator.controller.effects import (
 )
 from remediator.core.case import Case, CaseEvent
 from remediator.core.node import Node
+from remediator.core.policy import Policy
 from remediator.kube import api
 from remediator.kube.api import decode, encode
-from remediator.kube.api.builtin import EVENT, NAMESPACE, NODE, POD
+from remediator.kube.api.builtin import CASE_HEAD, EVENT, NAMESPACE, NODE, POD
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
@@ -46,6 +47,7 @@ class Performer:
             api.CASE.name: (cache.cases, decode.remediation_case),
             api.OPERATION.name: (cache.operations, decode.operation),
             api.BUDGET.name: (cache.budgets, decode.disruption_budget),
+            api.POLICY.name: (cache.policies, decode.remediation_policy),
         }
 
     async def all(self, effects: Iterable[Effect]) -> EffectResult:
@@ -148,6 +150,8 @@ class Performer:
             body = effect.change(node) if node else None
             if body is None:
                 return Done()
+            if isinstance(body, Retry):
+                return body
             try:
                 await self._patch(NODE, effect.name, body)
                 return Done()
@@ -170,6 +174,22 @@ class Performer:
             return decode.remediation_case(await self.client.get(api.CASE, name))
         except errors.NotFound:
             return None
+
+    async def gone(self, uids: Collection[str]) -> frozenset[str]:
+        """Which of these cases are no more, by a live list of all that there are."""
+        if not uids:
+            return frozenset()
+        known = {case.metadata.uid for case in await self.client.list_all(CASE_HEAD)}
+        return frozenset(uids) - known
+
+    async def policy(self, name: str) -> Policy | None:
+        """One policy, read live and noted in the cache; None where it is gone."""
+        try:
+            live = await self.client.get(api.POLICY, name)
+        except errors.NotFound:
+            return None
+        self.note(api.POLICY, live)
+        return decode.remediation_policy(live)
 
     def note(self, kind: Kind[Any], wire: Any) -> None:
         """Let the next decision see what the server has just answered."""

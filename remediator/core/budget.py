@@ -57,6 +57,7 @@ class Budget:
     claims: tuple[Claim, ...] = ()
     shown: Counts | None = None  # what its status says; None where it was never counted
     version: str = ""
+    unreadable: bool = False  # it admits nothing for what it may select, and nothing is written to it
 
     def holds(self, case_uid: str) -> bool:
         """Whether the case has its entry."""
@@ -147,6 +148,14 @@ def over(node: Node, budgets: Mapping[str, Budget]) -> list[Budget]:
     selecting = [budget for budget in budgets.values() if not budget.fallback and budget.selector.matches(node.labels)]
     fallback = [budget for budget in budgets.values() if budget.fallback and budget.selector.matches(node.labels)]
     return sorted(selecting or fallback, key=lambda budget: budget.name)
+
+
+def entries(ledgers: Iterable[Budget]) -> dict[str, frozenset[str]]:
+    """The uids of the cases that hold each node, by the name of the node."""
+    cases: dict[str, frozenset[str]] = {}
+    for claim in (claim for ledger in ledgers for claim in ledger.claims):
+        cases[claim.node] = cases.get(claim.node, frozenset()) | {claim.case}
+    return cases
 
 
 def with_claims(budget: Budget, claims: Iterable[Claim]) -> Budget:

@@ -91,6 +91,9 @@ class Diagnosis(StrEnum):
     FAILED = "Failed"
 
 
+CLAIMED = (Phase.DRAINING, Phase.OPERATING, Phase.VERIFYING, Phase.ESCALATED)
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One sick node, from decision to recovery or hand-over."""
@@ -118,6 +121,7 @@ class Case:
     ended: datetime | None = None
     reason: Reason | None = None
     message: str = ""
+    unreadable: bool = False  # only its head and its node are known: it may be in any phase, and nothing is done to it
 
     @property
     def finalizer(self) -> bool:
@@ -127,7 +131,7 @@ class Case:
     @property
     def claimed(self) -> bool:
         """Whether the case has taken the node: from then on only a user can have removed the taint."""
-        return self.phase in (Phase.DRAINING, Phase.OPERATING, Phase.VERIFYING, Phase.ESCALATED)
+        return self.unreadable or self.phase in CLAIMED
 
     @property
     def open(self) -> bool:

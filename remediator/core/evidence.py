@@ -12,6 +12,7 @@ from remediator.core.policy import Clause, Policy, Verify, When
 STALE_AFTER = timedelta(minutes=15)
 # Nor does one so far in the future: the clock that wrote it is wrong, and nobody can say how old the heartbeat is.
 AHEAD = timedelta(minutes=5)
+LOOK_AGAIN = timedelta(seconds=10)  # how often a node that must prove its health is looked at, at least
 DETECTOR_STALE = "DetectorStale"
 KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
@@ -49,6 +50,8 @@ class Judgement:
 
 def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
     """UNHEALTHY where an entry of `when` holds (the one due first counts), HEALTHY where none can, else UNKNOWN."""
+    if policy.unreadable:
+        return Judgement(Health.UNKNOWN, doubts=(Doubt(f"policy {policy.name}", "cannot be read"),))
     findings = [_entry(node, when, now) for when in policy.when]
     unhealthy = [finding for finding in findings if finding.health is Health.UNHEALTHY]
     if unhealthy:
@@ -131,6 +134,8 @@ def prove(
     runs on our clock, from `ended`. A node that looks well when time is up may go on to prove it for as long as it is
     heard of: the fault may have gone late, while the next start was held.
     """
+    if policy.unreadable:
+        return Proof.WAITING, now + LOOK_AGAIN
     deadline = ended + policy.verify.timeout
     needs = watched(node, policy)
     worst = max(min(_missing(node, wanted, base, policy.verify, now) for wanted in group) for group in needs)
@@ -138,7 +143,7 @@ def prove(
         return Proof.PASSED, now
     if now >= deadline and not all(any(_looks_well(node, wanted, now) for wanted in group) for group in needs):
         return Proof.TIMED_OUT, now
-    soon = now + min(max(worst, timedelta(seconds=1)), timedelta(seconds=10))
+    soon = now + min(max(worst, timedelta(seconds=1)), LOOK_AGAIN)
     return Proof.WAITING, soon if now >= deadline else min(soon, deadline)
 
 

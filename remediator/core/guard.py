@@ -56,6 +56,7 @@ class FleetContext:
     paused: bool
     controller_nodes: frozenset[str]
     causes: Mapping[SharedCause, frozenset[str]] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
 
 
 def preconditions(
@@ -64,10 +65,12 @@ def preconditions(
     """What blocks one case, budgets apart; empty where nothing does."""
     if policy is None:
         return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
+    if policy.unreadable:
+        return (block(Reason.POLICY_UNREADABLE, f"policy {policy.name} cannot be read"),)
     judgement = judge(node, policy, now)
     unknown = [rung.operation for rung in policy.ladder if rung.operation not in fleet.templates]
-    beside = past if policy.urgency is Urgency.NOW else ()  # one that does nothing to the node never waits for another
-    holder = next((other.name for other in beside if other.uid != case.uid and _holds(other, node)), "")
+    # One that does nothing to the node never waits for another.
+    holder = _holder(case, node, past, fleet.gone) if policy.urgency is Urgency.NOW else ""
     rests = None if case.claimed else cooldown_until(case, policy, past, now)
     common = shared_cause(case)
     sharing = sorted(fleet.causes.get(common, ())) if common else []
@@ -98,6 +101,13 @@ def _first(policy: Policy) -> str:
     )
 
 
+def _holder(case: Case, node: Node, past: Sequence[Case], gone: frozenset[str]) -> str:
+    """Which other case has the node, by what is known of cases, or by the node's marks; "" where none has."""
+    known = [other.name for other in past if other.uid != case.uid and _holds(other, node)]
+    marked = [] if case.claimed else sorted(node.marks - {case.uid} - gone)
+    return next(iter([*known, *marked]), "")
+
+
 def _holds(other: Case, node: Node) -> bool:
     """Whether this case has the node already: two cases of one node never work on it together."""
     return other.open and other.claimed and other.node_uid == node.uid
@@ -125,6 +135,7 @@ def admit(
     counted when it claimed.
     """
     ledgers = dict(budgets)
+    entries = budgets_.entries(budgets.values())
     accounts = {name: budgets_.account(ledger, counted[name]) for name, ledger in budgets.items()}
     started = list(starts)
     admitted: list[Request] = []
@@ -133,6 +144,7 @@ def admit(
         blocks = (
             request.blocks
             or _taken(request, admitted)
+            or _entered(request, entries)
             or _breaker(request, breaker, started, now)
             or _budgets(request, ledgers, accounts)
         )
@@ -152,6 +164,14 @@ def _taken(request: Request, admitted: Sequence[Request]) -> tuple[Block, ...]:
     """One case per node, also within one pass."""
     first = next((other.case.name for other in admitted if other.node.name == request.node.name), "")
     return (block(Reason.NODE_BUSY, f"case {first} holds {request.node.name}"),) if first else ()
+
+
+def _entered(request: Request, entries: Mapping[str, frozenset[str]]) -> tuple[Block, ...]:
+    """A node has one case: a ledger, written under its version, is what two leaders cannot both win."""
+    others = entries.get(request.node.name, frozenset()) - {request.case.uid}
+    if request.case.claimed or not others:
+        return ()
+    return (block(Reason.NODE_BUSY, f"a budget says that case {min(others)} holds {request.node.name}"),)
 
 
 def _counted(request: Request) -> bool:
@@ -178,6 +198,8 @@ def _budgets(request: Request, ledgers: Mapping[str, Budget], accounts: Mapping[
 
 
 def _refusal(node: str, ledger: Budget, account: Account) -> tuple[Block, ...]:
+    if ledger.unreadable:
+        return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name} cannot be read"),)
     if not ledger.adopted:
         return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name}"),)
     if account.admits(node) and len(ledger.claims) < budgets_.MOST_CLAIMS:

@@ -74,6 +74,11 @@ class Node:
         return next((taint.value for taint in self.taints if taint.key == names.CASE_TAINT), "")
 
     @property
+    def marks(self) -> frozenset[str]:
+        """The uids of the cases that the node's taint and cordon name."""
+        return frozenset({self.case_uid, self.cordoned_by} - {""})
+
+    @property
     def degraded(self) -> bool:
         """Whether the node carries our mark of one that waits for repair."""
         return any(taint.key == names.DEGRADED_TAINT for taint in self.taints)

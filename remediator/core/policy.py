@@ -123,6 +123,7 @@ class Policy:
     generation: int = 0
     readiness: Readiness | None = None  # what its status says; None where nothing was written yet
     version: str = ""
+    unreadable: bool = False  # nobody knows what it asks about: it proves nothing, and starts nothing
 
     def selects(self, node: Node) -> bool:
         """Whether the policy applies to this node."""

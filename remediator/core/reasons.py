@@ -18,6 +18,7 @@ class Reason(StrEnum):
     NODE_BUSY = "NodeBusy"
     UNKNOWN_OPERATION = "UnknownOperation"
     POLICY_MISSING = "PolicyMissing"
+    POLICY_UNREADABLE = "PolicyUnreadable"
     COOLDOWN = "Cooldown"
     TICKET_ONLY = "TicketOnly"
     SHARED_CAUSE = "SharedCause"
@@ -69,6 +70,7 @@ WARNINGS = frozenset(
         Reason.HEALTH_UNKNOWN,
         Reason.UNKNOWN_OPERATION,
         Reason.POLICY_MISSING,
+        Reason.POLICY_UNREADABLE,
         Reason.BREAKER_OPEN,
         Reason.SHARED_CAUSE,
         Reason.LADDER_EXHAUSTED,
@@ -87,6 +89,7 @@ REMEDY: dict[Reason, str] = {
     Reason.NODE_BUSY: "wait for the other case of the node to end, or delete one of the two",
     Reason.UNKNOWN_OPERATION: "create the NodeOperationTemplate that the policy names, or correct the policy",
     Reason.POLICY_MISSING: "create the policy again, or delete the case; it ends by itself in half an hour",
+    Reason.POLICY_UNREADABLE: "run the version of Remediator that wrote it, or write it again for this version",
     Reason.COOLDOWN: "wait, or shorten spec.cooldown of the policy",
     Reason.TICKET_ONLY: "repair it by hand; the case ends by itself once the condition clears",
     Reason.SHARED_CAUSE: "repair what the nodes have in common; each case goes on by itself once fewer nodes show it",

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from remediator.clock import Clock
 from remediator.core import names
 from remediator.core.budget import Budget
@@ -16,6 +18,7 @@ from remediator.core.policy import Policy, Template
 from remediator.core.ticket import Ticket
 from remediator.kube import api
 from remediator.kube.api import builtin, decode
+from remediator.kube.api.decode import careful
 from remediator.kube.runtime.informer import F, Informer, synced
 from remediator.kube.wire.client import Client, Kind
 
@@ -47,7 +50,7 @@ class Informers:
     @cached_property
     def policies(self) -> Informer[Policy]:
         """All policies, by name."""
-        return self.watch("policies", api.POLICY, decode.remediation_policy)
+        return self.watch("policies", api.POLICY, decode.remediation_policy, careful=careful.policy)
 
     @cached_property
     def templates(self) -> Informer[Template]:
@@ -57,12 +60,13 @@ class Informers:
     @cached_property
     def budgets(self) -> Informer[Budget]:
         """All budgets with their ledgers, by name."""
-        return self.watch("budgets", api.BUDGET, decode.disruption_budget)
+        return self.watch("budgets", api.BUDGET, decode.disruption_budget, careful=careful.budget)
 
     @cached_property
     def cases(self) -> Informer[Case]:
         """All cases, by name; also by node, policy and uid."""
-        return self.watch("cases", api.CASE, decode.remediation_case, index=("node", "policy", "uid"))
+        index = ("node", "policy", "uid")
+        return self.watch("cases", api.CASE, decode.remediation_case, careful=careful.case, index=index)
 
     @cached_property
     def operations(self) -> Informer[Operation]:
@@ -97,6 +101,7 @@ class Informers:
         kind: Kind[Any],
         project: Callable[[Any], F],
         *,
+        careful: Callable[[msgspec.Raw], F] | None = None,
         index: tuple[str, ...] = (),
         namespace: str = "",
         labels: str = "",
@@ -106,7 +111,15 @@ class Informers:
         if self._running:
             raise RuntimeError(f"{name} was asked for after the watches had begun")
         informer = Informer(
-            self._client, kind, project, self._clock, index=index, namespace=namespace, labels=labels, fields=fields
+            self._client,
+            kind,
+            project,
+            self._clock,
+            careful=careful,
+            index=index,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
         )
         self._informers[name] = informer
         return informer

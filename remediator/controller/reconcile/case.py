@@ -20,7 +20,7 @@ class CaseReconciler:
     async def reconcile(self, name: str, now: datetime) -> float | None:
         """One step. What needs admission is only requested here."""
         case = self._dependencies.cache.cases.get(name)
-        if case is None:
+        if case is None or case.unreadable:
             return None
         view = case_view(self._dependencies.cache, case, now)
         handler = HANDLERS[case_step(view.observation)]

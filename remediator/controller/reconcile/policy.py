@@ -21,7 +21,7 @@ class PolicyReconciler:
     async def reconcile(self, name: str, now: datetime) -> float | None:
         """Write the Ready condition where it differs."""
         policy = self._dependencies.cache.policies.get(name)
-        if policy is None:
+        if policy is None or policy.unreadable:
             return None
         operations = {rung.operation for rung in policy.ladder}
         unknown = sorted(missing(self._dependencies.cache, operations))

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
 import structlog
 
 from remediator.clock import Clock
@@ -33,6 +34,7 @@ class Informer(Generic[F]):
 
     `index` names fields of the fact by which it is looked up, too. Those never change while an object lives; a namesake
     that came later is told apart when looked up. Only what is in `namespace`, has `labels` and `fields` is watched.
+    `careful` makes the fact of an object that cannot be read: the most careful thing that it could be.
     """
 
     def __init__(
@@ -42,13 +44,14 @@ class Informer(Generic[F]):
         project: Callable[[Any], F],
         clock: Clock,
         *,
+        careful: Callable[[msgspec.Raw], F] | None = None,
         index: tuple[str, ...] = (),
         namespace: str = "",
         labels: str = "",
         fields: str = "",
     ) -> None:
         self._reflector: Reflector[Any, F] = Reflector(
-            client, kind, project, self._changed, namespace=namespace, labels=labels, fields=fields
+            client, kind, project, self._changed, careful=careful, namespace=namespace, labels=labels, fields=fields
         )
         self._watched: Mapping[str, F] = self._reflector.store
         self._written: dict[str, tuple[F, float]] = {}

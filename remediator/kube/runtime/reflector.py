@@ -34,6 +34,7 @@ class _Seen(NamedTuple, Generic[F]):
     key: str
     version: str
     fact: F | None
+    readable: bool = True
 
 
 class Reflector(Generic[T, F]):
@@ -42,9 +43,10 @@ class Reflector(Generic[T, F]):
     Keys are names, or `namespace/name`. `on_change(key, old, new)` is called in the loop, after the store changed and
     only where the fact did: old is None for a new object, new is None for one that is gone.
 
-    An object that cannot be decoded or projected is *unknown*, not gone: its last fact stays in `store`, its key stands
-    in `unknown`, and `on_unknown(key)` is called once. When it can be read again, or goes, `on_change` tells, also if
-    the fact is the same as before. `undecodable` counts such readings.
+    An object that cannot be decoded or projected is *unknown*, not gone: its key stands in `unknown`, and
+    `on_unknown(key)` is called once. In `store` stands what `careful(bytes)` makes of it, the most careful thing that
+    it could be; without `careful`, its last fact. When it can be read again, or goes, `on_change` tells, also if the
+    fact is the same as before. `undecodable` counts such readings.
 
     During a re-list the store keeps serving; it changes when the list is complete. What `on_change` or `on_unknown`
     raise ends `run`.
@@ -58,6 +60,7 @@ class Reflector(Generic[T, F]):
         on_change: Callable[[str, F | None, F | None], None],
         *,
         on_unknown: Callable[[str], None] = lambda key: None,
+        careful: Callable[[msgspec.Raw], F] | None = None,
         namespace: str = "",
         labels: str = "",
         fields: str = "",
@@ -71,6 +74,7 @@ class Reflector(Generic[T, F]):
         self._log = log.bind(kind=kind.name)
         self._decode = msgspec.json.Decoder(kind.type).decode
         self._project, self._on_change, self._on_unknown = project, on_change, on_unknown
+        self._careful = careful
         self._selectors = [(k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v]
         self._rand = rand
         self._version = ""  # opaque; "" means list anew
@@ -142,7 +146,7 @@ class Reflector(Generic[T, F]):
         return delay
 
     async def _list(self) -> None:
-        listing: dict[str, F | None] = {}
+        listing: dict[str, _Seen[F]] = {}
         page = wire.PageMeta()
         while True:
             query = [("limit", str(PAGE)), *self._selectors]
@@ -152,14 +156,14 @@ class Reflector(Generic[T, F]):
             answer = decode(reply.body, wire.Page)
             for item in answer.items or ():
                 seen = self._read(item)
-                listing[seen.key] = seen.fact
+                listing[seen.key] = seen
             page = answer.metadata
             self._touch()
             if not page.continue_:
                 return self._adopt(listing, page.resource_version)
 
     async def _watch(self) -> None:
-        listing: dict[str, F | None] | None = None if self._version else {}
+        listing: dict[str, _Seen[F]] | None = None if self._version else {}
         async with self._transport.stream(self._path, query=self._watch_query(), idle_timeout=IDLE_SECONDS) as stream:
             if stream.status >= 400:
                 await _refuse(stream)
@@ -178,7 +182,7 @@ class Reflector(Generic[T, F]):
             return [*query, ("resourceVersion", self._version)]
         return [*query, ("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
 
-    def _take(self, line: bytes | bytearray, listing: dict[str, F | None] | None) -> dict[str, F | None] | None:
+    def _take(self, line: bytes | bytearray, listing: dict[str, _Seen[F]] | None) -> dict[str, _Seen[F]] | None:
         """Take in one line of a watch. `listing` is the list under way, None when it is complete; so is the result."""
         try:
             event = wire.EVENT.decode(line)
@@ -200,7 +204,7 @@ class Reflector(Generic[T, F]):
             self._version = seen.version
         return listing
 
-    def _bookmark(self, meta: wire.BookmarkMeta, listing: dict[str, F | None] | None) -> dict[str, F | None] | None:
+    def _bookmark(self, meta: wire.BookmarkMeta, listing: dict[str, _Seen[F]] | None) -> dict[str, _Seen[F]] | None:
         if listing is None:
             self._version = meta.resource_version
         elif meta.ends_the_list:
@@ -216,31 +220,46 @@ class Reflector(Generic[T, F]):
             return _Seen(key, version, None if head_only else self._project(self._decode(raw)))
         except Exception as error:  # one odd object must not blind us to the others
             self._miss(key, error)
-            return _Seen(key, version, None)
+            return _Seen(key, version, self._most_careful(raw) if key else None, readable=False)
 
-    def _adopt(self, listing: dict[str, F | None], version: str) -> None:
+    def _most_careful(self, raw: msgspec.Raw) -> F | None:
+        """What stands for an object that cannot be read; None where even that cannot be made."""
+        try:
+            return self._careful(raw) if self._careful else None
+        except Exception as error:
+            self._log.error("not even the head of an object can be read", error=str(error))
+            return None
+
+    def _adopt(self, listing: dict[str, _Seen[F]], version: str) -> None:
         """Make the store what the complete list says."""
         if "" not in listing:  # else the nameless one may be any of those that seem to be missing
             for key in (self.store.keys() | self.unknown) - listing.keys():
                 self._drop(key)
-        for key, fact in listing.items():
-            self._apply(_Seen(key, version, fact), gone=False)
+        for seen in listing.values():
+            self._apply(seen, gone=False)
         self._version = version
         self.synced.set()
 
     def _apply(self, seen: _Seen[F], gone: bool) -> None:
         if gone:
             self._drop(seen.key)
-        elif seen.fact is not None:
-            self._keep(seen.key, seen.fact)
-        elif seen.key and seen.key not in self.unknown:
-            self.unknown.add(seen.key)
-            self._on_unknown(seen.key)
+        elif seen.readable and seen.fact is not None:
+            self._keep(seen.key, seen.fact, self._was_unknown(seen.key))
+        elif seen.key:
+            self._keep_unknown(seen.key, seen.fact)
 
-    def _keep(self, key: str, fact: F) -> None:
+    def _keep_unknown(self, key: str, fact: F | None) -> None:
+        news = key not in self.unknown
+        self.unknown.add(key)
+        if fact is not None:
+            self._keep(key, fact, news)
+        if news:
+            self._on_unknown(key)
+
+    def _keep(self, key: str, fact: F, news: bool = False) -> None:
         old = self.store.get(key)
         self.store[key] = fact
-        if self._was_unknown(key) or old != fact:
+        if news or old != fact:
             self._on_change(key, old, fact)
 
     def _drop(self, key: str) -> None:
@@ -266,7 +285,7 @@ def _collect(listing: dict[str, Any], seen: _Seen[Any], gone: bool) -> None:
     if gone and seen.key:
         listing.pop(seen.key, None)
     else:
-        listing[seen.key] = seen.fact
+        listing[seen.key] = seen
 
 
 async def _refuse(stream: Stream) -> None:

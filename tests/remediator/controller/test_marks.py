@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from remediator.controller import marks
+from remediator.controller.effects import Retry
 from remediator.core import names
 from remediator.core.case import Phase
 from remediator.core.node import Taint
@@ -18,24 +19,29 @@ DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
 UNDER = {"resourceVersion": "1"}
 
 
+def claimed(node, cordon, gone=frozenset()):
+    """The patch of a claim on the node that was judged."""
+    return marks.claim(CASE, node, cordon, gone)(node)
+
+
 def test_a_claim_adds_our_taint_keeps_a_persons_and_is_bound_to_the_version():
-    patch = marks.claim(CASE, cordon=False)(a_sick_node(taints=[MINE]))
+    patch = claimed(a_sick_node(taints=[MINE]), cordon=False)
     assert patch == {"metadata": UNDER, "spec": {"taints": [MINE_WRITTEN, OURS_WRITTEN]}}
 
 
 def test_a_claim_replaces_the_mark_of_the_queue():
-    patch = marks.claim(CASE, cordon=False)(a_sick_node(taints=[DEGRADED]))
+    patch = claimed(a_sick_node(taints=[DEGRADED]), cordon=False)
     assert patch["spec"]["taints"] == [OURS_WRITTEN]
 
 
 def test_a_claim_cordons_where_asked_and_says_whose_cordon_it_is():
-    patch = marks.claim(CASE, cordon=True)(a_sick_node())
+    patch = claimed(a_sick_node(), cordon=True)
     assert patch["spec"]["unschedulable"] is True
     assert patch["metadata"]["annotations"] == {names.CORDONED_BY: CASE.uid}
 
 
 def test_a_persons_cordon_never_becomes_ours():
-    patch = marks.claim(CASE, cordon=True)(a_sick_node(unschedulable=True))
+    patch = claimed(a_sick_node(unschedulable=True), cordon=True)
     assert "unschedulable" not in patch["spec"]
     assert "annotations" not in patch["metadata"]
 
@@ -44,11 +50,37 @@ def test_a_persons_cordon_never_becomes_ours():
     "node",
     [
         pytest.param(a_sick_node(taints=[held_by(CASE)]), id="claimed already"),
-        pytest.param(a_sick_node(uid="other"), id="a namesake"),
     ],
 )
 def test_a_claim_writes_nothing_where_there_is_nothing_to_do(node):
-    assert marks.claim(CASE, cordon=False)(node) is None
+    assert claimed(node, cordon=False) is None
+
+
+OTHER = a_case("other", phase=Phase.DRAINING)
+
+
+@pytest.mark.parametrize(
+    ("judged", "node"),
+    [
+        pytest.param(a_sick_node(), a_sick_node(uid="other"), id="a namesake"),
+        pytest.param(a_sick_node(), a_sick_node(labels={names.EXCLUDE: "true"}), id="excluded meanwhile"),
+        pytest.param(a_sick_node(), a_sick_node(unschedulable=True), id="cordoned meanwhile"),
+        pytest.param(a_sick_node(), a_sick_node(taints=[held_by(OTHER)]), id="claimed meanwhile"),
+        pytest.param(a_sick_node(taints=[held_by(OTHER)]), a_sick_node(taints=[held_by(OTHER)]), id="another's"),
+        pytest.param(a_sick_node(cordoned_by="o"), a_sick_node(cordoned_by="o"), id="another's cordon"),
+    ],
+)
+def test_a_claim_takes_no_node_but_the_one_that_was_judged_and_no_other_cases(judged, node):
+    assert isinstance(marks.claim(CASE, judged, False)(node), Retry)
+
+
+def test_a_claim_goes_on_where_only_a_heartbeat_moved_the_node():
+    assert marks.claim(CASE, a_sick_node(), False)(a_sick_node(minute=1, version="2")) is not None
+
+
+def test_the_mark_of_a_case_that_is_no_more_is_replaced():
+    patch = claimed(a_sick_node(taints=[held_by(OTHER)]), False, frozenset({OTHER.uid}))
+    assert patch["spec"]["taints"] == [OURS_WRITTEN]
 
 
 def test_a_release_takes_only_our_marks_and_leaves_the_name_of_the_case():

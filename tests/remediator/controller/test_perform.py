@@ -13,7 +13,7 @@ from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.api.builtin import NODE, POD
-from tests.builders import a_case, at
+from tests.builders import a_case, a_sick_node, at
 from tests.harness.controller import SYSTEM
 from tests.harness.kinds import CASES, NAMESPACES, NODES
 from tests.harness.replica import empty_cache
@@ -65,7 +65,7 @@ async def test_an_answer_that_was_lost_is_no_harm(harness, performer):
 async def test_what_is_gone_already_is_done(performer):
     assert await performer.one(PATCH) == Done()
     assert await performer.one(DELETE) == Done()
-    assert await performer.one(ChangeNode("gone", marks.claim(a_case(), False))) == Done()
+    assert await performer.one(ChangeNode("gone", marks.claim(a_case(), a_sick_node(), False))) == Done()
 
 
 async def test_a_namespace_that_is_not_there_yet_is_waited_for(harness):
@@ -128,13 +128,22 @@ async def claim(harness, performer):
     await harness.node("gpu-1", "True")
     stale = decode.node(await harness.client.get(NODE, "gpu-1"))
     performer.cache.nodes.note("gpu-1", stale)
-    await harness.change(NODES, "gpu-1", spec={"taints": [{"key": "maintenance", "effect": "NoSchedule"}]})
-    return ChangeNode("gpu-1", marks.claim(a_case(node_uid=stale.uid), False))
+    await harness.condition("gpu-1", "True", "Ready")
+    return ChangeNode("gpu-1", marks.claim(a_case(node_uid=stale.uid), stale, False))
 
 
-async def test_a_node_that_moved_is_read_live_and_nothing_of_a_person_is_lost(harness, performer, claim):
+async def test_a_node_whose_heartbeat_moved_it_is_read_live_and_claimed(harness, performer, claim):
     assert await performer.one(claim) == Done()
-    assert harness.taints("gpu-1") == ["maintenance", names.CASE_TAINT]
+    assert harness.taints("gpu-1") == [names.CASE_TAINT]
+
+
+async def test_a_node_that_was_changed_since_it_was_judged_is_not_claimed_and_nothing_of_a_person_is_lost(
+    harness, performer, claim
+):
+    await harness.change(NODES, "gpu-1", spec={"taints": [{"key": "maintenance", "effect": "NoSchedule"}]})
+    assert isinstance(await performer.one(claim), Retry)
+    assert harness.taints("gpu-1") == ["maintenance"]
+    assert performer.cache.nodes.get("gpu-1").taints[0].key == "maintenance", "the next judgement is about this node"
 
 
 async def test_a_node_that_moves_all_the_time_is_tried_again_later(harness, performer, claim):

@@ -96,10 +96,15 @@ def disruption_budget(wire: api.NodeDisruptionBudget) -> budget.Budget:
         fallback=wire.spec.fallback,
         generation=meta.generation,
         adopted=(status.adopted_uid, status.adopted_generation) == (meta.uid, meta.generation),
-        claims=tuple(budget.Claim(claim.node, claim.case, claim.since or EPOCH) for claim in status.claims),
+        claims=tuple(claim(entry) for entry in status.claims),
         shown=_counts(status),
         version=meta.resource_version,
     )
+
+
+def claim(wire: api.Claim) -> budget.Claim:
+    """One entry of a ledger."""
+    return budget.Claim(wire.node, wire.case, wire.since or EPOCH)
 
 
 def _counts(wire: api.NodeDisruptionBudgetStatus) -> budget.Counts | None:

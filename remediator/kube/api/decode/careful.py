@@ -1,0 +1,119 @@
+"""Objects that cannot be read (a newer version wrote them) as the most careful thing that they could be.
+
+Only what cannot change its meaning is read of them: the head, the node of a case, selector and ledger of a budget.
+"""
+
+from datetime import timedelta
+from typing import TypeVar
+
+import msgspec
+
+from remediator.core import budget as budgets
+from remediator.core import policy as policies
+from remediator.core.case import Case
+from remediator.core.selector import Operator, Requirement, Selector
+from remediator.kube import api
+from remediator.kube.api.common import Base, ObjectMeta
+from remediator.kube.api.decode.nodes import EPOCH
+from remediator.kube.api.decode.policies import claim, selector
+
+
+class _CaseSpec(Base, frozen=True, kw_only=True):
+    node_name: str = ""
+    node_uid: str = msgspec.field(name="nodeUID", default="")
+    policy_name: str = ""
+
+
+class _Case(Base, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+    spec: _CaseSpec = _CaseSpec()
+
+
+class _Head(Base, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+
+
+class _Selecting(Base, frozen=True, kw_only=True):
+    selector: api.LabelSelector
+
+
+class _Selected(Base, frozen=True, kw_only=True):
+    spec: _Selecting
+
+
+class _Claims(Base, frozen=True, kw_only=True):
+    claims: tuple[api.Claim, ...] = ()
+
+
+class _Ledger(Base, frozen=True, kw_only=True):
+    status: _Claims = _Claims()
+
+
+NOTHING = Selector((Requirement("", Operator.EXISTS),))  # no label has an empty name
+T = TypeVar("T")
+
+
+def case(raw: msgspec.Raw) -> Case:
+    """An open case that holds its node. Raises DecodeError where not even its node can be read."""
+    wire = msgspec.json.decode(raw, type=_Case)
+    meta, spec = wire.metadata, wire.spec
+    return Case(
+        name=meta.name,
+        uid=meta.uid,
+        node=spec.node_name,
+        node_uid=spec.node_uid,
+        policy=spec.policy_name,
+        trigger=None,
+        created=meta.creation_timestamp or EPOCH,
+        version=meta.resource_version,
+        deleting=meta.deletion_timestamp is not None,
+        finalizers=meta.finalizers,
+        unreadable=True,
+    )
+
+
+def budget(raw: msgspec.Raw) -> budgets.Budget:
+    """A budget that admits nothing for the nodes that it selects; for all nodes where that cannot be read."""
+    meta = msgspec.json.decode(raw, type=_Head).metadata
+    selected, ledger = _part(raw, _Selected), _part(raw, _Ledger)
+    return budgets.Budget(
+        name=meta.name,
+        uid=meta.uid,
+        selector=selector(selected.spec.selector) if selected else Selector(),
+        max_unavailable=None,
+        min_available=None,
+        fallback=False,
+        generation=meta.generation,
+        adopted=False,
+        claims=tuple(claim(entry) for entry in ledger.status.claims) if ledger else (),
+        version=meta.resource_version,
+        unreadable=True,
+    )
+
+
+def policy(raw: msgspec.Raw) -> policies.Policy:
+    """A policy that is paused and opens no case; of the cases that it has, nothing is proven and nothing starts."""
+    meta, none = msgspec.json.decode(raw, type=_Head).metadata, timedelta(0)
+    return policies.Policy(
+        name=meta.name,
+        selector=NOTHING,
+        when=(),
+        ladder=(),
+        severity=policies.Severity.CRITICAL,
+        verify=policies.Verify(none, none, none),
+        attempts_max=0,
+        attempts_window=none,
+        cooldown=none,
+        mode=policies.Mode.PAUSED,
+        generation=meta.generation,
+        version=meta.resource_version,
+        unreadable=True,
+    )
+
+
+def _part(raw: msgspec.Raw, part: type[T]) -> T | None:
+    """A part of an object, None where it cannot be read."""
+    try:
+        return msgspec.json.decode(raw, type=part)
+    except msgspec.DecodeError:
+        return None

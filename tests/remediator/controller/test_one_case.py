@@ -1,0 +1,185 @@
+"""A node has one case, whatever a new leader's caches show, and whatever it cannot read."""
+
+import pytest
+
+from remediator.clock import SYSTEM
+from remediator.controller.admission import Admissions
+from remediator.controller.explain import snapshot
+from remediator.controller.handlers.base import Dependencies
+from remediator.controller.perform import Performer
+from remediator.controller.reconcile.node import NodeReconciler
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from tests.harness.controller import RUNS, running, until
+from tests.harness.kinds import BUDGETS, CASES, NODES, POLICIES
+
+XID = "GpuXid"
+
+
+@pytest.fixture
+async def claimed(harness):
+    """A node on which two policies hold, and which a case of the first has claimed."""
+    await harness.policy()
+    await harness.budget("all", 5)
+    await harness.node("gpu-1", "True")
+    await settle(await Replica.now(harness))
+    assert harness.phase("gpu-1") == "Draining"
+    await harness.policy("gpu-xid", when=[{"condition": XID, "for": "0s"}], severity="Critical")
+    await harness.condition("gpu-1", "True", XID)
+    harness.beating = False
+    return harness
+
+
+class Replica:
+    """A replica whose caches show the cluster as it was and will not move, but for its own writes."""
+
+    def __init__(self, harness, cache):
+        self.cache = cache
+        performer = Performer(harness.client, cache, lambda: True)
+        self.admissions = Admissions(cache, performer, Breaker(starts=1000))
+        self.nodes = NodeReconciler(Dependencies(cache, performer, lambda: None, drains=50))
+
+    @classmethod
+    async def now(cls, harness):
+        return cls(harness, await snapshot(harness.client, harness.namespaces, SYSTEM))
+
+    def forget(self, *stores):
+        """These stores have not been told of anything yet."""
+        for store in stores:
+            for key in list(store.keys()):
+                store._reflector._drop(key)
+
+    async def turn(self):
+        for node in list(self.cache.nodes):
+            await self.nodes.reconcile(node.name, SYSTEM.now())
+        await self.admissions.run(SYSTEM.now())
+
+
+async def settle(replica, times=3):
+    for _ in range(times):
+        await replica.turn()
+
+
+def holder(harness):
+    """The policies whose cases the node's taint and the ledgers name."""
+    policies = {case["metadata"]["uid"]: case["spec"]["policyName"] for case in harness.cases("gpu-1")}
+    taints = [taint["value"] for taint in harness.look("gpu-1")["spec"]["taints"] if taint["key"] == names.CASE_TAINT]
+    entries = [claim["case"] for one in harness.all(BUDGETS) for claim in one["status"].get("claims") or ()]
+    return {policies[uid] for uid in (*taints, *entries)}
+
+
+async def test_a_leader_that_does_not_see_the_case_of_a_node_opens_another_that_never_claims(claimed):
+    late = await Replica.now(claimed)
+    late.forget(late.cache.cases)
+    await settle(late)
+    assert [case["spec"]["policyName"] for case in claimed.cases("gpu-1")] == ["gpu-lost", "gpu-xid"]
+    assert holder(claimed) == {"gpu-lost"}
+    assert claimed.reasons("gpu-1") == ["NodeBusy"]
+
+
+async def test_a_leader_whose_every_cache_is_old_is_refused_by_the_ledger(harness):
+    await harness.policy()
+    await harness.budget("all", 5)
+    await harness.node("gpu-1", "True")
+    await harness.policy("gpu-xid", when=[{"condition": XID, "for": "0s"}], severity="Critical")
+    await harness.condition("gpu-1", "True", XID)
+    harness.beating = False
+    await (await Replica.now(harness)).admissions.run(SYSTEM.now())
+    late = await Replica.now(harness)
+    late.forget(late.cache.cases)
+    late.cache.policies._reflector._drop("gpu-lost")
+    first = await Replica.now(harness)
+    first.cache.policies._reflector._drop("gpu-xid")
+    await settle(first)
+    await settle(late)
+    assert holder(harness) == {"gpu-lost"}
+    assert harness.reasons("gpu-1") == ["NodeBusy"]
+
+
+async def test_where_no_ledger_knows_of_a_claim_the_mark_on_the_node_refuses(claimed):
+    await claimed.client.delete(BUDGETS, "all")
+    await claimed.budget("all", 5)
+    late = await Replica.now(claimed)
+    late.forget(late.cache.cases)
+    await settle(late)
+    assert holder(claimed) == {"gpu-lost"}
+
+
+async def test_the_mark_of_a_case_that_is_no_more_keeps_no_other_case_out(claimed):
+    name = claimed.cases("gpu-1")[0]["metadata"]["name"]
+    await claimed.change(CASES, name, metadata={"finalizers": None})
+    await claimed.client.delete(CASES, name)
+    await claimed.condition("gpu-1", "False")
+    await settle(await Replica.now(claimed))
+    assert holder(claimed) == {"gpu-xid"}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"spec": {"unschedulable": True}}, "CordonedByUser"),
+        ({"metadata": {"labels": {names.EXCLUDE: "true"}}}, "OptedOut"),
+    ],
+)
+async def test_a_node_that_was_changed_after_it_was_judged_is_judged_again(harness, change, reason):
+    await harness.policy()
+    await harness.budget("all", 5)
+    await harness.node("gpu-1", "True")
+    harness.beating = False
+    late = await Replica.now(harness)
+    await harness.change(NODES, "gpu-1", **change)
+    await settle(late, times=4)
+    assert (harness.taints("gpu-1"), harness.reasons("gpu-1")) == ([], [reason])
+
+
+async def test_a_case_that_cannot_be_read_holds_its_node(claimed):
+    """A newer version opened it; this one was rolled back to."""
+    claimed.beating = True
+    name = claimed.cases("gpu-1")[0]["metadata"]["name"]
+    await claimed.newer(CASES, name, "status", status={"phase": "Hibernating"})
+    before = claimed.cases("gpu-1")[0]
+    async with running(claimed):
+        await claimed.quiet()
+    assert claimed.cases("gpu-1") == [before], "it is neither written nor does another stand beside it"
+    assert (holder(claimed), claimed.ran) == ({"gpu-lost"}, [])
+
+
+async def test_a_case_that_cannot_be_read_counts_in_the_ledger_of_a_budget_that_was_made_again(claimed):
+    claimed.beating = True
+    name = claimed.cases("gpu-1")[0]["metadata"]["name"]
+    await claimed.newer(CASES, name, "status", status={"phase": "Hibernating"})
+    await claimed.client.delete(BUDGETS, "all")
+    await claimed.budget("all", 1)
+    await claimed.node("gpu-2", "True")
+    async with running(claimed):
+        await until(lambda: claimed.reasons("gpu-2") == ["BudgetSpent"])
+    assert claimed.claims() == ["gpu-1"]
+
+
+async def test_a_budget_that_cannot_be_read_admits_nothing_for_what_it_selects_and_is_left_as_it_is(harness):
+    await harness.policy()
+    await harness.budget("all", 5)
+    await harness.newer(BUDGETS, "all", spec={"maxUnavailable": {"nodes": 5}})
+    before = harness.all(BUDGETS)[0]
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["BudgetUnready"])
+        await harness.quiet()
+    assert harness.taints("gpu-1") in ([], [names.DEGRADED_TAINT])
+    assert "budget all cannot be read" in harness.cases("gpu-1")[0]["status"]["message"]
+    assert next(one for one in harness.all(BUDGETS) if one["metadata"]["name"] == "all") == before
+
+
+async def test_a_policy_that_cannot_be_read_starts_nothing_and_ends_nothing(harness):
+    await harness.policy()
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    await harness.node("gpu-2")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.newer(POLICIES, "gpu-lost", spec={"mode": "EnforceGently"})
+        await harness.condition("gpu-2", "True")
+        await harness.finish("drain")
+        await harness.quiet()
+    assert [ran for ran in harness.ran if "reboot" in ran] == []
+    assert (harness.phase("gpu-1"), harness.cases("gpu-2")) == ("Draining", [])
