@@ -56,7 +56,7 @@ RUNS, SECONDS, LOCK_SECONDS = 2, 120.0, 300.0
 LOCK = "CNI lock "
 
 
-class Seen(NamedTuple):
+class NetworkSetup(NamedTuple):
     """All that was read in one run.
 
     `network`: whether the runtime says that it is ready, None for nobody knows, and why; `ours`: whether the folder is
@@ -73,7 +73,7 @@ class Seen(NamedTuple):
     locks: Mapping[str, int]
 
 
-def signs(seen: Seen) -> dict[str, Verdict]:
+def signs(seen: NetworkSetup) -> dict[str, Verdict]:
     """Return what is wrong (FAULT, if it lasts) and what nobody can tell, as texts."""
     found = {f"CNI plugin {name} is missing": Verdict.FAULT for name in seen.missing or ()}
     if seen.config.word == "valid" and seen.missing is None:
@@ -89,7 +89,7 @@ def signs(seen: Seen) -> dict[str, Verdict]:
     return {**found, **{f"{LOCK}{path} is never released": Verdict.FAULT for path in seen.locks}}
 
 
-def _config(seen: Seen) -> dict[str, Verdict]:
+def _config(seen: NetworkSetup) -> dict[str, Verdict]:
     """Judge the folder where the runtime does not say that all is well: it may take its configuration elsewhere."""
     ready, why = seen.network
     if ready or seen.config.word == "valid":
@@ -104,7 +104,7 @@ def _config(seen: Seen) -> dict[str, Verdict]:
     return {f"{lack}, and the container runtime cannot be asked ({why})": Verdict.UNKNOWN} if ready is None else {}
 
 
-def judge(seen: Seen, standing: Mapping[str, Standing], now: float) -> tuple[Verdict, str]:
+def judge(seen: NetworkSetup, standing: Mapping[str, Standing], now: float) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line; `standing`: how long each fault has been there, by `keys`."""
     found = {}
     for text, verdict in signs(seen).items():
@@ -117,18 +117,18 @@ def judge(seen: Seen, standing: Mapping[str, Standing], now: float) -> tuple[Ver
     return conclude(found, "the network plugin is in order")
 
 
-def _key(seen: Seen, text: str) -> str:
+def _key(seen: NetworkSetup, text: str) -> str:
     """Return what a fault is remembered by: causes may change, and a lock that another process holds begins anew."""
     holders = [str(pid) for path, pid in seen.locks.items() if text.startswith(f"{LOCK}{path} ")]
     return " ".join([text.partition(" (")[0], *holders])
 
 
-def keys(seen: Seen) -> list[str]:
+def keys(seen: NetworkSetup) -> list[str]:
     """Return the keys of all that would be a fault if it lasted."""
     return [_key(seen, text) for text, verdict in signs(seen).items() if verdict is Verdict.FAULT]
 
 
-def look(options: argparse.Namespace, ours: bool) -> Seen:
+def look(options: argparse.Namespace, ours: bool) -> NetworkSetup:
     """Read the node's files and ask its runtimes and the agents. Raises OSError where the node's root is out of reach.
 
     `ours`: the folder had a configuration before, in this boot.
@@ -137,7 +137,7 @@ def look(options: argparse.Namespace, ours: bool) -> Seen:
     folder = options.cni or FOLDER
     config = read_config(root, folder)
     agents = {url: in_the_nodes_network(get(url, options.deadline)[0], options.proc) for url in sorted(options.agent)}
-    return Seen(
+    return NetworkSetup(
         folder=folder,
         config=config,
         network=network(ask_runtimes(root, options.socket, (), options.deadline)),
@@ -148,7 +148,7 @@ def look(options: argparse.Namespace, ours: bool) -> Seen:
     )
 
 
-def evidence(seen: Seen) -> dict[str, Any]:
+def evidence(seen: NetworkSetup) -> dict[str, Any]:
     """Return what a person asks for first; bounded, lest it be cut elsewhere."""
     return {
         "config": f"{seen.folder}/{seen.config.text}: {', '.join(seen.config.plugins)}"[:300],

@@ -65,7 +65,7 @@ LISTED = 6  # names in one text
 MISSING = "is missing"
 
 
-class Seen(NamedTuple):
+class DeviceFiles(NamedTuple):
     """All that was read in one run. `found`: by path, numbers, None for nothing, or what is there instead.
 
     `cards`, `driven`: None where a view cannot be had; `odd`: files that make no sense; `is_dev`: --dev is a /dev;
@@ -83,7 +83,7 @@ class Seen(NamedTuple):
     minors: frozenset[int] = frozenset()
 
 
-def judge(seen: Seen) -> tuple[Verdict, str]:
+def judge(seen: DeviceFiles) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line."""
     found = dict.fromkeys(_doubts(seen), Verdict.UNKNOWN)
     wrong: dict[str, list[str]] = {}
@@ -118,7 +118,7 @@ def _wrong(wanted: Wanted, found: Number | str | None) -> str:
     return "" if right else f"has the wrong number ({wanted.remedy})"
 
 
-def _doubts(seen: Seen) -> list[str]:
+def _doubts(seen: DeviceFiles) -> list[str]:
     driven, minors = seen.driven or {}, [gpu.minor for gpu in (seen.driven or {}).values() if not gpu.excluded]
     lost = sorted(ours(seen.cards, seen.driven) - set(driven))
     return [
@@ -130,14 +130,14 @@ def _doubts(seen: Seen) -> list[str]:
     ]
 
 
-def _strays(seen: Seen) -> list[str]:
+def _strays(seen: DeviceFiles) -> list[str]:
     """GPUs that only their nodes show: a sandbox hides PCI and the driver's files."""
     if seen.driven is not None or seen.cards is None or known(seen.cards) or not seen.minors:
         return []
     return [f"/dev/nvidia{min(seen.minors)} is there, yet neither PCI nor the driver shows a GPU (see --help)"]
 
 
-def look(options: argparse.Namespace) -> Seen:
+def look(options: argparse.Namespace) -> DeviceFiles:
     """Read what there should be and what there is."""
     driven, numbers = read_driver(options.proc), majors(options.proc)
     sources: dict[str, Callable[[], list[Wanted]]] = {
@@ -155,7 +155,7 @@ def look(options: argparse.Namespace) -> Seen:
             odd.append(str(error))
     own = roots(options.proc, options.driver_root)[0] / "dev"
     found = {one.path: has([options.dev, own], one.path) for one in wanted}
-    return Seen(
+    return DeviceFiles(
         cards=read_pci(options.sys),
         driven=driven,
         wanted=tuple(wanted),

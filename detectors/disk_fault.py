@@ -76,7 +76,7 @@ class Memory(NamedTuple):
     asked_at: float | None
 
 
-class Seen(NamedTuple):
+class DiskReadings(NamedTuple):
     """What one run saw. `disks`: None when they could not be read; `why`: what could not be read and why.
 
     `hung`: since when SMART is awaited, "" when it is not.
@@ -90,7 +90,7 @@ class Seen(NamedTuple):
     guests: frozenset[str] = frozenset()
 
 
-def judge(seen: Seen, memory: Memory, expected: int | None) -> tuple[Verdict, str]:
+def judge(seen: DiskReadings, memory: Memory, expected: int | None) -> tuple[Verdict, str]:
     """Turn what was seen, and what is remembered, into a verdict and its line."""
     found = dict.fromkeys(seen.why, Verdict.UNKNOWN)
     for disk in seen.disks or ():
@@ -136,7 +136,7 @@ def judge_array(array: Array) -> tuple[Verdict, str]:
     return (Verdict.UNKNOWN, "is degraded and rebuilds") if array.action in REBUILDS else (Verdict.FAULT, "is degraded")
 
 
-def judge_smart(seen: Seen) -> dict[str, Verdict]:
+def judge_smart(seen: DiskReadings) -> dict[str, Verdict]:
     """Return what controllers say of themselves; one that refuses the question has nothing against it."""
     found = {
         f"SMART of {name}: {words}": Verdict.FAULT for name, said in seen.smart.items() for words in judge_page(said)
@@ -167,7 +167,7 @@ def ask_smart(
     return {**unsaid, **memory.smart, **said}, answer.hung, not (answer.hung or answer.why)
 
 
-def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> tuple[Seen, bool]:
+def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> tuple[DiskReadings, bool]:
     """Read every view; also return whether SMART was asked with success."""
     why = [log.why] if log.why else []
     disks: tuple[Disk, ...] | None = None
@@ -182,7 +182,7 @@ def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> t
     smart, hung, fresh = ask_smart(options, disks or (), memory, now)
     names = {disk.name for disk in disks or ()}
     said = {name: one for name, one in smart.items() if name in names}
-    return Seen(disks, arrays, said, hung, tuple(why), frozenset(guests)), fresh
+    return DiskReadings(disks, arrays, said, hung, tuple(why), frozenset(guests)), fresh
 
 
 def recall(memory: Mapping[str, Any], boot: str) -> Memory:
@@ -209,7 +209,7 @@ def _names(value: Any) -> frozenset[str]:
     return frozenset(one for one in value if isinstance(one, str)) if isinstance(value, list) else frozenset()
 
 
-def remember(memory: Memory, seen: Seen, lines: Iterable[Line]) -> Memory:
+def remember(memory: Memory, seen: DiskReadings, lines: Iterable[Line]) -> Memory:
     """Return the memory with what this run saw of disks and read in the log; `ill` stays that of the run before."""
     here = {disk.name: disk.who for disk in seen.disks or ()}
     blamed = blame(memory.blamed, lines, {**{name: who for who, name in memory.disks.items()}, **here})
@@ -220,7 +220,7 @@ def remember(memory: Memory, seen: Seen, lines: Iterable[Line]) -> Memory:
     return memory._replace(disks=known, guests=guests - set(known.values()), blamed=blamed)
 
 
-def evidence(options: argparse.Namespace, seen: Seen, line: str, log: Log) -> dict[str, Any]:
+def evidence(options: argparse.Namespace, seen: DiskReadings, line: str, log: Log) -> dict[str, Any]:
     """Return what the maker of a disk asks for first; bounded, lest it be cut elsewhere."""
     ill = [disk for disk in seen.disks or () if f" {disk.name} " in f"{line} " or f" {disk.name}:" in line][:3]
     folders = {

@@ -48,7 +48,7 @@ NAME = "driver_mismatch"
 MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
 
 
-class Seen(NamedTuple):
+class DriverVersions(NamedTuple):
     """All that was read in one run. `cards`: None where PCI cannot be read; `versions` of libraries, by their path."""
 
     cards: tuple[Card, ...] | None
@@ -57,7 +57,7 @@ class Seen(NamedTuple):
     nvml: Answer
 
 
-def judge(seen: Seen) -> tuple[Verdict, str]:
+def judge(seen: DriverVersions) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line."""
     loaded, found = seen.module.version, set(seen.versions.values())
     if not loaded:
@@ -77,7 +77,7 @@ def judge(seen: Seen) -> tuple[Verdict, str]:
     return Verdict.UNKNOWN, "no libnvidia-ml.so.1 was found and NVML does not answer: say --driver-root (see GpuLost)"
 
 
-def _without_version(seen: Seen) -> tuple[Verdict, str]:
+def _without_version(seen: DriverVersions) -> tuple[Verdict, str]:
     if seen.module.why:
         return Verdict.UNKNOWN, f"the loaded driver's version cannot be read: {seen.module.why}"
     if seen.nvml.said.get("init") == MISMATCH:
@@ -99,7 +99,7 @@ def _without_version(seen: Seen) -> tuple[Verdict, str]:
 def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     """One run: look, judge, keep the evidence."""
     found_in = roots(options.proc, options.driver_root)  # the node's own: the libraries of this container are others
-    seen = Seen(read_pci(options.sys), module(options.proc), libraries(found_in), nvml(options))
+    seen = DriverVersions(read_pci(options.sys), module(options.proc), libraries(found_in), nvml(options))
     verdict, line = judge(seen)
     found: dict[str, Any] = {"module": seen.module.text, "libraries": seen.versions, "nvml": seen.nvml.said.get("init")}
     keep_evidence(options.state, NAME, verdict, {"condition": "DriverMismatch", "line": line, **found})

@@ -48,7 +48,7 @@ from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.host.cgroups import dashed
 from nodelib.nvml.client import parser
 from nodelib.nvml.gpu_owners import Owner, is_allowed, pids, read_owners, sees_host, shares_memory
-from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
+from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
 
 NAME = "gpu_busy"
 IDLE = 16 * 2**20  # bytes that a GPU may have in use while nobody uses it
@@ -75,7 +75,7 @@ class Pods(NamedTuple):
     why: str = "nobody was asked"
 
 
-class World(NamedTuple):
+class Processes(NamedTuple):
     """What was read besides NVML. `owners` by pid; `shared`: uuids of GPUs whose memory is the node's."""
 
     owners: Mapping[int, Owner | None]
@@ -93,34 +93,34 @@ class Held(NamedTuple):
     owner: Owner | None = None
 
 
-def find(seen: Seen, world: World, pods: Pods) -> list[Held]:
+def find(seen: GpuReadings, processes: Processes, pods: Pods) -> list[Held]:
     """Return what holds GPUs without a Pod, and (with no key) what may."""
-    return [held for gpu in seen.answering for held in _of_gpu(gpu, world, pods)]
+    return [held for gpu in seen.answering for held in _of_gpu(gpu, processes, pods)]
 
 
-def _of_gpu(gpu: Gpu, world: World, pods: Pods) -> list[Held]:
-    here, memory = sorted(pids([gpu])), _has_memory(gpu, world)
-    if not world.on_host:
+def _of_gpu(gpu: Gpu, processes: Processes, pods: Pods) -> list[Held]:
+    here, memory = sorted(pids([gpu])), _has_memory(gpu, processes)
+    if not processes.on_host:
         hidden = Held(gpu, "in use, but by whom is hidden from here (run with hostPID)")
         return [hidden] if here or memory else []
     if memory and not here:
         return [Held(gpu, "memory in use by no process (reset-gpu)", "memory")]
-    return [held for pid in here for held in _judge(gpu, world.owners.get(pid), world, pods)]
+    return [held for pid in here for held in _judge(gpu, processes.owners.get(pid), processes, pods)]
 
 
-def _has_memory(gpu: Gpu, world: World) -> bool:
+def _has_memory(gpu: Gpu, processes: Processes) -> bool:
     used = gpu.facts.get("memory in use", {}).get("used", 0)
-    own = gpu.facts.get("MIG", {}).get("current") or gpu.uuid in world.shared
+    own = gpu.facts.get("MIG", {}).get("current") or gpu.uuid in processes.shared
     return used > IDLE and not own and "processes" in gpu.facts
 
 
-def _judge(gpu: Gpu, owner: Owner | None, world: World, pods: Pods) -> list[Held]:
+def _judge(gpu: Gpu, owner: Owner | None, processes: Processes, pods: Pods) -> list[Held]:
     if owner is None:
         return [Held(gpu, "in use by a process that cannot be read in /proc")]
     if owner.ended:
         return [Held(gpu, "held by a process that has ended (reset-gpu)", owner.key, owner)]
     if not owner.pod:
-        fine = is_allowed(owner, world.allowed)
+        fine = is_allowed(owner, processes.allowed)
         return [] if fine else [Held(gpu, f"held by {owner.comm} of no pod (end it)", owner.key, owner)]
     if owner.pod in pods.living:
         return []
@@ -135,7 +135,7 @@ def mark(held: Held) -> str:
     return f"{held.gpu.uuid} {held.key}"
 
 
-def judge(seen: Seen, found: Collection[Held], before: Collection[str]) -> tuple[Verdict, str]:
+def judge(seen: GpuReadings, found: Collection[Held], before: Collection[str]) -> tuple[Verdict, str]:
     """Turn what was found into a verdict and its line; `before`: the marks of what the last run found."""
     lasting = [held for held in found if held.key and mark(held) in before]
     new = [
@@ -197,7 +197,7 @@ def save(path: Path, boot: str, pods: Pods, marks: Iterable[str]) -> None:
     write_json(path, {"boot_id": boot, "marks": sorted(marks), **known})
 
 
-def still(seen: Seen, found: Iterable[Held], before: Iterable[str]) -> set[str]:
+def still(seen: GpuReadings, found: Iterable[Held], before: Iterable[str]) -> set[str]:
     """Return the marks for the next run; of a GPU that does not answer, those of the last one."""
     asked = {gpu.uuid for gpu in seen.answering}
     return {mark(held) for held in found if held.key} | {one for one in before if one.split(" ")[0] not in asked}
@@ -216,14 +216,14 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     seen, (pods, before) = look(options, SHAPES), recall(path, boot)
     owners = read_owners(options.proc, pids(seen.answering))
     shared = [uuid for uuid, online in shares_memory(options.proc, seen.answering).items() if online]
-    world = World(owners, sees_host(options.proc), shared, (*ALLOWED, *options.allow))
+    processes = Processes(owners, sees_host(options.proc), shared, (*ALLOWED, *options.allow))
     wanted = {owner.pod for owner in owners.values() if owner and owner.pod}
     pods = list_pods(pods, wanted, now, options)
-    found = find(seen, world, pods)
+    found = find(seen, processes, pods)
     verdict, line = judge(seen, found, before)
     if options.explain:
         explain(
-            {**views(seen), "owners": owners, "pods": pods, "host pids": world.on_host},
+            {**views(seen), "owners": owners, "pods": pods, "host pids": processes.on_host},
             {"held": "; ".join(told(found))},
             verdict,
         )

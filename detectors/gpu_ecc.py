@@ -48,7 +48,7 @@ from nodelib.contract.detector import clock, explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.nvml.client import parser
 from nodelib.nvml.ecc import QUESTIONS, Sample, often, sampled
-from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
+from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
 
 NAME = "gpu_ecc"
 MOST_PAGES = 60  # a card has room for 64 retired pages (NVIDIA, GPU memory error management: row remapping)
@@ -108,7 +108,7 @@ def _pages(gpu: Gpu) -> int:
     return fact(gpu, "retired pages", "single") + fact(gpu, "retired pages", "double")
 
 
-def judge(seen: Seen, samples: Mapping[str, list[Sample]] | None = None) -> tuple[Verdict, str]:
+def judge(seen: GpuReadings, samples: Mapping[str, list[Sample]] | None = None) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line: any fault outranks any doubt, any doubt outranks health."""
     doubtful = [*doubts(seen, NEEDED), *odd(seen)]
     for verdict, found in ((Verdict.FAULT, told(FAULTS, seen)), (Verdict.UNKNOWN, doubtful)):
@@ -117,7 +117,7 @@ def judge(seen: Seen, samples: Mapping[str, list[Sample]] | None = None) -> tupl
     return Verdict.OK, "; ".join([absent(seen) or "no GPU has a memory fault", *told(warnings(samples or {}), seen)])
 
 
-def odd(seen: Seen) -> list[str]:
+def odd(seen: GpuReadings) -> list[str]:
     """Return which answers make no sense though they are of the right shape: questions put wrongly, counts below 0."""
     return [
         f"{gpu.name} does not tell its {question} in a way that makes sense"
@@ -133,7 +133,7 @@ def warnings(samples: Mapping[str, list[Sample]]) -> tuple[Sign, ...]:
     return (many, *WARNINGS)
 
 
-def told(signs: tuple[Sign, ...], seen: Seen) -> list[str]:
+def told(signs: tuple[Sign, ...], seen: GpuReadings) -> list[str]:
     """Return a text for each sign that some GPU shows, naming those GPUs."""
     shown = [(sign, [gpu.name for gpu in seen.gpus if sign.shows(gpu)]) for sign in signs]
     return [f"{_title(sign)}: {', '.join(names)}" for sign, names in shown if names]
@@ -183,7 +183,7 @@ def check(options: Namespace) -> tuple[Verdict, str]:
     return verdict, line
 
 
-def checks(seen: Seen, samples: Samples) -> dict[str, str]:
+def checks(seen: GpuReadings, samples: Samples) -> dict[str, str]:
     """Return what each sign and each doubt says, by its name."""
     all_signs = (*FAULTS, *warnings(samples))
     signs = {sign.words: ", ".join(gpu.name for gpu in seen.gpus if sign.shows(gpu)) for sign in all_signs}

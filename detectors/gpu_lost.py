@@ -65,19 +65,19 @@ from nodelib.host.device_nodes import is_closed
 from nodelib.host.driver import roots
 from nodelib.host.gpus import read_driver, read_nodes, read_offered, read_pci
 from nodelib.nvml.client import nvml, parser
-from nodelib.nvml.gpu_inventory import DOUBTS, FAULTS, NOTES, Seen, judge
+from nodelib.nvml.gpu_inventory import DOUBTS, FAULTS, NOTES, GpuViews, judge
 from nodelib.nvml.queries import answering
 
 NAME = "gpu_lost"
 KUBELET = "1/root/var/lib/kubelet"  # below /proc: the node's own, which this container need not mount
 
 
-def look(options: Namespace, memory: dict[str, Any], now: float) -> Seen:
+def look(options: Namespace, memory: dict[str, Any], now: float) -> GpuViews:
     """Read every view; when this returns the child that asks NVML has ended or is left behind."""
     driven = read_driver(options.proc)
     own = roots(options.proc, options.driver_root)[0] / "dev"  # where a driver in a container keeps its nodes
     missing_since = memory.get("without_driver_since")
-    return Seen(
+    return GpuViews(
         cards=read_pci(options.sys),
         driven=driven,
         nodes=None if is_closed(own) else read_nodes(options.dev, own),
@@ -96,7 +96,7 @@ def recall(path: Path) -> dict[str, Any]:
     return memory if sound and isinstance(memory.get("learned"), int | None) else {}
 
 
-def remember(memory: dict[str, Any], seen: Seen, now: float) -> dict[str, Any]:
+def remember(memory: dict[str, Any], seen: GpuViews, now: float) -> dict[str, Any]:
     """Return what the next run must know: the most GPUs ever seen, who they are, and since when there is no driver."""
     since = memory.get("without_driver_since")
     gpus = dict(memory.get("gpus") or {})
@@ -111,7 +111,7 @@ def remember(memory: dict[str, Any], seen: Seen, now: float) -> dict[str, Any]:
     }
 
 
-def lost(memory: dict[str, Any], seen: Seen) -> list[dict[str, Any]]:
+def lost(memory: dict[str, Any], seen: GpuViews) -> list[dict[str, Any]]:
     """Return what a person, or the hardware's maker, asks for first: which GPUs do not answer, by serial number."""
     silent = set(memory["gpus"]) - {gpu.get("address") for gpu in answering(seen.nvml.said)}
     return [{"address": address, **memory["gpus"][address]} for address in sorted(silent)]
@@ -133,7 +133,7 @@ def check(options: Namespace) -> tuple[Verdict, str]:
     return verdict, line
 
 
-def checks(seen: Seen) -> dict[str, str]:
+def checks(seen: GpuViews) -> dict[str, str]:
     """Return what each view says of faults, doubts and what is no fault, by its name."""
     return {
         f"{kind} {view.__name__.strip('_')}": "; ".join(sorted(view(seen)))

@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 from nodelib.contract.detector import clock, explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.nvml.client import parser
-from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
+from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
 
 NAME = "gpu_nvlink"
 MOST_LINKS = 72
@@ -115,17 +115,17 @@ def down(gpu: Gpu) -> frozenset[int]:
     return frozenset(gpu.facts.get("NVLink", {"link": []})["link"]) - up(gpu)
 
 
-def mig(seen: Seen) -> frozenset[str]:
+def mig(seen: GpuReadings) -> frozenset[str]:
     """Return the GPUs in MIG mode."""
     return frozenset(gpu.uuid for gpu in seen.answering if gpu.facts.get("MIG", {}).get("current"))
 
 
-def judged(seen: Seen) -> list[Gpu]:
+def judged(seen: GpuReadings) -> list[Gpu]:
     """Return the GPUs that may use links and the fabric."""
     return [gpu for gpu in seen.answering if gpu.uuid not in mig(seen)]
 
 
-def linked(seen: Seen) -> list[Gpu]:
+def linked(seen: GpuReadings) -> list[Gpu]:
     """Return the GPUs whose links matter."""
     return [gpu for gpu in judged(seen) if "NVLink" in gpu.facts]
 
@@ -135,7 +135,7 @@ def switched(gpu: Gpu) -> bool:
     return SWITCH in gpu.facts.get("NVLink", {"remote": []})["remote"]
 
 
-def renewed(before: Memory, seen: Seen) -> Memory:
+def renewed(before: Memory, seen: GpuReadings) -> Memory:
     """Return what is known once MIG was switched on somewhere: the links to that GPU go down, and are no loss."""
     if not mig(seen) - before.mig:
         return before
@@ -144,7 +144,7 @@ def renewed(before: Memory, seen: Seen) -> Memory:
     return before._replace(pasts=pasts)
 
 
-def find(seen: Seen, pasts: Mapping[str, Past], declared: int, now: float) -> Signs:
+def find(seen: GpuReadings, pasts: Mapping[str, Past], declared: int, now: float) -> Signs:
     """Return the signs that this run sees."""
     found = {("down", gpu.uuid) for gpu in linked(seen) if _is_down(gpu, seen, pasts.get(gpu.uuid, Past()), declared)}
     for gpu in judged(seen):
@@ -153,11 +153,11 @@ def find(seen: Seen, pasts: Mapping[str, Past], declared: int, now: float) -> Si
     return found
 
 
-def _is_down(gpu: Gpu, seen: Seen, past: Past, declared: int) -> bool:
+def _is_down(gpu: Gpu, seen: GpuReadings, past: Past, declared: int) -> bool:
     return bool(past.ups - up(gpu)) or len(up(gpu)) < declared or (bool(down(gpu)) and _alone(gpu, seen))
 
 
-def _alone(gpu: Gpu, seen: Seen) -> bool:
+def _alone(gpu: Gpu, seen: GpuReadings) -> bool:
     """Whether all links of every other GPU are up, and this one is no card that stands for itself without a bridge."""
     others = [other for other in linked(seen) if other.uuid != gpu.uuid]
     whole = bool(others) and all(up(other) and not down(other) for other in others)
@@ -184,7 +184,7 @@ def _of_fabric(gpu: Gpu, now: float) -> list[str]:
     ]
 
 
-def judge(seen: Seen, signs: Signs, before: Signs, now: float) -> tuple[Verdict, str]:
+def judge(seen: GpuReadings, signs: Signs, before: Signs, now: float) -> tuple[Verdict, str]:
     """Turn the signs of this run and of the last one into a verdict and its line: fault, then doubt, then health."""
     unsure = [*doubts(seen, NEEDED), *told(seen, signs - before, "once so far, "), *_early(seen, now)]
     for verdict, found in ((Verdict.FAULT, told(seen, signs & before)), (Verdict.UNKNOWN, unsure)):
@@ -193,18 +193,18 @@ def judge(seen: Seen, signs: Signs, before: Signs, now: float) -> tuple[Verdict,
     return Verdict.OK, absent(seen) or ("no NVLink has a fault" if linked(seen) else "no GPU uses NVLink")
 
 
-def _early(seen: Seen, now: float) -> list[str]:
+def _early(seen: GpuReadings, now: float) -> list[str]:
     waiting = [gpu.name for gpu in judged(seen) if gpu.facts.get("fabric", {}).get("state") in UNREGISTERED]
     return [f"not yet registered with the fabric: {', '.join(waiting)}"] if waiting and now < PATIENCE else []
 
 
-def told(seen: Seen, signs: Signs, first: str = "") -> list[str]:
+def told(seen: GpuReadings, signs: Signs, first: str = "") -> list[str]:
     """Return a text for each kind of sign, naming the GPUs that have it."""
     named = {words: [gpu.name for gpu in seen.answering if (name, gpu.uuid) in signs] for name, words in WORDS.items()}
     return [f"{first}{words}: {', '.join(names)}" for words, names in named.items() if names]
 
 
-def remember(before: Memory, seen: Seen, signs: Signs, now: float) -> Memory:
+def remember(before: Memory, seen: GpuReadings, signs: Signs, now: float) -> Memory:
     """Return what the next run must know. Of a GPU that does not answer nothing new is known."""
     pasts = dict(before.pasts)
     for gpu in seen.answering:
@@ -249,7 +249,7 @@ def save(path: Path, boot: str, memory: Memory) -> None:
     write_json(path, {"boot_id": boot, "gpus": gpus, "signs": sorted(memory.signs), "mig": sorted(memory.mig)})
 
 
-def evidence(seen: Seen, signs: Signs) -> list[dict[str, Any]]:
+def evidence(seen: GpuReadings, signs: Signs) -> list[dict[str, Any]]:
     """Return who the faulty GPUs are, which of their links are down, their errors and the fabric's word."""
     bad = [gpu for gpu in seen.answering if any(uuid == gpu.uuid for _, uuid in signs)]
     parts = ("NVLink errors", "fabric")

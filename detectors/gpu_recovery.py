@@ -47,7 +47,7 @@ from nodelib.contract.detector import explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.nvml.client import parser
 from nodelib.nvml.recovery import QUESTIONS
-from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
+from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
 
 NAME = "gpu_recovery"
 [QUESTION] = QUESTIONS
@@ -87,7 +87,7 @@ def wish(gpu: Gpu) -> str:
     return f"the driver wants {ACTIONS.get(action(gpu), f'unknown action {action(gpu)}')} of {gpu.name}"
 
 
-def count(seen: Seen, before: Memory) -> Memory:
+def count(seen: GpuReadings, before: Memory) -> Memory:
     """Add this answer to what is remembered; one that was counted already, and GPUs that do not tell, add nothing."""
     asked_at = seen.nvml.said.get("asked_at")
     if not seen.gpus or asked_at == before.asked_at or type(asked_at) not in (int, float):
@@ -98,7 +98,7 @@ def count(seen: Seen, before: Memory) -> Memory:
     return Memory(asked_at, {**silent, **times})
 
 
-def judge(seen: Seen, memory: Memory) -> tuple[Verdict, str]:
+def judge(seen: GpuReadings, memory: Memory) -> tuple[Verdict, str]:
     """Turn what was read, and counted in `memory`, into a verdict and its line: fault before doubt before health."""
     asked = [gpu for gpu in seen.gpus if action(gpu)]
     lasting = [wish(gpu) for gpu in asked if memory.times.get(gpu.uuid, 0) >= TIMES]
@@ -133,7 +133,7 @@ def check(options: Namespace) -> tuple[Verdict, str]:
     return verdict, line
 
 
-def checks(seen: Seen) -> dict[str, str]:
+def checks(seen: GpuReadings) -> dict[str, str]:
     """Return what is wanted, and what is doubtful."""
     wishes = "; ".join(wish(gpu) for gpu in seen.gpus if action(gpu))
     return {"wanted": wishes, "doubts": "; ".join(doubts(seen, SHAPES))}

@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 from nodelib.contract.detector import clock, explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.nvml.client import parser
-from nodelib.nvml.results import Gpu, Seen, absent, doubts, look, views
+from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
 from nodelib.nvml.throttle import Past, Slow, advance, signs
 
 NAME = "gpu_throttled"
@@ -82,7 +82,7 @@ class Memory(NamedTuple):
     standing: Set[tuple[str, str]] = frozenset()
 
 
-def remember(before: Memory, seen: Seen, now: float) -> Memory:
+def remember(before: Memory, seen: GpuReadings, now: float) -> Memory:
     """Return what is known after this run. Of a GPU that does not answer nothing new is known."""
     pasts = {
         **before.pasts,
@@ -97,7 +97,7 @@ def remember(before: Memory, seen: Seen, now: float) -> Memory:
     return Memory(pasts, standing)
 
 
-def judge(seen: Seen, memory: Memory) -> tuple[Verdict, str]:
+def judge(seen: GpuReadings, memory: Memory) -> tuple[Verdict, str]:
     """Turn what is known into a verdict and its line: any fault outranks any doubt, any doubt outranks health."""
     unsure = [*doubts(seen, ["clocks"]), *told(seen, too_new(seen, memory), " just now, for how long is not known yet")]
     for verdict, found in ((Verdict.FAULT, told(seen, memory.standing)), (Verdict.UNKNOWN, unsure)):
@@ -106,13 +106,13 @@ def judge(seen: Seen, memory: Memory) -> tuple[Verdict, str]:
     return Verdict.OK, absent(seen) or "no GPU is held down by its hardware"
 
 
-def told(seen: Seen, faults: Set[tuple[str, str]], more: str = "") -> list[str]:
+def told(seen: GpuReadings, faults: Set[tuple[str, str]], more: str = "") -> list[str]:
     """Return a text for each kind of fault, naming the GPUs that have it."""
     named = [(kind, [gpu.name for gpu in seen.answering if (kind.name, gpu.uuid) in faults]) for kind in KINDS]
     return [f"{kind.words} ({kind.remedy}){more}: {', '.join(names)}" for kind, names in named if names]
 
 
-def too_new(seen: Seen, memory: Memory) -> set[tuple[str, str]]:
+def too_new(seen: GpuReadings, memory: Memory) -> set[tuple[str, str]]:
     """Return the kinds of slowness that are there now on GPUs of which too little is known to say that it is short."""
     new = [gpu for gpu in seen.answering if memory.pasts[gpu.uuid].observed < LONG]
     return {(kind, gpu.uuid) for gpu in new for kind in signs(gpu.facts)}
@@ -157,7 +157,7 @@ def save(path: Path, boot: str, memory: Memory) -> None:
     write_json(path, {"boot_id": boot, "gpus": gpus, "standing": sorted(memory.standing)})
 
 
-def evidence(seen: Seen, memory: Memory) -> list[dict[str, Any]]:
+def evidence(seen: GpuReadings, memory: Memory) -> list[dict[str, Any]]:
     """Return who the slow GPUs are, and how many seconds of the window they were slow."""
     return [
         {**gpu.who, "seconds_slow": {kind.name: round(past.slow(kind.name)) for kind in KINDS if past.slow(kind.name)}}
@@ -165,7 +165,7 @@ def evidence(seen: Seen, memory: Memory) -> list[dict[str, Any]]:
     ][:6]
 
 
-def _faulty(seen: Seen, memory: Memory) -> list[tuple[Gpu, Past]]:
+def _faulty(seen: GpuReadings, memory: Memory) -> list[tuple[Gpu, Past]]:
     bad = {uuid for _, uuid in memory.standing}
     return [(gpu, memory.pasts[gpu.uuid]) for gpu in seen.answering if gpu.uuid in bad]
 

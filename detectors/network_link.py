@@ -47,7 +47,7 @@ from nodelib.contract.npd import Verdict, boot_id, write_json
 from nodelib.kernel import kmsg
 from nodelib.kernel.nic_log import NOBODY, Death, deaths, stalls
 from nodelib.net.addresses import Addresses, read_addresses
-from nodelib.net.expected import Fact, Seen, facts, judge_facts, lacking, learn
+from nodelib.net.expected import Fact, NetworkReadings, facts, judge_facts, lacking, learn
 from nodelib.net.flaps import Past, follow, pasts, recent, times_of, too_many
 from nodelib.net.links import Port, read_interfaces, read_slaves, uppers, whereabouts
 from nodelib.net.probe_result import Reply, in_the_nodes_network
@@ -116,7 +116,7 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
 
 
-def look(options: argparse.Namespace, known: Memory) -> Seen:
+def look(options: argparse.Namespace, known: Memory) -> NetworkReadings:
     """Read all views. Raises OSError where there is no list of interfaces. `known.refused` grows."""
     ports = {
         name: port
@@ -128,7 +128,7 @@ def look(options: argparse.Namespace, known: Memory) -> Seen:
     }
     built = uppers(options.sys, [name for name in ports if "/" not in name])
     lost = {name: whereabouts(device) for name, device in known.devices.items() if name not in ports}
-    return Seen(
+    return NetworkReadings(
         ports=ports,
         uppers=built,
         slaves=read_slaves(options.sys, built),
@@ -151,7 +151,7 @@ def addresses(proc: Path) -> Addresses | str:
         return str(error)
 
 
-def update(known: Memory, seen: Seen, found: Mapping[str, Fact], log: kmsg.Log, now: float) -> Memory:
+def update(known: Memory, seen: NetworkReadings, found: Mapping[str, Fact], log: kmsg.Log, now: float) -> Memory:
     """Return what is known after this run."""
     stalled = {name: [*times] for name, times in known.stalls.items()}
     for name, times in stalls(log.lines).items():
@@ -171,7 +171,7 @@ def update(known: Memory, seen: Seen, found: Mapping[str, Fact], log: kmsg.Log, 
     )
 
 
-def evidence(seen: Seen, found: Mapping[str, Fact], known: Memory) -> dict[str, Any]:
+def evidence(seen: NetworkReadings, found: Mapping[str, Fact], known: Memory) -> dict[str, Any]:
     """Return what is lacking, the cards' places on the bus and the kernel's words; bounded, lest it be cut."""
     return {
         "lacking": [found[key].lack for key in sorted(lacking(found)) if key in known.had or found[key].required][:6],
@@ -203,7 +203,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     return verdict, line
 
 
-def views(seen: Seen, known: Memory) -> dict[str, Any]:
+def views(seen: NetworkReadings, known: Memory) -> dict[str, Any]:
     """Return what was read and what is known, a line for each port."""
     ports: Mapping[str, Port] = seen.ports
     return {**{name: str(port) for name, port in ports.items()}, **seen._replace(ports={})._asdict(), **known._asdict()}

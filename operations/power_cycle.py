@@ -35,7 +35,7 @@ from nodelib.bmc.redfish import Redfish
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import flag, number
 from nodelib.k8s.api import Api
-from nodelib.k8s.case import Seen, look, patiently
+from nodelib.k8s.case import OperationAndNode, look, patiently
 
 PATIENCE = 60.0  # seconds that API server and BMC may take to answer before anything was done
 LEASES = "/apis/coordination.k8s.io/v1/namespaces"
@@ -52,7 +52,7 @@ def require_dead(ready: str, name: str) -> None:
         raise Refused(f"{name} has no Ready condition, so nobody can tell whether it is alive")
 
 
-def require_boot(seen: Seen, expected: str) -> None:
+def require_boot(seen: OperationAndNode, expected: str) -> None:
     """Raise Refused when the node has booted since the controller looked."""
     if not expected:
         raise Refused("EXPECTED_BOOT_ID is needed")
@@ -61,7 +61,7 @@ def require_boot(seen: Seen, expected: str) -> None:
         raise Refused(f"boot id is {found}, not {expected}: it was rebooted since")
 
 
-def look_at(api: Api, environment: Environment, force: bool) -> Seen:
+def look_at(api: Api, environment: Environment, force: bool) -> OperationAndNode:
     """Return operation and node. Raises Refused unless the node is the one meant, in its boot, and not alive."""
     seen = look(api, environment)
     require_boot(seen, environment.expected_boot_id)

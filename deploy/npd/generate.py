@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 DEPLOY = HERE.parent
 PROGRAMS = "/opt/remediator/detectors"
 MOUNTED = "/etc/remediator/npd"
-Row = Mapping[str, Any]
+DetectorRow = Mapping[str, Any]
 STALE = {
     "condition": "DetectorStale",
     "reason": "DetectorStale",
@@ -25,14 +25,14 @@ STALE = {
 }
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, DetectorRow]:
     """The table by name of the detector, detector_stale among them."""
     table = tomllib.loads((HERE / "detectors.toml").read_text())
     watched = [f"--detector={name}={row['interval']}" for name, row in sorted(table.items())]
     return dict(sorted({**table, "detector_stale": {**STALE, "args": watched}}.items()))
 
 
-def monitor(name: str, row: Row) -> dict[str, Any]:
+def monitor(name: str, row: DetectorRow) -> dict[str, Any]:
     """One file of node-problem-detector: one rule, so that nothing else waits for a detector that hangs.
 
     The first thing it says is a result (skip_initial_status), and a Condition whose text alone changes stays as it is.

@@ -66,7 +66,7 @@ class Known(NamedTuple):
     errors: int | None = None
 
 
-class Seen(NamedTuple):
+class Signs(NamedTuple):
     """What one run saw of one file system. `why`: "" or what could not be read.
 
     `ext4`, `btrfs`: counters, None where there are none; `stat`: error number of XFS's root folder, 0 for none, None
@@ -80,7 +80,7 @@ class Seen(NamedTuple):
     why: str = ""
 
 
-def judge_one(filesystem: Filesystem, seen: Seen, known: Known, boot: int | None) -> tuple[Verdict, str]:
+def judge_one(filesystem: Filesystem, seen: Signs, known: Known, boot: int | None) -> tuple[Verdict, str]:
     """Return the verdict of one file system and its words. `boot`: seconds since 1970, None when nobody knows."""
     if fault := next((words for words, holds in _faults(filesystem, seen, known, boot).items() if holds), ""):
         return Verdict.FAULT, fault
@@ -91,7 +91,7 @@ def judge_one(filesystem: Filesystem, seen: Seen, known: Known, boot: int | None
     return (Verdict.UNKNOWN, seen.why) if seen.why else (Verdict.OK, "")
 
 
-def _faults(filesystem: Filesystem, seen: Seen, known: Known, boot: int | None) -> dict[str, bool]:
+def _faults(filesystem: Filesystem, seen: Signs, known: Known, boot: int | None) -> dict[str, bool]:
     """Return each fault and whether it is one, the one that tells most first."""
     from_when = None if boot is None else int(boot + known.at) if filesystem.volume else boot
     grown = seen.btrfs is not None and known.errors is not None and seen.btrfs > known.errors
@@ -107,7 +107,7 @@ def _faults(filesystem: Filesystem, seen: Seen, known: Known, boot: int | None) 
 
 
 def judge(
-    mounts: Mounts, seen: Mapping[str, Seen], known: Mapping[str, Known], boot: int | None, why: str
+    mounts: Mounts, seen: Mapping[str, Signs], known: Mapping[str, Known], boot: int | None, why: str
 ) -> dict[str, Verdict]:
     """Return the verdict of each thing that was seen, by key; `why`: "" or why the kernel's log cannot be read."""
     verdicts = {GARBLED: Verdict.UNKNOWN} if mounts.garbled else {}
@@ -121,7 +121,7 @@ def judge(
 
 def look(
     options: argparse.Namespace, filesystem: Filesystem, answers: Mapping[str, Any], log: Mapping[str, str]
-) -> Seen:
+) -> Signs:
     """Read all that the kernel shows of one file system."""
     code, why = answers.get(filesystem.key, (None, ""))
     ext4 = btrfs = None
@@ -130,7 +130,7 @@ def look(
         btrfs = read_btrfs(options.sys, filesystem) if filesystem.kind == "btrfs" else None
     except (OSError, ValueError) as error:
         why = f"cannot be judged: {error} cannot be read"
-    return Seen(ext4, btrfs, code, log.get(filesystem.device, "") if filesystem.kind in LOGGED else "", why)
+    return Signs(ext4, btrfs, code, log.get(filesystem.device, "") if filesystem.kind in LOGGED else "", why)
 
 
 def stat(options: argparse.Namespace, name: str, mounts: Mounts) -> dict[str, tuple[int | None, str]]:
@@ -153,7 +153,7 @@ def read_codes(keys: list[str], answer: Any, why: str) -> dict[str, tuple[int | 
     return {key: (codes[index], "") if index < len(codes) else (None, why) for index, key in enumerate(keys)}
 
 
-def remember(mounts: Mounts, before: Mapping[str, Known], seen: Mapping[str, Seen], now: float) -> dict[str, Known]:
+def remember(mounts: Mounts, before: Mapping[str, Known], seen: Mapping[str, Signs], now: float) -> dict[str, Known]:
     """Return what each file system was like at first sight; one that was unmounted is forgotten."""
     fresh = {one.key: Known(now, "ro" not in one.options, seen[one.key].btrfs) for one in mounts.found}
     return {key: before.get(key, first) for key, first in fresh.items()}

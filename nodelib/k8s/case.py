@@ -17,7 +17,7 @@ PAUSE_FIRST, PAUSE_MOST = 0.2, 5.0  # seconds between two questions
 T = TypeVar("T")
 
 
-class Seen(NamedTuple):
+class OperationAndNode(NamedTuple):
     """The NodeOperation that this program was started for, and its node, as the API server has them."""
 
     operation: dict[str, Any]
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
         return (self.node.get("status") or {}).get("nodeInfo") or {}
 
 
-def look(api: Api, environment: Environment) -> Seen:
+def look(api: Api, environment: Environment) -> OperationAndNode:
     """Return operation and node. Raises Refused when either is not what this attempt was for, Unreachable."""
     case_uid = environment.parameters.get("caseUID", "")
     if not environment.attempt:
@@ -52,7 +52,7 @@ def look(api: Api, environment: Environment) -> Seen:
     if node["metadata"].get("uid") != spec.get("nodeUID"):
         raise Refused(f"node {environment.node} is another one than was meant: its uid has changed")
     require_claim(node, case_uid)
-    return Seen(operation, node)
+    return OperationAndNode(operation, node)
 
 
 def patiently(ask: Callable[[], T], seconds: float) -> T:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from nodelib.contract.operation import Environment, Failed, NothingToDo, Refused
 from nodelib.contract.parameters import number, text
 from nodelib.k8s.api import Api, Unreachable
-from nodelib.k8s.case import Seen, look, patiently
+from nodelib.k8s.case import OperationAndNode, look, patiently
 from nodelib.k8s.claims import TAINT
 from nodelib.k8s.daemon_steps import Delete, Done, Later, Object, Wait, foresee, key, move, owner
 from nodelib.k8s.taints import kept_off
@@ -141,7 +141,7 @@ class Restart:
         step = move(pods, seen.operation["metadata"]["creationTimestamp"], self.deleted)
         return step if isinstance(step, Done) else self.foreseen(step, seen)
 
-    def foreseen(self, step: Delete | Wait, seen: Seen) -> Delete | Wait | Later:
+    def foreseen(self, step: Delete | Wait, seen: OperationAndNode) -> Delete | Wait | Later:
         """Heed the node's taints. Raises Refused."""
         return foresee(step, kept_off(seen.node, self.sets.values()), self.needed, bool(self.deleted))
 
@@ -199,7 +199,7 @@ class Restart:
         return f"would delete Pod {key(step.pod)}{after}"
 
 
-def require_kubelet(seen: Seen) -> None:
+def require_kubelet(seen: OperationAndNode) -> None:
     """Raise Refused when nobody on the node would stop the old Pod and start a new one."""
     if seen.ready not in ("True", "False"):
         name = seen.node["metadata"]["name"]

@@ -90,7 +90,7 @@ class Event(NamedTuple):
         return found[1] if found and int(found[1]) else ""
 
 
-class Row(NamedTuple):
+class XidRow(NamedTuple):
     """One line of the table of Xids; see xid_table.py."""
 
     mnemonic: str
@@ -145,12 +145,12 @@ def unfinished(lines: Sequence[Line]) -> int | None:
 
 
 @cache
-def table() -> dict[int, Row]:
+def table() -> dict[int, XidRow]:
     """Return the row of each known Xid."""
     rows = {}
     for line in XIDS.strip().splitlines():
         codes, *cells = (cell.strip() for cell in line.split("|"))
-        rows.update(dict.fromkeys(_range(codes), Row(*cells)))
+        rows.update(dict.fromkeys(_range(codes), XidRow(*cells)))
     return rows
 
 

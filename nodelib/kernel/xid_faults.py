@@ -7,7 +7,7 @@ stands until the log shows that it was repaired, however long ago its line was o
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from nodelib.kernel.xid import ADVICE, ADVISED, CALLS_FOR, SEVERITY, Event, Row, kind_of, sxid_kind, table, wanted
+from nodelib.kernel.xid import ADVICE, ADVISED, CALLS_FOR, SEVERITY, Event, XidRow, kind_of, sxid_kind, table, wanted
 
 GONE = 0  # stands for a code where a GPU has fallen off the bus without an Xid
 BURST = 180.0  # seconds within which lines of one code are one event
@@ -113,7 +113,7 @@ def _advised(device: Device, event: Event) -> Device:
     return _add(device, event, "?")
 
 
-def _by_job(device: Device, event: Event, row: Row | None) -> Device:
+def _by_job(device: Device, event: Event, row: XidRow | None) -> Device:
     """A job's own fault is worth watching when another process has it on the same GPU, and not by another fault."""
     broken = any(fault.action in SEVERITY and event.line.at - fault.at <= AFTERMATH for fault in device.faults)
     if broken or not event.pid or not (row and row.again):

@@ -29,7 +29,7 @@ class Fact(NamedTuple):
     required: bool = False
 
 
-class Seen(NamedTuple):
+class NetworkReadings(NamedTuple):
     """All that was read in one run.
 
     `ports`: interfaces and RDMA ports; `uppers`: interfaces with one that each is built on; `slaves` by bond;
@@ -44,7 +44,7 @@ class Seen(NamedTuple):
     devices: Mapping[str, str]
 
 
-def facts(seen: Seen, required: Iterable[str], had: Collection[str]) -> dict[str, Fact]:
+def facts(seen: NetworkReadings, required: Iterable[str], had: Collection[str]) -> dict[str, Fact]:
     """Return what is, what is no more, and what is required, by key."""
     found = {f"card {name}": Fact(True, "") for name in seen.ports}
     found.update({f"link {name}": Fact(port.up, port.lack) for name, port in seen.ports.items()})
@@ -60,21 +60,21 @@ def facts(seen: Seen, required: Iterable[str], had: Collection[str]) -> dict[str
     return found
 
 
-def _required(seen: Seen, name: str) -> dict[str, Fact]:
+def _required(seen: NetworkReadings, name: str) -> dict[str, Fact]:
     ports = {port: seen.ports[port] for port in seen.ports if name in (port, port.partition("/")[0])}
     if not ports:
         return {f"link {name}": Fact(False, f"{name} is not there", required=True)}
     return {f"link {port}": Fact(about.up, about.lack, required=True) for port, about in ports.items()}
 
 
-def _addresses(seen: Seen) -> dict[str, Fact]:
+def _addresses(seen: NetworkReadings) -> dict[str, Fact]:
     if isinstance(seen.addresses, str):
         return {"route": Fact(None, f"addresses cannot be read: {seen.addresses}")}
     owners = {f"address {name} {family}" for name, family in seen.addresses.owners if name in seen.uppers}
     return {key: Fact(True, "") for key in [*owners, *(f"route {family}" for family in seen.addresses.defaults)]}
 
 
-def _gid(seen: Seen, name: str, gids: Gids) -> list[Fact]:
+def _gid(seen: NetworkReadings, name: str, gids: Gids) -> list[Fact]:
     """Judge an active RoCE port: RDMA over IP needs the address of its interface as a RoCE v2 GID, too."""
     if (
         not seen.ports.get(name)
@@ -91,13 +91,13 @@ def _gid(seen: Seen, name: str, gids: Gids) -> list[Fact]:
     return [Fact(gids.mapped or not needed, f"{lack} for the IPv4 one of its interface", required=True)]
 
 
-def _bottom(seen: Seen, name: str) -> str:
+def _bottom(seen: NetworkReadings, name: str) -> str:
     while seen.uppers.get(name, name) != name:
         name = seen.uppers[name]
     return name
 
 
-def _lack(seen: Seen, kind: str, name: str = "", other: str = "") -> str:
+def _lack(seen: NetworkReadings, kind: str, name: str = "", other: str = "") -> str:
     """Return what to say of something that was there and is no more; "" where that is no fault."""
     where = seen.devices.get(name, "")
     if kind == "card":
@@ -135,7 +135,7 @@ def lacking(found: Mapping[str, Fact]) -> list[str]:
     return [key for key, fact in found.items() if fact.holds is False]
 
 
-def learn(found: Mapping[str, Fact], had: Iterable[str], seen: Seen) -> set[str]:
+def learn(found: Mapping[str, Fact], had: Iterable[str], seen: NetworkReadings) -> set[str]:
     """Return all that the node had in this boot by now; what was given to a Pod or renamed is forgotten."""
     moved = {name for name, where in seen.devices.items() if where == "bound"}
     kept = {key for key in had if not moved & set(key.split(" ")[1:])}

@@ -28,7 +28,7 @@ MISMATCH = 18  # an upgrade, or a library of our own that is older than the driv
 WITHOUT_DRIVER = (9, 12)  # what NVML says where there is none: it is not loaded, or has not even left a library
 
 
-class Seen(NamedTuple):
+class GpuViews(NamedTuple):
     """All that was read in one run. None means that a view could not be had.
 
     `expected`: GPUs that should be on the bus, None when neither declared nor learned; `without_driver`: seconds that
@@ -62,7 +62,7 @@ class Seen(NamedTuple):
         return missing and bool(ours(self.cards, self.driven))
 
 
-def judge(seen: Seen) -> tuple[Verdict, str]:
+def judge(seen: GpuViews) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line: any fault outranks any doubt, any doubt outranks health.
 
     What the kubelet offers is told where all is well, and never decides.
@@ -74,7 +74,7 @@ def judge(seen: Seen) -> tuple[Verdict, str]:
     return Verdict.OK, "; ".join(["every GPU answers", *_not_offered(seen)])
 
 
-def _not_offered(seen: Seen) -> list[str]:
+def _not_offered(seen: GpuViews) -> list[str]:
     """A device plugin that has once found a device unhealthy does not take that back until it is started again."""
     if seen.offered is None or seen.offered.why:
         return []
@@ -83,11 +83,11 @@ def _not_offered(seen: Seen) -> list[str]:
     return [f"kubelet offers fewer GPUs than NVML lists: restart the device plugin: {', '.join(kept)}"] if kept else []
 
 
-def _fallen(seen: Seen) -> list[str]:
+def _fallen(seen: GpuViews) -> list[str]:
     return [f"{card.address} has fallen off the bus" for card in known(seen.cards).values() if card.state == "fallen"]
 
 
-def _without_driver(seen: Seen) -> list[str]:
+def _without_driver(seen: GpuViews) -> list[str]:
     if seen.driven is None:
         return (
             ["the driver is not loaded"]
@@ -98,33 +98,33 @@ def _without_driver(seen: Seen) -> list[str]:
     return [f"{address} has no driver: its probe failed" for address in lost]
 
 
-def _gone_from_pci(seen: Seen) -> list[str]:
+def _gone_from_pci(seen: GpuViews) -> list[str]:
     gone = set(seen.driven or {}) - set(known(seen.cards)) - set(unreadable(seen.cards)) if known(seen.cards) else set()
     return [f"{address} has left PCI" for address in gone]
 
 
-def _without_node(seen: Seen) -> list[str]:
+def _without_node(seen: GpuViews) -> list[str]:
     if seen.nodes is None:
         return []
     minors = {gpu.minor for gpu in (seen.driven or {}).values() if not gpu.excluded} - {None}
     return [f"/dev/nvidia{minor} is missing" for minor in minors - seen.nodes]
 
 
-def _nvml_init(seen: Seen) -> list[str]:
+def _nvml_init(seen: GpuViews) -> list[str]:
     code = seen.nvml.said.get("init")
     if not seen.wanted or code not in INIT_FAULTS or (code == 9 and seen.driven is None):
         return []  # NVML says 9 when there is no driver, and that has a patience of its own
     return [f"NVML does not start: {INIT_FAULTS[code]} (code {code})"]
 
 
-def _nvml_gpus(seen: Seen) -> list[str]:
+def _nvml_gpus(seen: GpuViews) -> list[str]:
     errors = [(gpu.get("index"), gpu.get("error")) for gpu in seen.nvml.said.get("gpus", [])]
     return [
         f"NVML at GPU index {index}: {GPU_FAULTS[code]} (code {code})" for index, code in errors if code in GPU_FAULTS
     ]
 
 
-def _not_in_nvml(seen: Seen) -> list[str]:
+def _not_in_nvml(seen: GpuViews) -> list[str]:
     """GPUs that NVML does not list though it was asked for all; those that answer with an error are told elsewhere."""
     said = seen.nvml.said
     listed = {gpu.get("address") for gpu in answering(seen.nvml.said)}
@@ -140,23 +140,23 @@ def _not_in_nvml(seen: Seen) -> list[str]:
     return absent if not errors else ["NVML lists fewer GPUs than PCI"]
 
 
-def _too_few(seen: Seen) -> list[str]:
+def _too_few(seen: GpuViews) -> list[str]:
     if seen.expected is None or seen.total is None or seen.total + len(unreadable(seen.cards)) >= seen.expected:
         return []
     return [f"{seen.expected} GPUs expected, {seen.total} present"]
 
 
-def _hung(seen: Seen) -> list[str]:
+def _hung(seen: GpuViews) -> list[str]:
     return (
         [f"NvmlHung: no answer since {seen.nvml.hung} at {seen.nvml.said.get('at', 'start')}"] if seen.nvml.hung else []
     )
 
 
-def _cannot_read(seen: Seen) -> list[str]:
+def _cannot_read(seen: GpuViews) -> list[str]:
     return [f"PCI function {address} cannot be read" for address in unreadable(seen.cards)]
 
 
-def _no_nvml(seen: Seen) -> list[str]:
+def _no_nvml(seen: GpuViews) -> list[str]:
     said, why = seen.nvml.said, seen.nvml.why
     code = said.get("init")
     if not seen.wanted or seen.awaits_driver:
@@ -170,16 +170,16 @@ def _no_nvml(seen: Seen) -> list[str]:
     return [f"NVML cannot be asked: {said.get('failed', why or 'no full answer')}"]
 
 
-def _odd_gpus(seen: Seen) -> list[str]:
+def _odd_gpus(seen: GpuViews) -> list[str]:
     errors = [(gpu.get("index"), gpu.get("error")) for gpu in seen.nvml.said.get("gpus", [])]
     return [f"NVML at GPU index {index}: code {code}" for index, code in errors if code and code not in GPU_FAULTS]
 
 
-def _driver_awaited(seen: Seen) -> list[str]:
+def _driver_awaited(seen: GpuViews) -> list[str]:
     return ["the driver is not loaded (yet)"] if seen.awaits_driver else []
 
 
-def _nothing_seen(seen: Seen) -> list[str]:
+def _nothing_seen(seen: GpuViews) -> list[str]:
     if seen.total is None:
         return ["neither PCI nor NVML can be read"]
     return (
@@ -189,7 +189,7 @@ def _nothing_seen(seen: Seen) -> list[str]:
     )
 
 
-View = Callable[[Seen], list[str]]
+View = Callable[[GpuViews], list[str]]
 FAULTS: tuple[View, ...] = (
     _fallen,
     _without_driver,

@@ -52,7 +52,7 @@ class Gpu(NamedTuple):
         return {"address": self.address, "uuid": self.uuid, "serial": self.serial}
 
 
-class Seen(NamedTuple):
+class GpuReadings(NamedTuple):
     """All that was read in one run. None: a view could not be had. `gpus`: by name, () where `why` says what failed."""
 
     cards: tuple[Card, ...] | None
@@ -67,17 +67,19 @@ class Seen(NamedTuple):
         return tuple(gpu for gpu in self.gpus if not gpu.error)
 
 
-def look(options: argparse.Namespace, shapes: Shapes) -> Seen:
+def look(options: argparse.Namespace, shapes: Shapes) -> GpuReadings:
     """Read what there is to read, and ask NVML."""
     return see(read_pci(options.sys), read_driver(options.proc), nvml(options), shapes)
 
 
-def see(cards: tuple[Card, ...] | None, driven: Mapping[str, Driven] | None, answer: Answer, shapes: Shapes) -> Seen:
+def see(
+    cards: tuple[Card, ...] | None, driven: Mapping[str, Driven] | None, answer: Answer, shapes: Shapes
+) -> GpuReadings:
     """Return what was read, with the GPUs of the answer."""
     try:
-        return Seen(cards, driven, answer, gpus=read_gpus(answer.said, shapes))
+        return GpuReadings(cards, driven, answer, gpus=read_gpus(answer.said, shapes))
     except ValueError as error:
-        return Seen(cards, driven, answer, why=str(error))
+        return GpuReadings(cards, driven, answer, why=str(error))
 
 
 def read_gpus(said: Mapping[str, Any], shapes: Shapes) -> tuple[Gpu, ...]:
@@ -120,7 +122,7 @@ def _all(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(type(value) is kind for value in values)
 
 
-def absent(seen: Seen) -> str:
+def absent(seen: GpuReadings) -> str:
     """Return why there is nothing to look at on this node, "" where there is or nobody can tell."""
     if seen.cards is None or unreadable(seen.cards) or seen.nvml.said.get("count"):
         return ""
@@ -129,13 +131,13 @@ def absent(seen: Seen) -> str:
     return "" if ours(seen.cards, seen.driven) else "no GPU of this node belongs to the NVIDIA driver"
 
 
-def doubts(seen: Seen, needed: Collection[str]) -> list[str]:
+def doubts(seen: GpuReadings, needed: Collection[str]) -> list[str]:
     """Return why nothing can be said of some GPU; `needed`: the questions that a GPU must answer if it can."""
     found = [] if absent(seen) else [*_no_answer(seen), *_silent(seen), *_refusing(seen, needed), *_not_shown(seen)]
     return sorted(set(found))
 
 
-def _no_answer(seen: Seen) -> list[str]:
+def _no_answer(seen: GpuReadings) -> list[str]:
     answer, code = seen.nvml, seen.nvml.said.get("init")
     if answer.hung:
         return [f"NVML has not answered since {answer.hung} at {answer.said.get('at', 'start')} (see GpuLost)"]
@@ -149,12 +151,12 @@ def _no_answer(seen: Seen) -> list[str]:
     return [] if seen.gpus else ["NVML lists no GPU (see GpuLost)"]
 
 
-def _silent(seen: Seen) -> list[str]:
+def _silent(seen: GpuReadings) -> list[str]:
     lost = [gpu for gpu in seen.gpus if gpu.error]
     return [f"GPU index {gpu.index} does not answer ({_code(gpu.error)}; see GpuLost)" for gpu in lost]
 
 
-def _refusing(seen: Seen, needed: Collection[str]) -> list[str]:
+def _refusing(seen: GpuReadings, needed: Collection[str]) -> list[str]:
     return [
         f"{gpu.name} does not tell its {question} ({_code(gpu.refused.get(question))})"
         for gpu in seen.answering
@@ -167,7 +169,7 @@ def _code(code: int | None) -> str:
     return "no answer" if code is None else f"code {code}" + (f", {HINTS[code]}" if code in HINTS else "")
 
 
-def _not_shown(seen: Seen) -> list[str]:
+def _not_shown(seen: GpuReadings) -> list[str]:
     odd = [
         f"PCI function {card.address} is {card.state} (see GpuLost)"
         for card in seen.cards or ()
@@ -177,7 +179,7 @@ def _not_shown(seen: Seen) -> list[str]:
     return [*odd, *(["NVML lists fewer GPUs than PCI (see GpuLost)"] if fewer else [])]
 
 
-def views(seen: Seen) -> dict[str, Any]:
+def views(seen: GpuReadings) -> dict[str, Any]:
     """Return what was read, a line for each GPU, for --explain."""
     bare = {name: value for name, value in seen.nvml.said.items() if name != "gpus"}
     gpus = {gpu.name: f"code {gpu.error}, facts {gpu.facts}, refused {gpu.refused}" for gpu in seen.gpus}

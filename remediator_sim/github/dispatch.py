@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from remediator_sim.github import routes
 from remediator_sim.github.faults import Fault, Faults
-from remediator_sim.github.handlers import World, installation_token
+from remediator_sim.github.handlers import GitHubState, installation_token
 from remediator_sim.github.refusal import Refusal, not_found
 from remediator_sim.github.request import Answer, Logged, Request
 from remediator_sim.github.validate import all_errors, shape_errors
@@ -30,9 +30,9 @@ class Reply:
 
 @dataclass(slots=True)
 class Dispatcher:
-    """Serves one `World`, and keeps what tests ask about."""
+    """Serves one `GitHubState`, and keeps what tests ask about."""
 
-    world: World
+    github: GitHubState
     web: str
     faults: Faults = field(default_factory=Faults)
     log: list[Logged] = field(default_factory=list)
@@ -65,8 +65,8 @@ class Dispatcher:
         return Reply(fault.status, refusal.headers, json.dumps(refusal.body()).encode())
 
     def _carry_out(self, request: Request) -> Reply:
-        request = replace(request, path=self.world.store.spelled(request.path))
-        if there := self.world.store.leads(request.path):
+        request = replace(request, path=self.github.store.spelled(request.path))
+        if there := self.github.store.leads(request.path):
             return self._elsewhere(request, there)
         found = routes.find(request)
         route = found[0] if found else None
@@ -75,20 +75,20 @@ class Dispatcher:
             self._admit(request, route)
             if found is None:
                 raise not_found()
-            answer, model = found[0].handler(self.world, found[1]), found[0].answers
+            answer, model = found[0].handler(self.github, found[1]), found[0].answers
         except Refusal as refusal:
             answer, model = Answer(refusal.status, refusal.body(), refusal.headers), refusal.model
         body = b"" if answer.body is None else json.dumps(answer.body).encode()
         if answer.body is not None:
             self.broken += [f"{request.method} {request.path}: {one}" for one in all_errors(model, body)]
-        limits = self.world.limits.headers(resource, request.at) if resource else {}
+        limits = self.github.limits.headers(resource, request.at) if resource else {}
         return self._conditional(request, resource, Reply(answer.status, limits | dict(answer.headers), body))
 
     def _elsewhere(self, request: Request, there: str) -> Reply:
         """Another address instead of an answer: GitHub redirects reads with 301, and 307 asks to repeat a write."""
         query = f"?{urlencode(request.query)}" if request.query else ""
         moved = Refusal(301 if request.method == "GET" else 307, "Moved Permanently")
-        body = moved.body() | {"url": f"{self.world.api}{there}{query}"}
+        body = moved.body() | {"url": f"{self.github.api}{there}{query}"}
         return Reply(moved.status, {"location": body["url"]}, json.dumps(body).encode())
 
     def _admit(self, request: Request, route: routes.Route | None) -> None:
@@ -97,11 +97,11 @@ class Dispatcher:
         if version != VERSION:
             self._violate(request, f"X-GitHub-Api-Version is {version}, not {VERSION}")
         if route is None or route.handler is not installation_token:
-            self.world.tokens.check(request.headers.get("authorization", ""), request.at)
+            self.github.tokens.check(request.headers.get("authorization", ""), request.at)
         if route is None:
             return
         if route.resource:
-            self.world.limits.spend(route.resource, request.at, creates=route.creates)
+            self.github.limits.spend(route.resource, request.at, creates=route.creates)
         if route.asks and request.raw:
             self._judge(request, route.asks)
         elif route.asks:
@@ -132,7 +132,7 @@ class Dispatcher:
         if request.headers.get("if-none-match") != tag:
             return tagged
         if resource:
-            self.world.limits.quota(resource, request.at).used -= 1
+            self.github.limits.quota(resource, request.at).used -= 1
         return replace(tagged, status=304, body=b"")
 
 

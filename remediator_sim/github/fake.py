@@ -11,7 +11,7 @@ from remediator.clock import SYSTEM, Clock
 from remediator_sim.github.bodies import Bodies
 from remediator_sim.github.dispatch import Dispatcher, parse
 from remediator_sim.github.faults import Fault
-from remediator_sim.github.handlers import World
+from remediator_sim.github.handlers import GitHubState
 from remediator_sim.github.limits import Limits
 from remediator_sim.github.pages import Pages
 from remediator_sim.github.person import Person
@@ -62,8 +62,8 @@ class FakeGitHub:
         self.web_url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
         self.url = self.web_url + _PREFIX
         bodies = Bodies(self._store, self.url, self.web_url)
-        self._world = World(self._store, bodies, Tokens(), api=self.url)
-        self._dispatcher = Dispatcher(self._world, self.web_url)
+        self._github = GitHubState(self._store, bodies, Tokens(), api=self.url)
+        self._dispatcher = Dispatcher(self._github, self.web_url)
         self._pages = Pages(self._store)
         return self
 
@@ -78,16 +78,16 @@ class FakeGitHub:
     @property
     def token(self) -> str:
         """The token that is taken now."""
-        return self._world.tokens.current
+        return self._github.tokens.current
 
     def rotate_token(self) -> str:
         """Make another token, and refuse the one before."""
-        return self._world.tokens.rotate()
+        return self._github.tokens.rotate()
 
     @property
     def app(self) -> tuple[int, int, str]:
         """A GitHub App: its id, its installation's id, its private key (PEM)."""
-        return APP, INSTALLATION, self._world.tokens.private_key
+        return APP, INSTALLATION, self._github.tokens.private_key
 
     # What may be looked at
 
@@ -131,13 +131,13 @@ class FakeGitHub:
     @property
     def limits(self) -> Limits:
         """The rate limits, whose numbers may be changed."""
-        return self._world.limits
+        return self._github.limits
 
     def lag(self, *, search: float | None = None, listing: float | None = None, gives_up: bool = False) -> None:
         """Let search or lists show what was so many seconds ago; `gives_up`: search says that it did not finish."""
-        self._world.search_gives_up = gives_up
-        self._world.search_lag = self._world.search_lag if search is None else search
-        self._world.list_lag = self._world.list_lag if listing is None else listing
+        self._github.search_gives_up = gives_up
+        self._github.search_lag = self._github.search_lag if search is None else search
+        self._github.list_lag = self._github.list_lag if listing is None else listing
 
     def advance(self, seconds: float) -> None:
         """Move GitHub's clock on."""

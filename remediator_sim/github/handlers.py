@@ -18,7 +18,7 @@ NO_PERMISSION = "Resource not accessible by personal access token"
 
 
 @dataclass(slots=True)
-class World:
+class GitHubState:
     """All that operations work on. The lags are in seconds, and may be changed at any time."""
 
     store: Store
@@ -68,45 +68,45 @@ class World:
         return Answer(200, [body(one) for one in shown], headers)
 
 
-def me(world: World, request: Request) -> Answer:
-    return Answer(200, world.bodies.me(request.at))
+def me(github: GitHubState, request: Request) -> Answer:
+    return Answer(200, github.bodies.me(request.at))
 
 
-def rate_limit(world: World, request: Request) -> Answer:
-    return Answer(200, world.limits.overview(request.at))
+def rate_limit(github: GitHubState, request: Request) -> Answer:
+    return Answer(200, github.limits.overview(request.at))
 
 
-def repository(world: World, request: Request) -> Answer:
-    return Answer(200, world.bodies.full_repository(world.repo(request)))
+def repository(github: GitHubState, request: Request) -> Answer:
+    return Answer(200, github.bodies.full_repository(github.repo(request)))
 
 
-def assignees(world: World, request: Request) -> Answer:
-    world.repo(request)
-    return world.listed(request, world.store.people, world.bodies.user)
+def assignees(github: GitHubState, request: Request) -> Answer:
+    github.repo(request)
+    return github.listed(request, github.store.people, github.bodies.user)
 
 
-def assignable(world: World, request: Request) -> Answer:
-    world.repo(request)
-    if request.parts["login"] not in world.store.people:
+def assignable(github: GitHubState, request: Request) -> Answer:
+    github.repo(request)
+    if request.parts["login"] not in github.store.people:
         raise not_found()
     return Answer(204)
 
 
-def labels(world: World, request: Request) -> Answer:
-    home = world.repo(request)
-    return world.listed(request, list(home.labels), lambda name: world.bodies.own_label(home.name, name))
+def labels(github: GitHubState, request: Request) -> Answer:
+    home = github.repo(request)
+    return github.listed(request, list(home.labels), lambda name: github.bodies.own_label(home.name, name))
 
 
-def make_label(world: World, request: Request) -> Answer:
-    home, name = world.issues(request, write=True), request.body["name"]
+def make_label(github: GitHubState, request: Request) -> Answer:
+    home, name = github.issues(request, write=True), request.body["name"]
     _check_labels([name])
     if name.lower() in map(str.lower, home.labels):
         raise invalid("name", "already_exists", resource="Label")
-    return Answer(201, world.bodies.own_label(home.name, world.store.label(home.name, name)))
+    return Answer(201, github.bodies.own_label(home.name, github.store.label(home.name, name)))
 
 
-def list_issues(world: World, request: Request) -> Answer:
-    home = world.issues(request)
+def list_issues(github: GitHubState, request: Request) -> Answer:
+    home = github.issues(request)
     state = request.choice("state", "open", "closed", "all")
     wanted = {name.strip().lower() for name in request.query.get("labels", "").split(",") if name.strip()}
     since, creator, assignee = request.moment("since"), request.query.get("creator"), request.query.get("assignee")
@@ -117,120 +117,120 @@ def list_issues(world: World, request: Request) -> Answer:
         lambda one: creator in (None, one.author),
         lambda one: assignee is None or assignee in one.assignees,
     ]
-    seen = home.as_of(request.at - timedelta(seconds=world.list_lag))
+    seen = home.as_of(request.at - timedelta(seconds=github.list_lag))
     found = [one for one in seen if all(test(one) for test in tests)]
     found.sort(key=_ORDERS[request.choice("sort", "created", "updated", "comments")])
     if request.choice("direction", "desc", "asc") == "desc":
         found.reverse()
-    return world.listed(request, found, lambda one: world.bodies.issue(one, listed=True))
+    return github.listed(request, found, lambda one: github.bodies.issue(one, listed=True))
 
 
-def search(world: World, request: Request) -> Answer:
-    homes = [home for home in world.store.repositories.values() if home.access in (Access.WRITE, Access.READ)]
-    seen = [one for home in homes for one in home.as_of(request.at - timedelta(seconds=world.search_lag))]
+def search(github: GitHubState, request: Request) -> Answer:
+    homes = [home for home in github.store.repositories.values() if home.access in (Access.WRITE, Access.READ)]
+    seen = [one for home in homes for one in home.as_of(request.at - timedelta(seconds=github.search_lag))]
     found = index.matching(request.query.get("q", ""), seen)
     found.sort(key=_ORDERS[request.choice("sort", "created", "updated", "comments")])
     if request.choice("order", "desc", "asc") == "desc":
         found.reverse()
-    hits = world.listed(request, found, world.bodies.hit)
+    hits = github.listed(request, found, github.bodies.hit)
     body = {
         "total_count": len(found),
-        "incomplete_results": world.search_gives_up,
+        "incomplete_results": github.search_gives_up,
         "items": hits.body,
         "search_type": "lexical",
     }
     return Answer(200, body, hits.headers)
 
 
-def create(world: World, request: Request) -> Answer:
-    home, body = world.issues(request, write=True), request.body
+def create(github: GitHubState, request: Request) -> Answer:
+    home, body = github.issues(request, write=True), request.body
     title, text = _title(body["title"]), body.get("body", "")
     _check_length("body", text)
-    names, people = _names(body.get("labels", ())), _people(world, body)
+    names, people = _names(body.get("labels", ())), _people(github, body)
     if home.access is not Access.WRITE:
         names, people = (), ()
-    made = world.store.create(
-        home.name, world.store.bot, request.at, title=title, body=text, labels=names, assignees=people
+    made = github.store.create(
+        home.name, github.store.bot, request.at, title=title, body=text, labels=names, assignees=people
     )
-    url = f"{world.api}/repos/{home.name}/issues/{made.number}"
-    return Answer(201, world.bodies.issue(made), {"location": url})
+    url = f"{github.api}/repos/{home.name}/issues/{made.number}"
+    return Answer(201, github.bodies.issue(made), {"location": url})
 
 
-def get(world: World, request: Request) -> Answer:
-    return Answer(200, world.bodies.issue(world.issue(request)))
+def get(github: GitHubState, request: Request) -> Answer:
+    return Answer(200, github.bodies.issue(github.issue(request)))
 
 
-def patch(world: World, request: Request) -> Answer:
-    issue, body, now = world.issue(request, write=True), request.body, request.at
-    actor, store = world.store.bot, world.store
-    if not world.pushes(issue) and issue.author != actor:
+def patch(github: GitHubState, request: Request) -> Answer:
+    issue, body, now = github.issue(request, write=True), request.body, request.at
+    actor, store = github.store.bot, github.store
+    if not github.pushes(issue) and issue.author != actor:
         raise Refusal(403, "Must have admin rights to Repository.")
     title = None if body.get("title") is None else _title(body["title"])
     text = (body["body"] or "") if "body" in body else None
     _check_length("body", text or "")
-    names, people = _names(body.get("labels", ())), _people(world, body)
-    original = _original(world, body)
+    names, people = _names(body.get("labels", ())), _people(github, body)
+    original = _original(github, body)
     issue = store.edit(issue, actor, now, title=title, body=text)
-    if world.pushes(issue):
+    if github.pushes(issue):
         issue = store.relabel(issue, names, actor, now) if "labels" in body else issue
         issue = store.reassign(issue, people, actor, now) if "assignees" in body else issue
     if body.get("state") == "closed":
         issue = store.close(issue, actor, now, body.get("state_reason") or "completed", original)
     if body.get("state") == "open":
         issue = store.reopen(issue, actor, now)
-    return Answer(200, world.bodies.issue(issue))
+    return Answer(200, github.bodies.issue(issue))
 
 
-def timeline(world: World, request: Request) -> Answer:
-    return world.listed(request, world.bodies.timeline(world.issue(request)), lambda line: line)
+def timeline(github: GitHubState, request: Request) -> Answer:
+    return github.listed(request, github.bodies.timeline(github.issue(request)), lambda line: line)
 
 
-def comments(world: World, request: Request) -> Answer:
-    issue = world.issue(request)
-    return world.listed(request, list(issue.comments), lambda one: world.bodies.comment(issue, one))
+def comments(github: GitHubState, request: Request) -> Answer:
+    issue = github.issue(request)
+    return github.listed(request, list(issue.comments), lambda one: github.bodies.comment(issue, one))
 
 
-def comment(world: World, request: Request) -> Answer:
-    issue, text = world.issue(request, write=True), request.body["body"]
+def comment(github: GitHubState, request: Request) -> Answer:
+    issue, text = github.issue(request, write=True), request.body["body"]
     if not text.strip():
         raise invalid("body", "missing_field", resource="IssueComment")
     _check_length("body", text)
-    made = world.store.comment(issue, world.store.bot, request.at, text)
-    body = world.bodies.comment(issue, made)
+    made = github.store.comment(issue, github.store.bot, request.at, text)
+    body = github.bodies.comment(issue, made)
     return Answer(201, body, {"location": body["url"]})
 
 
-def issue_labels(world: World, request: Request) -> Answer:
-    return _labels_of(world, request, world.issue(request))
+def issue_labels(github: GitHubState, request: Request) -> Answer:
+    return _labels_of(github, request, github.issue(request))
 
 
-def add_labels(world: World, request: Request) -> Answer:
+def add_labels(github: GitHubState, request: Request) -> Answer:
     given = request.body if isinstance(request.body, list) else request.body.get("labels", [])
-    issue = _pushable(world, request)
+    issue = _pushable(github, request)
     added = (*issue.labels, *_names(given))
-    return _labels_of(world, request, world.store.relabel(issue, added, world.store.bot, request.at))
+    return _labels_of(github, request, github.store.relabel(issue, added, github.store.bot, request.at))
 
 
-def remove_label(world: World, request: Request) -> Answer:
-    issue, name = _pushable(world, request), request.parts["name"].lower()
+def remove_label(github: GitHubState, request: Request) -> Answer:
+    issue, name = _pushable(github, request), request.parts["name"].lower()
     kept = tuple(one for one in issue.labels if one.lower() != name)
     if kept == issue.labels:
         raise not_found("Label does not exist")
-    return _labels_of(world, request, world.store.relabel(issue, kept, world.store.bot, request.at))
+    return _labels_of(github, request, github.store.relabel(issue, kept, github.store.bot, request.at))
 
 
-def assign(world: World, request: Request) -> Answer:
-    issue, people = world.issue(request, write=True), _people(world, request.body, strict=False)
-    return _reassigned(world, request, issue, (*issue.assignees, *people)[:ASSIGNEES], 201)
+def assign(github: GitHubState, request: Request) -> Answer:
+    issue, people = github.issue(request, write=True), _people(github, request.body, strict=False)
+    return _reassigned(github, request, issue, (*issue.assignees, *people)[:ASSIGNEES], 201)
 
 
-def unassign(world: World, request: Request) -> Answer:
-    issue, gone = world.issue(request, write=True), request.body.get("assignees", [])
-    return _reassigned(world, request, issue, tuple(one for one in issue.assignees if one not in gone), 200)
+def unassign(github: GitHubState, request: Request) -> Answer:
+    issue, gone = github.issue(request, write=True), request.body.get("assignees", [])
+    return _reassigned(github, request, issue, tuple(one for one in issue.assignees if one not in gone), 200)
 
 
-def installation_token(world: World, request: Request) -> Answer:
-    token, until = world.tokens.issue(
+def installation_token(github: GitHubState, request: Request) -> Answer:
+    token, until = github.tokens.issue(
         request.headers.get("authorization", ""), request.parts["installation"], request.at
     )
     return Answer(
@@ -238,21 +238,21 @@ def installation_token(world: World, request: Request) -> Answer:
     )
 
 
-def _reassigned(world: World, request: Request, issue: Issue, people: tuple[str, ...], status: int) -> Answer:
-    if world.pushes(issue):
-        issue = world.store.reassign(issue, people, world.store.bot, request.at)
-    return Answer(status, world.bodies.issue(issue))
+def _reassigned(github: GitHubState, request: Request, issue: Issue, people: tuple[str, ...], status: int) -> Answer:
+    if github.pushes(issue):
+        issue = github.store.reassign(issue, people, github.store.bot, request.at)
+    return Answer(status, github.bodies.issue(issue))
 
 
-def _pushable(world: World, request: Request) -> Issue:
-    issue = world.issue(request, write=True)
-    if not world.pushes(issue):
+def _pushable(github: GitHubState, request: Request) -> Issue:
+    issue = github.issue(request, write=True)
+    if not github.pushes(issue):
         raise Refusal(403, "Must have admin rights to Repository.")
     return issue
 
 
-def _labels_of(world: World, request: Request, issue: Issue) -> Answer:
-    return Answer(200, [world.bodies.own_label(issue.repository, name) for name in issue.labels])
+def _labels_of(github: GitHubState, request: Request, issue: Issue) -> Answer:
+    return Answer(200, [github.bodies.own_label(issue.repository, name) for name in issue.labels])
 
 
 def _title(given: Any) -> str:
@@ -285,21 +285,21 @@ def _check_labels(names: list[str]) -> None:
             )
 
 
-def _people(world: World, body: dict[str, Any], *, strict: bool = True) -> tuple[str, ...]:
+def _people(github: GitHubState, body: dict[str, Any], *, strict: bool = True) -> tuple[str, ...]:
     """The people to assign: GitHub takes ten and drops the rest without a word, and knows collaborators only."""
     given = [one if isinstance(one, str) else one["login"] for one in body.get("assignees") or ()]
-    known = {login.lower(): login for login in world.store.people}
+    known = {login.lower(): login for login in github.store.people}
     unknown = [login for login in given if login.lower() not in known]
     if unknown and strict:
         raise invalid("assignees", "invalid", value=unknown[0])
     return tuple(dict.fromkeys(known[one.lower()] for one in given if one.lower() in known))[:ASSIGNEES]
 
 
-def _original(world: World, body: dict[str, Any]) -> int:
+def _original(github: GitHubState, body: dict[str, Any]) -> int:
     """The number of the issue that this one repeats; 0 for none."""
     if body.get("state_reason") != "duplicate" or "duplicate_issue_id" not in body:
         return 0
-    found = world.store.by_id(body["duplicate_issue_id"])
+    found = github.store.by_id(body["duplicate_issue_id"])
     if found is None:
         raise invalid("duplicate_issue_id", "invalid", value=body["duplicate_issue_id"])
     return found.number

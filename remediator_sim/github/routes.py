@@ -9,9 +9,9 @@ from remediator_sim.github import handlers as do
 from remediator_sim.github.request import Answer, Request
 
 if TYPE_CHECKING:
-    from remediator_sim.github.handlers import World
+    from remediator_sim.github.handlers import GitHubState
 
-Handler = Callable[["World", Request], Answer]
+Handler = Callable[["GitHubState", Request], Answer]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import Checked, Result
-from remediator_sim.invariants.table import CHECKS, TEXTS, Row
+from remediator_sim.invariants.table import CHECKS, TEXTS, CheckRow
 from remediator_sim.invariants.tracked import Limits
 
 
@@ -16,7 +16,7 @@ class Checker:
     def __init__(self, limits: Limits) -> None:
         self.history = History(limits)
         self._results = {name: Result() for name in TEXTS}
-        self._rows: defaultdict[str, list[Row]] = defaultdict(list)
+        self._rows: defaultdict[str, list[CheckRow]] = defaultdict(list)
         for row in CHECKS:
             self._rows[row.kind].append(row)
 

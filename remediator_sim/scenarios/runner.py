@@ -18,7 +18,7 @@ from remediator_sim.scenarios.environment import BREAKER, Environment
 from remediator_sim.scenarios.fleet import ALL
 from remediator_sim.scenarios.scenarios import Scenario, scenarios
 from remediator_sim.scenarios.summary import Outcome, Summary
-from remediator_sim.scenarios.tui import Row
+from remediator_sim.scenarios.tui import FaultRow
 from remediator_sim.scenarios.view import CASES, Line
 
 CRASH = "controller-crash"
@@ -78,7 +78,7 @@ class Runner:
         await environment.observer.final_check()
         return self._summary(environment, environment.observer.report(), self.clock.monotonic() - start)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[FaultRow]:
         """Every fault as it stands."""
         return [self._row(progress) for progress in self.progress]
 
@@ -137,14 +137,14 @@ class Runner:
 
     # --- reporting ---------------------------------------------------------------------------------------------------
 
-    def _row(self, progress: Progress) -> Row:
+    def _row(self, progress: Progress) -> FaultRow:
         scenario, ending = progress.scenario, progress.ending
         place = scenario.nodes[0] if len(scenario.nodes) == 1 else f"{len(scenario.nodes)} nodes"
         if ending is not None:
             text = "; ".join(ending.wrong) or scenario.text
-            return Row(scenario.name, place, ending.outcome, text, progress.seconds)
+            return FaultRow(scenario.name, place, ending.outcome, text, progress.seconds)
         line = self.last_lines.get(scenario.subject, Line("", "", scenario.text))
-        return Row(scenario.name, place, line.reason, line.text, None)
+        return FaultRow(scenario.name, place, line.reason, line.text, None)
 
     def _summary(self, environment: Environment, checked: Mapping[str, Checked], seconds: float) -> Summary:
         return Summary(

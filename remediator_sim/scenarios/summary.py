@@ -10,7 +10,7 @@ from rich.table import Table
 
 from remediator_sim.invariants import Checked
 from remediator_sim.scenarios.placement import Placement
-from remediator_sim.scenarios.tui import Row, faults, invariants, table
+from remediator_sim.scenarios.tui import FaultRow, faults, invariants, table
 
 SHOWN = 3  # placements; the JSON object has all of them
 
@@ -130,7 +130,7 @@ def _invariant(check: Checked) -> dict[str, Any]:
     return {"checks": check.checks, **({"broken": list(check.broken)} if check.broken else {})}
 
 
-def _row(outcome: Outcome) -> Row:
+def _row(outcome: Outcome) -> FaultRow:
     nodes = outcome.nodes
     place = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "controller"
-    return Row(outcome.name, place, outcome.outcome, "; ".join(outcome.wrong) or outcome.text, outcome.seconds)
+    return FaultRow(outcome.name, place, outcome.outcome, "; ".join(outcome.wrong) or outcome.text, outcome.seconds)

@@ -23,7 +23,7 @@ COLOURS = {
 }
 
 
-class Row(NamedTuple):
+class FaultRow(NamedTuple):
     """One fault as it stands: where, in which phase, and the newest sentence about it."""
 
     name: str
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 class Tui:
     """Prints each line once; on a terminal the last ones below a table of `rows()`."""
 
-    def __init__(self, console: Console, rows: Callable[[], Sequence[Row]], clock: Clock) -> None:
+    def __init__(self, console: Console, rows: Callable[[], Sequence[FaultRow]], clock: Clock) -> None:
         self._console, self._rows, self._clock, self._start = console, rows, clock, clock.monotonic()
         self._lines: deque[Text] = deque(maxlen=LINES)
 
@@ -61,7 +61,7 @@ class Tui:
         return Group(faults(self._rows()), *lines)
 
 
-def faults(rows: Sequence[Row]) -> Table:
+def faults(rows: Sequence[FaultRow]) -> Table:
     """One row for each fault; a text that is too long for its line goes on in the next."""
     drawn = table("fault", "node", "phase")
     drawn.add_column("", ratio=1)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from cni import Seen, judge, keys
+from cni import NetworkSetup, judge, keys
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,7 @@ from tests.detectors.fixtures.runtime_health import HealthServer
 from tests.detectors.node import run_detector
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
-FINE = Seen(
+FINE = NetworkSetup(
     folder="/etc/cni/net.d",
     config=Config("valid", "05-x.conflist", ("x",)),
     network=(True, ""),

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from device_nodes import Seen, judge
+from device_nodes import DeviceFiles, judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +52,7 @@ def there(wanted, *gone, **other):
 
 def see(*gone, wanted=None, driven=GPUS, cards=CARDS, is_dev=True, odd=(), **other):
     wanted = tuple(of_gpus(driven, MAJORS) if wanted is None else wanted)
-    return Seen(cards, driven, wanted, there(wanted, *gone, **other), odd=odd, is_dev=is_dev)
+    return DeviceFiles(cards, driven, wanted, there(wanted, *gone, **other), odd=odd, is_dev=is_dev)
 
 
 JUDGED = {

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from disk_fault import Memory, Seen, judge, judge_array, judge_state, recall
+from disk_fault import DiskReadings, Memory, judge, judge_array, judge_state, recall
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -240,7 +240,7 @@ SMART = [
 
 @pytest.mark.parametrize(("said", "hung", "verdict"), SMART)
 def test_what_a_controller_says_of_itself_becomes_a_verdict(said, hung, verdict):
-    found, line = judge(Seen(ONE, (), {"nvme0": said}, hung, ()), NOTHING, None)
+    found, line = judge(DiskReadings(ONE, (), {"nvme0": said}, hung, ()), NOTHING, None)
     assert found == verdict, line
     if verdict == FAULT:
         assert line == f"SMART of nvme0: {WARNINGS[4]}"
@@ -281,13 +281,13 @@ def test_no_line_and_no_memory_raises(texts, memory):
     read_log([Line(index, 1.0, text) for index, text in enumerate(texts)])
     told = dict.fromkeys(("disks", "guests", "blamed", "ill", "smart", "asked_at"), memory)
     known = recall({"boot_id": "one", **told}, "one")
-    judge(Seen(ONE, (), known.smart, "", ()), known, None)
+    judge(DiskReadings(ONE, (), known.smart, "", ()), known, None)
 
 
 @given(ANYTHING | st.dictionaries(st.sampled_from(["warning", "errno", "status", "used"]), ANYTHING, max_size=3))
 def test_what_a_controller_never_said_is_not_its_health(said):
     sound = isinstance(said, dict) and any(type(said.get(key)) is int for key in ("warning", "errno", "status"))
-    verdict, line = judge(Seen(ONE, (), {"nvme0": said}, "", ()), NOTHING, None)
+    verdict, line = judge(DiskReadings(ONE, (), {"nvme0": said}, "", ()), NOTHING, None)
     assert sound or (verdict, line) == (Verdict.UNKNOWN, "SMART of nvme0 cannot be asked (no answer)")
 
 

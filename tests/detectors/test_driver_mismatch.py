@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from driver_mismatch import Seen, judge
+from driver_mismatch import DriverVersions, judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,7 +36,7 @@ def test_a_file_that_names_no_version_is_cannot_tell(tmp_path, text):
     driver(tmp_path, LOADED, text=text)
     found = module(tmp_path / "proc")
     assert (found.version, found.why) == ("", "it names none")
-    assert judge(Seen((), found, {"x": LOADED}, Answer({"init": 0})))[0] == UNKNOWN
+    assert judge(DriverVersions((), found, {"x": LOADED}, Answer({"init": 0})))[0] == UNKNOWN
 
 
 def test_what_is_mounted_in_place_of_proc_is_cannot_tell(tmp_path):
@@ -75,7 +75,7 @@ def test_the_first_root_that_has_a_library_counts(tmp_path):
 def found(loaded=LOADED, versions=(), init=0, cards=1, **answer):
     listed = tuple(Card(f"0000:1{index}:00.0", "present", "nvidia") for index in range(cards))
     said = {} if init is None else {"init": init}
-    return Seen(listed, Module(loaded), dict(enumerate(versions)), Answer(said, **answer))
+    return DriverVersions(listed, Module(loaded), dict(enumerate(versions)), Answer(said, **answer))
 
 
 JUDGED = {
@@ -127,7 +127,7 @@ def test_garbage_in_place_of_the_version_is_never_health(tmp_path_factory, conte
     (proc / "driver/nvidia/version").write_bytes(content)
     read = module(proc)
     assert bool(read.why) != bool(read.version)
-    assert judge(Seen((), read, {"x": "none"}, Answer({"init": 0})))[0] != OK
+    assert judge(DriverVersions((), read, {"x": "none"}, Answer({"init": 0})))[0] != OK
 
 
 def test_evidence_is_kept_and_explained(tmp_path, nvml_library):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nodelib.contract.npd import Verdict
 from nodelib.host.attributes import number
 from nodelib.host.filesystems import Errors, Filesystem, broken, parse_mounts, read_btrfs
-from nodelib.host.fs_health import Known, Seen, judge_one, read_codes, recall
+from nodelib.host.fs_health import Known, Signs, judge_one, read_codes, recall
 from nodelib.kernel.kmsg import Line
 from tests.detectors.fixtures.filesystem_error import FINE, POD, XFS_SHUT
 from tests.detectors.kernel_tree import BTIME, KernelTree
@@ -38,23 +38,23 @@ def filesystem(kind, *options, point="/"):
 
 WRITABLE, READ_ONLY = Known(1000, True), Known(1000, False)
 TABLE = {
-    "sound": (filesystem("ext4"), Seen(Errors(0, 0)), WRITABLE, OK, ""),
-    "erred in the second of the boot": (filesystem("ext4"), Seen(Errors(1, BTIME)), WRITABLE, FAULT, "has met errors"),
-    "erred a second before": (filesystem("ext4"), Seen(Errors(9, BTIME - 1)), WRITABLE, OK, ""),
-    "ext2 without counters": (filesystem("ext2"), Seen(), WRITABLE, OK, ""),
-    "shutdown outranks an error": (filesystem("ext4", "shutdown"), Seen(Errors(1, BTIME)), WRITABLE, FAULT, "shut"),
-    "shut in a volume": (filesystem("ext4", "emergency_ro", point=POD), Seen(Errors(0, 0)), WRITABLE, FAULT, "shut"),
-    "it was writable": (filesystem("f2fs", "ro"), Seen(), WRITABLE, FAULT, "has become read-only"),
-    "it never was": (filesystem("f2fs", "ro"), Seen(), READ_ONLY, OK, ""),
-    "a volume that was writable": (filesystem("ext4", "ro", point=POD), Seen(Errors(0, 0)), WRITABLE, OK, ""),
-    "xfs says EIO": (filesystem("xfs"), Seen(stat=errno.EIO), WRITABLE, FAULT, "was shut by the kernel"),
-    "xfs says something else": (filesystem("xfs"), Seen(stat=errno.EACCES), WRITABLE, UNKNOWN, "(EACCES)"),
-    "xfs answers, whatever the log says": (filesystem("xfs"), Seen(stat=0, log="XFS"), WRITABLE, OK, ""),
-    "xfs hangs": (filesystem("xfs"), Seen(why="has not answered since noon"), WRITABLE, UNKNOWN, "since noon"),
-    "btrfs has counted more": (filesystem("btrfs"), Seen(btrfs=8), Known(1000, True, 7), FAULT, "has met errors"),
-    "btrfs has counted no more": (filesystem("btrfs"), Seen(btrfs=7), Known(1000, True, 7), OK, ""),
-    "btrfs began anew": (filesystem("btrfs"), Seen(btrfs=0), Known(1000, True, 7), OK, ""),
-    "btrfs is writable whatever the log says": (filesystem("btrfs"), Seen(btrfs=0, log="BTRFS"), WRITABLE, OK, ""),
+    "sound": (filesystem("ext4"), Signs(Errors(0, 0)), WRITABLE, OK, ""),
+    "erred in the second of the boot": (filesystem("ext4"), Signs(Errors(1, BTIME)), WRITABLE, FAULT, "has met errors"),
+    "erred a second before": (filesystem("ext4"), Signs(Errors(9, BTIME - 1)), WRITABLE, OK, ""),
+    "ext2 without counters": (filesystem("ext2"), Signs(), WRITABLE, OK, ""),
+    "shutdown outranks an error": (filesystem("ext4", "shutdown"), Signs(Errors(1, BTIME)), WRITABLE, FAULT, "shut"),
+    "shut in a volume": (filesystem("ext4", "emergency_ro", point=POD), Signs(Errors(0, 0)), WRITABLE, FAULT, "shut"),
+    "it was writable": (filesystem("f2fs", "ro"), Signs(), WRITABLE, FAULT, "has become read-only"),
+    "it never was": (filesystem("f2fs", "ro"), Signs(), READ_ONLY, OK, ""),
+    "a volume that was writable": (filesystem("ext4", "ro", point=POD), Signs(Errors(0, 0)), WRITABLE, OK, ""),
+    "xfs says EIO": (filesystem("xfs"), Signs(stat=errno.EIO), WRITABLE, FAULT, "was shut by the kernel"),
+    "xfs says something else": (filesystem("xfs"), Signs(stat=errno.EACCES), WRITABLE, UNKNOWN, "(EACCES)"),
+    "xfs answers, whatever the log says": (filesystem("xfs"), Signs(stat=0, log="XFS"), WRITABLE, OK, ""),
+    "xfs hangs": (filesystem("xfs"), Signs(why="has not answered since noon"), WRITABLE, UNKNOWN, "since noon"),
+    "btrfs has counted more": (filesystem("btrfs"), Signs(btrfs=8), Known(1000, True, 7), FAULT, "has met errors"),
+    "btrfs has counted no more": (filesystem("btrfs"), Signs(btrfs=7), Known(1000, True, 7), OK, ""),
+    "btrfs began anew": (filesystem("btrfs"), Signs(btrfs=0), Known(1000, True, 7), OK, ""),
+    "btrfs is writable whatever the log says": (filesystem("btrfs"), Signs(btrfs=0, log="BTRFS"), WRITABLE, OK, ""),
 }  # fmt: skip
 
 
@@ -65,8 +65,8 @@ def test_what_is_seen_becomes_a_verdict(one, seen, known, verdict, words):
 
 
 def test_an_error_of_a_time_that_nobody_can_place_is_a_doubt():
-    assert judge_one(filesystem("ext4"), Seen(Errors(1, BTIME)), WRITABLE, None)[0] is Verdict.UNKNOWN
-    assert judge_one(filesystem("ext4"), Seen(Errors(0, 0)), WRITABLE, None)[0] is Verdict.OK
+    assert judge_one(filesystem("ext4"), Signs(Errors(1, BTIME)), WRITABLE, None)[0] is Verdict.UNKNOWN
+    assert judge_one(filesystem("ext4"), Signs(Errors(0, 0)), WRITABLE, None)[0] is Verdict.OK
 
 
 def test_a_folder_that_hangs_leaves_those_behind_it_unasked():
@@ -154,7 +154,7 @@ def test_evidence_of_the_first_sight_names_the_place_and_what_the_kernel_said(tr
 
 def test_explain_shows_each_file_system_and_leaves_no_mark(tree):
     ran = tree.run("filesystem_error", 1000, "--explain")
-    assert "ext4 on sda1 (/): Seen(ext4=Errors(total=0, last=0)" in ran.line
+    assert "ext4 on sda1 (/): Signs(ext4=Errors(total=0, last=0)" in ran.line
     assert not (tree.state / "marks").exists()
 
 

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from gpu_busy import ASK_AGAIN, IDLE, SHAPES, Pods, World, find, judge, mark, recall
+from gpu_busy import ASK_AGAIN, IDLE, SHAPES, Pods, Processes, find, judge, mark, recall
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +34,7 @@ def facts(*pids, used=0, mig=0):
 
 
 def world(*owners, on_host=True, **more):
-    return World({owner.pid: owner for owner in owners}, on_host, **more)
+    return Processes({owner.pid: owner for owner in owners}, on_host, **more)
 
 
 def twice(told, about, pods=GONE):
@@ -75,7 +75,7 @@ def test_who_holds_a_gpu_decides(told, about, pods, verdict, line):
 
 DOUBTS = {
     "nobody knows the Pods": (facts(42), world(TRAINER), Pods(why=MOUNT), f"nobody knows if the pod lives: {MOUNT}"),
-    "a process that cannot be read": (facts(42), World({42: None}, True), LIVING, "cannot be read in /proc"),
+    "a process that cannot be read": (facts(42), Processes({42: None}, True), LIVING, "cannot be read in /proc"),
     "a process that was not looked for": (facts(42), world(), LIVING, "cannot be read in /proc"),
     "processes in another namespace": (facts(42), world(TRAINER, on_host=False), LIVING, "run with hostPID"),
     "memory in another namespace": (facts(used=2**30), world(on_host=False), LIVING, "run with hostPID"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodelib.contract.npd import Verdict
 from nodelib.host.child_process import Answer
 from nodelib.host.gpus import Card, Driven, Offered, read_offered
-from nodelib.nvml.gpu_inventory import DRIVER_PATIENCE, Seen, judge
+from nodelib.nvml.gpu_inventory import DRIVER_PATIENCE, GpuViews, judge
 from tests.detectors.node import address
 
 OK, FAULT, UNKNOWN = Verdict
@@ -46,7 +46,7 @@ def seen(**changes):
         "nvml": nvml(0, 0),
         "expected": 2,
     }
-    return Seen(**{**two, **changes})
+    return GpuViews(**{**two, **changes})
 
 
 def taken(driver, seconds):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodelib.contract.npd import Verdict
 from nodelib.host.child_process import Answer, start_time
 from nodelib.host.gpus import read_driver, read_pci
-from nodelib.nvml.gpu_inventory import Seen, judge
+from nodelib.nvml.gpu_inventory import GpuViews, judge
 from tests.detectors.node import ALIVE, FALLEN, Node, address
 
 OK, FAULT, UNKNOWN = 0, 1, 2
@@ -196,7 +196,7 @@ def test_garbage_in_sysfs_is_never_a_traceback_and_never_health(tmp_path_factory
     for name, content in (("vendor", vendor), ("class", kind), ("config", config)):
         (folder / name).write_bytes(content)
     fine = Answer({"init": 0, "count": 1, "gpus": [{"index": 0, "error": 0, "address": address(0)}], "done": True})
-    verdict, line = judge(Seen(read_pci(node.sys), None, None, fine, expected=1))
+    verdict, line = judge(GpuViews(read_pci(node.sys), None, None, fine, expected=1))
     is_gpu = vendor.strip() == b"0x10de" and kind.startswith((b"0x0302", b"0x0300"))
     no_gpu = verdict is Verdict.OK and read_pci(node.sys) == ()  # a sound description of some other device
     assert line.isascii()

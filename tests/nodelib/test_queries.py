@@ -203,7 +203,7 @@ def test_whatever_a_child_leaves_is_no_error_and_no_health_unless_it_is_sound(tm
     left = read_json(path)
     answer = checked(Answer(left))
     cards = tuple(Card(address(index), "present", "nvidia") for index in range(2))
-    seen = gpu_lost.Seen(cards, None, None, answer, expected=2)
+    seen = gpu_lost.GpuViews(cards, None, None, answer, expected=2)
     gpu_lost.remember({}, seen, now=1.0)
     verdicts = {
         gpu_lost.judge(seen)[0],

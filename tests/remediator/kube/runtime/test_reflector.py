@@ -429,7 +429,7 @@ def test_a_huge_line_in_tiny_pieces_takes_linear_time():
     assert len(line) == 20_000_000
 
 
-class World:
+class ApiHistory:
     """A tiny API server: a log of changes, streams that break by chance, versions that expire."""
 
     def __init__(self, chance):
@@ -494,7 +494,7 @@ class Cut:
 async def test_whatever_breaks_the_store_and_the_told_changes_end_up_true(seed):
     """Random changes, cuts, expiries and refusals: store, told changes and the server's objects agree in the end."""
     chance, replayed = random.Random(seed), {}
-    world = World(chance)
+    world = ApiHistory(chance)
 
     def on_change(key, old, new):
         assert replayed.get(key) == old
