@@ -15,7 +15,7 @@ def text(path: Path) -> str | None:
     """Return what `path` holds without blanks around it; None when there is no such file, "" when it is unreadable."""
     try:
         with path.open("rb") as file:
-            return file.read(MOST_BYTES).decode("ascii", "replace").strip()
+            return file.read(MOST_BYTES).strip().decode("ascii", "replace")
     except OSError as error:
         return None if error.errno in NOT_THERE else ""
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from memory_ecc import FINE, Rate, has_many, judge, rate, recall
 
@@ -131,6 +131,7 @@ def test_no_line_and_no_memory_raises(texts, memory):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.binary(max_size=24).filter(lambda content: not content.strip().isdigit()))
+@example(b"\x1c0")  # a blank to str.strip, and none to the kernel
 @pytest.mark.parametrize("name", ["ce_count", "ue_count", "dimm0/dimm_ce_count", "dimm0/dimm_ue_count"])
 def test_a_count_of_any_other_bytes_is_refused_by_name(tree, name, content):
     (tree.sys / "devices/system/edac/mc/mc0" / name).write_bytes(content)
