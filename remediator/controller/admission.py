@@ -53,11 +53,12 @@ class Admissions:
     async def run(self, now: datetime) -> float | None:
         """Admit what may start; returns seconds until something may change by itself."""
         result = await self.ledgers.update(now)
+        again = None
         if isinstance(result, Done):
             result, again = await self._admit(now)
-            if isinstance(result, Done):
-                return again
-        return result.after if isinstance(result, Retry) else 60.0
+        if isinstance(result, Done):
+            return again
+        return result.after
 
     async def _admit(self, now: datetime) -> tuple[EffectResult, float | None]:
         waiting = self._waiting(now)

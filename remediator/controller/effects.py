@@ -89,9 +89,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """The API server refuses it; repeating it is useless until something changes."""
+    """The API server refuses it: repeating it is useless until something changes. Look again in `after` seconds."""
 
     why: str
+    after: float = 60.0
 
 
 EffectResult = Done | Retry | GaveUp

@@ -1,7 +1,10 @@
 """One effect → one or two requests → one result. The server's reply is put into the cache before the next decision."""
 
+import contextlib
 import hashlib
+import random
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -27,6 +30,7 @@ from remediator.core.policy import Policy
 from remediator.kube import api
 from remediator.kube.api import decode, encode
 from remediator.kube.api.builtin import CASE_HEAD, EVENT, NAMESPACE, NODE, POD
+from remediator.kube.runtime.backoff import Backoff
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
@@ -34,13 +38,22 @@ from remediator.kube.wire.client import Client, Kind
 log = structlog.get_logger()
 CONFLICTS = 5
 PAUSE_SECONDS = 5.0
+# The shortest and the longest range, in seconds, that the wait after a failure is drawn from.
+MOVED, AWAY, REFUSED = (0.2, 60.0), (2.0, 60.0), (60.0, 600.0)
 
 
 class Performer:
     """Carries effects out over one client, and notes every answer in the cache."""
 
-    def __init__(self, client: Client, cache: ClusterCache, leads: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        cache: ClusterCache,
+        leads: Callable[[], bool],
+        rand: Callable[[], float] = random.random,
+    ) -> None:
         self.client, self.cache, self.leads = client, cache, leads
+        self._backoff: Backoff[tuple[str, str]] = Backoff(rand)
         self._stores: dict[str, tuple[Informer[Any], Any]] = {
             NODE.name: (cache.nodes, decode.node),
             POD.name: (cache.pods, decode.operation_pod),
@@ -60,28 +73,49 @@ class Performer:
         return Done()
 
     async def one(self, effect: Effect) -> EffectResult:
-        """Carry out one effect. What the API server refuses becomes a result; nothing else is caught."""
+        """Carry out one effect. What the API server refuses becomes a result; nothing else is caught.
+
+        Each failure in a row of the same effect doubles the wait. What has moved is read live: its watch may be silent.
+        """
         if not self.leads():
             return Retry(1.0, "another replica leads")
         try:
-            return await self._do(effect)
-        except (errors.AlreadyExists, errors.NotFound) as error:
-            return self._settled(effect, error)
-        except errors.Conflict as error:
-            return Retry(0.2, str(error))
-        except (errors.TooManyRequests, errors.Unavailable) as error:
-            return Retry(error.retry_after or 2.0, str(error))
+            result = await self._do(effect)
         except errors.ApiError as error:
-            log.error("the API server refuses", effect=type(effect).__name__, answer=str(error))
-            return GaveUp(str(error))
+            result = await self._failure(effect, error)
+        if isinstance(result, Done):
+            self._backoff.succeeded(_key(effect))
+        return result
 
-    @staticmethod
-    def _settled(effect: Effect, error: errors.ApiError) -> EffectResult:
-        """Made twice, or gone already, is what was wanted; an object that vanished under its status is read again."""
-        wanted = errors.AlreadyExists if isinstance(effect, Create) else errors.NotFound
-        if isinstance(error, wanted) and not isinstance(effect, SaveCase | SaveOperation):
+    async def _failure(self, effect: Effect, error: errors.ApiError) -> EffectResult:
+        if _wanted(effect, error):
             return Done()
-        return Retry(1.0, str(error))
+        if isinstance(error, errors.Conflict):
+            await self._read_again(effect)
+        if isinstance(error, errors.Conflict | errors.AlreadyExists | errors.NotFound):
+            return self._later(effect, MOVED, str(error))
+        if isinstance(error, errors.TooManyRequests | errors.Unavailable):
+            waits = self._later(effect, AWAY, str(error))
+            return replace(waits, after=waits.after + (error.retry_after or 0.0))
+        log.error("the API server refuses", effect=type(effect).__name__, answer=str(error))
+        return GaveUp(str(error), self._backoff.failed(_key(effect), *REFUSED))
+
+    def _later(self, effect: Effect, range_: tuple[float, float], why: str) -> Retry:
+        return Retry(self._backoff.failed(_key(effect), *range_), why)
+
+    async def _read_again(self, effect: Effect) -> None:
+        """Let the next decision see what the object has become."""
+        match effect:
+            case SaveCase(before):
+                await self._note_live(api.CASE, before.name)
+            case SaveOperation(before):
+                await self._note_live(api.OPERATION, before.name)
+            case Patch(kind, name, _, namespace):
+                await self._note_live(kind, name, namespace)
+
+    async def _note_live(self, kind: Kind[Any], name: str, namespace: str = "") -> None:
+        with contextlib.suppress(errors.ApiError):
+            self.note(kind, await self.client.get(kind, name, namespace=namespace))
 
     async def _do(self, effect: Effect) -> EffectResult:
         match effect:
@@ -157,7 +191,7 @@ class Performer:
                 return Done()
             except errors.Conflict:
                 node = await self.node(effect.name)
-        return Retry(0.5, f"node {effect.name} changes faster than we can write")
+        return self._later(effect, MOVED, f"node {effect.name} changes faster than we can write")
 
     async def node(self, name: str) -> Node | None:
         """One node, read live and noted in the cache; None where it is gone."""
@@ -197,3 +231,22 @@ class Performer:
             store, read = self._stores[kind.name]
             fact = read(wire)
             store.note(f"{fact.namespace}/{fact.name}" if kind.namespaced else fact.name, fact)
+
+
+def _key(effect: Effect) -> tuple[str, str]:
+    """What fails and succeeds as one thing."""
+    match effect:
+        case Create(kind, body):
+            return f"Create {kind.name}", body["metadata"]["name"]
+        case SaveCase(before) | SaveOperation(before):
+            return type(effect).__name__, before.name
+        case ChangeNode(name):
+            return type(effect).__name__, name
+        case Patch(kind, name) | Delete(kind, name):
+            return f"{type(effect).__name__} {kind.name}", name
+
+
+def _wanted(effect: Effect, error: errors.ApiError) -> bool:
+    """Made twice, or gone already, is what was wanted; but not an object that vanished under its status."""
+    wanted = errors.AlreadyExists if isinstance(effect, Create) else errors.NotFound
+    return isinstance(error, wanted) and not isinstance(effect, SaveCase | SaveOperation)

@@ -14,8 +14,6 @@ from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retr
 from remediator.controller.perform import Performer
 
 log = structlog.get_logger()
-# What the API server refused, so that repeating it is useless, is tried again after this many seconds.
-AFTER_REFUSAL = 60.0
 # After a step the next one follows at once; this many seconds later, so that a cache that lags makes no hot loop.
 SOON = 0.05
 
@@ -90,8 +88,8 @@ def seconds(result: EffectResult) -> float | None:
         case Retry(after, why):
             log.debug("retry", seconds=after, why=why)
             return after
-        case GaveUp():
-            return AFTER_REFUSAL
+        case GaveUp(_, after):
+            return after
     return None
 
 

@@ -29,7 +29,7 @@ DELETE = Delete(api.BUDGET, "b", "")
 @pytest.fixture
 def performer(harness):
     harness.beating = False
-    return Performer(harness.client, empty_cache(harness.client), lambda: True)
+    return Performer(harness.client, empty_cache(harness.client), lambda: True, lambda: 0.5)
 
 
 def _writes(asked):
@@ -39,14 +39,14 @@ def _writes(asked):
 @pytest.mark.parametrize(
     ("code", "after", "expected"),
     [
-        pytest.param(409, 0, Retry(0.2, ""), id="the object moved: again at once"),
-        pytest.param(429, 7, Retry(7.0, ""), id="the server says when"),
-        pytest.param(429, 0, Retry(2.0, ""), id="or does not"),
-        pytest.param(500, 0, Retry(2.0, ""), id="the server is ill"),
-        pytest.param(503, 3, Retry(3.0, ""), id="the server is away"),
-        pytest.param(403, 0, GaveUp(""), id="we may not"),
-        pytest.param(422, 0, GaveUp(""), id="the object is wrong"),
-        pytest.param(400, 0, GaveUp(""), id="the request is wrong"),
+        pytest.param(409, 0, Retry(0.2 * 1.5 / 2, ""), id="the object moved: again at once"),
+        pytest.param(429, 7, Retry(8.5, ""), id="the server says when; not all come back at once"),
+        pytest.param(429, 0, Retry(1.5, ""), id="or does not"),
+        pytest.param(500, 0, Retry(1.5, ""), id="the server is ill"),
+        pytest.param(503, 3, Retry(4.5, ""), id="the server is away"),
+        pytest.param(403, 0, GaveUp("", 45.0), id="we may not"),
+        pytest.param(422, 0, GaveUp("", 45.0), id="the object is wrong"),
+        pytest.param(400, 0, GaveUp("", 45.0), id="the request is wrong"),
     ],
 )
 async def test_a_refusal_becomes_an_outcome(harness, performer, code, after, expected):
@@ -54,6 +54,31 @@ async def test_a_refusal_becomes_an_outcome(harness, performer, code, after, exp
     outcome = await performer.one(CREATE)
     assert replace(outcome, why="") == expected
     assert outcome.why
+
+
+@pytest.mark.parametrize(
+    ("code", "waits"),
+    [(409, [0.15, 0.3, 0.6, 1.2]), (503, [1.5, 3, 6, 12]), (403, [45, 90, 180, 360])],
+)
+async def test_each_failure_in_a_row_doubles_the_wait_until_it_succeeds(harness, performer, code, waits):
+    harness.server.faults.refuse(code, when=_writes, times=4)
+    assert [(await performer.one(CREATE)).after for _ in waits] == pytest.approx(waits)
+    assert await performer.one(CREATE) == Done()
+    harness.server.faults.refuse(code, when=_writes)
+    assert (await performer.one(CREATE)).after == pytest.approx(waits[0])
+
+
+async def test_a_case_that_moved_is_read_live_so_that_a_silent_watch_does_not_repeat_the_conflict(harness, performer):
+    """A user holds the case while its watch is half-open: the write is refused once, the next one knows the hold."""
+    await harness.make(CASES, "case-1", nodeName="gpu-1", nodeUID="uid", policyName="gpu-lost")
+    stale = decode.remediation_case(await harness.client.get(api.CASE, "case-1"))
+    performer.cache.cases.note("case-1", stale)
+    await harness.change(CASES, "case-1", spec={"hold": True})
+    after = advance(stale, Reason.CLAIMED, "ours", at(1), Phase.DRAINING)
+    assert isinstance(await performer.one(SaveCase(stale, after)), Retry)
+    newest = performer.cache.cases.get("case-1")
+    assert newest.hold
+    assert await performer.one(SaveCase(newest, advance(newest, Reason.CLAIMED, "ours", at(1)))) == Done()
 
 
 async def test_an_answer_that_was_lost_is_no_harm(harness, performer):
