@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from shlex import quote
 
 import pytest
 from reload_driver import unload_order
@@ -24,18 +25,18 @@ ORDER = ["nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"]
 EIGHT = "".join(f"GPU {n}: NVIDIA H100 (UUID: GPU-{n})\n" for n in range(8))
 
 # Loads and unloads modules in the node's /proc/modules, as modprobe does; all else is answered by the script.
-MODPROBE = """#!{python} -IS
-import os, pathlib, subprocess, sys
-words = sys.argv[1:]
-words = words[words.index("--") + 1:]
-modules = pathlib.Path({modules!r})
-code = subprocess.call([{inner!r}, *sys.argv[1:]])
-if words[0] == "modprobe" and code == 0:
-    rows = [row for row in modules.read_text().splitlines() if row.split()[0] != words[-1]]
-    if words[1] != "-r":
-        rows.append(words[1] + " 1 0 " + {uses!r}[words[1]] + " Live 0x0")
-    modules.write_text("".join(row + "\\n" for row in rows))
-sys.exit(code)
+MODPROBE = """#!/bin/sh
+{inner} "$@"
+code=$?
+while [ "$1" != -- ]; do shift; done
+shift
+if [ "$1" = modprobe ] && [ $code = 0 ]; then
+    for name; do :; done
+    case "$2" in {uses} esac
+    {{ grep -v "^$name " {modules}; [ "$2" = -r ] || echo "$name 1 0 $uses Live 0x0"; }} > {modules}.new
+    mv {modules}.new {modules}
+fi
+exit $code
 """
 
 
@@ -53,7 +54,8 @@ class DriverNode(Node):
             (self.root / f"proc/driver/nvidia/gpus/0000:1{number}:00.0").mkdir(parents=True)
         inner = folder / "bin/scripted"
         (folder / "bin/nsenter").rename(inner)
-        script = MODPROBE.format(python=sys.executable, modules=str(self.modules), inner=str(inner), uses=USES)
+        uses = " ".join(f"{name}) uses={by};;" for name, by in USES.items())
+        script = MODPROBE.format(modules=quote(str(self.modules)), inner=quote(str(inner)), uses=uses)
         (folder / "bin/nsenter").write_text(script)
         (folder / "bin/nsenter").chmod(0o755)
         self.says()
