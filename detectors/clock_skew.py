@@ -98,8 +98,8 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     standing = stand([key(wrong)] if wrong else [], standings(memory(path, boot).get("wrong")), now)
     running = services(options.proc) if wrong or options.explain else ""
     verdict, line = judge(wrong, standing, options.patience, running, now)
-    found = {"condition": "ClockSkew", "line": line, "reading": seen._asdict()}
-    keep_evidence(options.state, NAME, verdict, found)
+    record = {"condition": "ClockSkew", "line": line, "reading": seen._asdict()}
+    keep_evidence(options.state, NAME, verdict, record)
     if options.explain:
         explain({**seen._asdict(), "services": running}, {"wrong since": str(standing or "")}, verdict)
     else:

@@ -61,13 +61,13 @@ def _age(name: str, marks: Mapping[str, float], awaited: Mapping[str, float], no
 
 def read_marks(state: Path, names: Mapping[str, Any], boot: str, now: float) -> dict[str, float]:
     """Return when each detector last finished; marks of another boot, from the future or unreadable are left out."""
-    found = {}
+    marks = {}
     for name in names:
         mark = read_json(mark_path(state, name))
         finished = mark.get("finished_at")
         if isinstance(finished, int | float) and mark.get("boot_id") == boot and finished <= now:
-            found[name] = float(finished)
-    return found
+            marks[name] = float(finished)
+    return marks
 
 
 def await_marks(state: Path, missing: set[str], boot: str, now: float) -> dict[str, float]:

@@ -110,8 +110,8 @@ def missing(disks: tuple[Disk, ...], known: Mapping[str, str], expected: int | N
     """Return what is not there, of the disks that belong to the node; `known`: name by serial number."""
     here, built_in = present(disks), sum(disk.built_in for disk in disks)
     gone = [(who, name) for who, name in known.items() if who not in here]
-    found = [f"disk {name}{'' if who == name else f' ({who})'} is gone" for who, name in gone]
-    return [*found, *([f"{expected} disks expected, {built_in} present"] if built_in < (expected or 0) else [])]
+    texts = [f"disk {name}{'' if who == name else f' ({who})'} is gone" for who, name in gone]
+    return [*texts, *([f"{expected} disks expected, {built_in} present"] if built_in < (expected or 0) else [])]
 
 
 def judge_state(disk: Disk, ill_before: frozenset[str]) -> tuple[Verdict, str]:
@@ -263,8 +263,8 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
             "asked_at": now if fresh else memory.asked_at,
         },
     )
-    found = {"condition": "DiskFault", "line": line[:300], **evidence(options, seen, line, log)}
-    keep_evidence(options.state, NAME, verdict, found)
+    record = {"condition": "DiskFault", "line": line[:300], **evidence(options, seen, line, log)}
+    keep_evidence(options.state, NAME, verdict, record)
     if options.explain:
         explain(
             {**seen._asdict(), "lines of the log were lost": log.lost},

@@ -95,14 +95,14 @@ def read_group(root: Path, path: str, question: Question, own_name: str) -> Grou
     """Return the servers of one resolv.conf of the node."""
     title = f"the DNS of {path}"
     try:
-        found = parse_resolv(within(root, path).read_text(errors="replace"))
+        resolv = parse_resolv(within(root, path).read_text(errors="replace"))
     except OSError as error:
         return Group(title, why=f"{path} cannot be read: {error.strerror}")
     except ValueError as error:
         return Group(title, why=f"{path} makes no sense: {error}")
-    local = (found.domain or own_name) if question == ROOT else ""  # who declared a name wants that one
-    why = "" if found.servers else f"{path} names no server"
-    return Group(title, found.servers, question, local, found.over_tcp, why)
+    local = (resolv.domain or own_name) if question == ROOT else ""  # who declared a name wants that one
+    why = "" if resolv.servers else f"{path} names no server"
+    return Group(title, resolv.servers, question, local, resolv.over_tcp, why)
 
 
 def ask(groups: Sequence[Group], options: argparse.Namespace) -> dict[str, dict[str, Reply]]:
@@ -129,10 +129,13 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     boot, root = boot_id(options.proc), node_root(options.proc)
     path = options.state / f"{NAME}.json"
     own_name = text(options.proc / "sys/kernel/hostname") or ""
-    groups = [read_group(root, one, options.name, own_name) for one in dict.fromkeys([RESOLV, *options.resolv])]
+    groups = [
+        read_group(root, resolv_file, options.name, own_name)
+        for resolv_file in dict.fromkeys([RESOLV, *options.resolv])
+    ]
     groups += [Group(f"the cluster's DNS {server}", (server,), question) for server, question in options.server]
     replies = ask(groups, options)
-    silent = [title for title, said in replies.items() if is_silent(said)]
+    silent = [title for title, reply in replies.items() if is_silent(reply)]
     standing = stand(silent, standings(memory(path, boot).get("silent")), clock(options))
     verdict, line = judge(groups, replies, standing)
     found = {title: {server: reply.why for server, reply in replies[title].items()} for title in silent[:4]}

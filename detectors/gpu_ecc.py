@@ -176,8 +176,8 @@ def check(options: Namespace) -> tuple[Verdict, str]:
     samples = {**past, **{uuid: sampled(past.get(uuid, ()), clock(options), n) for uuid, n in counts.items()}}
     write_json(path, {"boot_id": boot, "corrected": samples})
     verdict, line = judge(seen, samples)
-    found = {"condition": "GpuEccFault", "line": line, "gpus": faulty(seen.gpus)}
-    keep_evidence(options.state, NAME, verdict, found)
+    record = {"condition": "GpuEccFault", "line": line, "gpus": faulty(seen.gpus)}
+    keep_evidence(options.state, NAME, verdict, record)
     if options.explain:
         explain({**views(seen), "corrected errors": samples}, checks(seen, samples), verdict)
     return verdict, line

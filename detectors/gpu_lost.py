@@ -126,8 +126,8 @@ def check(options: Namespace) -> tuple[Verdict, str]:
     verdict, line = judge(seen)
     memory = remember(memory, seen, now)
     write_json(path, memory)
-    found = {"condition": "GpuLost", "line": line, "lost": lost(memory, seen)}
-    keep_evidence(options.state, NAME, verdict, found)
+    record = {"condition": "GpuLost", "line": line, "lost": lost(memory, seen)}
+    keep_evidence(options.state, NAME, verdict, record)
     if options.explain:
         explain({**seen._asdict(), "counted": seen.total}, checks(seen), verdict)
     return verdict, line
@@ -151,10 +151,10 @@ def parse(arguments: list[str]) -> Namespace:
     options.add_argument(
         "--kubelet", type=Path, metavar="FOLDER", help="the kubelet's own folder (the node's /var/lib/kubelet)"
     )
-    found = options.parse_args(arguments)
-    if found.expected is not None and found.expected < 0:
+    args = options.parse_args(arguments)
+    if args.expected is not None and args.expected < 0:
         options.error("argument --expected: a number of GPUs, 0 or more")
-    return found
+    return args
 
 
 if __name__ == "__main__":

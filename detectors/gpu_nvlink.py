@@ -222,9 +222,11 @@ def recall(path: Path, boot: str) -> Memory:
         return Memory()
     gpus, signs = saved.get("gpus"), saved.get("signs")
     pasts = {uuid: _past(one) for uuid, one in gpus.items()} if isinstance(gpus, dict) else {}
-    pairs = frozenset((one[0], one[1]) for one in signs if _is_pair(one)) if isinstance(signs, list) else frozenset()
+    pairs = (
+        frozenset((sign[0], sign[1]) for sign in signs if _is_pair(sign)) if isinstance(signs, list) else frozenset()
+    )
     uuids = saved.get("mig")
-    found = frozenset(one for one in uuids if isinstance(one, str)) if isinstance(uuids, list) else frozenset()
+    found = frozenset(uuid for uuid in uuids if isinstance(uuid, str)) if isinstance(uuids, list) else frozenset()
     return Memory({uuid: past for uuid, past in pasts.items() if past}, pairs, found)
 
 
@@ -272,8 +274,8 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
         explain({**views(seen), **known}, checks, verdict)
         return verdict, line
     save(path, boot, remember(before, seen, signs, now))
-    found = {"condition": "GpuNvlinkFault", "line": line, "gpus": evidence(seen, signs)}
-    keep_evidence(options.state, NAME, verdict, found)
+    record = {"condition": "GpuNvlinkFault", "line": line, "gpus": evidence(seen, signs)}
+    keep_evidence(options.state, NAME, verdict, record)
     return verdict, line
 
 

@@ -114,10 +114,10 @@ def judge(seen: GpuReadings, memory: Memory) -> tuple[Verdict, str]:
 
 def recall(path: Path, boot: str) -> Memory:
     """Return what earlier runs of this boot remembered; nothing where that makes no sense."""
-    found = read_json(path)
-    asked_at, times = found.get("asked_at"), found.get("times")
+    content = read_json(path)
+    asked_at, times = content.get("asked_at"), content.get("times")
     sound = type(asked_at) in (int, float) and isinstance(times, dict) and all(type(n) is int for n in times.values())
-    return Memory(asked_at, times) if sound and found.get("boot_id") == boot else Memory()
+    return Memory(asked_at, times) if sound and content.get("boot_id") == boot else Memory()
 
 
 def check(options: Namespace) -> tuple[Verdict, str]:

@@ -111,13 +111,13 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     rates = {part.name: rate(part, rates.get(part.name), now) for part in parts}
     verdict, line = judge(parts, told, rates, doubts)
     write_json(path, {"boot_id": boot, "cursor": log.cursor, "told": told, "rates": rates})
-    found = {
+    record = {
         "condition": "MemoryEcc",
         "line": line[:300],
         "parts": [part._asdict() for part in parts if part.uncorrected][:4],
         "kernel": [one.text[:110] for one in log.lines if STORY.search(one.text)][-4:],
     }
-    keep_evidence(options.state, NAME, verdict, found)
+    keep_evidence(options.state, NAME, verdict, record)
     if options.explain:
         views = {"parts": len(parts), "kernel log": log.why or "read", "lines of it were lost": log.lost}
         checks = {part.name: f"{part.corrected} corrected, {part.uncorrected} uncorrected" for part in parts}

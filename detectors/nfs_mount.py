@@ -214,8 +214,8 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     verdict, line = judge(sights, mounts.garbled)
     write_json(path, {"boot_id": boot, "stuck": remember(sights), "finished_at": clock(options)})
     forget(options.state / NAME, mounts.once)
-    found = {"condition": "NfsStale", "line": line, "mounts": evidence(sights)}
-    keep_evidence(options.state, NAME, verdict, found)
+    record = {"condition": "NfsStale", "line": line, "mounts": evidence(sights)}
+    keep_evidence(options.state, NAME, verdict, record)
     if options.explain:
         for mount, sight in sights.items():
             print(f"{mount.point}: {mount.source}, server {mount.server}: {sight}: {decide(sight)[0].name}")

@@ -87,8 +87,8 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     verdict, line = judge(mounts, replies, before)
     silent = sorted(str(server) for server, reply in replies.items() if reply.word == "silent")
     write_json(path, {"boot_id": boot, "silent": silent, "finished_at": clock(options)})
-    found = {"condition": "NfsUnavailable", "line": line, "servers": evidence(mounts, replies)}
-    keep_evidence(options.state, NAME, verdict, found)
+    record = {"condition": "NfsUnavailable", "line": line, "servers": evidence(mounts, replies)}
+    keep_evidence(options.state, NAME, verdict, record)
     if options.explain:
         for mount in mounts.found:
             print(f"{mount.point}: {mount.source}, server {mount.server}")

@@ -131,8 +131,8 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     living = ask(options) if stuck else set()
     verdict, line = judge(seen, lasting, living)
     gone = [thread for thread in stuck if thread.pod not in living]
-    found = {"condition": "UnkillableProcess", "line": line, "threads": evidence(options.proc, gone)}
-    keep_evidence(options.state, NAME, verdict, found)
+    record = {"condition": "UnkillableProcess", "line": line, "threads": evidence(options.proc, gone)}
+    keep_evidence(options.state, NAME, verdict, record)
     if options.explain:
         explain(seen, stills, living)
     return verdict, line

@@ -135,15 +135,15 @@ def excess(places: tuple[str, ...], target: float) -> float:
 
 def measure(places: Iterable[str], needed: bool = True) -> list[Disk]:
     """Return the file systems of those places that exist, each once. Raises Refused when there is none."""
-    found, said = {}, ""
+    found, last = {}, ""
     for place in places:
-        told = run(("df", "-B1", "--output=used,avail,target", place), ASK_SECONDS)
-        said = told.last
-        row = told.last.split(maxsplit=2) if told.code == 0 else []
+        result = run(("df", "-B1", "--output=used,avail,target", place), ASK_SECONDS)
+        last = result.last
+        row = result.last.split(maxsplit=2) if result.code == 0 else []
         if len(row) == 3 and row[0].isdecimal() and row[1].isdecimal():
             found[row[2]] = Disk(row[2], int(row[0]), int(row[1]))
     if needed and not found:
-        raise Refused(f"how full the disks are cannot be told: {said}")
+        raise Refused(f"how full the disks are cannot be told: {last}")
     return sorted(found.values())
 
 
@@ -171,8 +171,8 @@ def log_steps(plan: Plan) -> Iterator[Step]:
 
 def uid_of(folder: str) -> str:
     """The uid of the Pod that a folder NAMESPACE_NAME_UID of logs belongs to; "" for another name."""
-    found = POD_FOLDER.fullmatch(folder)
-    return bare(found[1]) if found else ""
+    match = POD_FOLDER.fullmatch(folder)
+    return bare(match[1]) if match else ""
 
 
 def image_steps(plan: Plan) -> Iterator[Step]:
@@ -191,8 +191,8 @@ def unused(images: Iterable[Mapping[str, Any]], containers: Iterable[Mapping[str
     """Return which images may go, largest first; both as `crictl -o json` tells of them."""
     used = {
         word
-        for one in containers
-        for word in (one.get("imageRef"), one.get("imageId"), (one.get("image") or {}).get("image"))
+        for container in containers
+        for word in (container.get("imageRef"), container.get("imageId"), (container.get("image") or {}).get("image"))
     }
     return sorted(
         (image for image in images if may_go(image, used)),
@@ -220,11 +220,11 @@ def confirm(node: str, before: list[Disk], after: list[Disk], target: float, tro
     """Return the sentence when the goal is met. Raises Failed when it is not."""
     had = {disk.point: disk.free for disk in before}
     freed = sum(max(0, disk.free - had.get(disk.point, disk.free)) for disk in after)
-    said = f"freed {size(freed)} on {node}: {shown_disks(after)} (goal {target:g} %)"
+    text = f"freed {size(freed)} on {node}: {shown_disks(after)} (goal {target:g} %)"
     if any(disk.percent > target for disk in after):
         more = f"; {len(troubles)} steps failed, the first: {troubles[0]}" if troubles else ""
-        raise Failed(f"{said}; something else fills it, look with du -x{more}")
-    return said
+        raise Failed(f"{text}; something else fills it, look with du -x{more}")
+    return text
 
 
 def shown_disks(disks: Iterable[Disk]) -> str:
@@ -250,8 +250,8 @@ def _remove(top: Path, one: Leftover) -> str:
 
 
 def _run(command: tuple[str, ...]) -> str:
-    told = run(command, WORK_SECONDS)
-    return "" if told.code == 0 else f"{' '.join(command)}: {told.last}"
+    result = run(command, WORK_SECONDS)
+    return "" if result.code == 0 else f"{' '.join(command)}: {result.last}"
 
 
 if __name__ == "__main__":

@@ -101,11 +101,11 @@ def bug_report(root: Path, attempt: str) -> dict[str, bytes]:
     if run(("sh", "-c", f"command -v {REPORT}"), 5.0).code != 0:
         return {}
     path = f"/run/remediator/{attempt or 'by-hand'}.report.gz"
-    told = run((REPORT, "--safe-mode", "--output-file", path), REPORT_SECONDS)
+    result = run((REPORT, "--safe-mode", "--output-file", path), REPORT_SECONDS)
     try:
         return {"nvidia-bug-report.log.gz": (root / path.lstrip("/")).read_bytes()}
     except OSError:
-        return {"nvidia-bug-report.txt": told.text.encode()}
+        return {"nvidia-bug-report.txt": result.text.encode()}
     finally:
         run(("rm", "-f", path), 5.0)
 

@@ -47,14 +47,14 @@ def check(environment: Environment, dry_run: bool) -> str:
 def ask(words: list[str], seconds: float, who: str) -> list[dict[str, Any]]:
     """Return what a child of this program said, a JSON object a line. Raises Failed when it does not end."""
     flags = ["-I"] if words[0] == HEALTH else ["-I", "-S"]  # pynvml lies where packages are
-    told = run_here([sys.executable, *flags, __file__, *words], seconds)
-    said = [found for line in told.text.splitlines() if isinstance(found := _json(line), dict)]
-    if told.code is None:
-        at = said[-1].get("at", "the start") if said else "the start"
+    result = run_here([sys.executable, *flags, __file__, *words], seconds)
+    lines = [found for line in result.text.splitlines() if isinstance(found := _json(line), dict)]
+    if result.code is None:
+        at = lines[-1].get("at", "the start") if lines else "the start"
         raise Failed(f"{who} has not answered within {seconds:g} s, at {at}: reboot the node")
-    if told.code:
-        raise Failed(f"the child that asks {who} ended with {told.code}: {told.last}")
-    return said
+    if result.code:
+        raise Failed(f"the child that asks {who} ended with {result.code}: {result.last}")
+    return lines
 
 
 def _json(line: str) -> Any:
@@ -79,9 +79,9 @@ def idle(health: list[dict[str, Any]]) -> set[str]:
     if not gpus:
         raise Refused("cannot tell: NVML lists no GPU")
     for word, remedy in (("busy", "somebody computes on {}; drain the node first"), ("mig", "MIG is on for {}")):
-        found = sorted(address for address, one in gpus.items() if one[word])
-        if found:
-            raise Refused(f"cannot tell: {remedy.format(', '.join(found))}")
+        addresses = sorted(address for address, one in gpus.items() if one[word])
+        if addresses:
+            raise Refused(f"cannot tell: {remedy.format(', '.join(addresses))}")
     return set(gpus)
 
 

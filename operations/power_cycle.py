@@ -56,9 +56,9 @@ def require_boot(seen: OperationAndNode, expected: str) -> None:
     """Raise Refused when the node has booted since the controller looked."""
     if not expected:
         raise Refused("EXPECTED_BOOT_ID is needed")
-    found = seen.info.get("bootID")
-    if found != expected:
-        raise Refused(f"boot id is {found}, not {expected}: it was rebooted since")
+    boot_id = seen.info.get("bootID")
+    if boot_id != expected:
+        raise Refused(f"boot id is {boot_id}, not {expected}: it was rebooted since")
 
 
 def look_at(api: Api, environment: Environment, force: bool) -> OperationAndNode:

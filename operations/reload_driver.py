@@ -170,19 +170,19 @@ def load_command(module: str) -> tuple[str, ...]:
 def stop(units: Sequence[Unit], seconds: float) -> None:
     """Stop all. Raises Failed when one stays; those that were stopped are started again."""
     for index, unit in enumerate(units):
-        told = run(change("stop", unit.name), seconds)
-        if told.code != 0:
+        result = run(change("stop", unit.name), seconds)
+        if result.code != 0:
             start(units[: index + 1], seconds)
-            raise Failed(f"{unit.name} could not be stopped ({why(told, seconds)}); the driver was left alone")
+            raise Failed(f"{unit.name} could not be stopped ({why(result, seconds)}); the driver was left alone")
 
 
 def start(units: Sequence[Unit], seconds: float) -> None:
     """Start all, in the other order. Raises Failed with those that did not."""
     troubles = []
     for unit in reversed(units):
-        told = run(change("start", unit.name), seconds)
-        if told.code != 0:
-            troubles.append(f"{unit.name} ({why(told, seconds)})")
+        result = run(change("start", unit.name), seconds)
+        if result.code != 0:
+            troubles.append(f"{unit.name} ({why(result, seconds)})")
     if troubles:
         raise Failed(f"these services do not start again: {', '.join(troubles)}: reboot the node")
 
@@ -203,12 +203,14 @@ def unload(clients: Clients, modules: Sequence[str], seconds: float) -> None:
 def unload_once(proc: Path, modules: Sequence[str], seconds: float) -> str:
     """Unload what is loaded; return what stood in the way, "" for nothing. Raises Failed for one that hangs."""
     for module in (name for name in modules if name in loaded(proc)):
-        told = run(unload_command(module), seconds)
+        result = run(unload_command(module), seconds)
         left = [name for name in modules if name in loaded(proc)]
-        if told.code == 0 and module not in left:
+        if result.code == 0 and module not in left:
             continue
-        trouble = f"{module} could not be unloaded ({why(told, seconds) if told.code != 0 else 'it is loaded still'})"
-        if told.code is None:
+        trouble = (
+            f"{module} could not be unloaded ({why(result, seconds) if result.code != 0 else 'it is loaded still'})"
+        )
+        if result.code is None:
             raise Failed(f"{trouble}; {state(modules, left)}")
         return trouble
     return ""
@@ -217,10 +219,10 @@ def unload_once(proc: Path, modules: Sequence[str], seconds: float) -> str:
 def load(proc: Path, modules: Sequence[str], seconds: float) -> None:
     """Load all, in the other order, and make the device files. Raises Failed when the node is left half-way."""
     for module in reversed(modules):
-        told = run(load_command(module), seconds)
-        if told.code != 0:
+        result = run(load_command(module), seconds)
+        if result.code != 0:
             left = [name for name in modules if name in loaded(proc)]
-            raise Failed(f"{module} could not be loaded again ({why(told, seconds)}); {state(modules, left)}")
+            raise Failed(f"{module} could not be loaded again ({why(result, seconds)}); {state(modules, left)}")
     run(MAKE_FILES, seconds)
 
 
@@ -232,10 +234,10 @@ def state(modules: Sequence[str], left: Sequence[str]) -> str:
 
 def require_gpus(wanted: int) -> int:
     """Return how many GPUs nvidia-smi lists. Raises Failed when these are fewer than `wanted`."""
-    told = run(("nvidia-smi", "-L"), SMI_SECONDS)
-    found = len(re.findall(r"^GPU \d+:", told.text, flags=re.MULTILINE))
-    if told.code != 0 or found < wanted:
-        said = why(told, SMI_SECONDS) if told.code != 0 else ""
+    result = run(("nvidia-smi", "-L"), SMI_SECONDS)
+    found = len(re.findall(r"^GPU \d+:", result.text, flags=re.MULTILINE))
+    if result.code != 0 or found < wanted:
+        said = why(result, SMI_SECONDS) if result.code != 0 else ""
         raise Failed(
             f"the driver was reloaded, and nvidia-smi lists {found} of {wanted} GPUs: {said or 'reboot the node'}"
         )

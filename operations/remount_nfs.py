@@ -89,13 +89,13 @@ def ailing(mounts: Sequence[Mount], seconds: float) -> list[Mount]:
     return [mount for mount in mounts if mount.device in bad]
 
 
-def is_sick(told: Told) -> bool:
+def is_sick(result: Told) -> bool:
     """Whether a statfs shows a mount that must go. Raises Refused when it does not tell: that takes no mount down."""
-    if told.code in (0, None):
-        return told.code is None
-    if not ANSWERED.search(told.text):
-        raise Refused(f"whether the mounts answer cannot be told: stat exits {told.code}: {told.last}")
-    return SICK.search(told.text) is not None
+    if result.code in (0, None):
+        return result.code is None
+    if not ANSWERED.search(result.text):
+        raise Refused(f"whether the mounts answer cannot be told: stat exits {result.code}: {result.last}")
+    return SICK.search(result.text) is not None
 
 
 def statfs(mount: Mount) -> tuple[str, ...]:
@@ -143,10 +143,10 @@ def rehearse(marker: Path, sick: Sequence[Mount], back: Sequence[Mount]) -> str:
 def take_down(mounts: Sequence[Mount]) -> None:
     """Unmount all, deepest first. Raises Failed when one stays."""
     for mount in sorted(mounts, key=lambda one: one.point, reverse=True):
-        told = run(umount_command(mount), UMOUNT_SECONDS)
-        if told.code and "not mounted" not in told.text:
-            raise Failed(f"{mount.point} could not be taken down (exit {told.code}): {told.last}")
-        if told.code is None:
+        result = run(umount_command(mount), UMOUNT_SECONDS)
+        if result.code and "not mounted" not in result.text:
+            raise Failed(f"{mount.point} could not be taken down (exit {result.code}): {result.last}")
+        if result.code is None:
             raise Failed(f"umount of {mount.point} did not end within {UMOUNT_SECONDS:g} s: reboot the node")
 
 
@@ -154,19 +154,19 @@ def mount_again(root: Path, mounts: Sequence[Mount], seconds: float) -> None:
     """Mount all, shallowest first, and forget each that is back. Raises Failed with those that could not be mounted."""
     left, troubles = sorted(mounts), []
     for mount in sorted(mounts):
-        told = run(mount_command(mount), seconds)
-        if told.code == 0:
+        result = run(mount_command(mount), seconds)
+        if result.code == 0:
             left.remove(mount)
             remember(root / DOWN, left)
         else:
-            troubles.append(f"{mount.point} from {mount.source}: {why(told, seconds)}")
+            troubles.append(f"{mount.point} from {mount.source}: {why(result, seconds)}")
     if troubles:
         raise Failed(f"could not be mounted again: {'; '.join(troubles)}")
 
 
-def why(told: Told, seconds: float) -> str:
+def why(result: Told, seconds: float) -> str:
     """Why a command did not work."""
-    return f"no answer within {seconds:g} s" if told.code is None else f"exit {told.code}: {told.last}"
+    return f"no answer within {seconds:g} s" if result.code is None else f"exit {result.code}: {result.last}"
 
 
 def confirm(now: Sequence[Mount], sick: Sequence[Mount], back: Sequence[Mount], seconds: float) -> str:

@@ -133,13 +133,13 @@ def rehearse(marker: str, work: Work, group: Sequence[Gpu]) -> None:
 
 def reset(work: Work, gpus: Sequence[Gpu], group: Sequence[Gpu]) -> Sequence[Gpu]:
     """Reset `group`, or all GPUs if the driver insists on more and all are idle; return what was reset."""
-    told = reset_once(work, group)
-    if told.code and NVLINK.search(told.text) and len(group) < len(gpus):
+    result = reset_once(work, group)
+    if result.code and NVLINK.search(result.text) and len(group) < len(gpus):
         why = f"the driver resets {named(group)} only with its NVLink peers; "
         require_idle(gpus, work.strangers(), why)
         group = gpus
-        told = reset_once(work._replace(switches=False), group)
-    require_reset(told, group, work.seconds)
+        result = reset_once(work._replace(switches=False), group)
+    require_reset(result, group, work.seconds)
     return group
 
 
@@ -212,14 +212,14 @@ def fabric_manager_off() -> Iterator[None]:
     Raises Refused when it does not stop, Failed when it does not start.
     """
     unit = look_at(FABRIC)
-    if unit.runs and (told := run(change("stop", FABRIC), FABRIC_SECONDS)).code != 0:
+    if unit.runs and (result := run(change("stop", FABRIC), FABRIC_SECONDS)).code != 0:
         run(change("start", FABRIC), FABRIC_SECONDS)
-        raise Refused(f"{FABRIC} does not stop ({why(told, FABRIC_SECONDS)}), nothing was reset: reboot the node")
+        raise Refused(f"{FABRIC} does not stop ({why(result, FABRIC_SECONDS)}), nothing was reset: reboot the node")
     try:
         yield
     finally:
-        if unit.runs and (told := run(change("start", FABRIC), FABRIC_SECONDS)).code != 0:
-            raise Failed(f"after the reset {FABRIC} does not start ({why(told, FABRIC_SECONDS)}): reboot the node")
+        if unit.runs and (result := run(change("start", FABRIC), FABRIC_SECONDS)).code != 0:
+            raise Failed(f"after the reset {FABRIC} does not start ({why(result, FABRIC_SECONDS)}): reboot the node")
 
 
 @contextmanager
@@ -241,28 +241,28 @@ def persistence(mode: str, addresses: Sequence[str]) -> tuple[str, ...]:
     return ("-pm", mode, "-i", ",".join(addresses))
 
 
-def require_reset(told: Told, gpus: Sequence[Gpu], seconds: float) -> None:
+def require_reset(result: Told, gpus: Sequence[Gpu], seconds: float) -> None:
     """Raise what the driver's answer to the reset means, unless it did it."""
-    if told.code == 0:
+    if result.code == 0:
         return
-    if told.code is None:
+    if result.code is None:
         raise Failed(f"the reset of {named(gpus)} did not end within {seconds:g} s: reboot the node")
-    text = " ".join(told.text.split())
+    text = " ".join(result.text.split())
     if IN_USE.search(text):
         raise Refused(f"a GPU stays in use (by DCGM, a monitoring agent?), end that or reboot the node: {text}")
-    raise Failed(f"{named(gpus)} could not be reset (exit {told.code}): {text}")
+    raise Failed(f"{named(gpus)} could not be reset (exit {result.code}): {text}")
 
 
 def confirm(reset: Sequence[Gpu], now: Sequence[Gpu]) -> str:
     """Return the sentence when no need is left. Raises Failed where one shows still, or a GPU does not."""
-    found = {gpu.address: gpu for gpu in now}
-    absent = [gpu.address for gpu in reset if gpu.address not in found]
+    gpus = {gpu.address: gpu for gpu in now}
+    absent = [gpu.address for gpu in reset if gpu.address not in gpus]
     if absent:
         raise Failed(f"after the reset nvidia-smi does not list {', '.join(absent)}: reboot the node")
     left = [
-        f"{gpu.address}: {', '.join((*found[gpu.address].needs, *found[gpu.address].beyond))}"
+        f"{gpu.address}: {', '.join((*gpus[gpu.address].needs, *gpus[gpu.address].beyond))}"
         for gpu in reset
-        if found[gpu.address].needs or found[gpu.address].beyond
+        if gpus[gpu.address].needs or gpus[gpu.address].beyond
     ]
     if left:
         raise Failed(f"the reset did not help: {'; '.join(left)}")

@@ -97,7 +97,7 @@ def require_fit(unit: Unit, proc: Path) -> Unit:
             f"a restart of {unit.name} would end every container (its KillMode is {unit.kill_mode}): "
             "set KillMode=process, or drain and reboot the node"
         )
-    holding = [one for one in users(proc) if one.service != unit.name] if care.gpus else []
+    holding = [user for user in users(proc) if user.service != unit.name] if care.gpus else []
     work = [one for one in holding if one.service not in ALLOWED]
     if work:
         raise Refused(f"{named(work)}, and would lose it with {unit.name}: drain the node first")
@@ -113,9 +113,9 @@ def restart(name: str, seconds: float) -> None:
     """Restart it. Raises Failed when systemd does not."""
     forget, again = commands(name)
     run(forget, ASK_SECONDS)
-    told = run(again, seconds)
-    if told.code != 0:
-        raise Failed(f"{name} could not be restarted: {why(told, seconds)}")
+    result = run(again, seconds)
+    if result.code != 0:
+        raise Failed(f"{name} could not be restarted: {why(result, seconds)}")
 
 
 def wait_until_up(name: str, until: float, settle: float) -> None:
@@ -138,11 +138,11 @@ def require_health(name: str, port: int, seconds: float) -> str:
         return "it is active"
     ask = ("curl", "-fsS", "--noproxy", "*", "--max-time", "5", f"http://127.0.0.1:{port}/healthz")
     until = time.monotonic() + seconds
-    while (told := run(ask, ASK_SECONDS)).code != 0:
-        if is_absent(told):
+    while (result := run(ask, ASK_SECONDS)).code != 0:
+        if is_absent(result):
             return "it is active; its healthz could not be asked, the node has no curl"
         if time.monotonic() >= until:
-            raise Failed(f"{name} is active and its healthz is not ok: {why(told, ASK_SECONDS)}")
+            raise Failed(f"{name} is active and its healthz is not ok: {why(result, ASK_SECONDS)}")
         time.sleep(0.5)
     return "it is active and healthy"
 

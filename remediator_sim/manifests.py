@@ -46,10 +46,10 @@ def defined_by(definition: Document) -> Kind[Document]:
 
 async def create(client: Client, *documents: Document) -> None:
     """Create objects; those that are there already stay."""
-    for one in documents:
-        namespace = one["metadata"].get("namespace", "")
+    for document in documents:
+        namespace = document["metadata"].get("namespace", "")
         try:
-            await client.create(kind_of(one), one, namespace=namespace, query=[("fieldValidation", "Strict")])
+            await client.create(kind_of(document), document, namespace=namespace, query=[("fieldValidation", "Strict")])
         except errors.AlreadyExists:
             continue
 
@@ -64,10 +64,10 @@ async def deploy(client: Client, change: Change) -> None:
     """
     definitions = documents(DEFINITIONS)
     await create(client, *definitions)
-    for one in definitions:
-        await _until_served(client, defined_by(one))
-    changed = [change(one) for one in documents(AFTER)]
-    await create(client, *documents(BEFORE), *(one for one in changed if one is not None))
+    for definition in definitions:
+        await _until_served(client, defined_by(definition))
+    changed = [change(definition) for definition in documents(AFTER)]
+    await create(client, *documents(BEFORE), *(definition for definition in changed if definition is not None))
 
 
 async def _until_served(client: Client, kind: Kind[Document]) -> None:
@@ -82,9 +82,9 @@ async def _until_served(client: Client, kind: Kind[Document]) -> None:
 
 async def withdraw(client: Client) -> None:
     """Take the policies and budgets away again: what was written on them must not be found by those who come later."""
-    for one in documents(AFTER):
+    for document in documents(AFTER):
         with suppress(errors.NotFound):
-            await client.delete(kind_of(one), one["metadata"]["name"])
+            await client.delete(kind_of(document), document["metadata"]["name"])
 
 
 async def served(client: Client, kind: Kind[Document]) -> bool:

@@ -72,11 +72,11 @@ def file_name(name: str) -> str:
 def files() -> dict[Path, str]:
     """Everything that follows from the table: each file with its whole text."""
     names = [file_name(name) for name in rows()]
-    told = ",".join(f"{MOUNTED}/{name}" for name in names)
+    text = ",".join(f"{MOUNTED}/{name}" for name in names)
     listed = "".join(f"  - npd/{name}\n" for name in names)
     return {
         **{HERE / file_name(name): json.dumps(monitor(name, row), indent=2) + "\n" for name, row in rows().items()},
-        **_changed("node-problem-detector.yaml", r"(?<=--config\.custom-plugin-monitor=)\S+", told),
+        **_changed("node-problem-detector.yaml", r"(?<=--config\.custom-plugin-monitor=)\S+", text),
         **_changed("kustomization.yaml", r"(?<=  files:\n)(  - npd/\S+\n)+", listed),
     }
 

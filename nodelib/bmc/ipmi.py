@@ -33,10 +33,10 @@ class Ipmi:
     def power(self) -> str:
         """Return On or Off."""
         text = self._run("status")
-        found = STATE.search(text)
-        if not found:
+        match = STATE.search(text)
+        if not match:
             raise Silent(f"ipmitool says of the power: {' '.join(text.split())[:200]}")
-        return found[1].capitalize()
+        return match[1].capitalize()
 
     def tell(self, step: str) -> None:
         """Send one step, once."""

@@ -52,7 +52,7 @@ class Redfish:
     def _find(self, uuid: str) -> Object:
         members = self._get(_link(self._get(ROOT).get("Systems"), "Systems of the service root")).get("Members") or []
         systems = [self._get(_link(member, "a member of Systems")) for member in members]
-        found = pick([one for one in systems if RESET in (one.get("Actions") or {})], self.entry, uuid)
+        found = pick([system for system in systems if RESET in (system.get("Actions") or {})], self.entry, uuid)
         return {**found, "@odata.id": _link(found, "the system")}
 
     def _reset_of(self, system: Object) -> tuple[str, list[str] | None]:
@@ -61,7 +61,10 @@ class Redfish:
         allowed, info = action.get("ResetType@Redfish.AllowableValues"), action.get("@Redfish.ActionInfo")
         if allowed is None and info:
             parameters = self._get(_path(info, "ActionInfo")).get("Parameters") or []
-            allowed = next((one.get("AllowableValues") for one in parameters if one.get("Name") == "ResetType"), None)
+            allowed = next(
+                (parameter.get("AllowableValues") for parameter in parameters if parameter.get("Name") == "ResetType"),
+                None,
+            )
         return _path(action.get("target"), f"target of {RESET}"), allowed
 
     def _get(self, path: str) -> Object:
@@ -86,27 +89,27 @@ class Redfish:
         self._judge(status, f"{method} {path}", told)
         return told
 
-    def _judge(self, status: int, what: str, told: Object) -> None:
+    def _judge(self, status: int, what: str, obj: Object) -> None:
         if status < 300:
             return
-        said = f"{what} at {self.entry.host}: {message(told) or f'HTTP {status}'}"
+        text = f"{what} at {self.entry.host}: {message(obj) or f'HTTP {status}'}"
         if status in (401, 403):  # never tried again: BMCs lock accounts
-            raise Refused(f"the BMC does not let user {self.entry.username} in, mend its entry in {SECRET}: {said}")
+            raise Refused(f"the BMC does not let user {self.entry.username} in, mend its entry in {SECRET}: {text}")
         if status >= 500 or status == 429:
-            raise Silent(said)
-        raise Failed(f"the BMC did not take it: {said}")
+            raise Silent(text)
+        raise Failed(f"the BMC did not take it: {text}")
 
 
 def pick(systems: list[Object], entry: Entry, uuid: str) -> Object:
     """Return the system that is the node, of those that can be reset. Raises Refused for none, or when in doubt."""
-    names = ", ".join(str(one.get("Id")) for one in systems)
+    names = ", ".join(str(system.get("Id")) for system in systems)
     if entry.system:
-        systems = [one for one in systems if one.get("Id") == entry.system]
+        systems = [system for system in systems if system.get("Id") == entry.system]
     if not systems:
         raise Refused(f"BMC {entry.host} has no system {entry.system or 'that can be reset'}: it has {names or 'none'}")
-    told = [str(one["UUID"]) for one in systems if is_told(str(one.get("UUID") or ""))]
+    told = [str(system["UUID"]) for system in systems if is_told(str(system.get("UUID") or ""))]
     if is_told(uuid) and told:
-        systems = [one for one in systems if is_same(str(one.get("UUID") or ""), uuid)]
+        systems = [system for system in systems if is_same(str(system.get("UUID") or ""), uuid)]
     if not systems:
         raise Refused(
             f"BMC {entry.host} is that of another machine: its UUID is {', '.join(told)}, the node's is {uuid}; mend "
@@ -138,9 +141,9 @@ def _swapped(bare: str) -> str:
     return "".join(turned) + bare[16:]
 
 
-def message(told: Object) -> str:
+def message(obj: Object) -> str:
     """What a BMC says of a failure, the extended words if there are any."""
-    error = told.get("error") if isinstance(told.get("error"), dict) else {}
+    error = obj.get("error") if isinstance(obj.get("error"), dict) else {}
     extended = [one.get("Message") for one in error.get("@Message.ExtendedInfo") or [] if isinstance(one, dict)]
     words = [str(word) for word in extended if word]
     return " ".join(words) or str(error.get("message") or "")

@@ -85,6 +85,6 @@ def explain(views: Mapping[str, Any], checks: Mapping[str, str], verdict: Verdic
     """Print each view, and what each check made of all of them."""
     for name, value in views.items():
         print(f"{name}: {'not available' if value is None else value}")
-    for name, found in checks.items():
-        print(f"{name}: {found or 'none'}")
+    for name, check in checks.items():
+        print(f"{name}: {check or 'none'}")
     print(f"verdict: {verdict.name}")

@@ -36,12 +36,12 @@ def folders(path: Path, pattern: str) -> list[Path]:
     Raises OSError when it is there and cannot be read.
     """
     try:
-        found = [one for one in path.iterdir() if re.fullmatch(pattern, one.name)]
+        paths = [one for one in path.iterdir() if re.fullmatch(pattern, one.name)]
     except OSError as error:
         if error.errno in NOT_THERE:
             return []
         raise
-    return sorted(found, key=lambda one: natural(one.name))
+    return sorted(paths, key=lambda one: natural(one.name))
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -129,8 +129,8 @@ def _ask_anew(command: Sequence[str], record: Path, answer: Path, deadline: floa
     write_json(record, memory)
     if _ended(child, deadline):
         record.unlink(missing_ok=True)
-        said = read_json(answer)
-        return Answer(said, why="" if said.get("done") is True else f"the probe ended early ({child.returncode})")
+        content = read_json(answer)
+        return Answer(content, why="" if content.get("done") is True else f"the probe ended early ({child.returncode})")
     write_json(record, {**memory, "hung": True})
     _abandon(child)
     return Answer(read_json(answer), hung=since)

@@ -168,7 +168,9 @@ class Gpu:
         module, kernel = self._module(), ctypes.c_void_p()
         self._cuda.call("cuModuleGetFunction", ctypes.byref(kernel), module, b"multiply")
         values = [*memories, ctypes.c_uint(SIZE)]
-        pointers = (ctypes.c_void_p * len(values))(*(ctypes.cast(ctypes.byref(one), ctypes.c_void_p) for one in values))
+        pointers = (ctypes.c_void_p * len(values))(
+            *(ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values)
+        )
         blocks = (SIZE * SIZE + THREADS - 1) // THREADS
         self._cuda.call("cuLaunchKernel", kernel, blocks, 1, 1, THREADS, 1, 1, 0, None, pointers, None)
         self._cuda.call("cuCtxSynchronize")

@@ -80,14 +80,14 @@ def _disk(folder: Path) -> Disk | None:
 
 def read_arrays(sys_root: Path) -> tuple[Array, ...]:
     """Return the arrays of md. Raises OSError or ValueError when they cannot be read or make no sense."""
-    found = []
+    arrays = []
     for folder in folders(sys_root / "block", r"md[0-9]+|md_[^/]+"):
         md = folder / "md"
         state = text(md / "array_state")
         if state is not None:
             lacking = number(md / "degraded") or 0  # RAID 0 has no such count: it is whole or broken
-            found.append(Array(folder.name, state, lacking, text(md / "sync_action") or ""))
-    return tuple(found)
+            arrays.append(Array(folder.name, state, lacking, text(md / "sync_action") or ""))
+    return tuple(arrays)
 
 
 def present(disks: Iterable[Disk]) -> Mapping[str, Disk]:

@@ -39,8 +39,8 @@ def module(proc: Path) -> Module:
     except OSError as error:
         return Module(why=error.strerror or type(error).__name__)
     text = next((line for line in lines if line.startswith("NVRM")), "")
-    found = MODULE.match(text)
-    return Module(found[1], text[:200]) if found else Module(text=text[:200], why="it names none")
+    match = MODULE.match(text)
+    return Module(match[1], text[:200]) if match else Module(text=text[:200], why="it names none")
 
 
 def roots(proc: Path, named: Path | None) -> list[Path]:
@@ -58,9 +58,9 @@ def libraries(roots: Iterable[Path]) -> dict[str, str]:
     """Return the version of each library that libnvidia-ml.so.1 may be, by path, of the first root that has any."""
     for root in roots:
         folders = (root / folder for folder in FOLDERS)
-        found = {str(folder / name): version for folder in folders for name, version in _versions(folder).items()}
-        if found:
-            return found
+        versions = {str(folder / name): version for folder in folders for name, version in _versions(folder).items()}
+        if versions:
+            return versions
     return {}
 
 
@@ -74,7 +74,7 @@ def _versions(folder: Path) -> dict[str, str]:
             names = [path.name for path in folder.iterdir()] if link.exists() else []
     except OSError:
         return {}
-    return {name: found[1] for name in names if (found := LIBRARY.match(name))}
+    return {name: match[1] for name in names if (match := LIBRARY.match(name))}
 
 
 def enter(roots: Sequence[Path], node: Path) -> None:

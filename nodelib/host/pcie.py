@@ -115,8 +115,8 @@ def _rate(told: str | None) -> float | None:
     """Read a speed: "32.0 GT/s PCIe", "8 GT/s", "Unknown"."""
     if told is None or told.lower().startswith("unknown"):
         return None
-    found = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?", told)
-    return float(found[1]) if found else -1
+    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?", told)
+    return float(match[1]) if match else -1
 
 
 def _errors(ends: Iterable[Path], grade: str) -> dict[str, int]:
@@ -126,5 +126,5 @@ def _errors(ends: Iterable[Path], grade: str) -> dict[str, int]:
 
 def _total(told: str) -> int:
     """Read an AER counter file: a line for each error, `NAME COUNT`, and TOTAL_ERR_FATAL or _NONFATAL at the end."""
-    found = re.search(r"^TOTAL_ERR_\w+ ([0-9]{1,20})$", told, re.MULTILINE)
-    return int(found[1]) if found else -1
+    match = re.search(r"^TOTAL_ERR_\w+ ([0-9]{1,20})$", told, re.MULTILINE)
+    return int(match[1]) if match else -1

@@ -26,11 +26,11 @@ class Unit(NamedTuple):
 
 def look_at(name: str) -> Unit:
     """Return what systemd says of one service. Raises Refused when it does not answer."""
-    told = run(("systemctl", "show", f"--property={','.join(FIELDS)}", f"{name}.service"), ASK_SECONDS)
-    found = dict(line.partition("=")[::2] for line in told.text.splitlines())
-    if told.code != 0 or not found.get("LoadState"):
+    result = run(("systemctl", "show", f"--property={','.join(FIELDS)}", f"{name}.service"), ASK_SECONDS)
+    found = dict(line.partition("=")[::2] for line in result.text.splitlines())
+    if result.code != 0 or not found.get("LoadState"):
         raise Refused(
-            f"systemd does not tell of {name}: {why(told, ASK_SECONDS)}: reboot the node if it does not answer"
+            f"systemd does not tell of {name}: {why(result, ASK_SECONDS)}: reboot the node if it does not answer"
         )
     pid = found.get("MainPID", "")
     return Unit(
@@ -47,6 +47,6 @@ def change(verb: str, name: str) -> tuple[str, ...]:
     return ("systemctl", verb, f"{name}.service")
 
 
-def why(told: Told, seconds: float) -> str:
+def why(result: Told, seconds: float) -> str:
     """Why a command did not work."""
-    return f"no answer within {seconds:g} s" if told.code is None else f"exit {told.code}: {told.last}"
+    return f"no answer within {seconds:g} s" if result.code is None else f"exit {result.code}: {result.last}"

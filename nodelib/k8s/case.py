@@ -27,7 +27,7 @@ class OperationAndNode(NamedTuple):
     def ready(self) -> str:
         """What the node's Ready says: True, False or Unknown; "" when it says nothing."""
         conditions = (self.node.get("status") or {}).get("conditions") or []
-        return next((one["status"] for one in conditions if one.get("type") == "Ready"), "")
+        return next((condition["status"] for condition in conditions if condition.get("type") == "Ready"), "")
 
     @property
     def info(self) -> dict[str, Any]:

@@ -28,13 +28,13 @@ GIVEN = (
 
 def kept_off(node: Object, sets: Iterable[Object]) -> list[Taint]:
     """Return the taints of `node` for which none of the DaemonSets `sets` gets a new Pod there, in the node's order."""
-    taints = [_taint(one) for one in (node.get("spec") or {}).get("taints") or []]
+    taints = [_taint(taint) for taint in (node.get("spec") or {}).get("taints") or []]
     accepted = [_tolerations(one) for one in sets]
     return [
         taint
         for taint in taints
         if taint.effect in ("NoSchedule", "NoExecute")
-        and not any(_tolerates(one, taint) for tolerations in accepted for one in tolerations)
+        and not any(_tolerates(toleration, taint) for tolerations in accepted for toleration in tolerations)
     ]
 
 

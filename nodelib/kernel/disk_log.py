@@ -53,8 +53,8 @@ def unit(device: str) -> str:
     """
     if paths := re.fullmatch(r"nvme[0-9]+c([0-9]+)n[0-9]+", device):  # a path of a namespace with several
         return f"nvme{paths[1]}"
-    found = re.fullmatch(rf"({NVME})(?:n[0-9]+(?:p[0-9]+)?)?|({OTHERS})(?:p?[0-9]+)?", device)
-    return (found[1] or found[2]) if found else ""
+    match = re.fullmatch(rf"({NVME})(?:n[0-9]+(?:p[0-9]+)?)?|({OTHERS})(?:p?[0-9]+)?", device)
+    return (match[1] or match[2]) if match else ""
 
 
 def read_log(lines: Iterable[Line]) -> list[tuple[str, float, str]]:
@@ -62,9 +62,9 @@ def read_log(lines: Iterable[Line]) -> list[tuple[str, float, str]]:
     found = []
     for line in lines:
         for pattern, word in WORDS:
-            told = pattern.match(line.text)
-            if told and unit(told["device"]):
-                found.append((unit(told["device"]), line.at, word))
+            match = pattern.match(line.text)
+            if match and unit(match["device"]):
+                found.append((unit(match["device"]), line.at, word))
     return found
 
 

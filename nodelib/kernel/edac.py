@@ -57,26 +57,26 @@ def _counts(folder: Path, prefix: str) -> tuple[int, int] | None:
 
 
 def _dimms(controller: Path) -> list[Part]:
-    found = []
+    dimms = []
     for folder in folders(controller, r"(dimm|rank)[0-9]+"):
         counts = _counts(folder, "dimm_")
         if counts:
-            found.append(Part(_name(text(folder / "dimm_label"), f"{controller.name}/{folder.name}"), *counts))
-    return found
+            dimms.append(Part(_name(text(folder / "dimm_label"), f"{controller.name}/{folder.name}"), *counts))
+    return dimms
 
 
 def _channels(controller: Path) -> list[Part]:
     """Only corrected errors are counted for each channel; the uncorrected ones for each row."""
-    found = []
+    channels = []
     for row in folders(controller, r"csrow[0-9]+"):
         for count in folders(row, r"ch[0-9]+_ce_count"):
             channel = count.name.partition("_")[0]
             name = _name(text(row / f"{channel}_dimm_label"), f"{controller.name}/{row.name}/{channel}")
-            found.append(Part(name, number(count) or 0, 0))
+            channels.append(Part(name, number(count) or 0, 0))
         uncorrected = number(row / "ue_count")
         if uncorrected is not None:
-            found.append(Part(f"{controller.name}/{row.name}", 0, uncorrected))
-    return found
+            channels.append(Part(f"{controller.name}/{row.name}", 0, uncorrected))
+    return channels
 
 
 def _name(label: str | None, place: str) -> str:
@@ -87,21 +87,21 @@ def _name(label: str | None, place: str) -> str:
 
 def read_log(lines: Sequence[Line]) -> list[str]:
     """Return what the log says of uncorrected errors, each kind once, sorted. Corrected ones are none."""
-    found = set(_events(lines))
+    events = set(_events(lines))
     for line in lines:
         if uncorrected := UNCORRECTED.match(line.text):
-            found.add(f"uncorrected memory error on {uncorrected['label'][:48]} (mc{uncorrected['controller']})")
+            events.add(f"uncorrected memory error on {uncorrected['label'][:48]} (mc{uncorrected['controller']})")
         elif LOST_PAGE.match(line.text):
-            found.add("a page of memory was lost")
+            events.add("a page of memory was lost")
         elif IN_USE.match(line.text):
-            found.add("a process met an uncorrected memory error")
-    return sorted(found)
+            events.add("a process met an uncorrected memory error")
+    return sorted(events)
 
 
 def _events(lines: Iterable[Line]) -> list[str]:
     """Read the firmware's events (APEI): a severity, then a section for each thing that is hit. PCIe is not ours."""
     grave: set[str] = set()
-    found = []
+    events = []
     for line in lines:
         event = EVENT.match(line.text)
         if not event:
@@ -110,8 +110,8 @@ def _events(lines: Iterable[Line]) -> list[str]:
             grave.add(event["event"])
         section = SECTION.match(event["told"])
         if section and event["event"] in grave:
-            found += _kind(section["section"])
-    return found
+            events += _kind(section["section"])
+    return events
 
 
 def _kind(section: str) -> list[str]:

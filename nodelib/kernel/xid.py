@@ -86,8 +86,8 @@ class Event(NamedTuple):
     @property
     def pid(self) -> str:
         """The process that the line names, "" for none."""
-        found = _PID.match(self.rest)
-        return found[1] if found and int(found[1]) else ""
+        match = _PID.match(self.rest)
+        return match[1] if match and int(match[1]) else ""
 
 
 class XidRow(NamedTuple):
@@ -118,9 +118,9 @@ def read_events(lines: Sequence[Line]) -> Iterator[Event]:
 
 def _read(line: Line, text: str) -> Event | None:
     for kind, pattern in _KINDS:
-        found = pattern.match(text)
-        if found:
-            parts = found.groupdict()
+        match = pattern.match(text)
+        if match:
+            parts = match.groupdict()
             code = int(parts.get("code") or 0)
             return Event(kind, line, _short(parts.get("address") or ""), code, (parts.get("rest") or "").rstrip())
     return Event("garbled", line) if _ABOUT.match(text) else None
@@ -168,8 +168,8 @@ def kind_of(event: Event) -> str:
 
 
 def _nvlink(rest: str) -> str:
-    found = _REGISTERS.search(rest)
-    registers = [int(word, 16) for word in found[1].split(",")] if found else [0] * 5
+    match = _REGISTERS.search(rest)
+    registers = [int(word, 16) for word in match[1].split(",")] if match else [0] * 5
     bits = {(index, bit) for index in _TELLING for bit in range(32) if registers[index] >> bit & 1}
     if bits & _MECHANICAL:
         return "H"
@@ -189,8 +189,8 @@ _BY_TEXT = {"L": _nvlink, "L5": _nvlink5, "C": _contained}
 
 def wanted(event: Event) -> int | None:
     """Return the number of the repair that a 154 line wants, 0 for none; None where it cannot be read."""
-    found = _WANTED.search(event.rest)
-    return int(found[1], 16) if found else None
+    match = _WANTED.search(event.rest)
+    return int(match[1], 16) if match else None
 
 
 def sxid_kind(event: Event) -> str:

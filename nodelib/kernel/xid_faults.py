@@ -86,7 +86,7 @@ def _harmless(device: Device) -> tuple[Fault, ...]:
 
 def follow_repairs(devices: Devices, events: Iterable[Event]) -> dict[str, Device]:
     """Return which of `devices` still call for a repair after `events`, whose new errors are not of them."""
-    ends = [one for one in events if one.kind in REPAIRS or (one.code == ADVICE and wanted(one) == 0)]
+    ends = [event for event in events if event.kind in REPAIRS or (event.code == ADVICE and wanted(event) == 0)]
     return {name: device for name, device in follow(devices, ends).items() if device.cause}
 
 

@@ -28,11 +28,11 @@ class Config(NamedTuple):
 def read_config(root: Path, folder: str) -> Config:
     """Return the configuration in the node's `folder`."""
     try:
-        found = sorted(path.name for path in within(root, folder).iterdir() if path.name.endswith(SUFFIXES))
-        if not found:
+        names = sorted(path.name for path in within(root, folder).iterdir() if path.name.endswith(SUFFIXES))
+        if not names:
             return Config("none")
-        with within(root, f"{folder}/{found[0]}").open("rb") as file:
-            return parse_config(found[0], file.read(MOST_BYTES))
+        with within(root, f"{folder}/{names[0]}").open("rb") as file:
+            return parse_config(names[0], file.read(MOST_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         return Config("none")
     except OSError as error:
@@ -100,9 +100,9 @@ def parse_locks(text: str) -> dict[str, int]:
 
     `1: FLOCK  ADVISORY  WRITE 4242 fd:01:131 0 EOF`; with -> behind the number: it waits for the lock.
     """
-    found = {}
+    locks = {}
     for line in text.splitlines():
         fields = line.split()
         if len(fields) >= 6 and fields[4].isascii() and fields[4].isdecimal():
-            found[fields[5]] = int(fields[4])
-    return found
+            locks[fields[5]] = int(fields[4])
+    return locks

@@ -36,15 +36,15 @@ def read_interfaces(sys: Path, refused: set[str]) -> dict[str, Port]:
 
     `refused`: paths of counters that the card has refused to read, and is not asked for again; grows.
     """
-    found = {}
+    interfaces = {}
     for folder in sorted((sys / "class/net").iterdir()):
         try:
             if is_physical(folder) and text(folder / "type") == ETHERNET:
                 downs = read_counter(folder / "carrier_down_count", refused)
-                found[folder.name] = Port(*_carrier(folder), downs, os.path.realpath(folder / "device"))
+                interfaces[folder.name] = Port(*_carrier(folder), downs, os.path.realpath(folder / "device"))
         except GONE:
             continue  # while it was read
-    return found
+    return interfaces
 
 
 def is_physical(folder: Path) -> bool:
@@ -106,13 +106,13 @@ def uppers(sys: Path, names: Iterable[str]) -> dict[str, str]:
 
 def read_slaves(sys: Path, names: Iterable[str]) -> dict[str, list[str]]:
     """Return which interfaces each bond among `names` has."""
-    found = {}
+    slaves = {}
     for name in sorted(names):
         try:
-            found[name] = text(sys / "class/net" / name / "bonding/slaves").split()
+            slaves[name] = text(sys / "class/net" / name / "bonding/slaves").split()
         except OSError:
             continue  # no bond
-    return found
+    return slaves
 
 
 def whereabouts(device: str) -> str:

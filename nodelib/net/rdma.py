@@ -27,15 +27,15 @@ class Gids(NamedTuple):
 
 def read_ports(sys: Path, refused: set[str]) -> dict[str, Port]:
     """Return the ports by DEVICE/NUMBER; {} where there is no RDMA. `refused` as of `read_interfaces`."""
-    found = {}
+    ports = {}
     for name, folder in _folders(sys):
         try:
             up, lack = _state(name, folder)
             downs = read_counter(folder / "counters/link_downed", refused)
-            found[name] = Port(up, lack, downs, os.path.realpath(folder.parents[1] / "device"))
+            ports[name] = Port(up, lack, downs, os.path.realpath(folder.parents[1] / "device"))
         except GONE:
             continue
-    return found
+    return ports
 
 
 def _folders(sys: Path) -> Iterator[tuple[str, Path]]:
@@ -60,14 +60,14 @@ def _state(name: str, folder: Path) -> tuple[bool | None, str]:
 
 def read_gids(sys: Path) -> dict[str, Gids]:
     """Return the addresses of each RoCE port, by DEVICE/NUMBER."""
-    found = {}
+    gids = {}
     for name, folder in _folders(sys):
         try:
             if text(folder / "link_layer") == "Ethernet":
-                found[name] = _gids(folder)
+                gids[name] = _gids(folder)
         except GONE:
             continue
-    return found
+    return gids
 
 
 def _gids(folder: Path) -> Gids:

@@ -86,7 +86,7 @@ def sampled(samples: Sequence[Sample], now: float, count: int) -> list[Sample]:
     """
     if samples and (count < samples[-1][1] or now < samples[-1][0]):
         return [(now, count)]
-    recent = [one for one in samples if now - one[0] <= WINDOW]
+    recent = [sample for sample in samples if now - sample[0] <= WINDOW]
     return recent if recent and now - recent[-1][0] < APART else [*recent, (now, count)]
 
 

@@ -68,9 +68,9 @@ def judge(seen: GpuViews) -> tuple[Verdict, str]:
     What the kubelet offers is told where all is well, and never decides.
     """
     for verdict, views in ((Verdict.FAULT, FAULTS), (Verdict.UNKNOWN, DOUBTS)):
-        found = sorted({text for view in views for text in view(seen)})
-        if found:
-            return verdict, "; ".join(found)
+        texts = sorted({text for view in views for text in view(seen)})
+        if texts:
+            return verdict, "; ".join(texts)
     return Verdict.OK, "; ".join(["every GPU answers", *_not_offered(seen)])
 
 

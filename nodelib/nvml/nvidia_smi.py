@@ -45,14 +45,14 @@ def plain(address: str) -> str:
     >>> plain("00000000:1C:00.0")
     '0000:1c:00.0'
     """
-    found = ADDRESS.fullmatch(address)
-    return (address if not found else address[-12:]).lower()
+    match = ADDRESS.fullmatch(address)
+    return (address if not match else address[-12:]).lower()
 
 
 def waiting(line: str) -> str:
     """Return the address of a GPU that is told of only as waiting for a reset; "" for any other line."""
-    found = ADDRESS.search(line) if "device handle" in line and "requires reset" in line else None
-    return f"0000{found[0][-12:]}".upper() if found else ""
+    match = ADDRESS.search(line) if "device handle" in line and "requires reset" in line else None
+    return f"0000{match[0][-12:]}".upper() if match else ""
 
 
 class Smi:
@@ -63,13 +63,13 @@ class Smi:
 
     def ask(self, *options: str) -> Told:
         """Run it. Raises Refused when the driver does not answer or has lost a GPU."""
-        told = run((*self.command, *options), ASK_SECONDS)
-        if told.code is None:
+        result = run((*self.command, *options), ASK_SECONDS)
+        if result.code is None:
             raise Refused(f"nvidia-smi does not answer within {ASK_SECONDS:g} s, so it will not reset: reboot the node")
-        lost = next((line.strip() for line in told.text.splitlines() if GONE.search(line) and not waiting(line)), "")
+        lost = next((line.strip() for line in result.text.splitlines() if GONE.search(line) and not waiting(line)), "")
         if lost:
             raise Refused(f"a reset cannot help, reboot the node: nvidia-smi says: {lost}")
-        return told
+        return result
 
     def rows(self, query: str) -> Iterator[list[str]]:
         """Yield the cells of each row of one query, the PCI address first; nothing when it does not know the query."""
@@ -100,12 +100,14 @@ SIGNS: Mapping[str, Callable[[str], str]] = {
 
 def look(smi: Smi) -> list[Gpu]:
     """Return every GPU that the driver lists, with its needs. Raises Refused when it lists none."""
-    told = smi.ask("--query-gpu=pci.bus_id,uuid", FORMAT)
-    rows = [[cell.strip() for cell in line.split(",")] for line in told.text.splitlines()]
+    result = smi.ask("--query-gpu=pci.bus_id,uuid", FORMAT)
+    rows = [[cell.strip() for cell in line.split(",")] for line in result.text.splitlines()]
     gpus = [Gpu(cells[0], cells[1]) for cells in rows if ADDRESS.fullmatch(cells[0]) and len(cells) == 2]
-    silent = [Gpu(address, "", ("GPU requires reset",)) for address in map(waiting, told.text.splitlines()) if address]
+    silent = [
+        Gpu(address, "", ("GPU requires reset",)) for address in map(waiting, result.text.splitlines()) if address
+    ]
     if not gpus and not silent:
-        raise Refused(f"nvidia-smi lists no GPU (exit {told.code}): {told.last}")
+        raise Refused(f"nvidia-smi lists no GPU (exit {result.code}): {result.last}")
     found = {query: dict(smi.rows(query)) for query in SIGNS}
     found[ACTION] = found[ACTION] or recovery_actions(smi.ask("-q").text)
     known = [judge(gpu, {query: values.get(gpu.address, "") for query, values in found.items()}) for gpu in gpus]
@@ -144,10 +146,10 @@ def judge(gpu: Gpu, values: Mapping[str, str]) -> Gpu:
 def holders(smi: Smi) -> list[Holder]:
     """Return who computes on which GPU. Raises Refused when that cannot be told."""
     query = "--query-compute-apps=gpu_bus_id,pid,process_name"
-    told = smi.ask(query, FORMAT)
-    if told.code:
-        raise Refused(f"who uses the GPUs cannot be told (exit {told.code}): {told.last}")
-    rows = [[cell.strip() for cell in line.split(",", 2)] for line in told.text.splitlines()]
+    result = smi.ask(query, FORMAT)
+    if result.code:
+        raise Refused(f"who uses the GPUs cannot be told (exit {result.code}): {result.last}")
+    rows = [[cell.strip() for cell in line.split(",", 2)] for line in result.text.splitlines()]
     return [Holder(*cells) for cells in rows if len(cells) == 3 and ADDRESS.fullmatch(cells[0])]
 
 

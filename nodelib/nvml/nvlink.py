@@ -44,13 +44,13 @@ def _errors(nvml: Any, gpu: Any) -> dict[str, Any]:
     totals = {f"{name} {field}": field for name, fields in TOTALS.items() for field in fields}
     scoped = {f"{name} of {link}": (field, link) for name, field in PER_LINK.items() for link in links}
     answers = ask_fields(nvml, gpu, {**totals, **scoped})
-    found = {}
+    errors = {}
     for name in PER_LINK:
         one = [answers[key] for key in totals if key.startswith(f"{name} ") and key in answers]
         each = [answers[key] for key in scoped if key.startswith(f"{name} of ") and key in answers]
         if one or each:
-            found[name] = max(sum(one), sum(each))
-    return found
+            errors[name] = max(sum(one), sum(each))
+    return errors
 
 
 def _fabric(nvml: Any, gpu: Any) -> dict[str, Any]:

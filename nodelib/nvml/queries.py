@@ -128,7 +128,7 @@ def _is_gpu(gpu: Any) -> bool:
         all(type(number) is int and number >= 0 for number in numbers)
         and all(type(gpu.get(key, "")) is str for key in known)
         and isinstance(facts, dict)
-        and all(isinstance(one, dict) and all(map(is_sound, one.values())) for one in facts.values())
+        and all(isinstance(fact, dict) and all(map(is_sound, fact.values())) for fact in facts.values())
     )
 
 

@@ -30,8 +30,8 @@ def lasts(standing: Standing | None, now: float, seconds: float, runs: int) -> b
 
 def memory(path: Path, boot: str) -> dict[str, Any]:
     """Return what a detector wrote to `path` in this boot; {} for none."""
-    found = read_json(path)
-    return found if found.get("boot_id") == boot else {}
+    content = read_json(path)
+    return content if content.get("boot_id") == boot else {}
 
 
 def standings(value: Any) -> dict[str, Standing]:

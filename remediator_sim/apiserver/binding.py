@@ -17,7 +17,7 @@ def bind(cluster: Cluster, target: Target, body: Obj) -> Obj:
         raise status.conflict("", "pods/binding", target.name, why)
     pod["spec"]["nodeName"] = node
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": cluster.stamp()}
-    others = [one for one in pod["status"].get("conditions") or [] if one["type"] != "PodScheduled"]
+    others = [condition for condition in pod["status"].get("conditions") or [] if condition["type"] != "PodScheduled"]
     pod["status"]["conditions"] = [*others, scheduled]
     cluster.put(target.resource.storage, pod)
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

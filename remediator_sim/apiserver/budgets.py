@@ -117,9 +117,9 @@ def _members(cluster: Cluster, budget: Obj) -> Iterator[Obj]:
 def _evicted(cluster: Cluster, budget: Obj, members: list[Obj]) -> dict[str, str]:
     """The Pods whose eviction was granted and is not seen yet."""
     still = {pod["metadata"]["name"] for pod in members if not pod["metadata"].get("deletionTimestamp")}
-    told = (budget.get("status") or {}).get("disruptedPods") or {}
+    disrupted_pods = (budget.get("status") or {}).get("disruptedPods") or {}
     now = cluster.now()
-    return {name: at for name, at in told.items() if name in still and times.parse(at) + _EVICTED_FOR > now}
+    return {name: at for name, at in disrupted_pods.items() if name in still and times.parse(at) + _EVICTED_FOR > now}
 
 
 def _wanted(cluster: Cluster, spec: Obj, members: list[Obj]) -> tuple[int, int]:
@@ -149,13 +149,13 @@ def _scale(cluster: Cluster, members: list[Obj]) -> int:
 
 def _workload(cluster: Cluster, pod: Obj) -> Obj | None:
     """The uppermost owner that is stored and has a size."""
-    at, found = pod, None
+    at, obj = pod, None
     while (owner := _controller(at)) is not None and owner["kind"] in _OWNERS:
         entry = cluster.find(_OWNERS[owner["kind"]], pod["metadata"]["namespace"], owner["name"])
         if entry is None:
             break
-        at = found = entry.obj
-    return found
+        at = obj = entry.obj
+    return obj
 
 
 def _controller(obj: Obj) -> Obj | None:

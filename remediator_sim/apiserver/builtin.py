@@ -62,7 +62,7 @@ def _node(annotation: Any) -> Node:
     if origin is Annotated:
         return _node(arguments[0])
     if origin in (Union, types.UnionType):
-        return _union([one for one in arguments if one is not type(None)])
+        return _union([argument for argument in arguments if argument is not type(None)])
     if origin is list:
         return Node(type="array", items=_node(arguments[0]), raw={"type": "array"})
     if origin is dict:
@@ -74,7 +74,7 @@ def _node(annotation: Any) -> Node:
 
 
 def _union(choices: list[Any]) -> Node:
-    nodes = [_node(one) for one in choices]
+    nodes = [_node(choice) for choice in choices]
     same = {node.type for node in nodes}
     if len(nodes) == 1 or (len(same) == 1 and "" not in same):
         return nodes[0]

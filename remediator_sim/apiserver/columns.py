@@ -52,7 +52,7 @@ def _text(*path: str, absent: str = "<none>") -> Callable[[Obj, datetime], Any]:
 
 def _node_status(node: Obj, now: datetime) -> str:
     conditions = (node.get("status") or {}).get("conditions") or []
-    ready = next((one.get("status") for one in conditions if one.get("type") == "Ready"), None)
+    ready = next((condition.get("status") for condition in conditions if condition.get("type") == "Ready"), None)
     word = {"True": "Ready", None: "Unknown"}.get(ready, "NotReady")
     return word + (",SchedulingDisabled" if (node.get("spec") or {}).get("unschedulable") else "")
 
@@ -66,7 +66,7 @@ def _node_roles(node: Obj, now: datetime) -> str:
 def _address(type_: str) -> Callable[[Obj, datetime], str]:
     def cell(node: Obj, now: datetime) -> str:
         addresses = (node.get("status") or {}).get("addresses") or []
-        return next((one["address"] for one in addresses if one.get("type") == type_), "<none>")
+        return next((address["address"] for address in addresses if address.get("type") == type_), "<none>")
 
     return cell
 
@@ -76,7 +76,7 @@ def _containers(pod: Obj) -> list[Obj]:
 
 
 def _pod_ready(pod: Obj, now: datetime) -> str:
-    ready = sum(bool(one.get("ready")) for one in _containers(pod))
+    ready = sum(bool(container.get("ready")) for container in _containers(pod))
     return f"{ready}/{len((pod.get('spec') or {}).get('containers') or [])}"
 
 
@@ -86,14 +86,14 @@ def _pod_status(pod: Obj, now: datetime) -> str:
         return "Terminating"
     for container in reversed(_containers(pod)):
         state = container.get("state") or {}
-        told = (state.get("waiting") or {}).get("reason") or (state.get("terminated") or {}).get("reason")
-        if told:
-            return str(told)
+        reason = (state.get("waiting") or {}).get("reason") or (state.get("terminated") or {}).get("reason")
+        if reason:
+            return str(reason)
     return str(status.get("reason") or status.get("phase") or "Unknown")
 
 
 def _pod_restarts(pod: Obj, now: datetime) -> str:
-    return str(sum(one.get("restartCount") or 0 for one in _containers(pod)))
+    return str(sum(container.get("restartCount") or 0 for container in _containers(pod)))
 
 
 def _event_seen(event: Obj, now: datetime) -> str:

@@ -115,7 +115,7 @@ def _row(spec: Obj, names: Obj, version: Obj, stored_as: str) -> Resource:
         custom=True,
         schema=schema.build(version["schema"]["openAPIV3Schema"], root=True),
         columns=tuple(version.get("additionalPrinterColumns") or ()),
-        selectable=frozenset(one["jsonPath"].lstrip(".") for one in version.get("selectableFields") or ()),
+        selectable=frozenset(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
         stored_as=stored_as,
     )
 

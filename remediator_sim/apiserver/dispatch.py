@@ -146,7 +146,7 @@ class Dispatcher:
         entry = Entry(target.resource.store(result.obj), 0)
         response = _json(201 if result.created else 200, form.one(entry))
         if result.warnings:
-            response.headers["warning"] = ", ".join(f"299 - {status.shown(one)}" for one in result.warnings)
+            response.headers["warning"] = ", ".join(f"299 - {status.shown(warning)}" for warning in result.warnings)
         return response
 
     def create(self, request: Request, target: Target, asked: Options) -> Response:
@@ -236,26 +236,26 @@ def _documents(cluster: Cluster, request: Request) -> Response | None:
         return _modern(cluster, request, core=parts == ["api"])
     match parts:
         case ["version"]:
-            found: Obj = discovery.VERSION
+            answer: Obj = discovery.VERSION
         case ["api"]:
-            found = discovery.core_versions()
+            answer = discovery.core_versions()
         case ["apis"]:
-            found = discovery.legacy_groups(registry)
+            answer = discovery.legacy_groups(registry)
         case ["api", version]:
-            found = discovery.resources(registry, "", version)
+            answer = discovery.resources(registry, "", version)
         case ["apis", group]:
-            found = discovery.group(registry, group)
+            answer = discovery.group(registry, group)
         case ["apis", group, version]:
-            found = discovery.resources(registry, group, version)
+            answer = discovery.resources(registry, group, version)
         case ["openapi", "v2"]:
             return Response(200, openapi.V2_EMPTY, {"content-type": openapi.V2_MEDIA})
         case ["openapi", "v3"]:
-            found = openapi.index(registry)
+            answer = openapi.index(registry)
         case ["openapi", "v3", *place]:
-            found = openapi.document(registry, "/".join(place))
+            answer = openapi.document(registry, "/".join(place))
         case _:
             return None
-    return _json(200, msgspec.json.encode(found))
+    return _json(200, msgspec.json.encode(answer))
 
 
 def _modern(cluster: Cluster, request: Request, *, core: bool) -> Response:

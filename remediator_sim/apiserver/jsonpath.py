@@ -19,11 +19,11 @@ def compile_path(text: str) -> Callable[[Any], list[Any]]:
     text = text.strip().removeprefix("{").removesuffix("}").removeprefix("$")
     steps, at = [], 0
     while at < len(text) and text != ".":
-        found = _TOKEN.match(text, at)
-        if not found:
+        match = _TOKEN.match(text, at)
+        if not match:
             raise ValueError(f"JSONPath not understood at {text[at:]!r}")
-        steps.append(_step(found))
-        at = found.end()
+        steps.append(_step(match))
+        at = match.end()
 
     def find(value: Any) -> list[Any]:
         values = [value]

@@ -36,7 +36,7 @@ def page(cluster: Cluster, resource: Resource, namespace: str, options: Options)
     version, after = _start(cluster, options)
     collection = cluster.collection(resource)
     try:
-        found = collection.at(version, namespace)
+        entries = collection.at(version, namespace)
     except status.Failure:
         if not options.continue_:
             raise
@@ -45,18 +45,18 @@ def page(cluster: Cluster, resource: Resource, namespace: str, options: Options)
             "without the continue parameter."
         )
         raise status.expired(message) from None
-    found = [entry for entry in found if after is None or _key(entry) > after]
+    entries = [entry for entry in entries if after is None or _key(entry) > after]
     if test is not None:
-        found = [entry for entry in found if test(entry.obj)]
+        entries = [entry for entry in entries if test(entry.obj)]
     # A list "at any version" is answered from memory, in one piece.
     limit = 0 if options.version == "0" and not options.continue_ else options.limit
     metadata: Obj = {"resourceVersion": str(version)}
-    if limit and len(found) > limit:
-        metadata["continue"] = _token(version, _key(found[limit - 1]))
+    if limit and len(entries) > limit:
+        metadata["continue"] = _token(version, _key(entries[limit - 1]))
         if test is None:
-            metadata["remainingItemCount"] = len(found) - limit
-        found = found[:limit]
-    return Page(found, metadata)
+            metadata["remainingItemCount"] = len(entries) - limit
+        entries = entries[:limit]
+    return Page(entries, metadata)
 
 
 def _key(entry: Entry) -> Key:

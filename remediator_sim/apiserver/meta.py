@@ -110,7 +110,9 @@ def check(resource: Resource, meta: Obj, old: Obj | None = None) -> Iterator[Cau
         elif isinstance(value, str) and not _LABEL_VALUE.match(value):
             yield status.wrong("metadata.labels", value, _LABEL_RULE)
     if old and old.get("deletionTimestamp"):
-        added = [one for one in meta.get("finalizers") or [] if one not in (old.get("finalizers") or [])]
+        added = [
+            finalizer for finalizer in meta.get("finalizers") or [] if finalizer not in (old.get("finalizers") or [])
+        ]
         if added:
             listed = ", ".join(f'"{one}"' for one in added)
             why = "no new finalizers can be added if the object is being deleted, found new finalizers "

@@ -21,7 +21,10 @@ def _condition(type_: str, status: str) -> Callable[[Obj], bool]:
 
 
 def _conditions(node: Obj) -> dict[str, str]:
-    return {one.get("type", ""): one.get("status", "") for one in (node.get("status") or {}).get("conditions") or []}
+    return {
+        condition.get("type", ""): condition.get("status", "")
+        for condition in (node.get("status") or {}).get("conditions") or []
+    }
 
 
 # Which taint says what of a Node. The eviction of Pods from Nodes long gone is not played here.
@@ -46,7 +49,7 @@ def follow(cluster: Cluster, old: Entry | None, new: Entry | None) -> None:
         if holds(node):
             taints = _with(taints, key)
         elif known or key != NOT_READY:
-            taints = [one for one in taints if (one.get("key"), one.get("effect")) != (key, "NoSchedule")]
+            taints = [taint for taint in taints if (taint.get("key"), taint.get("effect")) != (key, "NoSchedule")]
     if taints != before:
         obj = new.copy()
         obj["spec"]["taints"] = taints
@@ -54,6 +57,6 @@ def follow(cluster: Cluster, old: Entry | None, new: Entry | None) -> None:
 
 
 def _with(taints: list[Obj], key: str) -> list[Obj]:
-    if any((one.get("key"), one.get("effect")) == (key, "NoSchedule") for one in taints):
+    if any((taint.get("key"), taint.get("effect")) == (key, "NoSchedule") for taint in taints):
         return taints
     return [*taints, {"key": key, "effect": "NoSchedule"}]

@@ -13,7 +13,7 @@ _MUTABLE = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "toleratio
 def ready(pod: Obj) -> bool:
     """Whether the Ready condition is True."""
     conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
 
 
 def begin(pod: Obj) -> None:
@@ -46,12 +46,12 @@ def _pull_policy(image: str) -> str:
 
 
 def _containers(spec: Obj) -> list[Obj]:
-    found = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
-    return [one for one in found if isinstance(one, dict)]
+    containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+    return [container for container in containers if isinstance(container, dict)]
 
 
 def _qos(spec: Obj) -> str:
-    resources = [one.get("resources") or {} for one in _containers(spec)]
+    resources = [container.get("resources") or {} for container in _containers(spec)]
     if not any(part.get("requests") or part.get("limits") for part in resources):
         return "BestEffort"
     guaranteed = all(_guaranteed(part) for part in resources)

@@ -199,12 +199,12 @@ class Registry:
 
     def groups(self) -> dict[str, list[str]]:
         """The versions of each group, in the order in which they came."""
-        found: dict[str, list[str]] = {}
+        groups: dict[str, list[str]] = {}
         for group, version, _ in self._rows:
-            versions = found.setdefault(group, [])
+            versions = groups.setdefault(group, [])
             if version not in versions:
                 versions.append(version)
-        return found
+        return groups
 
     def serve(self, group: str, plural: str, rows: Iterable[Resource]) -> None:
         """Put `rows` in place of all versions of one kind; no rows ends it."""

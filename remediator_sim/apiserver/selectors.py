@@ -46,15 +46,15 @@ def _split(text: str) -> list[str]:
 
 
 def _label_term(term: str) -> Callable[[Labels], bool]:
-    if found := _SET.match(term):
-        key, word, listed = found.groups()
+    if match := _SET.match(term):
+        key, word, listed = match.groups()
         values = {value.strip() for value in listed.split(",")}
         _check(key, *values)
         if word == "in":
             return lambda labels: labels.get(key) in values
         return lambda labels: labels.get(key) not in values
-    if found := _PAIR.match(term):
-        key, sign, value = (part.strip() for part in found.groups())
+    if match := _PAIR.match(term):
+        key, sign, value = (part.strip() for part in match.groups())
         _check(key, value)
         if sign == "!=":
             return lambda labels: labels.get(key) != value
@@ -81,10 +81,10 @@ def fields(text: str, allowed: frozenset[str]) -> list[Field]:
     """The terms of a field selector. Raises 400 for a field outside `allowed` and the two that every kind has."""
     terms = []
     for term in _split(text):
-        found = _PAIR.match(term)
-        if not found:
+        match = _PAIR.match(term)
+        if not match:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-        path, sign, value = found.groups()
+        path, sign, value = match.groups()
         if path not in _ANY_KIND and path not in allowed:
             raise bad_request(f"field label not supported: {path}")
         terms.append(Field(path, value.strip(), sign != "!="))
@@ -93,14 +93,14 @@ def fields(text: str, allowed: frozenset[str]) -> list[Field]:
 
 def field_value(obj: Obj, path: str) -> str:
     """The value at a dotted path as selectors compare it: absent is the empty text, booleans are lower case."""
-    found: object = obj
+    component: object = obj
     for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    if path == "source" and isinstance(found, dict):
-        found = found.get("component")
-    if found is None:
+        component = component.get(part) if isinstance(component, dict) else None
+    if path == "source" and isinstance(component, dict):
+        component = component.get("component")
+    if component is None:
         return _DEFAULTS.get(path, "")
-    return str(found).lower() if isinstance(found, bool) else str(found)
+    return str(component).lower() if isinstance(component, bool) else str(component)
 
 
 def selector(label_text: str, field_terms: list[Field]) -> Test | None:

@@ -147,10 +147,10 @@ class Store:
 
     def collection(self, storage: str) -> Collection:
         """The objects of one kind."""
-        found = self._collections.get(storage)
-        if found is None:
-            found = self._collections[storage] = Collection(self._history)
-        return found
+        collection = self._collections.get(storage)
+        if collection is None:
+            collection = self._collections[storage] = Collection(self._history)
+        return collection
 
     def collections(self) -> dict[str, Collection]:
         """All collections by their key."""

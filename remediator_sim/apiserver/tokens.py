@@ -37,8 +37,8 @@ def issue(cluster: Cluster, target: Target, asked: Obj) -> Obj:
         "exp": int(end.timestamp()),
         "kubernetes.io": _bound(target, account.obj, spec.get("boundObjectRef")),
     }
-    told = ".".join(_part(msgspec.json.encode(part)) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
-    token = f"{told}.{_signature(cluster, told)}"
+    text = ".".join(_part(msgspec.json.encode(part)) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+    token = f"{text}.{_signature(cluster, text)}"
     return {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",

@@ -90,5 +90,5 @@ _PREFIXES = {
 
 def _of_rule(rule: Broken) -> Cause:
     plain = rule.reason == _INVALID and not isinstance(rule.value, (dict, list))
-    said = f"{shown(rule.value)}: {rule.message}" if plain else rule.message
-    return Cause(rule.path, rule.reason, f"{_PREFIXES.get(rule.reason, 'Invalid value')}: {said}")
+    text = f"{shown(rule.value)}: {rule.message}" if plain else rule.message
+    return Cause(rule.path, rule.reason, f"{_PREFIXES.get(rule.reason, 'Invalid value')}: {text}")

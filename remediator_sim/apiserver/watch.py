@@ -34,7 +34,7 @@ class Watch:
         self._wake = asyncio.Event()
         self._faults, self._stream = faults, Stream(self._wake)
         self._ended = False
-        address = next(((one.path, one.value) for one in terms if one.equal and one.path in _INDEXED), None)
+        address = next(((term.path, term.value) for term in terms if term.equal and term.path in _INDEXED), None)
         self._listener = Listener(address, self._take, self.end)
         self._collection = cluster.collection(target.resource)
 

@@ -110,8 +110,8 @@ class Bodies:
 
     def timeline(self, issue: Issue) -> list[Json]:
         """Events and comments in the order they came."""
-        lines = [(one.id, self._event(issue, one)) for one in issue.events]
-        lines += [(one.id, self._said(issue, one)) for one in issue.comments]
+        lines = [(event.id, self._event(issue, event)) for event in issue.events]
+        lines += [(comment.id, self._said(issue, comment)) for comment in issue.comments]
         return [line for _, line in sorted(lines, key=lambda line: line[0])]
 
     def _said(self, issue: Issue, comment: Comment) -> Json:

@@ -213,7 +213,7 @@ def add_labels(github: GitHubState, request: Request) -> Answer:
 
 def remove_label(github: GitHubState, request: Request) -> Answer:
     issue, name = _pushable(github, request), request.parts["name"].lower()
-    kept = tuple(one for one in issue.labels if one.lower() != name)
+    kept = tuple(label for label in issue.labels if label.lower() != name)
     if kept == issue.labels:
         raise not_found("Label does not exist")
     return _labels_of(github, request, github.store.relabel(issue, kept, github.store.bot, request.at))
@@ -226,7 +226,9 @@ def assign(github: GitHubState, request: Request) -> Answer:
 
 def unassign(github: GitHubState, request: Request) -> Answer:
     issue, gone = github.issue(request, write=True), request.body.get("assignees", [])
-    return _reassigned(github, request, issue, tuple(one for one in issue.assignees if one not in gone), 200)
+    return _reassigned(
+        github, request, issue, tuple(assignee for assignee in issue.assignees if assignee not in gone), 200
+    )
 
 
 def installation_token(github: GitHubState, request: Request) -> Answer:
@@ -287,7 +289,7 @@ def _check_labels(names: list[str]) -> None:
 
 def _people(github: GitHubState, body: dict[str, Any], *, strict: bool = True) -> tuple[str, ...]:
     """The people to assign: GitHub takes ten and drops the rest without a word, and knows collaborators only."""
-    given = [one if isinstance(one, str) else one["login"] for one in body.get("assignees") or ()]
+    given = [assignee if isinstance(assignee, str) else assignee["login"] for assignee in body.get("assignees") or ()]
     known = {login.lower(): login for login in github.store.people}
     unknown = [login for login in given if login.lower() not in known]
     if unknown and strict:

@@ -47,9 +47,9 @@ class Limits:
 
     def quota(self, resource: str, now: datetime) -> _Quota:
         """The quota of that name (core, search), as it is now."""
-        found = self.search if resource == "search" else self.core
-        found.roll(now.timestamp())
-        return found
+        rate = self.search if resource == "search" else self.core
+        rate.roll(now.timestamp())
+        return rate
 
     def spend(self, resource: str, now: datetime, *, creates: bool) -> None:
         """Count one request.

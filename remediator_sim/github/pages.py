@@ -38,14 +38,14 @@ class Pages:
 
     def serve(self, method: str, path: str) -> web.Response:
         """The page at a path, or 404."""
-        found = _PATH.fullmatch(path)
+        match = _PATH.fullmatch(path)
         if path == "/":
             return self._page("home.html", 200, repositories=sorted(self._store.repositories))
-        if method != "GET" or found is None or found[1] not in self._store.repositories:
+        if method != "GET" or match is None or match[1] not in self._store.repositories:
             return self._page("home.html", 404, repositories=sorted(self._store.repositories))
-        if found[2] is None:
-            return self._list(found[1])
-        return self._issue(found[1], int(found[2]))
+        if match[2] is None:
+            return self._list(match[1])
+        return self._issue(match[1], int(match[2]))
 
     def _list(self, repository: str) -> web.Response:
         newest = [versions[-1] for versions in self._store.repositories[repository].issues.values()]
@@ -56,9 +56,10 @@ class Pages:
         issue = self._store.issue(repository, number)
         if issue is None or issue.deleted:
             return self._page("home.html", 404, repositories=[repository])
-        lines = [_Line(one.id, one.actor, _time(one.at), _sentence(one), None) for one in issue.events]
+        lines = [_Line(event.id, event.actor, _time(event.at), _sentence(event), None) for event in issue.events]
         lines += [
-            _Line(one.id, one.author, _time(one.at), "commented", self.rendered(one.body)) for one in issue.comments
+            _Line(comment.id, comment.author, _time(comment.at), "commented", self.rendered(comment.body))
+            for comment in issue.comments
         ]
         told = {"repository": repository, "issue": issue, "body": self.rendered(issue.body), "lines": sorted(lines)}
         return self._page("issue.html", 200, **told)

@@ -47,7 +47,7 @@ class Person:
     def unlabel(self, repository: str, number: int, *names: str) -> None:
         """Remove labels."""
         issue = self._issue(repository, number)
-        kept = tuple(one for one in issue.labels if one not in names)
+        kept = tuple(label for label in issue.labels if label not in names)
         self._store.relabel(issue, kept, self.login, self._now())
 
     def assign(self, repository: str, number: int, *people: str) -> None:

@@ -30,8 +30,8 @@ class Route:
 def find(request: Request) -> tuple[Route, Request] | None:
     """The row of a request, and the request with the parts of its path."""
     for route in ROUTES:
-        if route.method == request.method and (found := route.pattern.fullmatch(request.path)):
-            return route, replace(request, parts=found.groupdict())
+        if route.method == request.method and (match := route.pattern.fullmatch(request.path)):
+            return route, replace(request, parts=match.groupdict())
     return None
 
 

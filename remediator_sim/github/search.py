@@ -31,7 +31,11 @@ def matching(query: str, issues: list[Issue]) -> list[Issue]:
 
 
 def _holds(issue: Issue, phrase: str, fields: list[str]) -> bool:
-    texts = {"title": issue.title, "body": issue.body, "comments": "\n".join(one.body for one in issue.comments)}
+    texts = {
+        "title": issue.title,
+        "body": issue.body,
+        "comments": "\n".join(comment.body for comment in issue.comments),
+    }
     return any(f" {_words(phrase)} " in f" {_words(texts[name])} " for name in fields if name in texts)
 
 

@@ -82,7 +82,8 @@ class Repository:
     def as_of(self, at: datetime) -> list[Issue]:
         """The issues as they were at that moment, by number; those made later are not there."""
         found = (
-            next((one for one in reversed(versions) if one.updated <= at), None) for versions in self.issues.values()
+            next((version for version in reversed(versions) if version.updated <= at), None)
+            for versions in self.issues.values()
         )
         return [one for one in found if one is not None and not one.deleted]
 
@@ -143,7 +144,7 @@ class Store:
 
     def by_id(self, wanted: int) -> Issue | None:
         """An issue by GitHub's own id."""
-        newest = (versions[-1] for one in self.repositories.values() for versions in one.issues.values())
+        newest = (versions[-1] for repository in self.repositories.values() for versions in repository.issues.values())
         return next((one for one in newest if one.id == wanted and not one.deleted), None)
 
     def create(
@@ -202,7 +203,7 @@ class Store:
         """Give it exactly these labels. Unknown ones are made; names are the same in any case of letters."""
         wanted = tuple(dict.fromkeys(self.label(issue.repository, name) for name in labels))
         for name in [name for name in issue.labels if name not in wanted]:
-            kept = tuple(one for one in issue.labels if one != name)
+            kept = tuple(label for label in issue.labels if label != name)
             issue = self._happen(issue, "unlabeled", actor, now, {"label": name}, labels=kept)
         for name in [name for name in wanted if name not in issue.labels]:
             issue = self._happen(issue, "labeled", actor, now, {"label": name}, labels=(*issue.labels, name))
@@ -211,7 +212,7 @@ class Store:
     def label(self, repository: str, name: str) -> str:
         """The label's name as the repository spells it, made if it is new."""
         labels = self.repositories[repository].labels
-        known = next((one for one in labels if one.lower() == name.lower()), None)
+        known = next((label for label in labels if label.lower() == name.lower()), None)
         if known is None:
             labels[name] = next(self._ids)
         return known or name
@@ -219,7 +220,7 @@ class Store:
     def reassign(self, issue: Issue, people: tuple[str, ...], actor: str, now: datetime) -> Issue:
         """Assign it to exactly these."""
         for login in [login for login in issue.assignees if login not in people]:
-            kept = tuple(one for one in issue.assignees if one != login)
+            kept = tuple(assignee for assignee in issue.assignees if assignee != login)
             issue = self._happen(issue, "unassigned", actor, now, {"assignee": login}, assignees=kept)
         for login in [login for login in people if login not in issue.assignees]:
             issue = self._happen(

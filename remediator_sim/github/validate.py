@@ -49,7 +49,7 @@ def _nulls(model: str, body: Any) -> list[str]:
         return []
     written = _load(names[0]).__annotations__
     items = [one for one in (body if many else [body]) if isinstance(one, dict)]
-    empty = {name for one in items for name, value in one.items() if value is None}
+    empty = {name for item in items for name, value in item.items() if value is None}
     return sorted(name for name in empty if not written.get(name, "None]]").endswith(("None]]", "None]", "None")))
 
 
@@ -87,11 +87,11 @@ def _models_only() -> Iterator[None]:
     if "githubkit" in sys.modules:
         yield
         return
-    found = PathFinder.find_spec("githubkit")
-    if found is None:
+    spec = PathFinder.find_spec("githubkit")
+    if spec is None:
         raise ModuleNotFoundError("githubkit-schemas-2022-11-28 is not installed: pip install 'remediator[sim]'")
     bare = sys.modules["githubkit"] = ModuleType("githubkit")
-    bare.__path__ = list(found.submodule_search_locations or ())
+    bare.__path__ = list(spec.submodule_search_locations or ())
     try:
         yield
     finally:

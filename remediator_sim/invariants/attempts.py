@@ -112,14 +112,14 @@ def _allowed(history: History, event: Event, policy: Obj, attempt: Obj) -> str:
 
 
 def _rungs(case: Obj) -> list[int]:
-    return [one["rung"] for one in contract.attempts(case) if not one.get("follows")]
+    return [attempt["rung"] for attempt in contract.attempts(case) if not attempt.get("follows")]
 
 
 def handed_over(history: History, event: Event) -> Iterator[str]:
     """A case was written. Counts each that a person is called for: its attempts have ended, and its node stays out."""
     if contract.phase(event.new) != "Escalated" or contract.phase(event.old) == "Escalated":
         return
-    running = [one["operation"] for one in contract.attempts(event.new) if not one.get("outcome")]
+    running = [attempt["operation"] for attempt in contract.attempts(event.new) if not attempt.get("outcome")]
     held = contract.held_by(history.nodes.get(event.obj["spec"]["nodeName"])) == contract.uid(event.obj)
     sentence = f"case {event.key} was handed to a person at {clock(event.at)}"
     yield f"{sentence} while {running[0]} ran" if running else HELD if held else f"{sentence} without holding its node"

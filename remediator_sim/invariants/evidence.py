@@ -54,6 +54,6 @@ def _showed(history: History, policy: Obj, node: str) -> str:
     """What the node said instead, in a few words."""
     seen = history.nodes.get(node)
     kinds = [*contract.watched(policy), "Ready", "DetectorStale"]
-    said = [f"{kind}={contract.says(seen, kind) or 'absent'}" for kind in dict.fromkeys(kinds)]
+    texts = [f"{kind}={contract.says(seen, kind) or 'absent'}" for kind in dict.fromkeys(kinds)]
     beat = (contract.condition(seen, kinds[0]) or {}).get("lastHeartbeatTime", "never")
-    return f"{', '.join(said)}, heartbeat {beat}"
+    return f"{', '.join(texts)}, heartbeat {beat}"

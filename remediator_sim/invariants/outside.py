@@ -51,7 +51,9 @@ def told_a_person(history: History, event: Event) -> Iterator[str]:
     for tracked in history.open.values():
         if _wants_ticket(history, tracked):
             tickets = _about(history, tracked)
-            filed = any(_filed(one) in numbers or part(one, "status").get("closedBy") == "Person" for one in tickets)
+            filed = any(
+                _filed(ticket) in numbers or part(ticket, "status").get("closedBy") == "Person" for ticket in tickets
+            )
             node = tracked.last["spec"]["nodeName"]
             yield HELD if filed else f"case {tracked.name} of {node} wants a person, and no open issue tells of it"
 
@@ -121,7 +123,7 @@ def _unfit(history: History, name: str) -> str:
     if lately and all(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return "is not ready"
     policies = history.objects[contract.POLICIES].values()
-    named = next((contract.name(one) for one in policies if _sick_throughout(history, lately, one)), "")
+    named = next((contract.name(policy) for policy in policies if _sick_throughout(history, lately, policy)), "")
     return f"is sick as policy {named} says" if named and not _waits(history, name, lately) else ""
 
 

@@ -27,7 +27,7 @@ class Result:
 
     def enter(self, findings: Iterable[str]) -> None:
         """Count findings."""
-        for found in findings:
+        for finding in findings:
             self.checks += 1
-            if found != HELD and len(self.broken) < MOST_SAID:
-                self.broken[found] = None
+            if finding != HELD and len(self.broken) < MOST_SAID:
+                self.broken[finding] = None

@@ -84,7 +84,7 @@ def _unmarked(node: Object) -> Object:
 
 def gpus(pod: Mapping[str, Any]) -> int:
     """How many GPUs a Pod holds."""
-    limits = (one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"])
+    limits = (container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"])
     return sum(int(limit.get(GPU, 0)) for limit in limits)
 
 
@@ -140,8 +140,8 @@ CHECKS: tuple[tuple[str, Check], ...] = (
 def _term_holds(term: Mapping[str, Any], node: Object) -> bool:
     # A term without requirements matches no node, as in the API.
     labels, fields = node["metadata"].get("labels", {}), {"metadata.name": node["metadata"]["name"]}
-    asked = [(one, labels) for one in term.get("matchExpressions", ())]
-    asked += [(one, fields) for one in term.get("matchFields", ())]
+    asked = [(expression, labels) for expression in term.get("matchExpressions", ())]
+    asked += [(field, fields) for field in term.get("matchFields", ())]
     return bool(asked) and all(_requirement_holds(one, found) for one, found in asked)
 
 
@@ -160,7 +160,7 @@ def _requirement_holds(requirement: Mapping[str, Any], found: Mapping[str, str])
 
 
 def _tolerated(pod: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
-    return any(_tolerates(one, taint) for one in pod["spec"].get("tolerations", ()))
+    return any(_tolerates(toleration, taint) for toleration in pod["spec"].get("tolerations", ()))
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:

@@ -85,15 +85,15 @@ def _process(process: Process, mounts: list[Mount]) -> Files:
     other = process.pid + 1  # programs that use GPUs have threads; the stuck one is seldom the first
     threads = (process.pid, other) if process.pod else (process.pid,)
     leader = _thread(process, process.pid, len(threads), "Z" if process.stuck else "S")
-    found: Files = {f"{home}/{name}": text for name, text in leader.items()}
+    texts: Files = {f"{home}/{name}": text for name, text in leader.items()}
     for tid in threads:
         state = "S" if not process.stuck else "D" if tid == other else "Z"
         task = _thread(process, tid, len(threads), state)
         task |= {"stack": STACK} if state == "D" else {}
-        found |= {f"{home}/task/{tid}/{name}": text for name, text in task.items()}
+        texts |= {f"{home}/task/{tid}/{name}": text for name, text in task.items()}
     own = mounts if not process.pod else [mount for mount in mounts if mount.point in process.mounts]
-    found[f"{home}/mountinfo"] = _text(_mountinfo(own, shared=not process.pod))
-    return found
+    texts[f"{home}/mountinfo"] = _text(_mountinfo(own, shared=not process.pod))
+    return texts
 
 
 def _thread(process: Process, tid: int, threads: int, state: str) -> dict[str, bytes]:

@@ -195,8 +195,8 @@ def _monitor(file: _File, programs: Path | None) -> Monitor:
     known: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     return Monitor(
         source=file.source or "",
-        defaults=tuple(_default(one or _Default()) for one in file.conditions or ()),
-        rules=tuple(_rule(index, one, programs) for index, one in enumerate(file.rules or ())),
+        defaults=tuple(_default(condition or _Default()) for condition in file.conditions or ()),
+        rules=tuple(_rule(index, rule, programs) for index, rule in enumerate(file.rules or ())),
         **known,
     )
 

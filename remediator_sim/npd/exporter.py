@@ -66,7 +66,7 @@ class Exporter:
     async def _sent(self) -> bool:
         """Whether the server has taken all conditions."""
         now = stamp(self._clock.wall())
-        body = {"status": {"conditions": [_wire(one, now) for one in self._conditions.values()]}}
+        body = {"status": {"conditions": [_wire(condition, now) for condition in self._conditions.values()]}}
         for attempt in range(TRIES):
             try:
                 await self._client.patch(NODES, self._node, body, subresource="status", content_type=STRATEGIC_PATCH)

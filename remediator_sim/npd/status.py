@@ -99,7 +99,7 @@ def _state(code: int) -> str:
 
 def initial(monitor: Monitor, now: datetime) -> tuple[Condition, ...]:
     """The conditions before anything ran: all is well."""
-    return tuple(Condition(one.type, "False", now, one.reason, one.message) for one in monitor.defaults)
+    return tuple(Condition(default.type, "False", now, default.reason, default.message) for default in monitor.defaults)
 
 
 def conclude(
@@ -113,7 +113,7 @@ def conclude(
     if result.rule.type == TEMPORARY:
         failed = result.exit is not Exit.OK
         return conditions, (Event(True, result.rule.reason, result.message),) if failed else ()
-    index = next((at for at, one in enumerate(conditions) if one.type == result.rule.condition), None)
+    index = next((at for at, condition in enumerate(conditions) if condition.type == result.rule.condition), None)
     if index is None:
         return conditions, ()
     before = conditions[index]

@@ -242,8 +242,8 @@ class _Answer:
     def numbers(self, most: int) -> list[int]:
         """The numbers of the text, 0 for those left out. Raises NVMLError."""
         self.check()
-        found = [] if self.text.startswith("error:") else [int(number) for number in self.text.split(",")]
-        return (found + [0] * most)[:most]
+        numbers = [] if self.text.startswith("error:") else [int(number) for number in self.text.split(",")]
+        return (numbers + [0] * most)[:most]
 
     def check(self) -> "_Answer":
         if self.code:
@@ -436,7 +436,7 @@ def nvmlDeviceGetMPSComputeRunningProcesses_v3(handle: int) -> list[_Record]:
 
 
 def _processes(found: _Answer) -> list[_Record]:
-    pairs = [one.partition(":") for one in found.check().text.split(",") if one]
+    pairs = [word.partition(":") for word in found.check().text.split(",") if word]
     return [_Record(pid=int(pid), usedGpuMemory=_bytes(int(memory or 0))) for pid, _, memory in pairs]
 
 
