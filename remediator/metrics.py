@@ -7,6 +7,7 @@ from typing import Literal
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+log = structlog.get_logger(__name__)
 REGISTRY = CollectorRegistry()
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -44,7 +45,30 @@ SKEW = Gauge(
     "How far the API server's clock is ahead of ours; a replica that differs by more than 30 s does not lead.",
     registry=REGISTRY,
 )
+FAILURES = Counter(
+    "remediator_contained_failures_total",
+    "Failures that nobody foresaw and that harmed one object only, by what was done with it.",
+    ["where"],
+    registry=REGISTRY,
+)
 LEADER = Gauge("remediator_leader", "1 on the replica that writes.", registry=REGISTRY)
+
+
+class Contained:
+    """Let what fails in the block harm nothing but this object: log and count it, and go on after the block."""
+
+    def __init__(self, where: str, key: str) -> None:
+        self._where, self._key = where, key
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        FAILURES.labels(self._where).inc()
+        log.error("one object failed; the others go on", where=self._where, key=self._key, exc_info=error)
+        return True
 
 
 def configure(level: Level, json: bool) -> None:

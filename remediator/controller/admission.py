@@ -12,7 +12,7 @@ from datetime import datetime
 from remediator import metrics
 from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import CaseView, case_view, ledgers_of
-from remediator.controller.effects import Done, EffectResult, Retry
+from remediator.controller.effects import Done, EffectResult, GaveUp, Retry
 from remediator.controller.fleet import fleet_context
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.hold import hold
@@ -25,11 +25,15 @@ from remediator.core.case_table import Step, case_step
 from remediator.core.guard import Admission, FleetContext, Request
 from remediator.core.reasons import Reason
 from remediator.kube import api
+from remediator.kube.wire.errors import ApiError
+from remediator.metrics import Contained
 
 AT_ONCE = 16
 # Holds that end without any event of the case itself, and how many seconds later they are looked at again.
 WITHOUT_EVENT = frozenset({Reason.HEALTH_UNKNOWN, Reason.PAUSED, Reason.SHARED_CAUSE})
 LOOK_AGAIN = 30.0
+FAILED = Retry(60.0, "it failed; the controller's log says why")
+Failed = Mapping[str, Retry | GaveUp]  # ledgers that could not be written, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,57 +55,84 @@ class Admissions:
         self._written: dict[str, datetime] = {}  # when status.blockedBy was written last, by the uid of the case
 
     async def run(self, now: datetime) -> float | None:
-        """Admit what may start; returns seconds until something may change by itself."""
-        result = await self.ledgers.update(now)
-        again = None
-        if isinstance(result, Done):
-            result, again = await self._admit(now)
-        if isinstance(result, Done):
-            return again
-        return result.after
+        """Admit what may start; returns seconds until something may change by itself.
 
-    async def _admit(self, now: datetime) -> tuple[EffectResult, float | None]:
+        A ledger that cannot be written holds the nodes that it counts, and no others.
+        """
+        failed = await self.ledgers.update(now)
+        return min([*_waits(failed.values()), *await self._admit(failed, now)], default=None)
+
+    async def _admit(self, failed: Failed, now: datetime) -> list[float]:
+        """Admit beside the ledgers that failed; seconds until things that may change."""
         waiting = self._waiting(now)
         self._written = {view.case.uid: at for view, _ in waiting if (at := self._written.get(view.case.uid))}
         if not waiting:
-            return Done(), None
-        if await self._read_partly_claimed(waiting):
-            waiting = self._waiting(now)
+            return []
+        read, unread = await self._read_partly_claimed(waiting)
+        if read:
+            waiting = [(view, step) for view, step in self._waiting(now) if view.case.uid not in unread]
         gone = await self._gone(waiting)
         fleet = replace(fleet_context(self.cache, now), gone=gone)
         waiting = [(replace(view, gone=gone), step) for view, step in waiting]
-        pending = {view.case.uid: self._pending(view, step, fleet, now) for view, step in waiting}
         budgets = {ledger.name: ledger for ledger in self.cache.budgets}
+        pending: dict[str, PendingAdmission] = {}
+        for view, step in waiting:
+            with Contained("admission", view.case.name):
+                made = self._pending(view, step, fleet, failed, now)
+                if not self._moves(made.request, failed):
+                    pending[view.case.uid] = made
         requests = [admission.request for admission in pending.values()]
         admission = guard.admit(requests, budgets, self.cache.counted(), self._starts(now), self.breaker, now)
-        for name in sorted(admission.claims):
-            result = await self.ledgers.write(budgets[name], budget.with_claims(budgets[name], admission.claims[name]))
-            if not isinstance(result, Done):
-                return result, None
-        results = await self._carry_out(pending, admission, now)
-        waits = [result.after for result in results if isinstance(result, Retry)]
-        return Done(), min([*waits, *_until_holds_end(admission, now)], default=None)
+        refused = await self._enter(budgets, admission)
+        entered = [request for request in admission.admitted if not self._over(request, refused)]
+        results = await self._carry_out(pending, replace(admission, admitted=tuple(entered)), now)
+        return [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
+
+    async def _enter(self, budgets: Mapping[str, budget.Budget], admission: Admission) -> Failed:
+        """Write what each ledger gains; those that could not be written."""
+        results = {
+            name: await self.ledgers.write(budgets[name], budget.with_claims(budgets[name], admission.claims[name]))
+            for name in sorted(admission.claims)
+        }
+        return {name: result for name, result in results.items() if not isinstance(result, Done)}
+
+    def _over(self, request: Request, failed: Failed) -> list[str]:
+        """The ledgers that the request needs and that failed; one that holds its node needs none."""
+        if request.case.claimed or not failed:
+            return []
+        ledgers = {ledger.name: ledger for ledger in self.cache.budgets}
+        return [ledger.name for ledger in budget.over(request.node, ledgers) if ledger.name in failed]
+
+    def _moves(self, request: Request, failed: Failed) -> bool:
+        """Whether a ledger that the request needs changes at this moment: nothing is worth telling of that."""
+        return any(isinstance(failed[name], Retry) for name in self._over(request, failed))
 
     def _waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
-        """The open cases that request admission, our finalizer on them."""
-        cases = [case for case in self.cache.cases if case.open and case.finalizer and not case.unreadable]
-        views = [case_view(self.cache, case, now) for case in cases]
-        steps = [(view, case_step(view.observation)) for view in views]
-        return [(view, step) for view, step in steps if HANDLERS[step].by_admission and view.node is not None]
+        """The open cases that request admission, our finalizer on them. One that fails stops no other."""
+        waiting: list[tuple[CaseView, Step]] = []
+        for case in self.cache.cases:
+            if case.open and case.finalizer and not case.unreadable:
+                with Contained("admission", case.name):
+                    view = case_view(self.cache, case, now)
+                    waiting.append((view, case_step(view.observation)))
+        return [(view, step) for view, step in waiting if HANDLERS[step].by_admission and view.node is not None]
 
-    async def _read_partly_claimed(self, waiting: Sequence[tuple[CaseView, Step]]) -> bool:
+    async def _read_partly_claimed(self, waiting: Sequence[tuple[CaseView, Step]]) -> tuple[bool, dict[str, Retry]]:
         """A claim that was cut short is completed only after node, case and ledgers were read live, in this order.
 
-        True where anything was read.
+        Returns whether anything was read, and the cases, by uid, of which that failed.
         """
-        read = False
+        read, unread = False, dict[str, Retry]()
         for view, step in waiting:
             ledgers = ledgers_of(self.cache, view.case)
             tainted = view.node is not None and view.node.case_uid == view.case.uid
             if step is Step.CLAIM and (tainted or ledgers):
                 read = True
-                await self._read_live(view.case, ledgers)
-        return read
+                try:
+                    await self._read_live(view.case, ledgers)
+                except ApiError as error:
+                    unread[view.case.uid] = Retry(error.retry_after or 2.0, str(error))
+        return read, unread
 
     async def _gone(self, waiting: Sequence[tuple[CaseView, Step]]) -> frozenset[str]:
         """Cases that nodes which are to be claimed name, and that nobody knows: those that a live list has not."""
@@ -116,14 +147,21 @@ class Admissions:
         for name in ledgers:
             note(api.BUDGET, await client.get(api.BUDGET, name))
 
-    def _pending(self, view: CaseView, step: Step, fleet: FleetContext, now: datetime) -> PendingAdmission:
+    def _pending(
+        self, view: CaseView, step: Step, fleet: FleetContext, failed: Failed, now: datetime
+    ) -> PendingAdmission:
         case, node, policy = view.case, view.node, view.policy
         if node is None:
             raise ValueError(f"case {case.name} requests admission without a node")
         past = self.cache.cases.by("node", case.node)
         blocks = guard.preconditions(case, node, policy, past, fleet, now)
         severity = policy.severity.rank if policy else 0
-        return PendingAdmission(Request(case, node, severity, blocks), view, step)
+        request = Request(case, node, severity, blocks)
+        unwritten = [
+            guard.block(Reason.BUDGET_REFUSED, f"budget {name}: {failed[name].why}")
+            for name in self._over(request, failed)
+        ]
+        return PendingAdmission(replace(request, blocks=(*blocks, *unwritten)), view, step)
 
     def _starts(self, now: datetime) -> list[datetime]:
         """Disruptive starts so far.
@@ -137,21 +175,25 @@ class Admissions:
     async def _carry_out(
         self, pending: Mapping[str, PendingAdmission], admission: Admission, now: datetime
     ) -> list[EffectResult]:
-        """Start what was admitted and show the holds, some at once. When one raises, the others are cancelled."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._bounded(self._start, pending[request.case.uid], now))
-                for request in admission.admitted
-            ]
-            tasks += [
-                group.create_task(self._bounded(self._hold, request.case, blocks, now))
-                for request, blocks in admission.held
-            ]
-        return [task.result() for task in tasks]
+        """Start what was admitted and show the holds, some at once. One that fails is tried again; the others go on."""
+        starts = [
+            self._bounded(request.case.name, self._start, pending[request.case.uid], now)
+            for request in admission.admitted
+        ]
+        holds = [
+            self._bounded(request.case.name, self._hold, request.case, blocks, now)
+            for request, blocks in admission.held
+        ]
+        results = await asyncio.gather(*starts, *holds, return_exceptions=True)
+        return [FAILED if isinstance(result, BaseException) else result for result in results]
 
-    async def _bounded(self, write: Callable[..., Awaitable[EffectResult]], *arguments: object) -> EffectResult:
+    async def _bounded(
+        self, name: str, write: Callable[..., Awaitable[EffectResult]], *arguments: object
+    ) -> EffectResult:
         async with self._at_once:
-            return await write(*arguments)
+            with Contained("admission", name):
+                return await write(*arguments)
+        return FAILED
 
     async def _start(self, pending: PendingAdmission, now: datetime) -> EffectResult:
         """An admitted case claims its node, or starts its next attempt."""
@@ -170,6 +212,11 @@ class Admissions:
         if isinstance(result, Done) and held.rewrite_at:
             return Retry(max(1.0, (held.rewrite_at - now).total_seconds()), "a newer text waits to be written")
         return result
+
+
+def _waits(results: Iterable[EffectResult]) -> list[float]:
+    """Seconds until what was not done is tried again."""
+    return [result.after for result in results if not isinstance(result, Done)]
 
 
 def _until_holds_end(admission: Admission, now: datetime) -> list[float]:

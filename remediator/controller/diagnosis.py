@@ -1,8 +1,10 @@
 """Runs collect-diagnostics before anything changes the node. Its result, also a failure, never stops the case. Pure."""
 
-import json
 from dataclasses import replace
 from datetime import datetime
+from itertools import accumulate
+
+import msgspec
 
 from remediator.controller import pods
 from remediator.controller.case_view import CaseView
@@ -12,6 +14,8 @@ from remediator.core.case import Case, Diagnosis, advance
 from remediator.core.pod import Pod
 from remediator.core.reasons import Reason
 from remediator.kube.api.builtin import POD
+
+DEEPEST = 32  # levels of evidence that are kept: whoever reads the case must be able to
 
 
 def diagnose(view: CaseView, now: datetime) -> Plan:
@@ -48,7 +52,12 @@ def failed(case: Case, message: str, now: datetime) -> Case:
 def _evidence(pod: Pod) -> dict[str, object] | None:
     """The JSON object that the program left; None where it left none."""
     try:
-        value = json.loads(pod.message)
-    except ValueError:
+        value = msgspec.json.decode(pod.message)
+        return value if isinstance(value, dict) and _nesting(pod.message) <= DEEPEST else None
+    except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+
+
+def _nesting(text: str) -> int:
+    """How deep the JSON is nested, or deeper: brackets inside of strings count."""
+    return max(accumulate(1 if letter in "[{" else -1 for letter in text if letter in "[{]}"), default=0)

@@ -1,17 +1,23 @@
 """The ledgers of the budgets: which case holds which node. Only the admission pass writes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+
+import structlog
 
 from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
-from remediator.controller.effects import Create, Done, EffectResult, Patch, Retry
+from remediator.controller.effects import Create, Done, EffectResult, GaveUp, Patch, Retry
 from remediator.controller.perform import Performer
 from remediator.core import budget, names
 from remediator.core.budget import Budget, Claim
 from remediator.core.case import Case
 from remediator.kube import api
 from remediator.kube.api import encode
+from remediator.kube.wire.errors import ApiError
+from remediator.metrics import Contained
+
+log = structlog.get_logger()
 
 
 class Ledgers:
@@ -20,19 +26,25 @@ class Ledgers:
     def __init__(self, cache: ClusterCache, performer: Performer) -> None:
         self.cache, self.performer = cache, performer
 
-    async def update(self, now: datetime) -> EffectResult:
-        """Create the default budget, enter the claims that hold, drop those of ended cases, show the numbers."""
+    async def update(self, now: datetime) -> Mapping[str, Retry | GaveUp]:
+        """Create the default budget, enter the claims that hold, drop those of ended cases, show the numbers.
+
+        Returns the budgets that are not as they should be, and why; the others are.
+        """
         created = await self._create_default()
-        if not isinstance(created, Done):
-            return created
+        results: dict[str, EffectResult] = {names.DEFAULT_BUDGET: created}
         released = self._released()
         readable = (ledger for ledger in self.cache.budgets if not ledger.unreadable)
         for ledger in sorted(readable, key=lambda ledger: ledger.name):
+            results[ledger.name] = await self._updated(ledger, released, now)
+        return {name: result for name, result in results.items() if not isinstance(result, Done)}
+
+    async def _updated(self, ledger: Budget, released: frozenset[str], now: datetime) -> EffectResult:
+        """One ledger; what fails here concerns no other."""
+        with Contained("budget", ledger.name):
             gone = released | await self._orphans(ledger)
-            written = await self.write(ledger, current_claims(ledger, self._claims(ledger, now), gone))
-            if not isinstance(written, Done):
-                return written
-        return Done()
+            return await self.write(ledger, current_claims(ledger, self._claims(ledger, now), gone))
+        return GaveUp("it cannot be counted; the controller's log says why")
 
     async def _create_default(self) -> EffectResult:
         ledgers = {ledger.name: ledger for ledger in self.cache.budgets}
@@ -68,8 +80,14 @@ class Ledgers:
         effect = Patch(api.BUDGET, after.name, encode.ledger(after, account), "", "status")
         result = await self.performer.all([effect])
         if isinstance(result, Retry):
-            self.performer.note(api.BUDGET, await self.performer.client.get(api.BUDGET, after.name))
+            await self._read(after.name)
         return result
+
+    async def _read(self, name: str) -> None:
+        try:
+            self.performer.note(api.BUDGET, await self.performer.client.get(api.BUDGET, name))
+        except ApiError as error:
+            log.warning("budget not read", budget=name, answer=str(error))
 
 
 def current_claims(ledger: Budget, claims: Sequence[Claim], gone: frozenset[str]) -> Budget:

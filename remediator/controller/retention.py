@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from remediator.controller.cache import ClusterCache
-from remediator.controller.effects import Delete, Done, Patch
+from remediator.controller.effects import Delete, Patch, Retry
 from remediator.controller.perform import Performer
 from remediator.core import names
 from remediator.core.case import Case
@@ -19,11 +19,11 @@ class Retention:
         self.cache, self.performer = cache, performer
 
     async def run(self, now: datetime) -> float | None:
-        """Delete what has expired, up to the first refusal; the next sweep goes on."""
+        """Delete what has expired, until the API server has no time; the next sweep goes on."""
         nodes = {node.name: node for node in self.cache.nodes}
         policies = {policy.name: policy for policy in self.cache.policies}
         for case in expired(self.cache.cases, nodes, policies, now):
-            if not isinstance(await self.performer.all(self._deletions(case)), Done):
+            if isinstance(await self.performer.all(self._deletions(case)), Retry):
                 return None
         return None
 

@@ -13,6 +13,8 @@ STALE_AFTER = timedelta(minutes=15)
 # Nor does one so far in the future: the clock that wrote it is wrong, and nobody can say how old the heartbeat is.
 AHEAD = timedelta(minutes=5)
 LOOK_AGAIN = timedelta(seconds=10)  # how often a node that must prove its health is looked at, at least
+# A time of a node that lies further ahead than this is none: a clock, or the program that wrote it, is broken.
+FAR = timedelta(days=1)
 DETECTOR_STALE = "DetectorStale"
 KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
@@ -77,9 +79,11 @@ def _entry(node: Node, when: When, now: datetime) -> Judgement:
 def _health(node: Node, clause: Clause, now: datetime) -> Health:
     """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
     condition = node.conditions.get(clause.condition)
-    if condition is not None and condition.status is clause.status is Status.UNKNOWN:
+    if condition is None or not _timely(condition, now):
+        return Health.UNKNOWN
+    if condition.status is clause.status is Status.UNKNOWN:
         return Health.UNHEALTHY  # asked for by name: a kubelet that does not report is what the policy is about
-    if condition is None or condition.status is Status.UNKNOWN or mistrust(node, clause.condition, now):
+    if condition.status is Status.UNKNOWN or mistrust(node, clause.condition, now):
         return Health.UNKNOWN
     return Health.UNHEALTHY if clause.met_by(condition) else Health.HEALTHY
 
@@ -89,7 +93,7 @@ def _doubt(node: Node, clause: Clause, now: datetime) -> Doubt:
     condition = node.conditions.get(clause.condition)
     if condition is None:
         return Doubt(clause.condition, "is absent")
-    if condition.status is Status.UNKNOWN:
+    if condition.status is Status.UNKNOWN and _timely(condition, now):
         return Doubt(clause.condition, "is Unknown")
     return Doubt(clause.condition, mistrust(node, clause.condition, now), clause.met_by(condition))
 
@@ -100,6 +104,8 @@ def mistrust(node: Node, name: str, now: datetime) -> str:
     A clock of the node that is behind looks like a heartbeat that is old: no two clocks can be told apart from here.
     """
     condition = node.conditions[name]
+    if not _timely(condition, now):
+        return "has a time that lies a day or more ahead, or cannot be read"
     if now - condition.heartbeat > STALE_AFTER:
         return (
             f"has no heartbeat of the last {STALE_AFTER.total_seconds() / 60:g} minutes, or the node's clock is behind"
@@ -114,6 +120,11 @@ def mistrust(node: Node, name: str, now: datetime) -> str:
     if stale is not None and stale.status is not Status.FALSE:
         return f"is ignored: {DETECTOR_STALE} is {stale.status.value}"
     return ""
+
+
+def _timely(condition: Condition, now: datetime) -> bool:
+    """Whether its times may be times."""
+    return max(condition.since, condition.heartbeat) - now < FAR
 
 
 class Proof(Enum):

@@ -223,4 +223,4 @@ def waits_in_queue(blocks: Sequence[Block]) -> bool:
     return bool(blocks) and all(block.reason in _QUEUE for block in blocks)
 
 
-_QUEUE = frozenset({Reason.BUDGET_SPENT, Reason.BUDGET_UNREADY, Reason.BREAKER_OPEN})
+_QUEUE = frozenset({Reason.BUDGET_SPENT, Reason.BUDGET_UNREADY, Reason.BUDGET_REFUSED, Reason.BREAKER_OPEN})

@@ -119,10 +119,6 @@ class Extender:
             return self._fleet.row(replace(decode.node(wire), gpus=gpu_pods.offered(wire)))
         except ValueError as error:
             raise Malformed(f"Nodes: {error}") from error
-        except TypeError as error:  # times cannot be compared
-            raise Malformed(
-                "Nodes: a condition has a time without a zone; send the Nodes as the API server does"
-            ) from error
 
     def _on_row(self, name: str, old: NodeState | None, new: NodeState | None) -> None:
         self._requeuer.moved(name, old, new)

@@ -16,7 +16,8 @@ from remediator.core.policy import Policy
 from remediator.kube.api import gpu_pods
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer, synced
-from remediator.scheduler.verdict import CaseSummary, NodeState, health, summary
+from remediator.metrics import Contained
+from remediator.scheduler.verdict import CaseSummary, NodeState, VerdictReason, health, summary
 
 ROUND_SECONDS = 60.0  # evidence grows old and repairs are forgotten without any event
 SLICE = 20  # nodes judged without letting a request in
@@ -123,12 +124,17 @@ class Fleet:
             return
         now, policies = self._clock.wall(), list(self._policies)
         for name in names:
-            node = self._nodes.get(name)
-            self._put(name, self._row(node, policies, now) if node else None)
+            with Contained("verdict", name):
+                node = self._nodes.get(name)
+                self._put(name, self._row(node, policies, now) if node else None)
 
     def _row(self, node: Node, policies: list[Policy], now: datetime) -> NodeState:
-        cases = self._cases.get(node.name, {}).values()
-        return NodeState(health(node, cases, policies, now), node.gpus, self._held(node.name))
+        reason = (
+            VerdictReason.CLAIMED if node.case_uid else VerdictReason.HEALTH_UNKNOWN
+        )  # of one that cannot be judged
+        with Contained("verdict", node.name):
+            reason = health(node, self._cases.get(node.name, {}).values(), policies, now)
+        return NodeState(reason, node.gpus, self._held(node.name))
 
     def _held(self, name: str) -> Gpus:
         used = +self._used.get(name, Counter())

@@ -18,14 +18,14 @@ class Head(Base, frozen=True, kw_only=True):
 
 
 class NodeCondition(Base, frozen=True, kw_only=True):
-    """One entry of a Node's status.conditions."""
+    """One entry of a Node's status.conditions. Its times are text: one that is odd must not hide the whole node."""
 
     type: str
     status: str
     reason: str = ""
     message: str = ""
-    last_transition_time: datetime | None = None
-    last_heartbeat_time: datetime | None = None
+    last_transition_time: str | None = None
+    last_heartbeat_time: str | None = None
 
 
 class Taint(Base, frozen=True, kw_only=True):

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
-import structlog
 
 from remediator.clock import Clock
 from remediator.kube.runtime.reflector import Reflector
 from remediator.kube.wire.client import Client, Kind
+from remediator.metrics import Contained
 
 OVERLAY_SECONDS = 2.0
-log = structlog.get_logger(__name__)
 
 
 class Fact(Protocol):
@@ -145,10 +144,8 @@ class Informer(Generic[F]):
                 now = written[0]
         self._moved(key, written[0] if written else old, now)
         for handler in self._handlers:
-            try:
+            with Contained("change", key):
                 handler(key, old, new)
-            except Exception:
-                log.exception("a change was not handled", key=key)
 
     def _moved(self, key: str, before: F | None, after: F | None) -> None:
         """What `get` gives has changed."""
@@ -161,7 +158,8 @@ class Informer(Generic[F]):
             if new is not None and old != new:
                 index.setdefault(new, set()).add(key)
         for viewer in self._viewers:
-            viewer(before, after)
+            with Contained("view", key):
+                viewer(before, after)
 
 
 def _discard(index: dict[str, set[str]], value: str, key: str) -> None:

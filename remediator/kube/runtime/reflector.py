@@ -110,7 +110,7 @@ class Reflector(Generic[T, F]):
             await self._watch()
         except errors.ApiError as error:
             return self._after(error)
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:  # of an answer that is none
             return self._after(errors.Unavailable(200, "Unreadable", str(error)))
         return self._after(None)
 
@@ -186,7 +186,7 @@ class Reflector(Generic[T, F]):
         """Take in one line of a watch. `listing` is the list under way, None when it is complete; so is the result."""
         try:
             event = wire.EVENT.decode(line)
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:
             self._miss("", error)
             return listing
         if event.type == "ERROR":

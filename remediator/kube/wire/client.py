@@ -55,7 +55,7 @@ def check(reply: Reply) -> Reply:
         return reply
     try:
         status = msgspec.json.decode(reply.body, type=wire.Failure)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         status = wire.Failure(message=" ".join(reply.body[:200].decode("utf-8", "replace").split()))
     after = reply.headers.get("retry-after", "")
     message = status.message or f"HTTP {reply.status} without a word"
@@ -66,7 +66,7 @@ def decode(body: bytes | msgspec.Raw, answer: type[T]) -> T:
     """What an accepted answer says. Raises Unavailable for what an API server would not say: a page, a login form."""
     try:
         return msgspec.json.decode(body, type=answer)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = f"the answer is not one of Kubernetes ({error}): the server may be no API server, or a proxy before it"
         raise errors.Unavailable(200, "Unreadable", why) from error
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.clock import SYSTEM
+from remediator.controller import admission
 from remediator.controller.admission import Admissions
 from remediator.controller.explain import snapshot
 from remediator.controller.handlers.base import Dependencies
@@ -14,6 +15,7 @@ from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from remediator.metrics import REGISTRY
 from tests.harness.kinds import BUDGETS, CASES, NODES
 
 
@@ -208,7 +210,23 @@ async def test_a_hold_is_written_once_for_as_long_as_its_reasons_last(fleet):
     assert harness.taints(waiting) == [names.DEGRADED_TAINT]
 
 
-async def test_a_writer_that_fails_leaves_no_other_running_after_its_pass(fleet, monkeypatch):
+async def test_a_writer_that_fails_stops_no_other_and_is_tried_again_in_a_minute(fleet, monkeypatch):
+    harness = await fleet(3, 3)
+    passed, failures = await admissions(harness), failed("admission")
+    start = passed._start
+
+    async def write(pending, now):
+        if pending.request.case.node == "gpu-0":
+            raise RuntimeError("a bug")
+        return await start(pending, now)
+
+    monkeypatch.setattr(passed, "_start", write)
+    assert await passed.run(SYSTEM.now()) == 60.0
+    assert sorted(tainted(harness)) == ["gpu-1", "gpu-2"]
+    assert failed("admission") == failures + 1
+
+
+async def test_a_pass_that_is_cancelled_leaves_no_writer_running(fleet, monkeypatch):
     """Only one admission pass runs at a time, its writers included."""
     harness = await fleet(3, 3)
     passed = await admissions(harness)
@@ -216,21 +234,81 @@ async def test_a_writer_that_fails_leaves_no_other_running_after_its_pass(fleet,
 
     async def write(pending, now):
         nonlocal running
-        if pending.request.case.node == "gpu-0":
-            await begun.wait()
-            raise RuntimeError("a bug")
         running += 1
         begun.set()
         try:
             await asyncio.sleep(3600)
         finally:
+            await asyncio.sleep(0)
             running -= 1
 
     monkeypatch.setattr(passed, "_start", write)
-    with pytest.raises(ExceptionGroup) as raised:
-        await passed.run(SYSTEM.now())
-    assert [str(error) for error in raised.value.exceptions] == ["a bug"]
-    assert (begun.is_set(), running) == (True, 0)
+    task = asyncio.ensure_future(passed.run(SYSTEM.now()))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert running == 0
+
+
+def failed(where):
+    """How often something failed that harmed one object only."""
+    return REGISTRY.get_sample_value("remediator_contained_failures_total", {"where": where}) or 0
+
+
+async def test_a_case_that_cannot_be_judged_stops_neither_the_admission_nor_the_release_of_others(fleet, monkeypatch):
+    harness = await fleet(3, 2)
+    passed, view = await admissions(harness), admission.case_view
+
+    def judged(cache, case, now):
+        if case.node == "gpu-0":
+            raise OverflowError("date value out of range")
+        return view(cache, case, now)
+
+    monkeypatch.setattr(admission, "case_view", judged)
+    await settle(passed)
+    assert sorted(tainted(harness)) == sorted(claimed(harness)) == ["gpu-1", "gpu-2"]
+    await end(harness, "gpu-1")
+    await settle(await admissions(harness))
+    assert claimed(harness) == ["gpu-2"]
+
+
+async def end(harness, node):
+    """The case of this node is over, and its marks are off."""
+    case = harness.cases(node)[0]["metadata"]["name"]
+    status = {"phase": "Cancelled", "endedAt": "2026-01-01T12:00:00Z"}
+    await harness.client.patch(CASES, case, {"status": status}, subresource="status")
+    await harness.change(NODES, node, spec={"taints": None}, metadata={"annotations": {names.LAST_CASE: case}})
+
+
+@pytest.mark.parametrize("window", ["100d", "999999d999999d"])
+async def test_a_case_starts_however_far_back_its_policy_looks(harness, window):
+    harness.beating = False
+    await harness.policy(attempts={"window": window}, cooldown=window)
+    await harness.node("gpu-0", "True")
+    await (await admissions(harness)).run(SYSTEM.now())
+    await NodeReconciler((await replica(harness))[0]).reconcile("gpu-0", SYSTEM.now())
+    await (await admissions(harness)).run(SYSTEM.now())
+    assert tainted(harness) == ["gpu-0"]
+
+
+async def test_a_budget_whose_status_is_refused_holds_its_nodes_and_no_others(harness):
+    """A webhook refuses to let us write the ledger of one pool."""
+    harness.beating = False
+    await harness.policy()
+    for pool in ("a", "b"):
+        selector = {"matchLabels": {f"{names.GROUP}/pool": pool}}
+        await harness.make(BUDGETS, f"pool-{pool}", selector=selector, maxUnavailable=1)
+        await harness.node(f"gpu-{pool}", "True", pool=pool)
+    reconciler = NodeReconciler((await replica(harness))[0])
+    for pool in ("a", "b"):
+        await reconciler.reconcile(f"gpu-{pool}", SYSTEM.now())
+    harness.server.faults.refuse(422, when=lambda asked: asked.path.endswith("/pool-a/status"), times=100)
+    passed = await admissions(harness)
+    assert await passed.run(SYSTEM.now()) <= 60.0
+    assert (harness.claims(), tainted(harness)) == (["gpu-b"], ["gpu-b"])
+    assert harness.reasons("gpu-a") == ["BudgetRefused"]
+    assert "budget pool-a: 422" in text(harness, "gpu-a")
 
 
 async def test_the_text_of_a_hold_follows_the_fleet_a_minute_later_without_another_event(fleet):

@@ -132,8 +132,6 @@ def test_no_nodes_are_answered_with_none() -> None:
     assert scored(names_body([])) == {}
 
 
-ZONELESS = node("new", GpuLost="True")
-ZONELESS["status"]["conditions"][1]["lastHeartbeatTime"] = "2026-01-01T00:00:00"
 BAD = [
     pytest.param(b"", "truncated", id="empty"),
     pytest.param(b"hello", "malformed", id="no JSON"),
@@ -151,7 +149,6 @@ BAD = [
         b'{"Pod": {}, "Nodes": {"items": [{"metadata": {"name": "a"}, "x": "\xff"}]}}', "utf-8", id="no UTF-8"
     ),
     pytest.param(nodes_body([node("new", "half")]), "whole number", id="a node with half a GPU"),
-    pytest.param(nodes_body([ZONELESS]), "without a zone", id="a time without a zone"),
     pytest.param(names_body(["a"], pod(gpus="half")), "whole number", id="half a GPU"),  # type: ignore[arg-type]
 ]
 
@@ -164,6 +161,20 @@ def test_what_is_malformed_is_told_in_error_with_the_place_and_is_counted(body: 
     assert answer["NodeNames"] is None
     assert scored(body) == {}
     assert (_count("filter", "malformed"), _count("prioritize", "malformed")) == (before[0] + 1, before[1] + 1)
+
+
+ODD_TIMES = ["9999-12-31T23:59:59Z", "10000-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "2026-01-01T00:00:00", "now"]
+
+
+@pytest.mark.parametrize("odd", ODD_TIMES)
+@pytest.mark.parametrize("time", ["lastTransitionTime", "lastHeartbeatTime"])
+def test_a_condition_with_an_odd_time_makes_the_health_of_its_node_unknown_and_of_no_other(odd: str, time: str) -> None:
+    poisoned, sick = node("new", GpuLost="True"), node("sick", GpuLost="True")
+    poisoned["status"]["conditions"][1][time] = odd
+    answer = filtered(nodes_body([poisoned, sick]))
+    assert answer["Error"] == ""
+    assert [entry["metadata"]["name"] for entry in answer["Nodes"]["items"]] == ["new"]
+    assert list(answer["FailedAndUnresolvableNodes"]) == ["sick"]
 
 
 def _count(call: str, outcome: str) -> float:

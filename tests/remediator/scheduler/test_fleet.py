@@ -2,21 +2,59 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from remediator.core import names
 from remediator.core.names import Namespaces
+from remediator.core.node import Node
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator.metrics import REGISTRY
 from remediator.scheduler import fleet
+from remediator.scheduler.verdict import VerdictReason
 from remediator_sim.apiserver import EmbeddedServer
 from tests.builders import a_node
 from tests.harness.kinds import NODES
 from tests.harness.replica import at_work, clock_of
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body
 from tests.harness.waiting import until
+
+
+async def test_a_node_that_is_sick_since_the_year_9999_ends_no_extender(harness: SchedulerHarness) -> None:
+    since = {"lastTransitionTime": "9999-12-31T23:59:59Z", "lastHeartbeatTime": "9999-12-31T23:59:59Z"}
+    await harness.add_node("n1", GpuLost="False")
+    body = {"status": {"conditions": [{"type": "GpuLost", "status": "True", **since}]}}
+    await harness.client.patch(NODES, "n1", body, subresource="status", content_type=STRATEGIC_PATCH)
+    await harness.sees("n1", "HealthUnknown")
+    await harness.add_node("n2", GpuLost="False")
+    await harness.sees("n2", "Fit")
+
+
+async def test_a_node_that_cannot_be_judged_is_unknown_and_counted_and_the_others_are_judged(
+    harness: SchedulerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged, before = fleet.health, contained("verdict")
+
+    def health(node: Node, *more: Any) -> VerdictReason:
+        if node.name == "n1":
+            raise OverflowError("date value out of range")
+        return judged(node, *more)
+
+    monkeypatch.setattr(fleet, "health", health)
+    await harness.add_node("n1", GpuLost="True")
+    await harness.add_node("n2", GpuLost="False")
+    await harness.sees("n2", "Fit")
+    assert harness.reason("n1") == "HealthUnknown"
+    assert contained("verdict") > before
+
+
+def contained(where: str) -> float:
+    """How often something failed that harmed one object only."""
+    return REGISTRY.get_sample_value("remediator_contained_failures_total", {"where": where}) or 0.0
 
 
 async def test_a_pod_that_comes_takes_gpus_and_one_that_finishes_gives_them_back(harness: SchedulerHarness) -> None:

@@ -14,8 +14,8 @@ from remediator.core.case import Case
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.kube import api
 from remediator.kube.api.common import Base, ObjectMeta
-from remediator.kube.api.decode.nodes import EPOCH
 from remediator.kube.api.decode.policies import claim, selector
+from remediator.kube.api.decode.times import EPOCH, moment
 
 
 class _CaseSpec(Base, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def case(raw: msgspec.Raw) -> Case:
         node_uid=spec.node_uid,
         policy=spec.policy_name,
         trigger=None,
-        created=meta.creation_timestamp or EPOCH,
+        created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
@@ -115,5 +115,5 @@ def _part(raw: msgspec.Raw, part: type[T]) -> T | None:
     """A part of an object, None where it cannot be read."""
     try:
         return msgspec.json.decode(raw, type=part)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None

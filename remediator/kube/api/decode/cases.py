@@ -3,7 +3,7 @@
 from remediator.core import case
 from remediator.core.reasons import Reason
 from remediator.kube import api
-from remediator.kube.api.decode.nodes import EPOCH
+from remediator.kube.api.decode.times import EPOCH, moment
 
 
 def remediation_case(wire: api.NodeRemediation) -> case.Case:
@@ -16,21 +16,25 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
         node_uid=spec.node_uid,
         policy=spec.policy_name,
         trigger=_trigger(spec.trigger),
-        created=meta.creation_timestamp or EPOCH,
+        created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
         hold=spec.hold,
         release=spec.release,
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
         phase=status.phase,
-        rung=(status.rung or 1) - 1,
+        rung=_rung(status.rung or 1),
         attempts=tuple(_attempt(attempt) for attempt in status.attempts),
-        blocks=tuple(case.Block(_reason(block.reason), block.message, block.until) for block in status.blocked_by),
+        blocks=tuple(
+            case.Block(_reason(block.reason), block.message, moment(block.until)) for block in status.blocked_by
+        ),
         diagnosis=status.diagnostics.outcome if status.diagnostics else case.Diagnosis.PENDING,
         evidence=status.evidence,
-        timeline=tuple(case.CaseEvent(entry.at, _reason(entry.reason), entry.message) for entry in status.timeline),
-        started=status.started_at,
-        ended=status.ended_at,
+        timeline=tuple(
+            case.CaseEvent(moment(entry.at), _reason(entry.reason), entry.message) for entry in status.timeline
+        ),
+        started=moment(status.started_at),
+        ended=moment(status.ended_at),
         reason=_reason(status.reason) if status.reason else None,
         message=status.message,
     )
@@ -47,20 +51,25 @@ _REASONS = frozenset(Reason)
 def _trigger(wire: api.Trigger) -> case.Trigger | None:
     if not wire.condition:
         return None
-    return case.Trigger(wire.condition, wire.status, wire.reason, wire.message, wire.since or EPOCH)
+    return case.Trigger(wire.condition, wire.status, wire.reason, wire.message, moment(wire.since) or EPOCH)
+
+
+def _rung(number: int) -> int:
+    """The index into a ladder, of which none has more than 16 rungs."""
+    return min(max(number - 1, 0), 16)
 
 
 def _attempt(wire: api.Attempt) -> case.Attempt:
     return case.Attempt(
         operation=wire.operation,
         template=wire.template,
-        rung=wire.rung - 1,
-        started=wire.started_at or EPOCH,
-        finished=wire.finished_at,
+        rung=_rung(wire.rung),
+        started=moment(wire.started_at) or EPOCH,
+        finished=moment(wire.finished_at),
         outcome=wire.outcome,
         message=wire.message,
         boot_id=wire.intent.boot_id if wire.intent else "",
-        heartbeats=wire.node_heartbeats,
+        heartbeats={name: moment(at) for name, at in wire.node_heartbeats.items()},
         follows=wire.follows,
     )
 
@@ -76,21 +85,21 @@ def operation(wire: api.NodeOperation) -> case.Operation:
         case_uid=spec.case_uid or "",
         template=spec.template_name,
         parameters=spec.parameters,
-        created=meta.creation_timestamp or EPOCH,
+        created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
         phase=status.phase or case.OperationPhase.PENDING,
         drain_round=status.drain_round,
         drained=status.drained,
-        drain_started=status.drain_started_at,
+        drain_started=moment(status.drain_started_at),
         drain_pod=status.drain_pod or "",
         pod=status.pod or "",
         left=status.drain.left if status.drain else None,
         blocked=_blocked(status.drain),
         intent_boot_id=status.intent.boot_id if status.intent else "",
-        intent_at=status.intent.at if status.intent else None,
-        finished=status.finished_at,
+        intent_at=moment(status.intent.at) if status.intent else None,
+        finished=moment(status.finished_at),
         reason=status.reason,
         message=status.message,
     )

@@ -1,18 +1,18 @@
 """Nodes, Pods and namespaces as we read them."""
 
-from datetime import UTC, datetime
 from sys import intern
 
 from remediator.core import names, pod
 from remediator.core.node import Condition, Node, Status, Taint
 from remediator.kube.api import builtin, gpu_pods
+from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MIRROR = "kubernetes.io/config.mirror"
 
 
 def node(wire: builtin.Node) -> Node:
-    """A Node. A status that is none of the three words reads as Unknown; a missing time as long ago.
+    """A Node. A status that is none of the three words reads as Unknown; a missing time as long ago, an odd one as
+    LATEST.
 
     Nodes have a hundred labels and dozens of conditions, nearly all of them in common: the words are shared.
     """
@@ -33,9 +33,9 @@ def node(wire: builtin.Node) -> Node:
 
 
 def _condition(wire: builtin.NodeCondition) -> Condition:
-    since = wire.last_transition_time or EPOCH
+    since = moment_of_node(wire.last_transition_time) or EPOCH
     status = Status(wire.status) if wire.status in _STATUSES else Status.UNKNOWN
-    heartbeat = wire.last_heartbeat_time or since
+    heartbeat = moment_of_node(wire.last_heartbeat_time) or since
     return Condition(intern(wire.type), status, intern(wire.reason), since, heartbeat, wire.message)
 
 
@@ -58,7 +58,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         exit_code=ended.exit_code if ended else None,
         message=(ended.message if ended else "") or wire.status.message or _unscheduled(wire),
         reason=wire.status.reason or (ended.reason if ended else ""),
-        deletion=wire.metadata.deletion_timestamp,
+        deletion=moment(wire.metadata.deletion_timestamp),
         finalizers=wire.metadata.finalizers,
         daemon=any(owner.kind == "DaemonSet" and owner.controller for owner in owners),
         mirror=MIRROR in wire.metadata.annotations,

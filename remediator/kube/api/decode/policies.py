@@ -1,12 +1,11 @@
 """Policies, templates and budgets as we read them."""
 
 from collections.abc import Iterable
-from datetime import timedelta
 
 from remediator.core import budget, policy
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.kube import api
-from remediator.kube.api.decode.nodes import EPOCH
+from remediator.kube.api.decode.times import EPOCH, duration, moment
 
 
 def selector(wire: api.LabelSelector) -> Selector:
@@ -14,11 +13,6 @@ def selector(wire: api.LabelSelector) -> Selector:
     equal = [Requirement(key, Operator.IN, (value,)) for key, value in sorted(wire.match_labels.items())]
     more = [Requirement(row.key, row.operator, row.values) for row in wire.match_expressions]
     return Selector((*equal, *more))
-
-
-def duration(text: str) -> timedelta:
-    """ "1h30m" as a timedelta."""
-    return timedelta(seconds=api.seconds(text))
 
 
 def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
@@ -104,7 +98,7 @@ def disruption_budget(wire: api.NodeDisruptionBudget) -> budget.Budget:
 
 def claim(wire: api.Claim) -> budget.Claim:
     """One entry of a ledger."""
-    return budget.Claim(wire.node, wire.case, wire.since or EPOCH)
+    return budget.Claim(wire.node, wire.case, moment(wire.since) or EPOCH)
 
 
 def _counts(wire: api.NodeDisruptionBudgetStatus) -> budget.Counts | None:

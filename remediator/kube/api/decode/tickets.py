@@ -1,9 +1,8 @@
 """Tickets as we read them."""
 
-from datetime import UTC
-
 from remediator.core.ticket import EARLIEST, Alert, IssueRef, ReportedCause, Subject, Ticket, TicketCondition
 from remediator.kube import api
+from remediator.kube.api.decode.times import moment
 
 
 def ticket(wire: api.Ticket) -> Ticket:
@@ -14,21 +13,21 @@ def ticket(wire: api.Ticket) -> Ticket:
         uid=meta.uid,
         subject=_subject(wire.spec.subject),
         alerts=tuple(_alert(alert) for alert in wire.spec.alerts),
-        created=meta.creation_timestamp or EARLIEST,
+        created=moment(meta.creation_timestamp) or EARLIEST,
         version=meta.resource_version,
         phase=status.phase,
         issue=IssueRef(status.issue.repository, status.issue.number, status.issue.url) if status.issue else None,
         previous=status.previous_url,
-        opened=status.opened_at,
-        creating=status.creating_since,
+        opened=moment(status.opened_at),
+        creating=moment(status.creating_since),
         creating_in=status.creating_in,
-        closed=status.closed_at,
+        closed=moment(status.closed_at),
         closed_by=status.closed_by,
         closing_commented=status.closing_commented,
         written_hash=status.last_write_hash,
-        written=status.last_write_at,
+        written=moment(status.last_write_at),
         severity=status.severity,
-        reported=tuple(ReportedCause(cause.key, cause.state, cause.since) for cause in status.causes),
+        reported=tuple(ReportedCause(cause.key, cause.state, moment(cause.since)) for cause in status.causes),
         conditions=tuple(_condition(condition) for condition in status.conditions),
     )
 
@@ -49,8 +48,8 @@ def _alert(wire: api.TicketAlert) -> Alert:
     return Alert(
         fingerprint=wire.fingerprint,
         name=wire.name,
-        starts=wire.starts_at.astimezone(UTC),
-        ended=wire.ends_at.astimezone(UTC) if wire.ends_at else None,
+        starts=moment(wire.starts_at),
+        ended=moment(wire.ends_at),
         severity=wire.severity,
         summary=wire.summary,
         runbook=wire.runbook,
@@ -60,4 +59,6 @@ def _alert(wire: api.TicketAlert) -> Alert:
 
 
 def _condition(wire: api.Condition) -> TicketCondition:
-    return TicketCondition(wire.type, wire.status, wire.reason, wire.message, wire.last_transition_time or EARLIEST)
+    return TicketCondition(
+        wire.type, wire.status, wire.reason, wire.message, moment(wire.last_transition_time) or EARLIEST
+    )

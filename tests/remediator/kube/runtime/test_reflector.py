@@ -339,6 +339,19 @@ async def test_an_object_that_cannot_be_read_is_unknown_and_not_gone():
         assert len(it.asked) == 1
 
 
+NESTED = b'{"type":"MODIFIED","object":{"metadata":{"name":"a"},"x":' + b"[" * 5000 + b"]" * 5000 + b"}}\n"
+
+
+@pytest.mark.parametrize("line", [NESTED, b'{"type":"\xff\xfe"}\n', b"{\n"], ids=["nested", "no UTF-8", "cut"])
+async def test_a_line_that_no_decoder_takes_ends_no_watch(line):
+    stream = Watch(listed(node("a", "3")), line, event("ADDED", node("b", "13")), SILENCE)
+    async with following(stream, to_the_end=False) as it:
+        await asyncio.sleep(0.5)
+        assert it.reflector.undecodable == 1
+        assert it.reflector.store == {"a": GOOD, "b": Fact("b", True)}
+        assert len(it.asked) == 1
+
+
 @pytest.mark.parametrize("how", ["event", "list"])
 async def test_the_end_of_an_unknown_object_is_told(how):
     """An object that never could be read is told when it goes, live or while we were away."""

@@ -1,0 +1,38 @@
+"""Times and durations as we read them: whatever the wire says, arithmetic with them never overflows."""
+
+from datetime import UTC, datetime, timedelta
+from typing import overload
+
+from remediator.kube import api
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)  # a century before the end of what datetime can say
+LONGEST = timedelta(days=36_500)  # and so is this after LATEST, and before EPOCH
+
+
+@overload
+def moment(at: datetime) -> datetime: ...
+@overload
+def moment(at: None) -> None: ...
+def moment(at: datetime | None) -> datetime | None:
+    """A time of the wire in UTC, none before EPOCH or after LATEST; one without a zone is UTC."""
+    if at is None:
+        return None
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return min(max(aware, EPOCH), LATEST).astimezone(UTC)
+
+
+def moment_of_node(text: str | None) -> datetime | None:
+    """A time that a node's programs wrote. LATEST, which nobody believes, for what is no time or before EPOCH."""
+    try:
+        at = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return LATEST
+    if at is None:
+        return None
+    return moment(at) if at.tzinfo and at >= EPOCH else LATEST
+
+
+def duration(text: str) -> timedelta:
+    """ "1h30m" as a timedelta, LONGEST at most."""
+    return min(timedelta(seconds=api.seconds(text)), LONGEST)
