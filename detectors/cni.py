@@ -75,18 +75,18 @@ class NetworkSetup(NamedTuple):
 
 def signs(seen: NetworkSetup) -> dict[str, Verdict]:
     """Return what is wrong (FAULT, if it lasts) and what nobody can tell, as texts."""
-    found = {f"CNI plugin {name} is missing": Verdict.FAULT for name in seen.missing or ()}
+    verdicts = {f"CNI plugin {name} is missing": Verdict.FAULT for name in seen.missing or ()}
     if seen.config.word == "valid" and seen.missing is None:
-        found["no folder with CNI plugins is there (name it with --bin)"] = Verdict.UNKNOWN
+        verdicts["no folder with CNI plugins is there (name it with --bin)"] = Verdict.UNKNOWN
     if seen.network[0] is False:
-        found[f"the container runtime says that its network is not ready ({seen.network[1]})"] = Verdict.FAULT
-    found.update(_config(seen))
+        verdicts[f"the container runtime says that its network is not ready ({seen.network[1]})"] = Verdict.FAULT
+    verdicts.update(_config(seen))
     for url, reply in seen.agents.items():
         if reply.word != "answers":
             silent = reply.word == "silent"
             text = f"CNI agent {url} {'does not answer' if silent else 'cannot be asked'} ({reply.why})"
-            found[text] = Verdict.FAULT if silent else Verdict.UNKNOWN
-    return {**found, **{f"{LOCK}{path} is never released": Verdict.FAULT for path in seen.locks}}
+            verdicts[text] = Verdict.FAULT if silent else Verdict.UNKNOWN
+    return {**verdicts, **{f"{LOCK}{path} is never released": Verdict.FAULT for path in seen.locks}}
 
 
 def _config(seen: NetworkSetup) -> dict[str, Verdict]:
@@ -106,15 +106,15 @@ def _config(seen: NetworkSetup) -> dict[str, Verdict]:
 
 def judge(seen: NetworkSetup, standing: Mapping[str, Standing], now: float) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line; `standing`: how long each fault has been there, by `keys`."""
-    found = {}
+    verdicts = {}
     for text, verdict in signs(seen).items():
         seconds = LOCK_SECONDS if text.startswith(LOCK) else SECONDS
         if verdict is Verdict.FAULT and not lasts(standing.get(_key(seen, text)), now, seconds, RUNS):
             if not text.startswith(LOCK):  # held for a moment is what locks are for
-                found[f"{text}, not for long yet"] = Verdict.UNKNOWN
+                verdicts[f"{text}, not for long yet"] = Verdict.UNKNOWN
         else:
-            found[text] = verdict
-    return conclude(found, "the network plugin is in order")
+            verdicts[text] = verdict
+    return conclude(verdicts, "the network plugin is in order")
 
 
 def _key(seen: NetworkSetup, text: str) -> str:

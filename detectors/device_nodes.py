@@ -85,7 +85,7 @@ class DeviceFiles(NamedTuple):
 
 def judge(seen: DeviceFiles) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line."""
-    found = dict.fromkeys(_doubts(seen), Verdict.UNKNOWN)
+    verdicts = dict.fromkeys(_doubts(seen), Verdict.UNKNOWN)
     wrong: dict[str, list[str]] = {}
     for wanted in seen.wanted:
         text = _wrong(wanted, seen.found.get(wanted.path))
@@ -96,25 +96,25 @@ def judge(seen: DeviceFiles) -> tuple[Verdict, str]:
     for text, paths in wrong.items():
         if seen.closed and text.startswith(MISSING):
             hidden = "in --dev, and the driver's own folder is closed (run privileged)"
-            found[f"{_some(paths)} {MISSING} {hidden}"] = Verdict.UNKNOWN
+            verdicts[f"{_some(paths)} {MISSING} {hidden}"] = Verdict.UNKNOWN
         else:
-            found[f"{_some(paths)} {text}"] = Verdict.FAULT
+            verdicts[f"{_some(paths)} {text}"] = Verdict.FAULT
     if seen.unreachable:
-        found[f"no program can reach {_some(seen.unreachable)} (modprobe ib_uverbs)"] = Verdict.FAULT
-    return conclude(found, "every device has its node" if seen.wanted else "there is no device to have a node")
+        verdicts[f"no program can reach {_some(seen.unreachable)} (modprobe ib_uverbs)"] = Verdict.FAULT
+    return conclude(verdicts, "every device has its node" if seen.wanted else "there is no device to have a node")
 
 
 def _some(names: list[str] | tuple[str, ...]) -> str:
     return ", ".join(names[:LISTED]) + (" and more" if len(names) > LISTED else "")
 
 
-def _wrong(wanted: Wanted, found: Number | str | None) -> str:
+def _wrong(wanted: Wanted, present: Number | str | None) -> str:
     """Return what is wrong with a node, with the remedy, "" for nothing."""
-    if found is None:
+    if present is None:
         return "" if wanted.optional else f"{MISSING} ({wanted.remedy})"
-    if isinstance(found, str):
-        return f"is {found} ({wanted.remedy})"
-    right = all(want in (None, have) for want, have in zip(wanted.number, found, strict=True))
+    if isinstance(present, str):
+        return f"is {present} ({wanted.remedy})"
+    right = all(want in (None, have) for want, have in zip(wanted.number, present, strict=True))
     return "" if right else f"has the wrong number ({wanted.remedy})"
 
 
@@ -154,15 +154,15 @@ def look(options: argparse.Namespace) -> DeviceFiles:
         except (OSError, ValueError) as error:
             odd.append(str(error))
     own = roots(options.proc, options.driver_root)[0] / "dev"
-    found = {one.path: has([options.dev, own], one.path) for one in wanted}
+    present = {node.path: has([options.dev, own], node.path) for node in wanted}
     return DeviceFiles(
         cards=read_pci(options.sys),
         driven=driven,
         wanted=tuple(wanted),
-        found=found,
+        found=present,
         unreachable=tuple(without_verbs(options.sys)),
         odd=tuple(odd),
-        is_dev=(options.dev / "char").is_dir() or any(found.values()),  # udev fills it; a container's own has none
+        is_dev=(options.dev / "char").is_dir() or any(present.values()),  # udev fills it; a container's own has none
         closed=is_closed(own),
         minors=read_nodes(options.dev) or frozenset(),
     )
@@ -172,11 +172,11 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     """One run: look, judge, keep the evidence."""
     seen = look(options)
     verdict, line = judge(seen)
-    wrong = {one.path: text for one in seen.wanted if (text := _wrong(one, seen.found.get(one.path)))}
-    found: dict[str, Any] = {"wrong": dict([*wrong.items()][:12]), "gpus": list(seen.driven or ())[:8]}
-    keep_evidence(options.state, NAME, verdict, {"condition": "DeviceNodesMissing", "line": line, **found})
+    wrong = {node.path: text for node in seen.wanted if (text := _wrong(node, seen.found.get(node.path)))}
+    record: dict[str, Any] = {"wrong": dict([*wrong.items()][:12]), "gpus": list(seen.driven or ())[:8]}
+    keep_evidence(options.state, NAME, verdict, {"condition": "DeviceNodesMissing", "line": line, **record})
     if options.explain:
-        explain(seen._asdict(), {one.path: wrong.get(one.path, "") for one in seen.wanted}, verdict)
+        explain(seen._asdict(), {node.path: wrong.get(node.path, "") for node in seen.wanted}, verdict)
     return verdict, line
 
 

@@ -92,18 +92,18 @@ class DiskReadings(NamedTuple):
 
 def judge(seen: DiskReadings, memory: Memory, expected: int | None) -> tuple[Verdict, str]:
     """Turn what was seen, and what is remembered, into a verdict and its line."""
-    found = dict.fromkeys(seen.why, Verdict.UNKNOWN)
+    verdicts = dict.fromkeys(seen.why, Verdict.UNKNOWN)
     for disk in seen.disks or ():
         verdict, words = judge_state(disk, memory.ill)
-        found[f"disk {disk.name} {words}"] = verdict
+        verdicts[f"disk {disk.name} {words}"] = verdict
     for array in seen.arrays:
         verdict, words = judge_array(array)
-        found[f"array {array.name} {words}"] = verdict
-    found |= {f"disk {name} {one.words}": Verdict.FAULT for name, one in memory.blamed.items() if one.words}
-    found |= judge_smart(seen)
+        verdicts[f"array {array.name} {words}"] = verdict
+    verdicts |= {f"disk {name} {one.words}": Verdict.FAULT for name, one in memory.blamed.items() if one.words}
+    verdicts |= judge_smart(seen)
     if seen.disks is not None:
-        found |= dict.fromkeys(missing(seen.disks, memory.disks, expected), Verdict.FAULT)
-    return conclude(found, FINE if seen.disks else "this node has no disk")
+        verdicts |= dict.fromkeys(missing(seen.disks, memory.disks, expected), Verdict.FAULT)
+    return conclude(verdicts, FINE if seen.disks else "this node has no disk")
 
 
 def missing(disks: tuple[Disk, ...], known: Mapping[str, str], expected: int | None) -> list[str]:
@@ -138,17 +138,17 @@ def judge_array(array: Array) -> tuple[Verdict, str]:
 
 def judge_smart(seen: DiskReadings) -> dict[str, Verdict]:
     """Return what controllers say of themselves; one that refuses the question has nothing against it."""
-    found = {
-        f"SMART of {name}: {words}": Verdict.FAULT for name, said in seen.smart.items() for words in judge_page(said)
+    verdicts = {
+        f"SMART of {name}: {words}": Verdict.FAULT for name, page in seen.smart.items() for words in judge_page(page)
     }
-    for name, said in seen.smart.items():
-        if not is_told(said):
-            found[f"SMART of {name} cannot be asked (no answer)"] = Verdict.UNKNOWN
-        elif said.get("errno") in (errno.EACCES, errno.EPERM):
-            found[f"SMART of {name} cannot be asked ({errno.errorcode[said['errno']]})"] = Verdict.UNKNOWN
+    for name, page in seen.smart.items():
+        if not is_told(page):
+            verdicts[f"SMART of {name} cannot be asked (no answer)"] = Verdict.UNKNOWN
+        elif page.get("errno") in (errno.EACCES, errno.EPERM):
+            verdicts[f"SMART of {name} cannot be asked ({errno.errorcode[page['errno']]})"] = Verdict.UNKNOWN
     if seen.hung:
-        found[f"NVMe controllers have not told their SMART since {seen.hung}"] = Verdict.UNKNOWN
-    return found
+        verdicts[f"NVMe controllers have not told their SMART since {seen.hung}"] = Verdict.UNKNOWN
+    return verdicts
 
 
 def ask_smart(
@@ -162,9 +162,9 @@ def ask_smart(
     from nodelib.host.child_process import ask  # subprocess costs more than all the rest, and few runs ask
 
     answer = ask([sys.executable, "-I", "-S", "-B", str(SMART), *asked], options.state, NAME, options.deadline)
-    said = {name: one for name, one in answer.said.items() if isinstance(one, dict)}
+    pages = {name: page for name, page in answer.said.items() if isinstance(page, dict)}
     unsaid = {} if answer.hung else {Path(path).name: {} for path in asked}
-    return {**unsaid, **memory.smart, **said}, answer.hung, not (answer.hung or answer.why)
+    return {**unsaid, **memory.smart, **pages}, answer.hung, not (answer.hung or answer.why)
 
 
 def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> tuple[DiskReadings, bool]:
@@ -181,8 +181,8 @@ def look(options: argparse.Namespace, memory: Memory, log: Log, now: float) -> t
         why.append(f"disks cannot be read: {error}")
     smart, hung, fresh = ask_smart(options, disks or (), memory, now)
     names = {disk.name for disk in disks or ()}
-    said = {name: one for name, one in smart.items() if name in names}
-    return DiskReadings(disks, arrays, said, hung, tuple(why), frozenset(guests)), fresh
+    pages = {name: page for name, page in smart.items() if name in names}
+    return DiskReadings(disks, arrays, pages, hung, tuple(why), frozenset(guests)), fresh
 
 
 def recall(memory: Mapping[str, Any], boot: str) -> Memory:
@@ -206,7 +206,7 @@ def recall(memory: Mapping[str, Any], boot: str) -> Memory:
 
 
 def _names(value: Any) -> frozenset[str]:
-    return frozenset(one for one in value if isinstance(one, str)) if isinstance(value, list) else frozenset()
+    return frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()
 
 
 def remember(memory: Memory, seen: DiskReadings, lines: Iterable[Line]) -> Memory:
@@ -216,7 +216,7 @@ def remember(memory: Memory, seen: DiskReadings, lines: Iterable[Line]) -> Memor
     known = {**memory.disks, **{disk.who: disk.name for disk in seen.disks or () if disk.built_in}}
     guests = memory.guests | seen.guests | {disk.name for disk in seen.disks or () if not disk.built_in}
     if seen.disks is not None:
-        blamed = {name: one for name, one in blamed.items() if stands(name, one, here, guests)}
+        blamed = {name: signs for name, signs in blamed.items() if stands(name, signs, here, guests)}
     return memory._replace(disks=known, guests=guests - set(known.values()), blamed=blamed)
 
 
@@ -238,7 +238,7 @@ def evidence(options: argparse.Namespace, seen: DiskReadings, line: str, log: Lo
             }
             for disk in ill
         ],
-        "kernel": [told.text[:110] for told in log.lines if STORY.search(told.text)][-4:],
+        "kernel": [entry.text[:110] for entry in log.lines if STORY.search(entry.text)][-4:],
     }
 
 

@@ -71,19 +71,19 @@ Replies = Mapping[str, Mapping[str, Reply]]  # by title, then by server
 
 def judge(groups: Sequence[Group], replies: Replies, standing: Mapping[str, Standing]) -> tuple[Verdict, str]:
     """Turn replies into a verdict and its line; `standing`: since when no server of a group answered, by title."""
-    found = {}
+    verdicts = {}
     for group in groups:
-        said = replies.get(group.title, {})
-        whys = ", ".join(f"{server} ({reply.why})" for server, reply in sorted(said.items()))
+        answers = replies.get(group.title, {})
+        whys = ", ".join(f"{server} ({reply.why})" for server, reply in sorted(answers.items()))
         if group.why:
-            found[group.why] = Verdict.UNKNOWN
-        elif is_silent(said) and standing.get(group.title, NEVER).runs >= RUNS:
-            found[f"{group.title} does not answer: {whys}"] = Verdict.FAULT
-        elif is_silent(said):
-            found[f"{group.title} did not answer once: {whys}"] = Verdict.UNKNOWN
-        elif not any(reply.word == "answers" for reply in said.values()):
-            found[f"{group.title} cannot be asked: {whys}"] = Verdict.UNKNOWN
-    return conclude(found, "names can be looked up")
+            verdicts[group.why] = Verdict.UNKNOWN
+        elif is_silent(answers) and standing.get(group.title, NEVER).runs >= RUNS:
+            verdicts[f"{group.title} does not answer: {whys}"] = Verdict.FAULT
+        elif is_silent(answers):
+            verdicts[f"{group.title} did not answer once: {whys}"] = Verdict.UNKNOWN
+        elif not any(reply.word == "answers" for reply in answers.values()):
+            verdicts[f"{group.title} cannot be asked: {whys}"] = Verdict.UNKNOWN
+    return conclude(verdicts, "names can be looked up")
 
 
 def is_silent(replies: Mapping[str, Reply]) -> bool:
@@ -138,8 +138,8 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     silent = [title for title, reply in replies.items() if is_silent(reply)]
     standing = stand(silent, standings(memory(path, boot).get("silent")), clock(options))
     verdict, line = judge(groups, replies, standing)
-    found = {title: {server: reply.why for server, reply in replies[title].items()} for title in silent[:4]}
-    keep_evidence(options.state, NAME, verdict, {"condition": "DnsUnavailable", "line": line, "silent": found})
+    whys = {title: {server: reply.why for server, reply in replies[title].items()} for title in silent[:4]}
+    keep_evidence(options.state, NAME, verdict, {"condition": "DnsUnavailable", "line": line, "silent": whys})
     if options.explain:  # a run by hand counts for none of the two
         explain(replies, {"silent since": str(standing)}, verdict)
     else:

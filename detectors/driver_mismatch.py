@@ -59,20 +59,20 @@ class DriverVersions(NamedTuple):
 
 def judge(seen: DriverVersions) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line."""
-    loaded, found = seen.module.version, set(seen.versions.values())
+    loaded, versions = seen.module.version, set(seen.versions.values())
     if not loaded:
         return _without_version(seen)
     other = seen.nvml.said.get("init") == MISMATCH
-    if found and loaded not in found:
+    if versions and loaded not in versions:
         return (
             Verdict.FAULT,
-            f"the driver's libraries are of {', '.join(sorted(found))}, the loaded driver is of {loaded}",
+            f"the driver's libraries are of {', '.join(sorted(versions))}, the loaded driver is of {loaded}",
         )
-    if found and other:
+    if versions and other:
         return Verdict.UNKNOWN, "NVML of this program is of another version than driver and libraries of the node"
     if other:
         return Verdict.FAULT, "NVML finds another version than the loaded driver's (code 18)"
-    if found or seen.nvml.said.get("init") == 0:
+    if versions or seen.nvml.said.get("init") == 0:
         return Verdict.OK, "driver and libraries are of one version"
     return Verdict.UNKNOWN, "no libnvidia-ml.so.1 was found and NVML does not answer: say --driver-root (see GpuLost)"
 
@@ -101,10 +101,14 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     found_in = roots(options.proc, options.driver_root)  # the node's own: the libraries of this container are others
     seen = DriverVersions(read_pci(options.sys), module(options.proc), libraries(found_in), nvml(options))
     verdict, line = judge(seen)
-    found: dict[str, Any] = {"module": seen.module.text, "libraries": seen.versions, "nvml": seen.nvml.said.get("init")}
-    keep_evidence(options.state, NAME, verdict, {"condition": "DriverMismatch", "line": line, **found})
+    record: dict[str, Any] = {
+        "module": seen.module.text,
+        "libraries": seen.versions,
+        "nvml": seen.nvml.said.get("init"),
+    }
+    keep_evidence(options.state, NAME, verdict, {"condition": "DriverMismatch", "line": line, **record})
     if options.explain:
-        explain({**found, "cards": seen.cards, "nvml hung": seen.nvml.hung or seen.nvml.why or "no"}, {}, verdict)
+        explain({**record, "cards": seen.cards, "nvml hung": seen.nvml.hung or seen.nvml.why or "no"}, {}, verdict)
     return verdict, line
 
 

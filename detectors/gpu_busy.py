@@ -135,12 +135,12 @@ def mark(held: Held) -> str:
     return f"{held.gpu.uuid} {held.key}"
 
 
-def judge(seen: GpuReadings, found: Collection[Held], before: Collection[str]) -> tuple[Verdict, str]:
+def judge(seen: GpuReadings, held_gpus: Collection[Held], before: Collection[str]) -> tuple[Verdict, str]:
     """Turn what was found into a verdict and its line; `before`: the marks of what the last run found."""
-    lasting = [held for held in found if held.key and mark(held) in before]
+    lasting = [held for held in held_gpus if held.key and mark(held) in before]
     new = [
         held._replace(words=f"{'once so far, ' if held.key else ''}{held.words}")
-        for held in found
+        for held in held_gpus
         if held not in lasting
     ]
     for verdict, texts in ((Verdict.FAULT, told(lasting)), (Verdict.UNKNOWN, [*doubts(seen, NEEDED), *told(new)])):
@@ -149,10 +149,10 @@ def judge(seen: GpuReadings, found: Collection[Held], before: Collection[str]) -
     return Verdict.OK, absent(seen) or "no GPU is held without a pod"
 
 
-def told(found: Iterable[Held]) -> list[str]:
+def told(held_gpus: Iterable[Held]) -> list[str]:
     """Return a text for each kind of holder, naming the GPUs."""
     names: dict[str, set[str]] = {}
-    for held in found:
+    for held in held_gpus:
         names.setdefault(held.words, set()).add(held.gpu.name)
     return [f"{words}: {', '.join(sorted(gpus))}" for words, gpus in sorted(names.items())]
 
@@ -197,16 +197,18 @@ def save(path: Path, boot: str, pods: Pods, marks: Iterable[str]) -> None:
     write_json(path, {"boot_id": boot, "marks": sorted(marks), **known})
 
 
-def still(seen: GpuReadings, found: Iterable[Held], before: Iterable[str]) -> set[str]:
+def still(seen: GpuReadings, held_gpus: Iterable[Held], before: Iterable[str]) -> set[str]:
     """Return the marks for the next run; of a GPU that does not answer, those of the last one."""
     asked = {gpu.uuid for gpu in seen.answering}
-    return {mark(held) for held in found if held.key} | {one for one in before if one.split(" ")[0] not in asked}
+    return {mark(held) for held in held_gpus if held.key} | {key for key in before if key.split(" ")[0] not in asked}
 
 
-def evidence(found: Iterable[Held]) -> list[dict[str, Any]]:
+def evidence(held_gpus: Iterable[Held]) -> list[dict[str, Any]]:
     """Return who holds which GPU; bounded, lest it be cut elsewhere."""
     return [
-        {**held.gpu.who, "by": held.words, **(held.owner._asdict() if held.owner else {})} for held in found if held.key
+        {**held.gpu.who, "by": held.words, **(held.owner._asdict() if held.owner else {})}
+        for held in held_gpus
+        if held.key
     ][:3]
 
 
@@ -219,18 +221,18 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     processes = Processes(owners, sees_host(options.proc), shared, (*ALLOWED, *options.allow))
     wanted = {owner.pod for owner in owners.values() if owner and owner.pod}
     pods = list_pods(pods, wanted, now, options)
-    found = find(seen, processes, pods)
-    verdict, line = judge(seen, found, before)
+    held_gpus = find(seen, processes, pods)
+    verdict, line = judge(seen, held_gpus, before)
     if options.explain:
         explain(
             {**views(seen), "owners": owners, "pods": pods, "host pids": processes.on_host},
-            {"held": "; ".join(told(found))},
+            {"held": "; ".join(told(held_gpus))},
             verdict,
         )
         return verdict, line
-    save(path, boot, pods, still(seen, found, before))
+    save(path, boot, pods, still(seen, held_gpus, before))
     keep_evidence(
-        options.state, NAME, verdict, {"condition": "GpuBusyWithoutPod", "line": line, "held": evidence(found)}
+        options.state, NAME, verdict, {"condition": "GpuBusyWithoutPod", "line": line, "held": evidence(held_gpus)}
     )
     return verdict, line
 

@@ -111,9 +111,9 @@ def _pages(gpu: Gpu) -> int:
 def judge(seen: GpuReadings, samples: Mapping[str, list[Sample]] | None = None) -> tuple[Verdict, str]:
     """Turn what was read into a verdict and its line: any fault outranks any doubt, any doubt outranks health."""
     doubtful = [*doubts(seen, NEEDED), *odd(seen)]
-    for verdict, found in ((Verdict.FAULT, told(FAULTS, seen)), (Verdict.UNKNOWN, doubtful)):
-        if found:
-            return verdict, "; ".join(found)
+    for verdict, texts in ((Verdict.FAULT, told(FAULTS, seen)), (Verdict.UNKNOWN, doubtful)):
+        if texts:
+            return verdict, "; ".join(texts)
     return Verdict.OK, "; ".join([absent(seen) or "no GPU has a memory fault", *told(warnings(samples or {}), seen)])
 
 
@@ -146,12 +146,12 @@ def _title(sign: Sign) -> str:
 def faulty(gpus: tuple[Gpu, ...]) -> list[dict[str, Any]]:
     """Return who the faulty GPUs are and each counter that is not 0; of many GPUs the last ones without counters."""
     bad = [gpu for gpu in gpus if any(sign.shows(gpu) for sign in FAULTS)]
-    found = []
+    rows = []
     for gpu in bad:
         facts = {question: gpu.facts[question] for question in QUESTIONS if question in gpu.facts}
-        counters = {f"{question}: {name}": n for question, told in facts.items() for name, n in told.items() if n}
-        found.append({**gpu.who, "counters": counters} if len(str(found)) < COUNTER_CHARS else gpu.who)
-    return found
+        counters = {f"{question}: {name}": n for question, counts in facts.items() for name, n in counts.items() if n}
+        rows.append({**gpu.who, "counters": counters} if len(str(rows)) < COUNTER_CHARS else gpu.who)
+    return rows
 
 
 def recall(path: Path, boot: str) -> Samples:
@@ -159,13 +159,13 @@ def recall(path: Path, boot: str) -> Samples:
     memory = read_json(path)
     kept = memory.get("corrected") if memory.get("boot_id") == boot else None
     kept = kept if isinstance(kept, dict) else {}
-    return {uuid: [(at, n) for at, n in one] for uuid, one in kept.items() if _are_samples(one)}
+    return {uuid: [(at, n) for at, n in samples] for uuid, samples in kept.items() if _are_samples(samples)}
 
 
-def _are_samples(found: Any) -> bool:
-    if not isinstance(found, list) or not all(isinstance(one, list) and len(one) == 2 for one in found):
+def _are_samples(samples: Any) -> bool:
+    if not isinstance(samples, list) or not all(isinstance(sample, list) and len(sample) == 2 for sample in samples):
         return False
-    return all(type(at) in (int, float) and type(n) is int for at, n in found)
+    return all(type(at) in (int, float) and type(n) is int for at, n in samples)
 
 
 def check(options: Namespace) -> tuple[Verdict, str]:

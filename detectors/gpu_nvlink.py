@@ -230,8 +230,8 @@ def recall(path: Path, boot: str) -> Memory:
     return Memory({uuid: past for uuid, past in pasts.items() if past}, pairs, found)
 
 
-def _past(one: Any) -> Past | None:
-    match one:
+def _past(saved: Any) -> Past | None:
+    match saved:
         case [list(ups), int(at) | float(at), dict(errors)] if _are_numbers([*ups, *errors.values()]):
             return Past(frozenset(ups), at, errors)
     return None
@@ -241,8 +241,8 @@ def _are_numbers(values: Collection[Any]) -> bool:
     return all(type(value) is int for value in values)
 
 
-def _is_pair(one: Any) -> bool:
-    return isinstance(one, list) and len(one) == 2 and all(isinstance(text, str) for text in one)
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(text, str) for text in value)
 
 
 def save(path: Path, boot: str, memory: Memory) -> None:

@@ -129,19 +129,19 @@ def recall(path: Path, boot: str) -> Memory:
     return Memory({uuid: past for uuid, past in pasts.items() if past}, frozenset(pairs))
 
 
-def _is_pair(one: Any) -> bool:
-    return isinstance(one, list) and len(one) == 2 and all(isinstance(text, str) for text in one)
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(text, str) for text in value)
 
 
-def _past(one: Any) -> Past | None:
-    match one:
+def _past(saved: Any) -> Past | None:
+    match saved:
         case [int(at) | float(at), dict(counters), list(times)] if _are_numbers({**counters, "at": at}):
             return Past(at, counters, tuple(slow for slow in map(_slow, times) if slow))
     return None
 
 
-def _slow(one: Any) -> Slow | None:
-    match one:
+def _slow(saved: Any) -> Slow | None:
+    match saved:
         case [ended, length, dict(kinds)] if _are_numbers({**kinds, "ended": ended, "length": length}):
             return Slow(ended, length, kinds)
     return None

@@ -137,16 +137,16 @@ def _told(name: str, fault: Fault) -> str:
     )
 
 
-def recall(said: dict[str, Any], boot: str) -> Memory:
+def recall(saved: dict[str, Any], boot: str) -> Memory:
     """Return what the last runs of this boot knew; nothing, so that the whole log is read, where it makes no sense."""
-    cursor = since(said, boot)
+    cursor = since(saved, boot)
     try:
         devices, shelved = (
-            {str(name): _device(value) for name, value in said[key].items()} for key in ("devices", "shelved")
+            {str(name): _device(value) for name, value in saved[key].items()} for key in ("devices", "shelved")
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return Memory()
-    garbled = said.get("garbled")
+    garbled = saved.get("garbled")
     sound = cursor is not None and isinstance(garbled, str)
     return Memory(cursor, devices, garbled, shelved) if sound else Memory()
 
@@ -170,12 +170,12 @@ def _device(value: Any) -> Device:
 
 def doubts(options: argparse.Namespace, boot: str, log: Log, memory: Memory) -> list[str]:
     """Return why there may be more than is known."""
-    found = [log.why] if log.why else []
-    found += ["lines of the kernel log were overwritten before they were read"] if log.lost else []
-    found += ["a line about an Xid cannot be read (--explain shows it)"] if memory.garbled else []
-    found += [] if boot else ["the boot id cannot be read"]
+    texts = [log.why] if log.why else []
+    texts += ["lines of the kernel log were overwritten before they were read"] if log.lost else []
+    texts += ["a line about an Xid cannot be read (--explain shows it)"] if memory.garbled else []
+    texts += [] if boot else ["the boot id cannot be read"]
     before = [f"from before this detector ran (see --help): {need}" for need in needs(memory.shelved)]
-    return before + (found if found and has_gpus(options) else [])
+    return before + (texts if texts and has_gpus(options) else [])
 
 
 def has_gpus(options: argparse.Namespace) -> bool:

@@ -86,13 +86,13 @@ def uncorrected(parts: Collection[Part]) -> list[str]:
 def recall(memory: Mapping[str, Any], boot: str) -> tuple[list[str], dict[str, Rate]]:
     """Return the faults of this boot and the rates that the last run knew; what makes no sense is left out."""
     same = memory if boot and memory.get("boot_id") == boot else {}
-    told, rates = same.get("told"), same.get("rates")
+    texts, rates = same.get("told"), same.get("rates")
     known = {}
     for name, value in rates.items() if isinstance(rates, dict) else ():
         match value:
             case [int(at) | float(at), int(count), bool(many)]:
                 known[name] = Rate(float(at), count, many)
-    return [one for one in told if isinstance(one, str)] if isinstance(told, list) else [], known
+    return [text for text in texts if isinstance(text, str)] if isinstance(texts, list) else [], known
 
 
 def check(options: argparse.Namespace) -> tuple[Verdict, str]:

@@ -74,9 +74,9 @@ class Memory(NamedTuple):
     cursor: int | None
 
 
-def judge(found: Mapping[str, Fact], known: Memory, why: str, now: float) -> tuple[Verdict, str]:
+def judge(known_facts: Mapping[str, Fact], known: Memory, why: str, now: float) -> tuple[Verdict, str]:
     """Turn facts and what is known into a verdict and its line; `why`: why the kernel log cannot be read, or ""."""
-    texts = judge_facts(found, known.had, known.lacking, now)
+    texts = judge_facts(known_facts, known.had, known.lacking, now)
     if why:
         texts[why] = Verdict.UNKNOWN
     for name, past in known.pasts.items():
@@ -88,23 +88,23 @@ def judge(found: Mapping[str, Fact], known: Memory, why: str, now: float) -> tup
     for address, death in known.dead.items():
         card = "an mlx5 card" if address == NOBODY else f"card {address}"
         texts[f"{card}: {death.why}"] = Verdict.FAULT
-    cards = any(key.startswith("card ") for key in found)
+    cards = any(key.startswith("card ") for key in known_facts)
     return conclude(texts, "every network link is in order" if cards else "no physical network card")
 
 
-def recall(found: Mapping[str, Any]) -> Memory:
+def recall(saved: Mapping[str, Any]) -> Memory:
     """Read what the last run wrote; what makes no sense is left out."""
-    devices, stalled, dead = (found.get(name) for name in ("devices", "stalls", "dead"))
+    devices, stalled, dead = (saved.get(name) for name in ("devices", "stalls", "dead"))
     cards = dead.items() if isinstance(dead, dict) else ()
     return Memory(
-        had=names(found.get("had")),
+        had=names(saved.get("had")),
         devices={name: path for name, path in _texts(devices) if path.startswith("/")},
-        pasts=pasts(found.get("pasts")),
+        pasts=pasts(saved.get("pasts")),
         stalls={name: times_of(times) for name, times in (stalled.items() if isinstance(stalled, dict) else ())},
         dead={address: Death(*pair) for address, pair in cards if _is_pair(pair)},
-        lacking=standings(found.get("lacking")),
-        refused=names(found.get("refused")),
-        cursor=kmsg.since(found, str(found.get("boot_id", ""))),
+        lacking=standings(saved.get("lacking")),
+        refused=names(saved.get("refused")),
+        cursor=kmsg.since(saved, str(saved.get("boot_id", ""))),
     )
 
 
@@ -151,13 +151,13 @@ def addresses(proc: Path) -> Addresses | str:
         return str(error)
 
 
-def update(known: Memory, seen: NetworkReadings, found: Mapping[str, Fact], log: kmsg.Log, now: float) -> Memory:
+def update(known: Memory, seen: NetworkReadings, known_facts: Mapping[str, Fact], log: kmsg.Log, now: float) -> Memory:
     """Return what is known after this run."""
     stalled = {name: [*times] for name, times in known.stalls.items()}
     for name, times in stalls(log.lines).items():
         stalled.setdefault(name, []).extend(min(time, now) for time in times)  # clocks drift
     return Memory(
-        had=learn(found, known.had, seen),
+        had=learn(known_facts, known.had, seen),
         devices={
             **{name: path for name, path in known.devices.items() if seen.devices.get(name) in ("gone", "driverless")},
             **{name: port.device for name, port in seen.ports.items()},
@@ -165,16 +165,20 @@ def update(known: Memory, seen: NetworkReadings, found: Mapping[str, Fact], log:
         pasts=follow(known.pasts, seen.ports, now),
         stalls={name: recent(times, now) for name, times in stalled.items() if recent(times, now)},
         dead=deaths(known.dead, log.lines),
-        lacking=stand(lacking(found), known.lacking, now),
+        lacking=stand(lacking(known_facts), known.lacking, now),
         refused=known.refused,
         cursor=log.cursor,
     )
 
 
-def evidence(seen: NetworkReadings, found: Mapping[str, Fact], known: Memory) -> dict[str, Any]:
+def evidence(seen: NetworkReadings, known_facts: Mapping[str, Fact], known: Memory) -> dict[str, Any]:
     """Return what is lacking, the cards' places on the bus and the kernel's words; bounded, lest it be cut."""
     return {
-        "lacking": [found[key].lack for key in sorted(lacking(found)) if key in known.had or found[key].required][:6],
+        "lacking": [
+            known_facts[key].lack
+            for key in sorted(lacking(known_facts))
+            if key in known.had or known_facts[key].required
+        ][:6],
         "devices": {name: Path(path).name for name, path in [*sorted(known.devices.items())][:16]},
         "downs": {name: port.downs for name, port in [*seen.ports.items()][:16] if port.downs},
         "kernel": [death.line for _, death in sorted(known.dead.items())][:2],
@@ -190,13 +194,13 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     path = options.state / f"{NAME}.json"
     last = recall(memory(path, boot))
     seen, log = look(options, last), kmsg.read_new(options.dev, last.cursor)
-    found = facts(seen, options.require, last.had)
-    known = update(last, seen, found, log, now)
-    verdict, line = judge(found, known, log.why, now)
-    kept = {"condition": "NetworkLinkFault", "line": line, **evidence(seen, found, known)}
+    known_facts = facts(seen, options.require, last.had)
+    known = update(last, seen, known_facts, log, now)
+    verdict, line = judge(known_facts, known, log.why, now)
+    kept = {"condition": "NetworkLinkFault", "line": line, **evidence(seen, known_facts, known)}
     keep_evidence(options.state, NAME, verdict, kept)
     if options.explain:
-        explain(views(seen, known), {key: fact.lack for key, fact in found.items() if not fact.holds}, verdict)
+        explain(views(seen, known), {key: fact.lack for key, fact in known_facts.items() if not fact.holds}, verdict)
     else:
         stored = {**known._asdict(), "had": sorted(known.had), "refused": sorted(known.refused)}
         write_json(path, {"boot_id": boot, **stored})

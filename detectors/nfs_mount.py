@@ -107,12 +107,12 @@ def decide(sight: Sight) -> tuple[Verdict, str]:
 
 def judge(sights: Mapping[Mount, Sight], garbled: int) -> tuple[Verdict, str]:
     """Turn what was seen of every mount into a verdict and its line."""
-    found = {GARBLED: Verdict.UNKNOWN} if garbled else {}
+    verdicts = {GARBLED: Verdict.UNKNOWN} if garbled else {}
     for mount, sight in sights.items():
         verdict, words = decide(sight)
         text = words.format(why=sight.why, address=mount.server or "(no addr=)")
-        found[f"NFS mount {mount.point} of {mount.source} {text}"] = verdict
-    return conclude(found, "every NFS mount answers" if sights else "nothing is mounted from NFS")
+        verdicts[f"NFS mount {mount.point} of {mount.source} {text}"] = verdict
+    return conclude(verdicts, "every NFS mount answers" if sights else "nothing is mounted from NFS")
 
 
 def statfs(answer: Answer) -> Sight:

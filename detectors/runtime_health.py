@@ -93,24 +93,24 @@ def judge(
 
     Args: `known`: who was declared or answered in this boot; `standing`: how long each has been ill.
     """
-    found = {}
+    verdicts = {}
     if not healths.keys() - {KUBELET}:
-        found["no socket of a container runtime is there (name it with --socket PATH)"] = Verdict.UNKNOWN
+        verdicts["no socket of a container runtime is there (name it with --socket PATH)"] = Verdict.UNKNOWN
     for name, health in healths.items():
         if health.word == "unclear":
-            found[health.text] = Verdict.UNKNOWN
+            verdicts[health.text] = Verdict.UNKNOWN
         elif health.word == "ill" and name not in known:
             if name == KUBELET or not set(known) - {KUBELET}:  # not a socket that is left over beside a runtime in use
                 option = "--kubelet" if name == KUBELET else "--socket"
-                found[f"{health.text} and never did in this boot (declare it with {option} if it should)"] = (
+                verdicts[f"{health.text} and never did in this boot (declare it with {option} if it should)"] = (
                     Verdict.UNKNOWN
                 )
         elif health.word == "ill":
             lasting = lasts(standing.get(name), now, SECONDS, RUNS)
-            found[health.text if lasting else f"{health.text}, not for long yet"] = (
+            verdicts[health.text if lasting else f"{health.text}, not for long yet"] = (
                 Verdict.FAULT if lasting else Verdict.UNKNOWN
             )
-    return conclude(found, "the kubelet and the container runtime work")
+    return conclude(verdicts, "the kubelet and the container runtime work")
 
 
 def look(options: argparse.Namespace, known: Collection[str]) -> dict[str, Health]:

@@ -67,12 +67,12 @@ def judge(seen: Scan, lasting: Collection[str], living: Collection[str] | str) -
     """
     if not seen.read:
         return Verdict.UNKNOWN, "no process can be read in /proc"
-    found = {"/proc has files that make no sense": Verdict.UNKNOWN} if seen.garbled else {}
+    verdicts = {"/proc has files that make no sense": Verdict.UNKNOWN} if seen.garbled else {}
     for thread in seen.threads:
         if thread.pod:
             verdict, text = _judge(thread, lasting, living)
-            found[text] = verdict
-    return conclude(found, "no process of a pod that is gone is left")
+            verdicts[text] = verdict
+    return conclude(verdicts, "no process of a pod that is gone is left")
 
 
 def _judge(thread: Thread, lasting: Collection[str], living: Collection[str] | str) -> tuple[Verdict, str]:

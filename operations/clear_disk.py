@@ -237,15 +237,15 @@ def size(count: float) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"
 
 
-def _removal(top: Path, one: Leftover, place: str) -> Step:
-    return Step(f"remove /{place}/{one.path}", one.size, partial(_remove, top, one))
+def _removal(top: Path, leftover: Leftover, place: str) -> Step:
+    return Step(f"remove /{place}/{leftover.path}", leftover.size, partial(_remove, top, leftover))
 
 
-def _remove(top: Path, one: Leftover) -> str:
+def _remove(top: Path, leftover: Leftover) -> str:
     try:
-        remove(top, one)
+        remove(top, leftover)
     except OSError as error:
-        return f"{one.path}: {error.strerror}"
+        return f"{leftover.path}: {error.strerror}"
     return ""
 
 

@@ -126,9 +126,9 @@ def count_gpus(proc: Path) -> int:
     return len(list(folder.iterdir())) if folder.exists() else 0
 
 
-def is_stranger(one: User, stopped: Sequence[Unit]) -> bool:
+def is_stranger(user: User, stopped: Sequence[Unit]) -> bool:
     """Whether a process that holds a GPU is none of a service that will be stopped."""
-    return not one.service or one.service not in {unit.name for unit in stopped}
+    return not user.service or user.service not in {unit.name for unit in stopped}
 
 
 def require_idle(clients: Clients, stopped: Sequence[Unit]) -> None:

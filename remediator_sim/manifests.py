@@ -25,8 +25,8 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml, ten times as 
 def documents(parts: Iterable[str]) -> list[Document]:
     """The objects in these files and folders, in order; what kustomize alone reads is left out."""
     paths = [path for part in parts for path in (sorted((folder() / part).rglob("*.yaml")) or [folder() / part])]
-    found = [one for path in paths for one in yaml.load_all(path.read_text(), LOADER) if one]
-    return [one for one in found if one["kind"] != "Kustomization"]
+    objects = [document for path in paths for document in yaml.load_all(path.read_text(), LOADER) if document]
+    return [document for document in objects if document["kind"] != "Kustomization"]
 
 
 def kind_of(document: Document) -> Kind[Document]:

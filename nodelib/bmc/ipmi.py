@@ -60,9 +60,9 @@ class Ipmi:
             )
         except subprocess.TimeoutExpired as error:
             raise Silent(f"ipmitool chassis power {step} did not end within {TIMEOUT:g} s") from error
-        said = " ".join(f"{done.stdout} {done.stderr}".split())[:300]
+        output = " ".join(f"{done.stdout} {done.stderr}".split())[:300]
         if done.returncode == 0:
             return done.stdout
-        if NOT_LET_IN.search(said):
-            raise Refused(f"the BMC does not let user {self.entry.username} in: {said}")
-        raise Silent(f"ipmitool chassis power {step} exited {done.returncode}: {said}")
+        if NOT_LET_IN.search(output):
+            raise Refused(f"the BMC does not let user {self.entry.username} in: {output}")
+        raise Silent(f"ipmitool chassis power {step} exited {done.returncode}: {output}")

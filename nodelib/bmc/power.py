@@ -180,9 +180,9 @@ class Power:
 
 def choose(allowed: Sequence[str] | None, ways: Sequence[Steps]) -> Steps:
     """Return the first of `ways` that a BMC allows; the first where it does not say. Raises Refused for none."""
-    found = [way for way in ways if allowed is None or {way.cut, way.on} - {""} <= set(allowed)]
-    if not found:
+    allowed_ways = [way for way in ways if allowed is None or {way.cut, way.on} - {""} <= set(allowed)]
+    if not allowed_ways:
         known = ", ".join("+".join(step for step in way if step) for way in ways)
         offered = ", ".join(allowed or ()) or "nothing"
         raise Refused(f"the BMC allows {offered} and none of {known}: power-cycle by hand")
-    return found[0]
+    return allowed_ways[0]

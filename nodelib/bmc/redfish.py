@@ -52,8 +52,8 @@ class Redfish:
     def _find(self, uuid: str) -> Object:
         members = self._get(_link(self._get(ROOT).get("Systems"), "Systems of the service root")).get("Members") or []
         systems = [self._get(_link(member, "a member of Systems")) for member in members]
-        found = pick([system for system in systems if RESET in (system.get("Actions") or {})], self.entry, uuid)
-        return {**found, "@odata.id": _link(found, "the system")}
+        system = pick([system for system in systems if RESET in (system.get("Actions") or {})], self.entry, uuid)
+        return {**system, "@odata.id": _link(system, "the system")}
 
     def _reset_of(self, system: Object) -> tuple[str, list[str] | None]:
         """Return where to send a reset and which are allowed: None where the BMC does not say."""
@@ -76,7 +76,7 @@ class Redfish:
         try:
             self._connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = self._connection.getresponse()
-            status, told = answer.status, _object(answer.read())
+            status, reply = answer.status, _object(answer.read())
         except ssl.SSLCertVerificationError as error:
             self._connection.close()
             raise Refused(
@@ -86,8 +86,8 @@ class Redfish:
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             raise Silent(f"{method} {path} at {self.entry.host}: {type(error).__name__}: {error}") from error
-        self._judge(status, f"{method} {path}", told)
-        return told
+        self._judge(status, f"{method} {path}", reply)
+        return reply
 
     def _judge(self, status: int, what: str, obj: Object) -> None:
         if status < 300:
@@ -107,12 +107,12 @@ def pick(systems: list[Object], entry: Entry, uuid: str) -> Object:
         systems = [system for system in systems if system.get("Id") == entry.system]
     if not systems:
         raise Refused(f"BMC {entry.host} has no system {entry.system or 'that can be reset'}: it has {names or 'none'}")
-    told = [str(system["UUID"]) for system in systems if is_told(str(system.get("UUID") or ""))]
-    if is_told(uuid) and told:
+    uuids = [str(system["UUID"]) for system in systems if is_told(str(system.get("UUID") or ""))]
+    if is_told(uuid) and uuids:
         systems = [system for system in systems if is_same(str(system.get("UUID") or ""), uuid)]
     if not systems:
         raise Refused(
-            f"BMC {entry.host} is that of another machine: its UUID is {', '.join(told)}, the node's is {uuid}; mend "
+            f"BMC {entry.host} is that of another machine: its UUID is {', '.join(uuids)}, the node's is {uuid}; mend "
             f"address in {SECRET}, or put the BMC's UUID there as uuid if the two are known to differ"
         )
     if len(systems) > 1:
@@ -144,7 +144,7 @@ def _swapped(bare: str) -> str:
 def message(obj: Object) -> str:
     """What a BMC says of a failure, the extended words if there are any."""
     error = obj.get("error") if isinstance(obj.get("error"), dict) else {}
-    extended = [one.get("Message") for one in error.get("@Message.ExtendedInfo") or [] if isinstance(one, dict)]
+    extended = [info.get("Message") for info in error.get("@Message.ExtendedInfo") or [] if isinstance(info, dict)]
     words = [str(word) for word in extended if word]
     return " ".join(words) or str(error.get("message") or "")
 

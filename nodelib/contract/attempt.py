@@ -17,11 +17,11 @@ def require_fresh(environment: Environment) -> Path:
         raise Refused("EXPECTED_BOOT_ID and an ATTEMPT_ID that can name a file are needed")
     root = Path(environment.host_root)
     try:
-        found = (root / "proc/sys/kernel/random/boot_id").read_text().strip()
+        boot_id = (root / "proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError as error:
         raise Refused(f"the node's boot id cannot be read: {error}") from error
-    if found != environment.expected_boot_id:
-        raise Refused(f"boot id is {found}, not {environment.expected_boot_id}: it was rebooted since")
+    if boot_id != environment.expected_boot_id:
+        raise Refused(f"boot id is {boot_id}, not {environment.expected_boot_id}: it was rebooted since")
     marker = root / "run/remediator" / environment.attempt
     if marker.exists():
         raise Refused(f"attempt {environment.attempt} was started before in this boot")

@@ -62,20 +62,20 @@ def _check_and_mark(options: argparse.Namespace, name: str, check: Check) -> tup
             leave_mark(options.state, name, clock(options), boot_id(options.proc))
 
 
-def keep_evidence(state: Path, name: str, verdict: Verdict, found: Mapping[str, Any]) -> None:
-    """Write `found` and when, at the first sight of a fault, because later it may be gone; drop it when all is well."""
+def keep_evidence(state: Path, name: str, verdict: Verdict, record: Mapping[str, Any]) -> None:
+    """Write `record` and when, at the first sight of a fault, as later it may be gone; drop it when all is well."""
     path = state / "evidence" / f"{name}.json"
     if verdict is Verdict.OK:
         path.unlink(missing_ok=True)
     elif verdict is Verdict.FAULT and not path.exists():
         wall = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        write_json(path, {"detector": name, "first_seen": wall, **found})
+        write_json(path, {"detector": name, "first_seen": wall, **record})
 
 
-def conclude(found: Mapping[str, Verdict], fine: str) -> tuple[Verdict, str]:
+def conclude(verdicts: Mapping[str, Verdict], fine: str) -> tuple[Verdict, str]:
     """Turn texts and their verdicts into one: any fault outranks any doubt, any doubt outranks health."""
     for verdict in (Verdict.FAULT, Verdict.UNKNOWN):
-        texts = sorted(text for text, judged in found.items() if judged is verdict)
+        texts = sorted(text for text, judged in verdicts.items() if judged is verdict)
         if texts:
             return verdict, "; ".join(texts)
     return Verdict.OK, fine

@@ -15,12 +15,12 @@ def number(given: Mapping[str, Any], name: str, default: float, least: float = 0
     """Return a number from `least` to `most`. Raises Refused for anything else."""
     value = given.get(name, default)
     try:
-        found = float("nan") if isinstance(value, bool) else float(value)
+        parsed = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
-        found = float("nan")
-    if not least <= found <= most:
+        parsed = float("nan")
+    if not least <= parsed <= most:
         raise Refused(f"PARAMETERS.{name} is {value!r}: write a number from {least:g} to {most:g}")
-    return found
+    return parsed
 
 
 def flag(given: Mapping[str, Any], name: str) -> bool:

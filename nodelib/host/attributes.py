@@ -22,12 +22,12 @@ def text(path: Path) -> str | None:
 
 def number(path: Path) -> int | None:
     """Return the number in `path`, None when there is no such file. Raises ValueError, naming it, for anything else."""
-    found = text(path)
-    if found is None:
+    content = text(path)
+    if content is None:
         return None
-    if not re.fullmatch(r"[0-9]{1,20}", found):
+    if not re.fullmatch(r"[0-9]{1,20}", content):
         raise ValueError(f"{path.parent.name}/{path.name}")
-    return int(found)
+    return int(content)
 
 
 def folders(path: Path, pattern: str) -> list[Path]:
@@ -36,12 +36,12 @@ def folders(path: Path, pattern: str) -> list[Path]:
     Raises OSError when it is there and cannot be read.
     """
     try:
-        paths = [one for one in path.iterdir() if re.fullmatch(pattern, one.name)]
+        paths = [entry for entry in path.iterdir() if re.fullmatch(pattern, entry.name)]
     except OSError as error:
         if error.errno in NOT_THERE:
             return []
         raise
-    return sorted(paths, key=lambda one: natural(one.name))
+    return sorted(paths, key=lambda entry: natural(entry.name))
 
 
 def natural(name: str) -> list[tuple[int, str]]:

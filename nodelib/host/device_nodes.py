@@ -52,36 +52,36 @@ def of_gpus(driven: dict[str, Driven], known: dict[str, int]) -> list[Wanted]:
     """Return the nodes of the GPUs that the driver lists, and those by which it is spoken to."""
     gpus = sorted(gpu.minor for gpu in driven.values() if gpu.minor is not None and not gpu.excluded)
     major = next((known[name] for name in ("nvidia", "nvidia-frontend") if name in known), NVIDIA_MAJOR)
-    found = [Wanted(f"nvidia{minor}", Number(major, minor), MODPROBE) for minor in gpus]
-    if found:
-        found.append(Wanted("nvidiactl", Number(known.get("nvidiactl", major), CONTROL), MODPROBE))
+    nodes = [Wanted(f"nvidia{minor}", Number(major, minor), MODPROBE) for minor in gpus]
+    if nodes:
+        nodes.append(Wanted("nvidiactl", Number(known.get("nvidiactl", major), CONTROL), MODPROBE))
         modeset = Number(known.get("nvidia-modeset", major), MODESET)
-        found.append(Wanted("nvidia-modeset", modeset, MODPROBE, optional=True))
-    if found and "nvidia-uvm" in known:  # the module is loaded at the first use: until then there is no node
-        found.append(Wanted("nvidia-uvm", Number(known["nvidia-uvm"], 0), f"{MODPROBE} -u -c=0"))
-        found.append(Wanted("nvidia-uvm-tools", Number(known["nvidia-uvm"], 1), f"{MODPROBE} -u -c=0", optional=True))
-    return found
+        nodes.append(Wanted("nvidia-modeset", modeset, MODPROBE, optional=True))
+    if nodes and "nvidia-uvm" in known:  # the module is loaded at the first use: until then there is no node
+        nodes.append(Wanted("nvidia-uvm", Number(known["nvidia-uvm"], 0), f"{MODPROBE} -u -c=0"))
+        nodes.append(Wanted("nvidia-uvm-tools", Number(known["nvidia-uvm"], 1), f"{MODPROBE} -u -c=0", optional=True))
+    return nodes
 
 
 def of_mig(proc: Path, known: dict[str, int]) -> list[Wanted]:
     """Return the nodes that give access to the MIG devices that there are. Raises ValueError on what makes no sense."""
-    major, found = known.get("nvidia-caps"), []
+    major, nodes = known.get("nvidia-caps"), []
     for path in sorted((proc / "driver/nvidia/capabilities").glob("gpu*/mig/**/access")):
         text = path.read_bytes()[:4096].decode("ascii", "replace")
         minor = re.search(r"^DeviceFileMinor:\s*([0-9]{1,7})\s*$", text, re.MULTILINE)
         if not minor:
             raise ValueError("/proc/driver/nvidia/capabilities")
         number = Number(major, int(minor[1]))
-        found.append(Wanted(f"nvidia-caps/nvidia-cap{minor[1]}", number, f"{MODPROBE} or nvidia-ctk system"))
-    return found
+        nodes.append(Wanted(f"nvidia-caps/nvidia-cap{minor[1]}", number, f"{MODPROBE} or nvidia-ctk system"))
+    return nodes
 
 
 def of_switches(sys_root: Path, known: dict[str, int]) -> list[Wanted]:
     """Return the nodes of the NVSwitches that belong to their driver."""
     count = sum(map(_is_switch, _folders(sys_root / "bus/pci/devices")))
     major = known.get(SWITCH_DRIVER)
-    found = [Wanted(f"nvidia-nvswitch{index}", Number(major, index), RELOAD) for index in range(count)]
-    return [*found, *([Wanted("nvidia-nvswitchctl", Number(major, CONTROL), RELOAD)] if count else [])]
+    nodes = [Wanted(f"nvidia-nvswitch{index}", Number(major, index), RELOAD) for index in range(count)]
+    return [*nodes, *([Wanted("nvidia-nvswitchctl", Number(major, CONTROL), RELOAD)] if count else [])]
 
 
 def _is_switch(folder: Path) -> bool:
@@ -96,11 +96,11 @@ def _is_switch(folder: Path) -> bool:
 def of_infiniband(sys_root: Path) -> list[Wanted]:
     """Return the nodes of RDMA devices, with the numbers of sysfs. Raises ValueError on what makes no sense."""
     verbs = _folders(sys_root / "class/infiniband_verbs")
-    found = [_of_sysfs(folder, "infiniband/") for folder in verbs if folder.name.startswith("uverbs")]
+    nodes = [_of_sysfs(folder, "infiniband/") for folder in verbs if folder.name.startswith("uverbs")]
     manager = sys_root / "class/misc/rdma_cm"
-    if found and manager.exists():
-        found.append(_of_sysfs(manager, "infiniband/")._replace(remedy="udevadm trigger"))
-    return found
+    if nodes and manager.exists():
+        nodes.append(_of_sysfs(manager, "infiniband/")._replace(remedy="udevadm trigger"))
+    return nodes
 
 
 def without_verbs(sys_root: Path) -> list[str]:
@@ -129,12 +129,12 @@ def has(folders: Iterable[Path], path: str) -> Number | str | None:
         if link:
             return Number(int(link[1]), int(link[2]))
         try:
-            found = (folder / path).stat()
+            status = (folder / path).stat()
         except (FileNotFoundError, NotADirectoryError, PermissionError):  # is_closed tells of the last
             continue
-        if stat.S_ISCHR(found.st_mode):
-            return Number(os.major(found.st_rdev), os.minor(found.st_rdev))
-        return "a folder" if stat.S_ISDIR(found.st_mode) else "a file"
+        if stat.S_ISCHR(status.st_mode):
+            return Number(os.major(status.st_rdev), os.minor(status.st_rdev))
+        return "a folder" if stat.S_ISDIR(status.st_mode) else "a file"
     return None
 
 

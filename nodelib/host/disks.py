@@ -72,10 +72,10 @@ def _disk(folder: Path) -> Disk | None:
     device = folder / "device"
     if any(part in where for part in REMOTE) or text(folder / "removable") == "1" or not device.exists():
         return None
-    told = (text(path) for path in (folder / "wwid", device / "wwid", folder / "serial", device / "serial"))
+    names = (text(path) for path in (folder / "wwid", device / "wwid", folder / "serial", device / "serial"))
     state = text(device / "state")
     built_in = any(part in where for part in BUILT_IN)
-    return Disk(folder.name, next(filter(None, told), folder.name), "?" if state == "" else state or "", built_in)
+    return Disk(folder.name, next(filter(None, names), folder.name), "?" if state == "" else state or "", built_in)
 
 
 def read_arrays(sys_root: Path) -> tuple[Array, ...]:

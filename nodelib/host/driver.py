@@ -85,7 +85,7 @@ def enter(roots: Sequence[Path], node: Path) -> None:
     where a library or devices are not to be found, and where we may not.
     """
     try:
-        root, library = next(found for root in roots if root.exists() and (found := (root, _library(root)))[1])
+        root, library = next(pair for root in roots if root.exists() and (pair := (root, _library(root)))[1])
         place = next(one for one in (root, node) if (one / "dev/nvidiactl").exists() and not one.samefile("/"))
         import ctypes  # few programs need it
 

@@ -138,8 +138,8 @@ def read_btrfs(sys_root: Path, filesystem: Filesystem) -> int | None:
     """
     for folder in folders(sys_root / "fs/btrfs", r"[0-9a-f-]{36}"):
         if (folder / "devices" / filesystem.device).exists():
-            told = [text(disk / "error_stats") for disk in folders(folder / "devinfo", r"[0-9]+")]
-            return _sum(folder.name, [one for one in told if one is not None])
+            tables = [text(disk / "error_stats") for disk in folders(folder / "devinfo", r"[0-9]+")]
+            return _sum(folder.name, [table for table in tables if table is not None])
     return None
 
 

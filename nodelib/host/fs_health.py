@@ -135,7 +135,9 @@ def look(
 
 def stat(options: argparse.Namespace, name: str, mounts: Mounts) -> dict[str, tuple[int | None, str]]:
     """Ask for the root folder of each XFS; return the error number, None where there is no answer, and why."""
-    asked = {one.key: one.top[0] for one in mounts.found if one.kind == "xfs" and one.top}
+    asked = {
+        filesystem.key: filesystem.top[0] for filesystem in mounts.found if filesystem.kind == "xfs" and filesystem.top
+    }
     if not asked:
         return {}
     from nodelib.host.child_process import ask  # subprocess costs more than all the rest, and few nodes have XFS
@@ -155,7 +157,10 @@ def read_codes(keys: list[str], answer: Any, why: str) -> dict[str, tuple[int | 
 
 def remember(mounts: Mounts, before: Mapping[str, Known], seen: Mapping[str, Signs], now: float) -> dict[str, Known]:
     """Return what each file system was like at first sight; one that was unmounted is forgotten."""
-    fresh = {one.key: Known(now, "ro" not in one.options, seen[one.key].btrfs) for one in mounts.found}
+    fresh = {
+        filesystem.key: Known(now, "ro" not in filesystem.options, seen[filesystem.key].btrfs)
+        for filesystem in mounts.found
+    }
     return {key: before.get(key, first) for key, first in fresh.items()}
 
 
@@ -173,19 +178,19 @@ def recall(memory: Mapping[str, Any], boot: str) -> tuple[dict[str, Known], dict
 
 def evidence(options: argparse.Namespace, mounts: Mounts, line: str, log: Log) -> dict[str, Any]:
     """Return what a person asks for first; bounded, lest it be cut elsewhere."""
-    ill = [one for one in mounts.found if one.name in line][:2]
+    ill = [filesystem for filesystem in mounts.found if filesystem.name in line][:2]
     return {
         "filesystems": [
             {
-                "device": one.device,
-                "source": one.source[:60],
-                "points": [point[-80:] for point in one.points[:2]],  # the end of a volume's names it
-                "options": ",".join(sorted(one.options))[:100],
-                "last error": story_of_ext4(options.sys, one.device)[:120],
+                "device": filesystem.device,
+                "source": filesystem.source[:60],
+                "points": [point[-80:] for point in filesystem.points[:2]],  # the end of a volume's names it
+                "options": ",".join(sorted(filesystem.options))[:100],
+                "last error": story_of_ext4(options.sys, filesystem.device)[:120],
             }
-            for one in ill
+            for filesystem in ill
         ],
-        "kernel": [told.text[:110] for told in log.lines if STORY.search(told.text)][-4:],
+        "kernel": [entry.text[:110] for entry in log.lines if STORY.search(entry.text)][-4:],
     }
 
 
@@ -197,15 +202,17 @@ def check(options: argparse.Namespace, watch: Watch) -> tuple[Verdict, str]:
     mounts, booted = read_mounts(options.proc, options.sys).of(watch.volumes), boot_time(options.proc)
     log = read_new(options.dev, since(memory, boot))
     given_up, answers = broken(log.lines, given_up), stat(options, watch.name, mounts)
-    seen = {one.key: look(options, one, answers, given_up) for one in mounts.found}
+    seen = {filesystem.key: look(options, filesystem, answers, given_up) for filesystem in mounts.found}
     known = remember(mounts, known, seen, now)
-    found = judge(mounts, seen, known, booted, log.why)
-    verdict, line = conclude(found, watch.fine if mounts.found else watch.none)
+    verdicts = judge(mounts, seen, known, booted, log.why)
+    verdict, line = conclude(verdicts, watch.fine if mounts.found else watch.none)
     write_json(path, {"boot_id": boot, "cursor": log.cursor, "known": known, "broken": given_up})
     story = {"condition": watch.condition, "line": line[:300], **evidence(options, mounts, line, log)}
     keep_evidence(options.state, watch.name, verdict, story)
     if options.explain:
         views = {"booted": booted, "kernel log": log.why or "read", "lines of it were lost": log.lost}
-        checks = {one.name: f"{seen[one.key]}, at first {known[one.key]}" for one in mounts.found}
+        checks = {
+            filesystem.name: f"{seen[filesystem.key]}, at first {known[filesystem.key]}" for filesystem in mounts.found
+        }
         explain(views, checks, verdict)
     return verdict, line

@@ -40,7 +40,7 @@ def find(top: Path, before: float, chosen: Callable[[str], bool] = lambda name: 
         return []
     try:
         device = os.fstat(descriptor).st_dev
-        return sorted(one for one in _below(descriptor, (), device, chosen) if one.changed < before)
+        return sorted(leftover for leftover in _below(descriptor, (), device, chosen) if leftover.changed < before)
     finally:
         os.close(descriptor)
 
@@ -48,17 +48,17 @@ def find(top: Path, before: float, chosen: Callable[[str], bool] = lambda name: 
 def _below(folder: int, way: tuple[str, ...], device: int, chosen: Callable[[str], bool]) -> Iterator[Leftover]:
     for name in sorted(os.listdir(folder)):
         with contextlib.suppress(FileNotFoundError):
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if found.st_dev != device or not (way or chosen(name)):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if status.st_dev != device or not (way or chosen(name)):
                 continue
-            if stat.S_ISREG(found.st_mode):
-                yield Leftover(found.st_mtime, found.st_blocks * 512, (*way, name), found.st_ino)
-            elif stat.S_ISDIR(found.st_mode) and len(way) < DEPTH:
+            if stat.S_ISREG(status.st_mode):
+                yield Leftover(status.st_mtime, status.st_blocks * 512, (*way, name), status.st_ino)
+            elif stat.S_ISDIR(status.st_mode) and len(way) < DEPTH:
                 with _opened(folder, name) as inner:
                     yield from _below(inner, (*way, name), device, chosen)
 
 
-def remove(top: Path, one: Leftover) -> None:
+def remove(top: Path, leftover: Leftover) -> None:
     """Remove a file that was found, and the folders that this leaves empty. Raises OSError.
 
     It being gone, or another one in its place, is no error: there is nothing to remove.
@@ -66,12 +66,12 @@ def remove(top: Path, one: Leftover) -> None:
     with contextlib.ExitStack() as opened, contextlib.suppress(FileNotFoundError):
         folders = [os.open(top, FOLDER)]
         opened.callback(os.close, folders[0])
-        for name in one.parts[:-1]:
+        for name in leftover.parts[:-1]:
             folders.append(opened.enter_context(_opened(folders[-1], name)))
-        if os.stat(one.parts[-1], dir_fd=folders[-1], follow_symlinks=False).st_ino != one.inode:
+        if os.stat(leftover.parts[-1], dir_fd=folders[-1], follow_symlinks=False).st_ino != leftover.inode:
             return
-        os.unlink(one.parts[-1], dir_fd=folders[-1])
-        _tidy(folders, one.parts[:-1])
+        os.unlink(leftover.parts[-1], dir_fd=folders[-1])
+        _tidy(folders, leftover.parts[:-1])
 
 
 def _tidy(folders: Sequence[int], names: Sequence[str]) -> None:

@@ -104,27 +104,27 @@ def _end(folder: Path) -> End:
     )
 
 
-def _lanes(told: str | None) -> int | None:
+def _lanes(width: str | None) -> int | None:
     """Read a width. Nothing is said by 0 (a virtual machine's device without a link) or by 255 (unknown)."""
-    if told in (None, "0", "255"):
+    if width in (None, "0", "255"):
         return None
-    return int(told) if told and re.fullmatch(r"[0-9]{1,2}", told) else -1
+    return int(width) if width and re.fullmatch(r"[0-9]{1,2}", width) else -1
 
 
-def _rate(told: str | None) -> float | None:
+def _rate(speed: str | None) -> float | None:
     """Read a speed: "32.0 GT/s PCIe", "8 GT/s", "Unknown"."""
-    if told is None or told.lower().startswith("unknown"):
+    if speed is None or speed.lower().startswith("unknown"):
         return None
-    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?", told)
+    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?", speed)
     return float(match[1]) if match else -1
 
 
 def _errors(ends: Iterable[Path], grade: str) -> dict[str, int]:
-    told = {end.name: text(end / f"aer_dev_{grade}") for end in ends}
-    return {f"{name} {grade}": _total(one) for name, one in told.items() if one is not None}
+    tables = {end.name: text(end / f"aer_dev_{grade}") for end in ends}
+    return {f"{name} {grade}": _total(table) for name, table in tables.items() if table is not None}
 
 
-def _total(told: str) -> int:
+def _total(table: str) -> int:
     """Read an AER counter file: a line for each error, `NAME COUNT`, and TOTAL_ERR_FATAL or _NONFATAL at the end."""
-    match = re.search(r"^TOTAL_ERR_\w+ ([0-9]{1,20})$", told, re.MULTILINE)
+    match = re.search(r"^TOTAL_ERR_\w+ ([0-9]{1,20})$", table, re.MULTILINE)
     return int(match[1]) if match else -1

@@ -63,28 +63,28 @@ def ask_controller(device: Path) -> dict[str, int]:
     return {"status": status} if status else parse_page(page.raw)
 
 
-def judge_page(said: Any) -> list[str]:
+def judge_page(page: Any) -> list[str]:
     """Return what is wrong with a controller that said this; [] for nothing, or where it does not tell."""
-    warning = said.get("warning") if isinstance(said, dict) else None
+    warning = page.get("warning") if isinstance(page, dict) else None
     return [words for bit, words in WARNINGS.items() if warning & bit] if type(warning) is int else []
 
 
-def is_told(said: Any) -> bool:
+def is_told(page: Any) -> bool:
     """Tell whether a controller said anything: its health, or why not."""
-    return isinstance(said, dict) and any(type(said.get(key)) is int for key in ("warning", "errno", "status"))
+    return isinstance(page, dict) and any(type(page.get(key)) is int for key in ("warning", "errno", "status"))
 
 
 def main(devices: list[str], answer: Path) -> None:
     """Ask each controller and write what it said."""
     import json
 
-    said: dict[str, Any] = {}
+    pages: dict[str, Any] = {}
     draft = answer.with_name(f"{answer.name}.draft")
     for device in map(Path, devices):
-        said[device.name] = ask_controller(device)
-        draft.write_text(json.dumps(said))
+        pages[device.name] = ask_controller(device)
+        draft.write_text(json.dumps(pages))
         draft.replace(answer)
-    draft.write_text(json.dumps({**said, "done": True}))
+    draft.write_text(json.dumps({**pages, "done": True}))
     draft.replace(answer)
 
 

@@ -27,18 +27,18 @@ class Unit(NamedTuple):
 def look_at(name: str) -> Unit:
     """Return what systemd says of one service. Raises Refused when it does not answer."""
     result = run(("systemctl", "show", f"--property={','.join(FIELDS)}", f"{name}.service"), ASK_SECONDS)
-    found = dict(line.partition("=")[::2] for line in result.text.splitlines())
-    if result.code != 0 or not found.get("LoadState"):
+    properties = dict(line.partition("=")[::2] for line in result.text.splitlines())
+    if result.code != 0 or not properties.get("LoadState"):
         raise Refused(
             f"systemd does not tell of {name}: {why(result, ASK_SECONDS)}: reboot the node if it does not answer"
         )
-    pid = found.get("MainPID", "")
+    pid = properties.get("MainPID", "")
     return Unit(
         name,
-        found["LoadState"],
-        found.get("ActiveState", ""),
+        properties["LoadState"],
+        properties.get("ActiveState", ""),
         int(pid) if pid.isdecimal() else 0,
-        found.get("KillMode", ""),
+        properties.get("KillMode", ""),
     )
 
 

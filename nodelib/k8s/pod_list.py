@@ -66,14 +66,14 @@ def _page(answer: http.client.HTTPResponse) -> tuple[dict[str, Any], datetime]:
 
 def uids(pods: list[Any], now: datetime) -> set[str]:
     """Return the uids of those Pods that should still run at `now`. Raises ValueError when one makes no sense."""
-    found: set[str] = set()
+    names: set[str] = set()
     for pod in pods:
         try:
             about = pod["metadata"]
             ends = about.get("deletionTimestamp")
             if ends is None or datetime.strptime(ends, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC) > now:
                 notes = about.get("annotations") or {}
-                found |= {bare(uid) for uid in (about["uid"] or None, *filter(None, map(notes.get, HASHES)))}
+                names |= {bare(uid) for uid in (about["uid"] or None, *filter(None, map(notes.get, HASHES)))}
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"a Pod in the list makes no sense ({type(error).__name__})") from error
-    return found
+    return names

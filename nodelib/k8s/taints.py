@@ -29,7 +29,7 @@ GIVEN = (
 def kept_off(node: Object, sets: Iterable[Object]) -> list[Taint]:
     """Return the taints of `node` for which none of the DaemonSets `sets` gets a new Pod there, in the node's order."""
     taints = [_taint(taint) for taint in (node.get("spec") or {}).get("taints") or []]
-    accepted = [_tolerations(one) for one in sets]
+    accepted = [_tolerations(tolerations) for tolerations in sets]
     return [
         taint
         for taint in taints
@@ -38,8 +38,8 @@ def kept_off(node: Object, sets: Iterable[Object]) -> list[Taint]:
     ]
 
 
-def _taint(found: Object) -> Taint:
-    return Taint(found.get("key") or "", found.get("value") or "", found.get("effect") or "")
+def _taint(taint: Object) -> Taint:
+    return Taint(taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "")
 
 
 def _tolerations(daemon_set: Object) -> list[Object]:

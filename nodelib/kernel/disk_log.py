@@ -59,13 +59,13 @@ def unit(device: str) -> str:
 
 def read_log(lines: Iterable[Line]) -> list[tuple[str, float, str]]:
     """Return (disk, seconds since boot, "error", "given up" or "new") for each line that tells of a disk."""
-    found = []
+    signs = []
     for line in lines:
         for pattern, word in WORDS:
             match = pattern.match(line.text)
             if match and unit(match["device"]):
-                found.append((unit(match["device"]), line.at, word))
-    return found
+                signs.append((unit(match["device"]), line.at, word))
+    return signs
 
 
 def many(times: Iterable[float], most: int, window: float) -> bool:
@@ -80,19 +80,19 @@ def many(times: Iterable[float], most: int, window: float) -> bool:
 
 def blame(before: Mapping[str, Blamed], lines: Iterable[Line], who: Mapping[str, str]) -> dict[str, Blamed]:
     """Add what new lines say of disks; `who`: serial number by name of those that are there, or were before."""
-    found = dict(before)
+    blamed = dict(before)
     for name, at, word in read_log(lines):
-        last = found.pop(name, None) or Blamed(who.get(name, ""))
+        last = blamed.pop(name, None) or Blamed(who.get(name, ""))
         times = (*last.times, at)[-MOST_ERRORS:]
         errors = "has many I/O errors" if many(times, MOST_ERRORS, WINDOW) else ""
         if word != "new":
-            found[name] = Blamed(last.who, times, "was given up" if word == "given up" else last.words or errors)
-    return found
+            blamed[name] = Blamed(last.who, times, "was given up" if word == "given up" else last.words or errors)
+    return blamed
 
 
-def stands(name: str, one: Blamed, here: Mapping[str, str], guests: Collection[str]) -> bool:
+def stands(name: str, blamed: Blamed, here: Mapping[str, str], guests: Collection[str]) -> bool:
     """Whether the log still counts: not for another disk of that name, nor for one that came and went with a Pod.
 
     Args: `here`: serial number by name of the disks that are there; `guests`: names of what may leave.
     """
-    return here[name] == one.who if name in here else name not in guests
+    return here[name] == blamed.who if name in here else name not in guests

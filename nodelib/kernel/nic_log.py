@@ -35,17 +35,17 @@ class Death(NamedTuple):
 
 def deaths(before: Mapping[str, Death], lines: Iterable[Line]) -> dict[str, Death]:
     """Return the dead cards by PCI address, NOBODY for one that the log does not name."""
-    found = dict(before)
+    dead = dict(before)
     for line in lines:
         mended = MENDED.search(line.text)
         if mended:
-            found.pop(_address(mended[1]), None)
-            found.pop(NOBODY, None)  # which may well have been this one
+            dead.pop(_address(mended[1]), None)
+            dead.pop(NOBODY, None)  # which may well have been this one
         for pattern, why in DEAD:
             match = pattern.search(line.text)
             if match:
-                found.setdefault(_address(match[1]), Death(why, line.text[:200]))
-    return found
+                dead.setdefault(_address(match[1]), Death(why, line.text[:200]))
+    return dead
 
 
 def _address(text: str | None) -> str:

@@ -40,8 +40,8 @@ def reading(offset: int, maxerror: int, esterror: int, status: int) -> Reading:
 def read_file(path: Path) -> Reading:
     """Read {"offset", "maxerror", "esterror", "status"} in the kernel's units. Raises OSError, or ValueError."""
     value: Any = json.loads(path.read_bytes())
-    told = value if isinstance(value, dict) else {}
-    numbers: list[Any] = [told.get(name) for name in ("offset", "maxerror", "esterror", "status")]
+    content = value if isinstance(value, dict) else {}
+    numbers: list[Any] = [content.get(name) for name in ("offset", "maxerror", "esterror", "status")]
     if not all(type(number) is int and abs(number) < 1 << 63 for number in numbers):
         raise ValueError(f"{path} is no reading of the clock")
     return reading(*numbers)

@@ -42,7 +42,7 @@ def parse_fib_trie(text: str) -> set[int]:
 
     Below each address are its routes: `/32 host LOCAL` marks one of the node's own.
     """
-    found, address = set(), None
+    addresses, address = set(), None
     lines = text.splitlines()
     if "Local:" not in lines and "Main:" not in lines:
         raise ValueError("fib_trie makes no sense")
@@ -54,8 +54,8 @@ def parse_fib_trie(text: str) -> set[int]:
                 raise ValueError("fib_trie makes no sense")
             address = int.from_bytes(bytes(octets), "big")
         elif line.strip() == "/32 host LOCAL" and address is not None:
-            found.add(address)
-    return {one for one in found if one >> 24 != 127 and one >> 16 != 0xA9FE}
+            addresses.add(address)
+    return {number for number in addresses if number >> 24 != 127 and number >> 16 != 0xA9FE}
 
 
 def parse_route(text: str, addresses: set[int]) -> tuple[set[tuple[str, str]], bool]:

@@ -149,16 +149,16 @@ def _frames(connection: socket.socket, until: float) -> Iterator[tuple[int, int,
 
 def _receive(connection: socket.socket, size: int, until: float) -> bytes:
     """Return `size` bytes, or b"" at a clean end. Raises ConnectionResetError for an end in the middle."""
-    found = b""
-    while len(found) < size:
+    data = b""
+    while len(data) < size:
         connection.settimeout(left(until))
-        more = connection.recv(size - len(found))
-        if not more and (found or size != 9):
+        more = connection.recv(size - len(data))
+        if not more and (data or size != 9):
             raise ConnectionResetError("closed in the middle of an answer")
         if not more:
             return b""
-        found += more
-    return found
+        data += more
+    return data
 
 
 def _unpadded(payload: bytes, flags: int) -> bytes:
@@ -174,17 +174,17 @@ def parse_status(body: bytes) -> dict[str, Ready]:
     """
     if len(body) < 5 or body[0] or len(body) != 5 + int.from_bytes(body[1:5], "big"):
         raise ValueError("its answer is no message")
-    found = {}
+    conditions = {}
     for status in _inner(body[5:], 1):
         for condition in _inner(status, 1):
             values = dict(_fields(condition))
             kind, ready, reason = values.get(1, b""), values.get(2, 0), values.get(3, b"")
             if not isinstance(kind, bytes) or not isinstance(ready, int) or not isinstance(reason, bytes):
                 raise ValueError("its answer is no status")
-            found[kind.decode("ascii", "replace")] = Ready(bool(ready), reason.decode("ascii", "replace"))
-    if not found:
+            conditions[kind.decode("ascii", "replace")] = Ready(bool(ready), reason.decode("ascii", "replace"))
+    if not conditions:
         raise ValueError("its answer holds no condition")
-    return found
+    return conditions
 
 
 def _inner(message: bytes, number: int) -> Iterator[bytes]:

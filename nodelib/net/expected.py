@@ -46,18 +46,20 @@ class NetworkReadings(NamedTuple):
 
 def facts(seen: NetworkReadings, required: Iterable[str], had: Collection[str]) -> dict[str, Fact]:
     """Return what is, what is no more, and what is required, by key."""
-    found = {f"card {name}": Fact(True, "") for name in seen.ports}
-    found.update({f"link {name}": Fact(port.up, port.lack) for name, port in seen.ports.items()})
-    found.update({f"slave {bond} {name}": Fact(True, "") for bond, slaves in seen.slaves.items() for name in slaves})
-    found.update(_addresses(seen))
-    found.update({f"gid {name}": fact for name, gids in seen.gids.items() for fact in _gid(seen, name, gids)})
-    for key in sorted(set(had) - set(found)):
+    facts_by_key = {f"card {name}": Fact(True, "") for name in seen.ports}
+    facts_by_key.update({f"link {name}": Fact(port.up, port.lack) for name, port in seen.ports.items()})
+    facts_by_key.update(
+        {f"slave {bond} {name}": Fact(True, "") for bond, slaves in seen.slaves.items() for name in slaves}
+    )
+    facts_by_key.update(_addresses(seen))
+    facts_by_key.update({f"gid {name}": fact for name, gids in seen.gids.items() for fact in _gid(seen, name, gids)})
+    for key in sorted(set(had) - set(facts_by_key)):
         lack = _lack(seen, *key.split(" "))
         if lack:
-            found[key] = Fact(False, lack)
+            facts_by_key[key] = Fact(False, lack)
     for name in required:
-        found.update(_required(seen, name))
-    return found
+        facts_by_key.update(_required(seen, name))
+    return facts_by_key
 
 
 def _required(seen: NetworkReadings, name: str) -> dict[str, Fact]:
@@ -87,7 +89,7 @@ def _gid(seen: NetworkReadings, name: str, gids: Gids) -> list[Fact]:
         return [Fact(False, lack, required=True)]
     owners = seen.addresses.owners if isinstance(seen.addresses, Addresses) else frozenset()
     built_on = {upper for upper, lower in seen.uppers.items() if _bottom(seen, lower) in gids.interfaces}
-    needed = any((one, IPV4) in owners for one in gids.interfaces | built_on)
+    needed = any((interface, IPV4) in owners for interface in gids.interfaces | built_on)
     return [Fact(gids.mapped or not needed, f"{lack} for the IPv4 one of its interface", required=True)]
 
 
@@ -114,11 +116,11 @@ def _lack(seen: NetworkReadings, kind: str, name: str = "", other: str = "") -> 
 
 
 def judge_facts(
-    found: Mapping[str, Fact], had: Collection[str], standing: Mapping[str, Standing], now: float
+    known: Mapping[str, Fact], had: Collection[str], standing: Mapping[str, Standing], now: float
 ) -> dict[str, Verdict]:
     """Turn facts into texts with verdicts. Ports that were never up in this boot are none's business."""
     texts = {}
-    for key, fact in found.items():
+    for key, fact in known.items():
         if fact.holds is None:
             texts[fact.lack] = Verdict.UNKNOWN
         elif not fact.holds and (fact.required or key in had):
@@ -130,13 +132,13 @@ def judge_facts(
     return texts
 
 
-def lacking(found: Mapping[str, Fact]) -> list[str]:
+def lacking(known: Mapping[str, Fact]) -> list[str]:
     """Return the keys of what is not as it should be."""
-    return [key for key, fact in found.items() if fact.holds is False]
+    return [key for key, fact in known.items() if fact.holds is False]
 
 
-def learn(found: Mapping[str, Fact], had: Iterable[str], seen: NetworkReadings) -> set[str]:
+def learn(known: Mapping[str, Fact], had: Iterable[str], seen: NetworkReadings) -> set[str]:
     """Return all that the node had in this boot by now; what was given to a Pod or renamed is forgotten."""
     moved = {name for name, where in seen.devices.items() if where == "bound"}
     kept = {key for key in had if not moved & set(key.split(" ")[1:])}
-    return kept | {key for key, fact in found.items() if fact.holds}
+    return kept | {key for key, fact in known.items() if fact.holds}

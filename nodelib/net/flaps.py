@@ -20,14 +20,14 @@ class Past(NamedTuple):
 
 def follow(before: Mapping[str, Past], ports: Mapping[str, Port], now: float) -> dict[str, Past]:
     """Return what is known of each port now; one that is not there for a while keeps its past."""
-    found = {name: past for name, past in before.items() if name not in ports}
+    pasts_by_port = {name: past for name, past in before.items() if name not in ports}
     for name, port in ports.items():
         past = before.get(name, Past(None, None))
         new = _downs(past, port) if now >= SETTLE else 0
         up = past.up if port.up is None else port.up
         downs = past.downs if port.downs is None else port.downs
-        found[name] = Past(up, downs, recent([*past.times, *[now] * min(new, MANY)], now))
-    return found
+        pasts_by_port[name] = Past(up, downs, recent([*past.times, *[now] * min(new, MANY)], now))
+    return pasts_by_port
 
 
 def _downs(past: Past, port: Port) -> int:
@@ -55,9 +55,9 @@ def times_of(value: Any) -> tuple[float, ...]:
 
 def pasts(value: Any) -> dict[str, Past]:
     """Read ports' pasts from a memory; what makes no sense is left out."""
-    found = {}
+    pasts_by_port = {}
     for name, past in value.items() if isinstance(value, dict) else ():
         match past:
             case [bool() | None as up, int() | None as downs, list() as times]:
-                found[name] = Past(up, downs, times_of(times))
-    return found
+                pasts_by_port[name] = Past(up, downs, times_of(times))
+    return pasts_by_port

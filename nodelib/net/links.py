@@ -92,16 +92,16 @@ def read_counter(path: Path, refused: set[str]) -> int | None:
 
 def uppers(sys: Path, names: Iterable[str]) -> dict[str, str]:
     """Return interfaces and all that is built on them (bonds, bridges, VLANs), with one that it is built on."""
-    found = {name: name for name in names}
-    todo = [*found]
+    lowers = {name: name for name in names}
+    todo = [*lowers]
     while todo:
         lower = todo.pop()
         for link in sorted((sys / "class/net" / lower).glob("upper_*")):
             upper = link.name.removeprefix("upper_")
-            if upper not in found:
-                found[upper] = lower
+            if upper not in lowers:
+                lowers[upper] = lower
                 todo.append(upper)
-    return found
+    return lowers
 
 
 def read_slaves(sys: Path, names: Iterable[str]) -> dict[str, list[str]]:

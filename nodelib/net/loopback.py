@@ -57,11 +57,11 @@ def _get(url: str, until: float) -> tuple[int, str]:
 
 
 def _read_all(connection: socket.socket, until: float) -> bytes:
-    found = b""
-    while len(found) < MOST_BYTES:
+    data = b""
+    while len(data) < MOST_BYTES:
         connection.settimeout(left(until))
         more = connection.recv(MOST_BYTES)
         if not more:
             break
-        found += more
-    return found
+        data += more
+    return data

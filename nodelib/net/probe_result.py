@@ -54,12 +54,12 @@ def in_the_nodes_network(reply: Reply, proc: Path) -> Reply:
 
 def together(ask: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Return `ask` of every item, in order, each asked in a thread of its own. Raises what the first of them raised."""
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     failed: dict[int, Exception] = {}
 
     def one(index: int, item: Item) -> None:
         try:
-            found[index] = ask(item)
+            results[index] = ask(item)
         except Exception as error:
             failed[index] = error
 
@@ -70,4 +70,4 @@ def together(ask: Callable[[Item], Result], items: Iterable[Item]) -> list[Resul
         thread.join()
     for index in sorted(failed):
         raise failed[index]
-    return [found[index] for index in range(len(threads))]
+    return [results[index] for index in range(len(threads))]

@@ -45,10 +45,12 @@ def ask_runtimes(root: Path, declared: Collection[str], known: Collection[str], 
 
 def network(runtimes: Mapping[str, Runtime]) -> tuple[bool | None, str]:
     """Tell whether the network is ready, None for nobody knows, and the reason where it is not or nobody knows."""
-    said = [runtime.conditions["NetworkReady"] for runtime in runtimes.values() if "NetworkReady" in runtime.conditions]
-    if any(one.ready for one in said):
+    conditions = [
+        runtime.conditions["NetworkReady"] for runtime in runtimes.values() if "NetworkReady" in runtime.conditions
+    ]
+    if any(condition.ready for condition in conditions):
         return True, ""
-    if said:
-        return False, sorted(one.reason for one in said)[0] or "no reason given"
+    if conditions:
+        return False, sorted(condition.reason for condition in conditions)[0] or "no reason given"
     causes = [f"{path}: {runtime.reply.why or 'says nothing of it'}" for path, runtime in sorted(runtimes.items())]
     return None, "; ".join(causes) or "no socket of a container runtime is there (--socket PATH)"

@@ -14,10 +14,10 @@ def ask_fields(nvml: Any, gpu: Any, fields: Mapping[str, int | tuple[int, int]])
 
     Raises NVMLError where one is refused for another cause than that it does not exist.
     """
-    found = {}
+    values_by_name = {}
     for name, field in zip(fields, nvml.nvmlDeviceGetFieldValues(gpu, [*fields.values()]), strict=True):
         if not field.nvmlReturn:
-            found[name] = int(getattr(field.value, MEMBERS[field.valueType]))
+            values_by_name[name] = int(getattr(field.value, MEMBERS[field.valueType]))
         elif field.nvmlReturn not in NOT_THERE:
             raise nvml.NVMLError(field.nvmlReturn)
-    return found
+    return values_by_name

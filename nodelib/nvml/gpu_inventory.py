@@ -126,16 +126,16 @@ def _nvml_gpus(seen: GpuViews) -> list[str]:
 
 def _not_in_nvml(seen: GpuViews) -> list[str]:
     """GPUs that NVML does not list though it was asked for all; those that answer with an error are told elsewhere."""
-    said = seen.nvml.said
+    answers = seen.nvml.said
     listed = {gpu.get("address") for gpu in answering(seen.nvml.said)}
     if (
-        not said.get("done")
-        or "count" not in said
-        or said["count"] >= len(ours(seen.cards, seen.driven))
+        not answers.get("done")
+        or "count" not in answers
+        or answers["count"] >= len(ours(seen.cards, seen.driven))
         or None in listed
     ):
         return []
-    errors = said["count"] - len(answering(seen.nvml.said))
+    errors = answers["count"] - len(answering(seen.nvml.said))
     absent = [f"{address} is missing in NVML" for address in ours(seen.cards, seen.driven) - listed]
     return absent if not errors else ["NVML lists fewer GPUs than PCI"]
 
@@ -157,17 +157,17 @@ def _cannot_read(seen: GpuViews) -> list[str]:
 
 
 def _no_nvml(seen: GpuViews) -> list[str]:
-    said, why = seen.nvml.said, seen.nvml.why
-    code = said.get("init")
+    answers, why = seen.nvml.said, seen.nvml.why
+    code = answers.get("init")
     if not seen.wanted or seen.awaits_driver:
         return []
     if code == MISMATCH:
         return [f"NVML cannot be asked: driver and library version mismatch (code {code}; see DriverMismatch)"]
     if code:
         return [f"NVML cannot be asked (code {code})"]
-    if seen.nvml.hung or (said.get("done") is True and "failed" not in said and not why):
+    if seen.nvml.hung or (answers.get("done") is True and "failed" not in answers and not why):
         return []
-    return [f"NVML cannot be asked: {said.get('failed', why or 'no full answer')}"]
+    return [f"NVML cannot be asked: {answers.get('failed', why or 'no full answer')}"]
 
 
 def _odd_gpus(seen: GpuViews) -> list[str]:

@@ -108,9 +108,9 @@ def look(smi: Smi) -> list[Gpu]:
     ]
     if not gpus and not silent:
         raise Refused(f"nvidia-smi lists no GPU (exit {result.code}): {result.last}")
-    found = {query: dict(smi.rows(query)) for query in SIGNS}
-    found[ACTION] = found[ACTION] or recovery_actions(smi.ask("-q").text)
-    known = [judge(gpu, {query: values.get(gpu.address, "") for query, values in found.items()}) for gpu in gpus]
+    answers = {query: dict(smi.rows(query)) for query in SIGNS}
+    answers[ACTION] = answers[ACTION] or recovery_actions(smi.ask("-q").text)
+    known = [judge(gpu, {query: values.get(gpu.address, "") for query, values in answers.items()}) for gpu in gpus]
     return sorted((*known, *silent), key=lambda gpu: gpu.address)  # the driver counts them in this order
 
 
@@ -121,8 +121,8 @@ def recovery_actions(report: str) -> dict[str, str]:
     {'00000000:1C:00.0': 'Reboot'}
     """
     parts = re.split(rf"^GPU ({ADDRESS.pattern})[ \t]*$", report, flags=re.MULTILINE | re.IGNORECASE)
-    said = [re.search(r"^\s*GPU Recovery Action\s*:\s*(.*?)\s*$", text, re.MULTILINE) for text in parts[2::2]]
-    return {address: found[1] for address, found in zip(parts[1::2], said, strict=True) if found}
+    matches = [re.search(r"^\s*GPU Recovery Action\s*:\s*(.*?)\s*$", text, re.MULTILINE) for text in parts[2::2]]
+    return {address: match[1] for address, match in zip(parts[1::2], matches, strict=True) if match}
 
 
 def judge(gpu: Gpu, values: Mapping[str, str]) -> Gpu:

@@ -16,7 +16,7 @@ PER_LINK = {"replays": 161, "recoveries": 162, "CRC errors": 163, "failed recove
 
 def _links(nvml: Any, gpu: Any) -> dict[str, Any]:
     """Parallel lists: number, up 0 or 1, what is at the other end (0 GPU, 2 switch, 255 not told) of each link."""
-    found: dict[str, list[int]] = {"link": [], "up": [], "remote": []}
+    columns: dict[str, list[int]] = {"link": [], "up": [], "remote": []}
     for link in range(nvml.NVML_NVLINK_MAX_LINKS):
         try:
             up = nvml.nvmlDeviceGetNvLinkState(gpu, link)
@@ -25,8 +25,8 @@ def _links(nvml: Any, gpu: Any) -> dict[str, Any]:
                 raise
             continue
         for name, value in (("link", link), ("up", up), ("remote", _remote(nvml, gpu, link))):
-            found[name].append(value)
-    return found
+            columns[name].append(value)
+    return columns
 
 
 def _remote(nvml: Any, gpu: Any, link: int) -> int:
@@ -46,10 +46,10 @@ def _errors(nvml: Any, gpu: Any) -> dict[str, Any]:
     answers = ask_fields(nvml, gpu, {**totals, **scoped})
     errors = {}
     for name in PER_LINK:
-        one = [answers[key] for key in totals if key.startswith(f"{name} ") and key in answers]
+        counts = [answers[key] for key in totals if key.startswith(f"{name} ") and key in answers]
         each = [answers[key] for key in scoped if key.startswith(f"{name} of ") and key in answers]
-        if one or each:
-            errors[name] = max(sum(one), sum(each))
+        if counts or each:
+            errors[name] = max(sum(counts), sum(each))
     return errors
 
 

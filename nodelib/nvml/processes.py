@@ -17,12 +17,12 @@ PROCESSES = {
 
 def _processes(nvml: Any, gpu: Any) -> dict[str, Any]:
     """Parallel lists: pid, kind, and bytes of memory (0 for not told) of each process on the GPU or its MIG devices."""
-    found: dict[str, list[Any]] = {"pid": [], "kind": [], "memory": []}
+    columns: dict[str, list[Any]] = {"pid": [], "kind": [], "memory": []}
     for kind in PROCESSES:
         for process in _running(nvml, gpu, kind):
             for key, value in (("pid", process.pid), ("kind", kind), ("memory", process.usedGpuMemory or 0)):
-                found[key].append(value)
-    return found
+                columns[key].append(value)
+    return columns
 
 
 def _running(nvml: Any, gpu: Any, kind: str) -> list[Any]:

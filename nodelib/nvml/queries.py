@@ -88,9 +88,9 @@ def ask_nvml(teller: Teller, load: Callable[[], Any], questions: Mapping[str, Qu
     teller.tell(done=True, answered_at=since_boot())
 
 
-def answering(said: Mapping[str, Any]) -> list[dict[str, Any]]:
+def answering(answers: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the GPUs that NVML answers for."""
-    return [gpu for gpu in said.get("gpus", []) if gpu.get("error") == 0]
+    return [gpu for gpu in answers.get("gpus", []) if gpu.get("error") == 0]
 
 
 def is_sound(value: Any) -> bool:
@@ -99,23 +99,23 @@ def is_sound(value: Any) -> bool:
     >>> is_sound([1, "two"]), is_sound(None), is_sound({})
     (True, False, False)
     """
-    return type(value) in (int, str) or (type(value) is list and all(type(one) in (int, str) for one in value))
+    return type(value) in (int, str) or (type(value) is list and all(type(item) in (int, str) for item in value))
 
 
-def nonsense(said: Mapping[str, Any]) -> str:
+def nonsense(answers: Mapping[str, Any]) -> str:
     """Return what is wrong with what a child left, "" for nothing: readers need not look at types again."""
-    gpus = said.get("gpus", [])
-    if not all(type(said.get(key, 0)) is int for key in ("init", "count")):
+    gpus = answers.get("gpus", [])
+    if not all(type(answers.get(key, 0)) is int for key in ("init", "count")):
         return "init or count is no number"
-    if said.get("done") not in (None, False) and not said.keys() & {"init", "failed"}:
+    if answers.get("done") not in (None, False) and not answers.keys() & {"init", "failed"}:
         return "it does not say whether NVML was started"
     if not isinstance(gpus, list) or not all(map(_is_gpu, gpus)):
         return "a GPU is not described as it should be"
     indices = [gpu["index"] for gpu in gpus]
-    if sorted(indices) != list(range(len(gpus))) or len(gpus) > said.get("count", 0):
+    if sorted(indices) != list(range(len(gpus))) or len(gpus) > answers.get("count", 0):
         return "it does not count its GPUs"
-    complete = said.get("done") is not True or said.get("init") != 0 or len(gpus) == said.get("count")
-    return "" if complete or "failed" in said else "not every GPU was asked"
+    complete = answers.get("done") is not True or answers.get("init") != 0 or len(gpus) == answers.get("count")
+    return "" if complete or "failed" in answers else "not every GPU was asked"
 
 
 def _is_gpu(gpu: Any) -> bool:
@@ -156,7 +156,7 @@ def _ask_gpu(pynvml: Any, index: int, gpus: list[dict[str, Any]], teller: Teller
     return handle
 
 
-def _put(pynvml: Any, handle: Any, gpu: dict[str, Any], asked: tuple[str, Question], said: dict[str, Any]) -> None:
+def _put(pynvml: Any, handle: Any, gpu: dict[str, Any], asked: tuple[str, Question], answers: dict[str, Any]) -> None:
     """Put one question to one GPU by itself, so that neither a refusal nor a mistake in it hides another answer."""
     name, question = asked
     try:
@@ -169,7 +169,7 @@ def _put(pynvml: Any, handle: Any, gpu: dict[str, Any], asked: tuple[str, Questi
     except Exception as error:
         older = isinstance(error, AttributeError) and error.obj is pynvml  # this pynvml does not know the function yet
         gpu["refused"][name] = NO_SUCH_FUNCTION if older else UNKNOWN_ERROR
-        said.setdefault("odd", {})[name] = f"{type(error).__name__}: {error}"[:200]
+        answers.setdefault("odd", {})[name] = f"{type(error).__name__}: {error}"[:200]
 
 
 def _code(pynvml: Any, call: Callable[[], Any]) -> int:

@@ -82,19 +82,19 @@ def see(
         return GpuReadings(cards, driven, answer, why=str(error))
 
 
-def read_gpus(said: Mapping[str, Any], shapes: Shapes) -> tuple[Gpu, ...]:
+def read_gpus(answers: Mapping[str, Any], shapes: Shapes) -> tuple[Gpu, ...]:
     """Return the GPUs of an answer by name. Raises ValueError where it is not complete or not of these shapes."""
-    listed = said.get("gpus")
-    if said.get("init") != 0 or said.get("done") is not True or not isinstance(listed, list):
+    listed = answers.get("gpus")
+    if answers.get("init") != 0 or answers.get("done") is not True or not isinstance(listed, list):
         raise ValueError("not every GPU was asked")
-    if len(listed) != said.get("count"):
+    if len(listed) != answers.get("count"):
         raise ValueError("not every GPU was asked")
-    return tuple(sorted((_read(one, shapes) for one in listed), key=lambda gpu: (gpu.name, gpu.index)))
+    return tuple(sorted((_read(row, shapes) for row in listed), key=lambda gpu: (gpu.name, gpu.index)))
 
 
-def _read(one: Any, shapes: Shapes) -> Gpu:
+def _read(row: Any, shapes: Shapes) -> Gpu:
     try:
-        gpu = Gpu(**one)
+        gpu = Gpu(**row)
         sound = all(type(text) is str for text in (gpu.address, gpu.uuid, gpu.serial)) and all(
             type(number) is int for number in (gpu.index, gpu.error, *gpu.refused.values())
         )
@@ -115,7 +115,7 @@ def _fits(facts: Mapping[str, Any] | None, shape: Mapping[str, str]) -> bool:
         for name, kind in shape.items()
         if name in facts or not kind.endswith("?")
     )
-    return sound and len({len(one) for one in lists if one is not None}) <= 1
+    return sound and len({len(column) for column in lists if column is not None}) <= 1
 
 
 def _all(values: Any, kind: type) -> bool:
@@ -133,8 +133,8 @@ def absent(seen: GpuReadings) -> str:
 
 def doubts(seen: GpuReadings, needed: Collection[str]) -> list[str]:
     """Return why nothing can be said of some GPU; `needed`: the questions that a GPU must answer if it can."""
-    found = [] if absent(seen) else [*_no_answer(seen), *_silent(seen), *_refusing(seen, needed), *_not_shown(seen)]
-    return sorted(set(found))
+    texts = [] if absent(seen) else [*_no_answer(seen), *_silent(seen), *_refusing(seen, needed), *_not_shown(seen)]
+    return sorted(set(texts))
 
 
 def _no_answer(seen: GpuReadings) -> list[str]:

@@ -46,4 +46,4 @@ def standings(value: Any) -> dict[str, Standing]:
 
 def names(value: Any) -> set[str]:
     """Return a list of names from a memory; what makes no sense is left out."""
-    return {one for one in value if isinstance(one, str)} if isinstance(value, list) else set()
+    return {name for name in value if isinstance(name, str)} if isinstance(value, list) else set()

@@ -30,11 +30,11 @@ def take() -> None:
 
 def _state(words: list[str]) -> str:
     """Return the value of --state: argparse itself comes later."""
-    found = STATE
+    folder = STATE
     for word, following in zip(words, [*words[1:], ""], strict=False):
         name, _, value = word.partition("=")
-        found = (value or following or STATE) if name == "--state" else found
-    return found
+        folder = (value or following or STATE) if name == "--state" else folder
+    return folder
 
 
 def _taken(folder: str) -> bool:

@@ -22,8 +22,8 @@ _OWNERS = {
 def over(cluster: Cluster, pod: Obj) -> list[Entry]:
     """The budgets that select a Pod."""
     labels = pod["metadata"].get("labels") or {}
-    found = cluster.store.collection(STORAGE).scan(pod["metadata"]["namespace"])
-    return [entry for entry in found if _selects(entry.obj, labels)]
+    entries = cluster.store.collection(STORAGE).scan(pod["metadata"]["namespace"])
+    return [entry for entry in entries if _selects(entry.obj, labels)]
 
 
 def _selects(budget: Obj, labels: dict[str, str]) -> bool:

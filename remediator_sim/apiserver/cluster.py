@@ -43,10 +43,10 @@ class Cluster:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Entry:
         """One stored object. Raises 404."""
-        found = self.find(resource.storage, namespace, name)
-        if found is None:
+        entry = self.find(resource.storage, namespace, name)
+        if entry is None:
             raise status.not_found(resource.group, resource.plural, name)
-        return found
+        return entry
 
     def put(self, storage: str, obj: Obj) -> Entry:
         """Store an object in its stored form, and tell the follower of its kind."""

@@ -42,10 +42,10 @@ AGE = Column("Age", _age)
 
 def _text(*path: str, absent: str = "<none>") -> Callable[[Obj, datetime], Any]:
     def cell(obj: Obj, now: datetime) -> Any:
-        found: Any = obj
+        part_value: Any = obj
         for part in path:
-            found = found.get(part) if isinstance(found, dict) else None
-        return absent if found is None or found == "" else str(found)
+            part_value = part_value.get(part) if isinstance(part_value, dict) else None
+        return absent if part_value is None or part_value == "" else str(part_value)
 
     return cell
 
@@ -177,8 +177,8 @@ def custom(raw: Obj) -> Column:
     find, type_ = compile_path(raw["jsonPath"]), raw.get("type", "string")
 
     def cell(obj: Obj, now: datetime) -> Any:
-        found = find(obj)
-        return _shown(found[0], type_, now) if found else None
+        part_value = find(obj)
+        return _shown(part_value[0], type_, now) if part_value else None
 
     priority, described = raw.get("priority", 0), raw.get("description", "")
     return Column(raw["name"], cell, type_, priority, raw.get("format", ""), described)

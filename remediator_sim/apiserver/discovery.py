@@ -32,8 +32,8 @@ def _subresources(resource: Resource) -> Iterable[tuple[str, str, str, list[str]
 
 def legacy_groups(registry: Registry) -> Obj:
     """The answer of /apis."""
-    found = [_group(name, versions) for name, versions in registry.groups().items() if name]
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
+    groups = [_group(name, versions) for name, versions in registry.groups().items() if name]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def core_versions() -> Obj:

@@ -104,12 +104,12 @@ class Dispatcher:
         """Paths that speak of no object: health, version, discovery."""
         if request.path in _HEALTH:
             return Response(200, b"ok", {"content-type": "text/plain; charset=utf-8"})
-        found = _documents(self.cluster, request)
-        if found is None:
+        answer = _documents(self.cluster, request)
+        if answer is None:
             return self._nowhere(request.path)
         if request.method not in ("GET", "HEAD"):
             raise status.method_not_allowed()
-        return found
+        return answer
 
     def _nowhere(self, path: str) -> Response:
         """A path of a group that is served is refused by the API, any other by the web server below it."""
@@ -260,6 +260,6 @@ def _documents(cluster: Cluster, request: Request) -> Response | None:
 
 def _modern(cluster: Cluster, request: Request, *, core: bool) -> Response:
     version = "v2" if "v=v2;" in request.headers["accept"] + ";" else "v2beta1"
-    found = discovery.aggregated(cluster.registry, core=core, version=version)
+    document = discovery.aggregated(cluster.registry, core=core, version=version)
     content_type = f"{JSON};g={discovery.AGGREGATED};v={version};as=APIGroupDiscoveryList"
-    return Response(200, msgspec.json.encode(found), {"content-type": content_type})
+    return Response(200, msgspec.json.encode(document), {"content-type": content_type})

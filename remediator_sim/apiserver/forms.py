@@ -67,12 +67,12 @@ def partial_of(obj: Obj) -> Obj:
 Render = Callable[[Entry], bytes]
 
 
-def _listed(name: str, version: str, kind: str, one: Render, item: Render | None = None) -> Form:
+def _listed(name: str, version: str, kind: str, render: Render, item: Render | None = None) -> Form:
     def many(entries: Sequence[Entry], metadata: Obj) -> bytes:
         head = _encode({"kind": kind, "apiVersion": version, "metadata": metadata})[:-1]
-        return head + b',"items":[' + b",".join(map(item or one, entries)) + b"]}"
+        return head + b',"items":[' + b",".join(map(item or render, entries)) + b"]}"
 
-    return Form(name, one, many)
+    return Form(name, render, many)
 
 
 def _table(resource: Resource, include: str, now: Callable[[], datetime]) -> Form:

@@ -34,16 +34,16 @@ def compile_path(text: str) -> Callable[[Any], list[Any]]:
     return find
 
 
-def _step(found: re.Match[str]) -> Step:
-    if found["field"] or found["quoted"]:
-        return _field(found["quoted"] or re.sub(r"\\(.)", r"\1", found["field"]))
-    if found["index"]:
-        return _index(int(found["index"]))
-    if found["slice"]:
-        return _slice(*(int(part) if part else None for part in found["slice"].split(":")))
-    if found["all"]:
+def _step(match: re.Match[str]) -> Step:
+    if match["field"] or match["quoted"]:
+        return _field(match["quoted"] or re.sub(r"\\(.)", r"\1", match["field"]))
+    if match["index"]:
+        return _index(int(match["index"]))
+    if match["slice"]:
+        return _slice(*(int(part) if part else None for part in match["slice"].split(":")))
+    if match["all"]:
         return _all
-    return _where(compile_path("." + found["where"]), found["value"].strip("\"'"))
+    return _where(compile_path("." + match["where"]), match["value"].strip("\"'"))
 
 
 def _field(name: str) -> Step:

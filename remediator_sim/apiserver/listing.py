@@ -87,8 +87,8 @@ def _token(version: int, last: Key) -> str:
 def _read_token(token: str) -> tuple[int, Key]:
     try:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        found = msgspec.json.decode(raw, type=dict[str, str | int])
-        namespace, _, name = str(found["start"]).partition("/")
-        return int(found["rv"]), (namespace, name)
+        content = msgspec.json.decode(raw, type=dict[str, str | int])
+        namespace, _, name = str(content["start"]).partition("/")
+        return int(content["rv"]), (namespace, name)
     except (binascii.Error, msgspec.MsgspecError, KeyError, ValueError, UnicodeDecodeError) as error:
         raise status.bad_request(f"invalid continue token: continue key is not valid: {error}") from None

@@ -114,7 +114,7 @@ def check(resource: Resource, meta: Obj, old: Obj | None = None) -> Iterator[Cau
             finalizer for finalizer in meta.get("finalizers") or [] if finalizer not in (old.get("finalizers") or [])
         ]
         if added:
-            listed = ", ".join(f'"{one}"' for one in added)
+            listed = ", ".join(f'"{finalizer}"' for finalizer in added)
             why = "no new finalizers can be added if the object is being deleted, found new finalizers "
             yield status.not_allowed("metadata.finalizers", f"{why}[]string{{{listed}}}")
 
@@ -132,8 +132,8 @@ def _check_name(resource: Resource, meta: Obj) -> Iterator[Cause]:
 
 
 def _check_texts(meta: Obj, field: str) -> Iterator[Cause]:
-    found = meta.get(field)
-    if found is None:
+    texts = meta.get(field)
+    if texts is None:
         return
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        yield status.wrong(f"metadata.{field}", str(found), "must be a map of strings")
+    if not isinstance(texts, dict) or not all(isinstance(value, str) for value in texts.values()):
+        yield status.wrong(f"metadata.{field}", str(texts), "must be a map of strings")

@@ -57,10 +57,10 @@ def empty(cluster: Cluster, name: str) -> None:
 
 def finish(cluster: Cluster, name: str) -> None:
     """Remove a namespace that is being deleted and holds nothing any more; otherwise show that it is Terminating."""
-    found = cluster.find("namespaces", "", name)
-    if found is None or not found.obj["metadata"].get("deletionTimestamp"):
+    entry = cluster.find("namespaces", "", name)
+    if entry is None or not entry.obj["metadata"].get("deletionTimestamp"):
         return
-    obj = found.copy()
+    obj = entry.copy()
     if not any(any(collection.scan(name)) for collection in cluster.store.collections().values()):
         cluster.remove("namespaces", obj)
     elif obj["status"].get("phase") != "Terminating":

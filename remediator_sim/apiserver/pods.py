@@ -95,7 +95,7 @@ def check(pod: Obj, old: Obj | None) -> Iterator[Cause]:
 def _fixed(spec: Obj) -> Obj:
     kept = {key: value for key, value in spec.items() if key not in _MUTABLE}
     for key in ("containers", "initContainers"):
-        kept[key] = [{**one, "image": ""} for one in spec.get(key) or []]
+        kept[key] = [{**container, "image": ""} for container in spec.get(key) or []]
     return kept
 
 

@@ -183,18 +183,18 @@ _MAPS: dict[str, Callable[[bytes], str]] = {
 
 def _message(name: str, raw: bytes) -> Obj:
     """A message as the JSON object that it stands for; absent and empty values are left out."""
-    found: Obj = {}
+    message: Obj = {}
     for number, value in _wire(raw):
         field = _MESSAGES[name].get(number)
         if field is None:
             continue
         if field.type in _MAPS:
             key, item = _pair(value)
-            found.setdefault(field.name, {})[key] = _MAPS[field.type](item)
+            message.setdefault(field.name, {})[key] = _MAPS[field.type](item)
             continue
         read_value = _SCALARS[field.type](value) if field.type in _SCALARS else _message(field.type, value) or None
         if field.many:
-            found.setdefault(field.name, []).append(read_value)
+            message.setdefault(field.name, []).append(read_value)
         elif read_value is not None:
-            found[field.name] = read_value
-    return found
+            message[field.name] = read_value
+    return message

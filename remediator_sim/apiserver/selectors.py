@@ -74,7 +74,7 @@ def _check(key: str, *values: str) -> None:
 def labels(text: str) -> Callable[[Labels], bool]:
     """A predicate over labels for text such as `a=b,c!=d,e in (f,g),!h`. Raises 400 where it cannot be read."""
     terms = [_label_term(term) for term in _split(text)]
-    return lambda found: all(term(found) for term in terms)
+    return lambda obj: all(term(obj) for term in terms)
 
 
 def fields(text: str, allowed: frozenset[str]) -> list[Field]:

@@ -111,8 +111,8 @@ class Collection:
         for change in reversed(later):
             then[change.key] = change.old
         keys = sorted({*self.keys, *then})
-        found = (then.get(key, self.entries.get(key)) for key in keys if not namespace or key[0] == namespace)
-        return [entry for entry in found if entry is not None]
+        entries = (then.get(key, self.entries.get(key)) for key in keys if not namespace or key[0] == namespace)
+        return [entry for entry in entries if entry is not None]
 
     def listen(self, listener: Listener) -> None:
         """Tell `listener` of every change at its address from now on."""

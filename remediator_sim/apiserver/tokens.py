@@ -60,8 +60,8 @@ def _part(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _signature(cluster: Cluster, told: str) -> str:
-    return _part(hmac.digest(cluster.secret, told.encode(), "sha256"))
+def _signature(cluster: Cluster, text: str) -> str:
+    return _part(hmac.digest(cluster.secret, text.encode(), "sha256"))
 
 
 def user_of(cluster: Cluster, authorization: str) -> str:
@@ -72,12 +72,12 @@ def user_of(cluster: Cluster, authorization: str) -> str:
     token = authorization.removeprefix("Bearer ").strip()
     if not token:
         return ANONYMOUS
-    told, _, signature = token.rpartition(".")
-    if told.count(".") != 1:
+    signed, _, signature = token.rpartition(".")
+    if signed.count(".") != 1:
         return token
-    if not hmac.compare_digest(signature.encode(), _signature(cluster, told).encode()):
+    if not hmac.compare_digest(signature.encode(), _signature(cluster, signed).encode()):
         raise _UNKNOWN
-    claims = _claims(told.partition(".")[2])
+    claims = _claims(signed.partition(".")[2])
     if claims["exp"] <= cluster.now().timestamp():
         raise _UNKNOWN
     return str(claims["sub"])

@@ -76,8 +76,8 @@ def _check_type(resource: Resource, obj: Obj) -> None:
         start = f"the object provided is unrecognized (must be of type {resource.kind})"
         raise status.bad_request(f"{start}: Object '{missing}' is missing in '{status.shown(obj)[:200]}'")
     if (version or resource.api_version) != resource.api_version:
-        said = "the API version in the data ({}) does not match the expected API version ({})"
-        raise status.bad_request(said.format(version, resource.api_version))
+        text = "the API version in the data ({}) does not match the expected API version ({})"
+        raise status.bad_request(text.format(version, resource.api_version))
     if (kind or resource.kind) != resource.kind:
         if resource.custom:
             cause = status.wrong("kind", kind, f"must be {resource.kind}")
@@ -103,10 +103,10 @@ def _check_address(target: Target, details: Any) -> None:
 
 
 def _check_namespace(cluster: Cluster, resource: Resource, namespace: str, details: Obj) -> None:
-    found = cluster.find("namespaces", "", namespace)
-    if found is None:
+    entry = cluster.find("namespaces", "", namespace)
+    if entry is None:
         raise status.not_found("", "namespaces", namespace)
-    if found.obj["metadata"].get("deletionTimestamp"):
+    if entry.obj["metadata"].get("deletionTimestamp"):
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         refusal = status.forbidden(resource.group, resource.plural, details.get("name", ""), why)
         message = f"namespace {namespace} is being terminated"
@@ -151,9 +151,9 @@ def _causes(resource: Resource, obj: Obj, old: Obj | None) -> Iterable[Cause]:
 
 
 def _refuse(resource: Resource, obj: Obj, causes: Iterable[Cause]) -> None:
-    found = list(causes)
-    if found:
-        raise status.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), found)
+    reasons = list(causes)
+    if reasons:
+        raise status.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), reasons)
 
 
 def update(cluster: Cluster, target: Target, body: bodies.Body, options: Options) -> Result:

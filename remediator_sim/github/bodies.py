@@ -143,7 +143,7 @@ class Bodies:
         owner, name = home.name.split("/")
         url, stamp = self._repo(home.name), _stamp(home.created)
         counts = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_count", "size")
-        is_open = sum(one.open for one in home.as_of(datetime.max.replace(tzinfo=home.created.tzinfo)))
+        is_open = sum(issue.open for issue in home.as_of(datetime.max.replace(tzinfo=home.created.tzinfo)))
         writes = home.access is Access.WRITE
         return {
             "id": home.id,

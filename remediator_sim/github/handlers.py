@@ -51,12 +51,12 @@ class GitHubState:
     def issue(self, request: Request, *, write: bool = False) -> Issue:
         """The newest version of the issue of a request."""
         home = self.issues(request, write=write)
-        found = self.store.issue(home.name, int(request.parts["number"]))
-        if found is None:
+        version = self.store.issue(home.name, int(request.parts["number"]))
+        if version is None:
             raise not_found()
-        if found.deleted:
+        if version.deleted:
             raise Refusal(410, "This issue was deleted")
-        return found
+        return version
 
     def pushes(self, issue: Issue) -> bool:
         """True when the token may set labels and assignees."""
@@ -65,7 +65,7 @@ class GitHubState:
     def listed(self, request: Request, items: list[Any], body: Callable[[Any], Any]) -> Answer:
         """One page of a list."""
         shown, headers = page(request, items, self.api + request.path)
-        return Answer(200, [body(one) for one in shown], headers)
+        return Answer(200, [body(item) for item in shown], headers)
 
 
 def me(github: GitHubState, request: Request) -> Answer:
@@ -111,30 +111,30 @@ def list_issues(github: GitHubState, request: Request) -> Answer:
     wanted = {name.strip().lower() for name in request.query.get("labels", "").split(",") if name.strip()}
     since, creator, assignee = request.moment("since"), request.query.get("creator"), request.query.get("assignee")
     tests: list[Callable[[Issue], bool]] = [
-        lambda one: state == "all" or one.open is (state == "open"),
-        lambda one: wanted <= {name.lower() for name in one.labels},
-        lambda one: since is None or one.updated >= since,
-        lambda one: creator in (None, one.author),
-        lambda one: assignee is None or assignee in one.assignees,
+        lambda issue: state == "all" or issue.open is (state == "open"),
+        lambda issue: wanted <= {name.lower() for name in issue.labels},
+        lambda issue: since is None or issue.updated >= since,
+        lambda issue: creator in (None, issue.author),
+        lambda issue: assignee is None or assignee in issue.assignees,
     ]
     seen = home.as_of(request.at - timedelta(seconds=github.list_lag))
-    found = [one for one in seen if all(test(one) for test in tests)]
-    found.sort(key=_ORDERS[request.choice("sort", "created", "updated", "comments")])
+    issues = [issue for issue in seen if all(test(issue) for test in tests)]
+    issues.sort(key=_ORDERS[request.choice("sort", "created", "updated", "comments")])
     if request.choice("direction", "desc", "asc") == "desc":
-        found.reverse()
-    return github.listed(request, found, lambda one: github.bodies.issue(one, listed=True))
+        issues.reverse()
+    return github.listed(request, issues, lambda issue: github.bodies.issue(issue, listed=True))
 
 
 def search(github: GitHubState, request: Request) -> Answer:
     homes = [home for home in github.store.repositories.values() if home.access in (Access.WRITE, Access.READ)]
-    seen = [one for home in homes for one in home.as_of(request.at - timedelta(seconds=github.search_lag))]
-    found = index.matching(request.query.get("q", ""), seen)
-    found.sort(key=_ORDERS[request.choice("sort", "created", "updated", "comments")])
+    seen = [issue for home in homes for issue in home.as_of(request.at - timedelta(seconds=github.search_lag))]
+    issues = index.matching(request.query.get("q", ""), seen)
+    issues.sort(key=_ORDERS[request.choice("sort", "created", "updated", "comments")])
     if request.choice("order", "desc", "asc") == "desc":
-        found.reverse()
-    hits = github.listed(request, found, github.bodies.hit)
+        issues.reverse()
+    hits = github.listed(request, issues, github.bodies.hit)
     body = {
-        "total_count": len(found),
+        "total_count": len(issues),
         "incomplete_results": github.search_gives_up,
         "items": hits.body,
         "search_type": "lexical",
@@ -187,7 +187,7 @@ def timeline(github: GitHubState, request: Request) -> Answer:
 
 def comments(github: GitHubState, request: Request) -> Answer:
     issue = github.issue(request)
-    return github.listed(request, list(issue.comments), lambda one: github.bodies.comment(issue, one))
+    return github.listed(request, list(issue.comments), lambda written: github.bodies.comment(issue, written))
 
 
 def comment(github: GitHubState, request: Request) -> Answer:
@@ -272,7 +272,7 @@ def _check_length(name: str, text: str) -> None:
 
 
 def _names(given: Any) -> tuple[str, ...]:
-    names = [one if isinstance(one, str) else one.get("name", "") for one in given]
+    names = [label if isinstance(label, str) else label.get("name", "") for label in given]
     _check_labels(names)
     return tuple(names)
 
@@ -294,17 +294,17 @@ def _people(github: GitHubState, body: dict[str, Any], *, strict: bool = True) -
     unknown = [login for login in given if login.lower() not in known]
     if unknown and strict:
         raise invalid("assignees", "invalid", value=unknown[0])
-    return tuple(dict.fromkeys(known[one.lower()] for one in given if one.lower() in known))[:ASSIGNEES]
+    return tuple(dict.fromkeys(known[login.lower()] for login in given if login.lower() in known))[:ASSIGNEES]
 
 
 def _original(github: GitHubState, body: dict[str, Any]) -> int:
     """The number of the issue that this one repeats; 0 for none."""
     if body.get("state_reason") != "duplicate" or "duplicate_issue_id" not in body:
         return 0
-    found = github.store.by_id(body["duplicate_issue_id"])
-    if found is None:
+    issue = github.store.by_id(body["duplicate_issue_id"])
+    if issue is None:
         raise invalid("duplicate_issue_id", "invalid", value=body["duplicate_issue_id"])
-    return found.number
+    return issue.number
 
 
 _ORDERS: dict[str, Callable[[Issue], Any]] = {

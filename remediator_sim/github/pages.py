@@ -49,7 +49,7 @@ class Pages:
 
     def _list(self, repository: str) -> web.Response:
         newest = [versions[-1] for versions in self._store.repositories[repository].issues.values()]
-        shown = [one for one in reversed(newest) if not one.deleted]
+        shown = [issue for issue in reversed(newest) if not issue.deleted]
         return self._page("list.html", 200, repository=repository, issues=shown)
 
     def _issue(self, repository: str, number: int) -> web.Response:
@@ -61,8 +61,8 @@ class Pages:
             _Line(comment.id, comment.author, _time(comment.at), "commented", self.rendered(comment.body))
             for comment in issue.comments
         ]
-        told = {"repository": repository, "issue": issue, "body": self.rendered(issue.body), "lines": sorted(lines)}
-        return self._page("issue.html", 200, **told)
+        values = {"repository": repository, "issue": issue, "body": self.rendered(issue.body), "lines": sorted(lines)}
+        return self._page("issue.html", 200, **values)
 
     def rendered(self, text: str) -> Markup:
         """Markdown as HTML. Tags are shown as text, but for those that fold; HTML comments are hidden, as on GitHub."""

@@ -67,7 +67,7 @@ class Person:
         self._store.rename(repository, to)
 
     def _issue(self, repository: str, number: int) -> Issue:
-        found = self._store.issue(repository, number)
-        if found is None or found.deleted:
+        issue = self._store.issue(repository, number)
+        if issue is None or issue.deleted:
             raise KeyError(f"{repository}#{number} is not there")
-        return found
+        return issue

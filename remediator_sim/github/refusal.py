@@ -39,10 +39,10 @@ def not_found(message: str = "Not Found") -> Refusal:
 
 def invalid(field: str, code: str, *, message: str = "", value: Any = None, resource: str = "Issue") -> Refusal:
     """422: one field is wrong."""
-    one: dict[str, Any] = {"resource": resource, "field": field, "code": code}
-    one |= {"message": message} if message else {}
-    one |= {"value": value} if value is not None else {}
-    return Refusal(422, "Validation Failed", [one])
+    error: dict[str, Any] = {"resource": resource, "field": field, "code": code}
+    error |= {"message": message} if message else {}
+    error |= {"value": value} if value is not None else {}
+    return Refusal(422, "Validation Failed", [error])
 
 
 def too_long(field: str, limit: int) -> Refusal:

@@ -49,8 +49,8 @@ def _row(
     return Route(method, pattern, handler, asks, answers, creates, resource)
 
 
-def _part(found: re.Match[str]) -> str:
-    return f"(?P<{found[1]}>{found[2] or '[^/]+'})"
+def _part(match: re.Match[str]) -> str:
+    return f"(?P<{match[1]}>{match[2] or '[^/]+'})"
 
 
 _REPO = "/repos/{repo:[^/]+/[^/]+}"

@@ -26,8 +26,8 @@ def matching(query: str, issues: list[Issue]) -> list[Issue]:
         raise _wrong(f"This fake does not know the qualifier {unknown[0]}.")
     fields = [text for name, text in pairs if name == "in"] or ["title", "body", "comments"]
     tests = [(_QUALIFIERS[name], text) for name, text in pairs if name in _QUALIFIERS]
-    found = [issue for issue in issues if all(test(issue, text) for test, text in tests)]
-    return [issue for issue in found if all(_holds(issue, word, fields) for word in words)]
+    hits = [issue for issue in issues if all(test(issue, text) for test, text in tests)]
+    return [issue for issue in hits if all(_holds(issue, word, fields) for word in words)]
 
 
 def _holds(issue: Issue, phrase: str, fields: list[str]) -> bool:

@@ -81,11 +81,11 @@ class Repository:
 
     def as_of(self, at: datetime) -> list[Issue]:
         """The issues as they were at that moment, by number; those made later are not there."""
-        found = (
+        newest = (
             next((version for version in reversed(versions) if version.updated <= at), None)
             for versions in self.issues.values()
         )
-        return [one for one in found if one is not None and not one.deleted]
+        return [issue for issue in newest if issue is not None and not issue.deleted]
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Store:
         """Give a repository another name; the one before leads to it."""
         home = self.repositories.pop(name)
         home.name = to
-        home.issues = {key: [replace(one, repository=to) for one in kept] for key, kept in home.issues.items()}
+        home.issues = {key: [replace(issue, repository=to) for issue in kept] for key, kept in home.issues.items()}
         self.repositories[to] = home
         self.moved[f"/repos/{name}"] = f"/repositories/{home.id}"
 
@@ -145,7 +145,7 @@ class Store:
     def by_id(self, wanted: int) -> Issue | None:
         """An issue by GitHub's own id."""
         newest = (versions[-1] for repository in self.repositories.values() for versions in repository.issues.values())
-        return next((one for one in newest if one.id == wanted and not one.deleted), None)
+        return next((issue for issue in newest if issue.id == wanted and not issue.deleted), None)
 
     def create(
         self,

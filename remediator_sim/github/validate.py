@@ -33,8 +33,8 @@ def _errors(model: str, body: bytes, **how: Any) -> list[str]:
     try:
         adapter(model).validate_json(body, strict=True, **how)
     except ValidationError as error:
-        found = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
-        return [f"{model} {where}: {what}" for where, what in found if "<UNSET>" not in where]
+        errors = [(".".join(map(str, detail["loc"])), detail["msg"]) for detail in error.errors()]
+        return [f"{model} {where}: {what}" for where, what in errors if "<UNSET>" not in where]
     return [f"{model} {name}: null, which the description does not allow" for name in _nulls(model, json.loads(body))]
 
 
@@ -48,7 +48,7 @@ def _nulls(model: str, body: Any) -> list[str]:
     if len(names) > 1 or names[0] in _PLAIN:
         return []
     written = _load(names[0]).__annotations__
-    items = [one for one in (body if many else [body]) if isinstance(one, dict)]
+    items = [item for item in (body if many else [body]) if isinstance(item, dict)]
     empty = {name for item in items for name, value in item.items() if value is None}
     return sorted(name for name in empty if not written.get(name, "None]]").endswith(("None]]", "None]", "None")))
 

@@ -23,7 +23,7 @@ def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
     """A node that was down already is weighed against the claims only; any other against all that is unavailable."""
     selected = {contract.name(one) for one in _under(history, budget)}
     claimed = set(claims(budget).values())
-    lost = {name for name in selected if all(contract.down(said) for said in history.lately(name))}
+    lost = {name for name in selected if all(contract.down(state) for state in history.lately(name))}
     taken = claimed if node in lost else claimed | lost
     most = contract.most(budget, len(selected))
     if len(taken) <= most:
@@ -46,9 +46,9 @@ def entered(history: History, event: Event) -> Iterator[str]:
         yield f"{event.key} was taken by case {case} at {clock(event.at)} with no budget over it"
     for budget in over:
         if not (_moved(history, contract.name(budget)) or _new(history, budget)):
-            found = claims(budget).get(case) == event.key
+            listed = claims(budget).get(case) == event.key
             sentence = f"{event.key} was taken by case {case} at {clock(event.at)} without an entry in budget"
-            yield HELD if found else f"{sentence} {contract.name(budget)}"
+            yield HELD if listed else f"{sentence} {contract.name(budget)}"
 
 
 def kept(history: History, event: Event) -> Iterator[str]:

@@ -52,8 +52,8 @@ def moment(text: str) -> datetime:
 def duration(text: str) -> timedelta:
     """A duration such as 1h30m."""
     units = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-    found = re.findall(r"(\d+)(ms|s|m|h|d)", text)
-    return timedelta(seconds=sum(int(count) * units[unit] for count, unit in found))
+    parts = re.findall(r"(\d+)(ms|s|m|h|d)", text)
+    return timedelta(seconds=sum(int(count) * units[unit] for count, unit in parts))
 
 
 def selects(selector: Mapping[str, Any], node: Obj) -> bool:
@@ -85,7 +85,7 @@ def held_by(node: Obj | None) -> str:
 
 def condition(node: Obj | None, kind: str) -> Obj | None:
     """One Condition of the node."""
-    return next((found for found in part(node, "status", "conditions") or () if found["type"] == kind), None)
+    return next((entry for entry in part(node, "status", "conditions") or () if entry["type"] == kind), None)
 
 
 def says(node: Obj | None, kind: str) -> str:
@@ -101,8 +101,8 @@ def down(node: Obj) -> bool:
 def sick(node: Obj | None, policy: Obj, now: datetime, stale: timedelta) -> bool | None:
     """Whether an entry of the policy's `when` holds on the node; None where that cannot be told."""
     entries = [[_holds(node, clause, now, stale) for clause in _clauses(entry)] for entry in policy["spec"]["when"]]
-    found = [False if False in entry else None if None in entry else True for entry in entries]
-    return True if True in found else None if None in found else False
+    verdicts = [False if False in entry else None if None in entry else True for entry in entries]
+    return True if True in verdicts else None if None in verdicts else False
 
 
 def watched(policy: Obj) -> list[str]:
@@ -116,14 +116,14 @@ def _clauses(entry: Obj) -> list[Obj]:
 
 def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bool | None:
     kind, wanted = clause.get("condition", ""), clause.get("status", "True")
-    found = condition(node, kind)
-    if found is None or now - moment(found.get("lastHeartbeatTime") or "") > stale:
+    shown = condition(node, kind)
+    if shown is None or now - moment(shown.get("lastHeartbeatTime") or "") > stale:
         return None
     if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and _detected(node)):
         return None
-    if found["status"] not in ("True", "False"):
-        return True if kind == "Ready" and wanted == found["status"] else None
-    return found["status"] == wanted and found.get("reason", "") in (clause.get("reasons") or [found.get("reason", "")])
+    if shown["status"] not in ("True", "False"):
+        return True if kind == "Ready" and wanted == shown["status"] else None
+    return shown["status"] == wanted and shown.get("reason", "") in (clause.get("reasons") or [shown.get("reason", "")])
 
 
 def _detected(node: Obj | None) -> bool:

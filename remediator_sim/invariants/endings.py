@@ -59,17 +59,17 @@ def _left(history: History, tracked: Tracked) -> str:
     """What a case that is over has left behind, as a sentence; HELD for nothing."""
     case, over = contract.uid(tracked.last), clock(tracked.over or history.at)
     node = history.nodes.get(tracked.last["spec"]["nodeName"])
-    ledgers = [contract.name(one) for one in history.objects[BUDGETS].values() if case in contract.claims(one)]
+    ledgers = [contract.name(ledger) for ledger in history.objects[BUDGETS].values() if case in contract.claims(ledger)]
     pods = [contract.name(pod) for pod in history.objects[PODS].values() if _of(pod, case, history)]
     kept = tracked.gone is None and contract.FINALIZER in part(tracked.last, "metadata", "finalizers")
-    found = [
+    leftovers = [
         *(["its taint"] if contract.held_by(node) == case else []),
         *(["its cordon"] if part(node, "metadata", "annotations").get(contract.CORDONED_BY) == case else []),
         *(f"an entry in budget {name}" for name in ledgers),
         *(f"Pod {name}" for name in pods),
         *(["its finalizer"] if kept else []),
     ]
-    return f"case {tracked.name} was over at {over} and has left {', '.join(found)}" if found else HELD
+    return f"case {tracked.name} was over at {over} and has left {', '.join(leftovers)}" if leftovers else HELD
 
 
 def _of(pod: Obj, case: str, history: History) -> bool:

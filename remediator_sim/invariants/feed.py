@@ -25,12 +25,14 @@ class Feed:
 
     def standing(self) -> list[Event]:
         """The objects that are there now, oldest version first."""
-        found = [(entry.rv, kind, entry.obj) for kind in KINDS for entry in self._entries(kind)]
-        return [Event(kind, self._cluster.now(), None, obj) for _, kind, obj in sorted(found, key=lambda one: one[0])]
+        objects = [(entry.rv, kind, entry.obj) for kind in KINDS for entry in self._entries(kind)]
+        return [
+            Event(kind, self._cluster.now(), None, obj) for _, kind, obj in sorted(objects, key=lambda entry: entry[0])
+        ]
 
-    def put(self, kind: str, said: dict[str, Any] | None = None) -> None:
+    def put(self, kind: str, value: dict[str, Any] | None = None) -> None:
         """Let something that is no write take its place in the order."""
-        self._queue.append(Event(kind, self._cluster.now(), None, said))
+        self._queue.append(Event(kind, self._cluster.now(), None, value))
 
     def take(self) -> list[Event]:
         """What has happened since it was last asked."""

@@ -62,23 +62,23 @@ class History:
         seen = self._seen[node]
         while len(seen) > 1 and seen[1][0] <= self.at - self.limits.grace:
             seen.popleft()
-        return [said for _, said in seen]
+        return [state for _, state in seen]
 
     def sick(self, node: str, policy: Obj) -> bool:
         """Whether the node was clearly sick at any time within the grace."""
         stale = self.limits.stale
-        return any(contract.sick(said, policy, self.at, stale) is True for said in self.lately(node))
+        return any(contract.sick(state, policy, self.at, stale) is True for state in self.lately(node))
 
     def clear(self, node: str, policy: Obj) -> bool:
         """Whether it could be told at any time within the grace how the node is."""
         stale = self.limits.stale
-        return any(contract.sick(said, policy, self.at, stale) is not None for said in self.lately(node))
+        return any(contract.sick(state, policy, self.at, stale) is not None for state in self.lately(node))
 
     def stopped(self, case: Obj) -> dict[str, datetime]:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
         node = case["spec"]["nodeName"]
-        told = (PAUSE, _mode(case["spec"].get("policyName", "")), _hold(contract.name(case)), _exclude(node))
-        return {word: self.stops[word] for word in told if word in self.stops}
+        stops = (PAUSE, _mode(case["spec"].get("policyName", "")), _hold(contract.name(case)), _exclude(node))
+        return {word: self.stops[word] for word in stops if word in self.stops}
 
     def starts_within(self, window: timedelta) -> list[Start]:
         """The newest start, and those less than the window before it."""
@@ -202,8 +202,8 @@ def _case(history: History, event: Event) -> None:
 
 def _began(history: History, attempt: Obj) -> datetime:
     """When it says that it began, where that may be believed: the write itself may have been held up."""
-    said = contract.moment(attempt.get("startedAt") or "")
-    return said if abs(history.at - said) <= history.limits.grace else history.at
+    started = contract.moment(attempt.get("startedAt") or "")
+    return started if abs(history.at - started) <= history.limits.grace else history.at
 
 
 def begun(event: Event) -> list[Obj]:

@@ -88,8 +88,8 @@ class Observer:
         cordon: bool = False,
     ) -> None:
         """Note what a person has just set on a node: from now on it must stay."""
-        said = {"labels": dict(labels or {}), "annotations": dict(annotations or {}), "taints": list(taints)}
-        self._feed.put(PERSON, {"node": node, "cordon": cordon, **said})
+        marks = {"labels": dict(labels or {}), "annotations": dict(annotations or {}), "taints": list(taints)}
+        self._feed.put(PERSON, {"node": node, "cordon": cordon, **marks})
 
     def killed(self) -> None:
         """Note that the controller was killed just now: what there is must survive."""

@@ -40,7 +40,7 @@ def one_ticket(history: History, event: Event) -> Iterator[str]:
     if event.old is None:
         about = event.obj["spec"].get("subject")
         tickets = history.objects[TICKETS].items()
-        same = [name for name, one in tickets if name != event.key and one["spec"].get("subject") == about]
+        same = [name for name, ticket in tickets if name != event.key and ticket["spec"].get("subject") == about]
         sentence = f"ticket {event.key} was made at {clock(event.at)} about what ticket"
         yield f"{sentence} {same[0]} is about" if same else HELD
 
@@ -69,7 +69,7 @@ def _about(history: History, tracked: Tracked) -> list[Obj]:
     """The tickets about the node of a case, or about what it shares with other nodes."""
     spec = tracked.last["spec"]
     wanted = {("Node", spec["nodeName"]), ("SharedCause", spec.get("policyName", ""))}
-    return [one for one in history.objects[TICKETS].values() if _subject(one) in wanted]
+    return [ticket for ticket in history.objects[TICKETS].values() if _subject(ticket) in wanted]
 
 
 def _subject(ticket: Obj) -> tuple[str, str]:
@@ -111,8 +111,8 @@ def no_sick_node(history: History, event: Event) -> Iterator[str]:
 
 def _lists(answer: Mapping[str, Any]) -> dict[str, Iterable[str]]:
     """The names in each list of an answer; keys may be written in any case."""
-    found = {key.lower(): value or () for key, value in answer.items()}
-    return {key: found.get(key, ()) for key in ("nodenames", "failednodes", "failedandunresolvablenodes")}
+    fields = {key.lower(): value or () for key, value in answer.items()}
+    return {key: fields.get(key, ()) for key in ("nodenames", "failednodes", "failedandunresolvablenodes")}
 
 
 def _unfit(history: History, name: str) -> str:

@@ -14,10 +14,10 @@ TIMELINE, MOST_AT_ONCE = 50, 3  # entries that a case keeps, and that one write 
 
 def stays(history: History, event: Event) -> Iterator[str]:
     """A case, operation or ticket was written. Counts each write of one that stood at a kill."""
-    found = history.survivors.get(contract.uid(event.obj))
-    if found is None or event.old is None:
+    survivor = history.survivors.get(contract.uid(event.obj))
+    if survivor is None or event.old is None:
         return
-    sentence = f"{_WORDS[event.kind]} {event.key}, there at the kill at {clock(found[0])},"
+    sentence = f"{_WORDS[event.kind]} {event.key}, there at the kill at {clock(survivor[0])},"
     if event.new is None:
         asked = part(event.old, "metadata").get("deletionTimestamp") or _done(event.kind, event.old)
         yield HELD if asked else f"{sentence} disappeared at {clock(event.at)} before it was over"

@@ -11,8 +11,8 @@ def issues(github: FakeGitHub, repository: str) -> list[SeenIssue]:
 
     Titles begin with what they are about, `gpu-17: GpuLost`; of one about many nodes the whole title counts.
     """
-    found = github.issues(repository)
-    return [SeenIssue(repository, one.number, one.open, _subject(one.title)) for one in found]
+    listed = github.issues(repository)
+    return [SeenIssue(repository, issue.number, issue.open, _subject(issue.title)) for issue in listed]
 
 
 def _subject(title: str) -> str:

@@ -154,9 +154,9 @@ OPERATORS: Mapping[str, Operator] = {
 }
 
 
-def _requirement_holds(requirement: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+def _requirement_holds(requirement: Mapping[str, Any], fields: Mapping[str, str]) -> bool:
     holds = OPERATORS.get(requirement["operator"])
-    return holds is not None and holds(found.get(requirement["key"]), requirement.get("values", ()))
+    return holds is not None and holds(fields.get(requirement["key"]), requirement.get("values", ()))
 
 
 def _tolerated(pod: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
@@ -252,7 +252,7 @@ class Binder:
     async def _tell(self, pod: Object, message: str) -> None:
         meta, before = pod["metadata"], pod.get("status", {}).get("conditions", [])
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-        if any(condition.items() <= one.items() for one in before):
+        if any(condition.items() <= earlier.items() for earlier in before):
             return
         body = {
             "metadata": {"uid": meta["uid"]},

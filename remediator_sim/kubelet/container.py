@@ -55,10 +55,10 @@ def _in_image(word: str) -> bool:
 def expand(text: str, env: Mapping[str, str]) -> str:
     """Fill in each $(NAME) that `env` knows; $$(NAME) stands for the text $(NAME), an unknown name stays as it is."""
 
-    def one(found: re.Match[str]) -> str:
-        if found[0].startswith("$$"):
-            return found[0][1:]
-        return env.get(found[1], found[0])
+    def one(match: re.Match[str]) -> str:
+        if match[0].startswith("$$"):
+            return match[0][1:]
+        return env.get(match[1], match[0])
 
     return re.sub(r"\$?\$\(([A-Za-z_][\w.-]*)\)", one, text)
 

@@ -121,9 +121,9 @@ class PodWorker:
             _, (code, too_late) = await asyncio.gather(tell, self._until_end(container))
         finally:
             await container.kill()
-        said = termination_message(place / "termination-log")
+        message = termination_message(place / "termination-log")
         reason = "Error" if code else "Completed"
-        end = Terminated(code, reason, said, record.started_at, self._machine.clock.wall())
+        end = Terminated(code, reason, message, record.started_at, self._machine.clock.wall())
         self._machine.runtime.save(self._uid, msgspec.structs.replace(record, terminated=end))
         await self._tell_end(end, record.restarts, too_late=too_late)
 
@@ -176,8 +176,8 @@ class PodWorker:
             return False
         own = self._pod["spec"].get("automountServiceAccountToken")
         if own is None:
-            found = await self._machine.client.get(ACCOUNTS, account, namespace=space)
-            own = found.get("automountServiceAccountToken", True)
+            body = await self._machine.client.get(ACCOUNTS, account, namespace=space)
+            own = body.get("automountServiceAccountToken", True)
         return bool(own)
 
     async def _tell_end(self, end: Terminated, restarts: int, *, too_late: bool = False) -> None:

@@ -143,12 +143,12 @@ def mount(machine: Hardware, words: Sequence[str]) -> Answer:
 
 def stat(machine: Hardware, words: Sequence[str]) -> Answer | None:
     """`stat -f -c FORMAT PATH`: hangs on a mount that is stuck."""
-    found = next((mount for mount in machine.mounts if mount.point == words[-1]), None)
-    if found is None:
+    mounted = next((mount for mount in machine.mounts if mount.point == words[-1]), None)
+    if mounted is None:
         return Answer(0, "ext2/ext3\n")
-    if found.statfs == ESTALE:
+    if mounted.statfs == ESTALE:
         return Answer(1, f"stat: cannot read file system information for '{words[-1]}': Stale file handle\n")
-    return Answer(0, "nfs\n") if found.statfs == 0 else None
+    return Answer(0, "nfs\n") if mounted.statfs == 0 else None
 
 
 def _lines(lines: Sequence[str] | Iterator[str], code: int = 0) -> Answer:

@@ -100,7 +100,7 @@ class Machine:
 
     def mend(self, fault: Fault) -> None:
         """End a fault as a person with spare parts would, one that returns too."""
-        self.faults = tuple(one for one in self.faults if one != fault)
+        self.faults = tuple(present for present in self.faults if present != fault)
         self.show()
 
     def cure(self, cure: Cure, where: int | str | None = None) -> None:

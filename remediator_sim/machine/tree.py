@@ -17,22 +17,22 @@ Files = dict[str, bytes | Path]  # by path below the root; a Path is a symbolic 
 
 def files(gpus: Iterable[Gpu], mounts: Iterable[Mount], processes: Iterable[Process], log: Iterable[str]) -> Files:
     """Everything that the machine shows."""
-    found: Files = {"var/log/kern.log": _text(log)}
+    tree: Files = {"var/log/kern.log": _text(log)}
     listed = list(gpus)
     for gpu in listed:
-        found |= _gpu(gpu)
+        tree |= _gpu(gpu)
     if listed:
-        found |= {
+        tree |= {
             "proc/driver/nvidia/version": b"NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07\n",
             "dev/nvidiactl": b"",
             "dev/nvidia-uvm": b"",
             f"{DRIVER}/module": b"",
         }
     shown = list(mounts)
-    found["proc/1/mountstats"] = _text(line for mount in shown for line in _statistics(mount))
+    tree["proc/1/mountstats"] = _text(line for mount in shown for line in _statistics(mount))
     for process in processes:
-        found |= _process(process, shown)
-    return found
+        tree |= _process(process, shown)
+    return tree
 
 
 def nvml(gpus: Iterable[Gpu]) -> str:

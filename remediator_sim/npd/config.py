@@ -170,8 +170,8 @@ class _File(msgspec.Struct, rename={"plugin_config": "pluginconfig", "metrics_re
 def _parse(raw: bytes) -> _File:
     """Go's JSON finds a field whatever the case of its key, and takes null for "not given"."""
     # What is no UTF-8 is replaced, not refused.
-    found = msgspec.json.decode(raw.decode("utf-8", "replace"))
-    return msgspec.convert(_lower_keys(found), _File)
+    content = msgspec.json.decode(raw.decode("utf-8", "replace"))
+    return msgspec.convert(_lower_keys(content), _File)
 
 
 def _lower_keys(value: Any) -> Any:

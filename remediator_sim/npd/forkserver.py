@@ -129,15 +129,15 @@ def _near(path: Path, name: str) -> Iterator[Path]:
 
 
 def _imports(tree: ast.AST) -> set[str]:
-    found: set[str] = set()
+    imported: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module)
+            imported.add(node.module)
             if node.module.partition(".")[0] not in sys.stdlib_module_names:
-                found |= {f"{node.module}.{alias.name}" for alias in node.names}  # some are modules
-    return found
+                imported |= {f"{node.module}.{alias.name}" for alias in node.names}  # some are modules
+    return imported
 
 
 class Server:
@@ -203,8 +203,8 @@ class Server:
         return {"pid": pid}
 
     def _reap(self, pid: int) -> None:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
             self._awaited.discard(pid)
             self._say({"ended": pid, "code": os.waitstatus_to_exitcode(status)})
 
@@ -283,10 +283,10 @@ def _own(trace: types.TracebackType | None) -> types.TracebackType | None:
     return trace
 
 
-def _exit_code(said: Any) -> int:
-    if said is None or isinstance(said, int):
-        return (said or 0) & 0xFF
-    print(said, file=sys.stderr)
+def _exit_code(value: Any) -> int:
+    if value is None or isinstance(value, int):
+        return (value or 0) & 0xFF
+    print(value, file=sys.stderr)
     return 1
 
 

@@ -43,7 +43,7 @@ async def _follow(rule: Rule, running: Running, deadline: float) -> Ended:
     pipes = running.stdout, running.stderr
     watchdog = asyncio.get_running_loop().call_at(deadline, give_up)
     try:
-        said, complaint = await asyncio.gather(*(head(pipe, OUTPUT_LIMIT) for pipe in pipes))
+        output, complaint = await asyncio.gather(*(head(pipe, OUTPUT_LIMIT) for pipe in pipes))
         code = await running.ended()
     except asyncio.CancelledError:
         kill(running)
@@ -55,7 +55,7 @@ async def _follow(rule: Rule, running: Running, deadline: float) -> Ended:
             pipe.close()
     if complaint:
         log.info("%s: %s", rule.path, complaint.decode("utf-8", "replace").strip())
-    return Ended(said, code, late.is_set())
+    return Ended(output, code, late.is_set())
 
 
 def kill(running: Running) -> None:

@@ -89,8 +89,8 @@ def judge(rule: Rule, ended: Ended | None, limit: int) -> Result:
         message = (
             f"Timeout when running plugin {quoted(rule.path)}: state - {_state(ended.code)}. output - {quoted(message)}"
         )
-    said = Exit(ended.code) if ended.code in (0, 1) else Exit.UNKNOWN
-    return Result(rule, said, cut(message, limit))
+    verdict = Exit(ended.code) if ended.code in (0, 1) else Exit.UNKNOWN
+    return Result(rule, verdict, cut(message, limit))
 
 
 def _state(code: int) -> str:
@@ -117,7 +117,7 @@ def conclude(
     if index is None:
         return conditions, ()
     before = conditions[index]
-    default = next(one for one in monitor.defaults if one.type == before.type)
+    default = next(condition for condition in monitor.defaults if condition.type == before.type)
     after = _after(before, default, result, now, message_changes=monitor.message_changes)
     if after is before:
         return conditions, ()

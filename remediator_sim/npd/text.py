@@ -45,10 +45,10 @@ def printed(text: str) -> str:
     return _VERB.sub(_verb, text)
 
 
-def _verb(found: re.Match[str]) -> str:
-    if found[1] == "%":
+def _verb(match: re.Match[str]) -> str:
+    if match[1] == "%":
         return "%"
-    return f"%!{found[1]}(MISSING)" if found[1] else "%!(NOVERB)"
+    return f"%!{match[1]}(MISSING)" if match[1] else "%!(NOVERB)"
 
 
 def on_the_wire(text: str) -> str:

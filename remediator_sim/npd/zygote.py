@@ -160,11 +160,11 @@ class _Warm:
             else:
                 self._lose()
 
-    def _take(self, said: dict[str, Any]) -> None:
-        if "ended" in said:
-            _settle(self._ends.get(said["ended"]), said["code"])
-        elif not _settle(self._answers.pop(said["run"]), said) and "pid" in said:
-            self._abandon(said["pid"])
+    def _take(self, message: dict[str, Any]) -> None:
+        if "ended" in message:
+            _settle(self._ends.get(message["ended"]), message["code"])
+        elif not _settle(self._answers.pop(message["run"]), message) and "pid" in message:
+            self._abandon(message["pid"])
 
     def _abandon(self, pid: int) -> None:
         """End a program that was started for someone who has gone."""

@@ -72,10 +72,10 @@ class NVMLError(Exception):
     value = 0
 
     def __new__(cls, value: int = 0) -> "NVMLError":
-        found: NVMLError = Exception.__new__(CLASSES.get(value, cls) if cls is NVMLError else cls)
+        error: NVMLError = Exception.__new__(CLASSES.get(value, cls) if cls is NVMLError else cls)
         if cls is NVMLError:
-            found.value = value
-        return found
+            error.value = value
+        return error
 
     def __str__(self) -> str:
         return ERRORS.get(self.value, ("", ""))[1] or nvmlErrorString(self.value)
@@ -292,10 +292,10 @@ def nvmlDeviceGetCount() -> int:
 
 def nvmlDeviceGetHandleByIndex(index: int) -> int:
     """Return a handle: here the index itself."""
-    found = _ask("handle", index)
-    if not 0 <= index < found.count:
+    handle = _ask("handle", index)
+    if not 0 <= index < handle.count:
         raise NVMLError(2)
-    found.check()
+    handle.check()
     return index
 
 
@@ -367,10 +367,10 @@ def nvmlDeviceGetFieldValues(handle: int, fieldIds: list[int | tuple[int, int]])
 
 def _field(handle: int, number: int, scope: int) -> _Record:
     kind, otherwise = FIELDS.get(number, (NVML_VALUE_TYPE_UNSIGNED_INT, "error:3"))
-    found = _ask(f"field-{number}.{scope}" if scope else f"field-{number}", handle, otherwise)
-    value = 0 if found.code else found.numbers(1)[0]
+    answer = _ask(f"field-{number}.{scope}" if scope else f"field-{number}", handle, otherwise)
+    value = 0 if answer.code else answer.numbers(1)[0]
     return _Record(
-        fieldId=number, scopeId=scope, valueType=kind, nvmlReturn=found.code, value=c_nvmlValue_t(ullVal=value)
+        fieldId=number, scopeId=scope, valueType=kind, nvmlReturn=answer.code, value=c_nvmlValue_t(ullVal=value)
     )
 
 
@@ -400,10 +400,10 @@ def nvmlDeviceGetNvLinkRemoteDeviceType(handle: int, link: int) -> int:
     return _digit(_ask("nvlink-remote", handle, "2" * 18), link)
 
 
-def _digit(found: _Answer, link: int) -> int:
-    if not found.check().text[link:]:
+def _digit(answer: _Answer, link: int) -> int:
+    if not answer.check().text[link:]:
         raise NVMLError(2)
-    return (ord(found.text[link]) - ord("0")) % 2**32
+    return (ord(answer.text[link]) - ord("0")) % 2**32
 
 
 def nvmlDeviceGetGpuFabricInfo(device: int, gpuFabricInfo: Any) -> int:
@@ -435,8 +435,8 @@ def nvmlDeviceGetMPSComputeRunningProcesses_v3(handle: int) -> list[_Record]:
     return _processes(_ask("mps", handle))
 
 
-def _processes(found: _Answer) -> list[_Record]:
-    pairs = [word.partition(":") for word in found.check().text.split(",") if word]
+def _processes(answer: _Answer) -> list[_Record]:
+    pairs = [word.partition(":") for word in answer.check().text.split(",") if word]
     return [_Record(pid=int(pid), usedGpuMemory=_bytes(int(memory or 0))) for pid, _, memory in pairs]
 
 
