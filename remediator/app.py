@@ -20,6 +20,7 @@ from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
 from remediator.tickets.channels import routes
 from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web import extender as extender_routes
 from remediator.web import probes
@@ -108,7 +109,7 @@ def _tickets(client: Client, settings: Settings, informers: Informers, leader: L
         raise ValueError("--github-token-file is needed beside --routes: a file with a token that may write issues")
     spacing = settings.github_spacing
     channel = GitHub(settings.github_url, TokenFile(settings.github_token_file), clock, spacing=spacing)
-    return Tickets(client, channel, routes.load(settings.routes), informers, leader, clock)
+    return Tickets(client, channel, routes.load(settings.routes, problem), informers, leader, clock)
 
 
 def _reading(file: Path) -> Callable[[], str]:

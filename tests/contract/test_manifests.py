@@ -12,6 +12,7 @@ import yaml
 from remediator.kube import api
 from remediator.kube.manifests import lint
 from remediator.tickets.channels import routes
+from remediator.tickets.channels.github.limits import problem
 
 ROOT = Path(__file__).parents[2]
 Object = dict[str, Any]
@@ -243,7 +244,7 @@ def test_admission_policies_are_bound_and_name_accounts_that_exist() -> None:
 
 
 def test_the_routes_that_are_shipped_as_an_example_are_read() -> None:
-    loaded = routes.load(ROOT / "deploy" / "tickets" / "routes.yaml")
+    loaded = routes.load(ROOT / "deploy" / "tickets" / "routes.yaml", problem)
     assert loaded.default.repository == "org/ops"
 
 

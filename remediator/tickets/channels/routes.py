@@ -1,7 +1,6 @@
 """Where issues go: the routes file."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -12,16 +11,13 @@ from msgspec import Meta
 
 from remediator.kube.manifests import yamlfile
 
-Label = Annotated[str, Meta(min_length=1, max_length=50)]
-Login = Annotated[str, Meta(min_length=1, max_length=64)]
-
 
 class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """One route as written."""
 
     repository: str
-    labels: Annotated[tuple[Label, ...], Meta(max_length=32)] = ()
-    assignees: Annotated[tuple[Login, ...], Meta(max_length=10)] = ()
+    labels: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
 
 
 class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -57,8 +53,11 @@ class Routes:
         return (route, True) if route else (self.default, False)
 
 
-def load(path: Path) -> Routes:
-    """Read the routes file. Raises ValueError that names the file, the field and the remedy."""
+def load(path: Path, problem: Callable[[Route], str]) -> Routes:
+    """Read the routes file; `problem` gives the field of a route that the channel refuses and why, "" for none.
+
+    Raises ValueError that names the file, the field and the remedy.
+    """
     try:
         written = yamlfile.one(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -66,15 +65,16 @@ def load(path: Path) -> Routes:
     try:
         wire = msgspec.convert(written, WireRoutes)
         return Routes(
-            _route(wire.default, "default"),
-            MappingProxyType({name: _route(route, f"routes.{name}") for name, route in wire.routes.items()}),
+            _route(wire.default, "default", problem),
+            MappingProxyType({name: _route(route, f"routes.{name}", problem) for name, route in wire.routes.items()}),
             wire.cluster,
         )
     except ValueError as error:  # msgspec.ValidationError is one; it names the field as $.default.repository
         raise ValueError(f"{path}: {str(error).replace('`$', '`')}; correct that field") from None
 
 
-def _route(wire: WireRoute, where: str) -> Route:
-    if not re.fullmatch(r"[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}", wire.repository):
-        raise ValueError(f"{where}.repository is {wire.repository!r}, not owner/name")
-    return Route(wire.repository, wire.labels, wire.assignees)
+def _route(wire: WireRoute, where: str, problem: Callable[[Route], str]) -> Route:
+    route = Route(wire.repository, wire.labels, wire.assignees)
+    if refused := problem(route):
+        raise ValueError(f"{where}.{refused}")
+    return route

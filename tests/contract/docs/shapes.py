@@ -10,6 +10,7 @@ import yaml
 
 from remediator.kube import api
 from remediator.tickets.channels import routes
+from remediator.tickets.channels.github.limits import problem
 from remediator.web.webhook import PATH
 from tests.contract.docs.pages import PAGES, ROOT, blocks
 
@@ -63,7 +64,7 @@ def load_routes(text: str, folder: Path) -> routes.Routes:
     """Read it as the controller does. Raises ValueError."""
     path = folder / "routes.yaml"
     path.write_text(text)
-    return routes.load(path)
+    return routes.load(path, problem)
 
 
 def check_scheduler(found: Object) -> None:

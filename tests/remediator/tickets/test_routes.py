@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.routes import Route, load
 
 GOOD = """
@@ -21,7 +22,7 @@ def _file(folder: Path, text: str) -> Path:
 
 
 def test_a_route_is_found_by_name_and_what_nobody_knows_is_the_default(tmp_path: Path) -> None:
-    routes = load(_file(tmp_path, GOOD))
+    routes = load(_file(tmp_path, GOOD), problem)
     default, gpu = Route("org/ops", ("ops",), ("ann",)), Route("org/gpu-ops")
     assert routes.find("") == (default, True)
     assert routes.find("gpu") == (gpu, True)
@@ -40,6 +41,8 @@ def test_a_route_is_found_by_name_and_what_nobody_knows_is_the_default(tmp_path:
         ("default: {repository: org/a, label: [x]}", "label"),
         ("default: {repository: org/a, labels: x}", "default.labels"),
         ("default: {repository: org/a, assignees: [a,b,c,d,e,f,g,h,i,j,k]}", "default.assignees"),
+        (f"default: {{repository: org/a, labels: [{'x' * 51}]}}", "default.labels"),
+        ("default: {repository: org/a, labels: ['']}", "default.labels"),
         ("default: {repository: org/a}\nrouts: {}", "routs"),
         ("default: [", "line 1: expected the node content"),
         ("default: {repository: org/a}\ncluster: !!timestamp 2024-13-45", "line 2: '2024-13-45' is no timestamp"),
@@ -51,17 +54,17 @@ def test_a_route_is_found_by_name_and_what_nobody_knows_is_the_default(tmp_path:
 )
 def test_a_wrong_file_is_refused_by_file_field_and_remedy(tmp_path: Path, text: str, named: str) -> None:
     with pytest.raises(ValueError, match=r"routes\.yaml: ") as refused:
-        load(_file(tmp_path, text))
+        load(_file(tmp_path, text), problem)
     assert named in str(refused.value)
     assert "correct" in str(refused.value)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nowhere\.yaml"):
-        load(tmp_path / "nowhere.yaml")
+        load(tmp_path / "nowhere.yaml", problem)
 
 
 def test_the_file_in_the_documentation_is_right(tmp_path: Path) -> None:
     document = (Path(__file__).parents[3] / "docs/tickets.md").read_text()
     example = "cluster:" + document.split("```yaml\ncluster:")[1].split("```")[0]
-    assert load(_file(tmp_path, example)).find("gpu")[0].repository == "org/gpu-hardware"
+    assert load(_file(tmp_path, example), problem).find("gpu")[0].repository == "org/gpu-hardware"
