@@ -18,9 +18,11 @@ from remediator_sim.scenarios.scenarios import FEWEST
 from remediator_sim.scenarios.summary import Summary
 from remediator_sim.scenarios.tui import Tui
 from remediator_sim.scenarios.view import Line
+from remediator_sim.scratch import scratch
 
 INTERRUPTED = 130
 PAPER = 120  # columns where there is no terminal
+ROOM = 512  # MiB of files
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -90,7 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(stderr=options.summary == "json", highlight=False)
     if not console.is_terminal:
         console = Console(stderr=console.stderr, highlight=False, width=PAPER)
-    with tempfile.TemporaryDirectory(prefix="remediator-demo-", ignore_cleanup_errors=True) as folder:
+    place = scratch(ROOM)
+    with tempfile.TemporaryDirectory(prefix="remediator-demo-", dir=place, ignore_cleanup_errors=True) as folder:
         runner = Runner(
             Path(folder),
             console,
