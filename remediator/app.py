@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing, nullcontext
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from remediator.clock import Clock
 from remediator.controller.run import Controller
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.elector import Elector
+from remediator.kube.runtime.informer import synced
 from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
@@ -51,14 +52,20 @@ class Replica:
         async with closing, probes.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
             for part in (self.informers, self.leader, self.extender):
                 group.create_task(part.run())
-            await asyncio.gather(self.informers.synced(), self.extender.synced())
+            await asyncio.gather(synced(*self.controller.cache.informers), self.extender.synced())
             log.info("synced", nodes=len(self.informers.nodes), cases=len(self.informers.cases))
             gc.collect()
             gc.freeze()  # the caches live as long as the process; walking them again and again is what pauses its loop
 
+    @property
+    def functions(self) -> Mapping[str, Callable[[], bool]]:
+        """Whether the caches are complete and show signs of life that each function needs: none waits for another's."""
+        tickets = {"tickets": self.tickets.ready} if self.tickets else {}
+        return {"extender": self.extender.ready, "controller": self.controller.ready, **tickets}
+
     def ready(self) -> bool:
-        """Whether every cache is complete and shows signs of life."""
-        return self.informers.fresh() and self.extender.ready()
+        """Whether every function is."""
+        return all(ready() for ready in self.functions.values())
 
     def _remark(self) -> str:
         """What hinders this replica, though it is ready to answer."""
@@ -77,7 +84,7 @@ class Replica:
             self.tickets.measure()
 
     def _application(self) -> web.Application:
-        app = probes.application(self.ready, self._measure, self._remark)
+        app = probes.application(self.functions, self._measure, self._remark)
         app.add_routes(extender_routes.routes(self.extender))
         token = self.settings.webhook_token_file
         if self.tickets is not None and token is not None:

@@ -1,6 +1,6 @@
 """Probes and metrics, served by every replica."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -9,25 +9,39 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from remediator.metrics import REGISTRY
 from remediator.settings import address
 
+NOT_FRESH = "caches are not fresh"
+
 
 def application(
-    ready: Callable[[], bool], measure: Callable[[], None], remark: Callable[[], str] = str
+    functions: Mapping[str, Callable[[], bool]], measure: Callable[[], None], remark: Callable[[], str] = str
 ) -> web.Application:
-    """/healthz while the loop turns, /readyz while the caches are fresh, with the remark, /metrics for Prometheus."""
+    """/healthz while the loop turns, /metrics for Prometheus, and readiness.
+
+    /readyz/FUNCTION tells of one function of the replica, while the caches are fresh that it needs; /readyz of all of
+    them, with the remark.
+    """
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
     async def readyz(_: web.Request) -> web.Response:
-        said = f"ok\n{remark()}\n".replace("\n\n", "\n")
-        return web.Response(text=said) if ready() else web.Response(status=503, text="caches are not fresh\n")
+        missing = [f"{name}: {NOT_FRESH}" for name, ready in functions.items() if not ready()]
+        lines = [*(missing or ["ok"]), *filter(None, [remark()])]
+        return web.Response(status=503 if missing else 200, text="\n".join(lines) + "\n")
+
+    async def readyz_of(request: web.Request) -> web.Response:
+        ready = functions.get(request.match_info["function"])
+        if ready is None:
+            return web.Response(status=404, text=f"no such function here; there are {', '.join(functions)}\n")
+        return web.Response(text="ok\n") if ready() else web.Response(status=503, text=f"{NOT_FRESH}\n")
 
     async def metrics(_: web.Request) -> web.Response:
         measure()
         return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     app = web.Application()
-    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
+    app.add_routes([web.get("/healthz", healthz), web.get("/metrics", metrics)])
+    app.add_routes([web.get("/readyz", readyz), web.get("/readyz/{function}", readyz_of)])
     return app
 
 

@@ -180,7 +180,7 @@ def test_the_controller_runs_without_privileges_and_is_probed() -> None:
     }
     assert not any(pod.get(word) for word in ("hostPID", "hostNetwork", "hostIPC", "volumes"))
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
-    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz/extender"
     assert container["ports"] == [{"name": "http", "containerPort": 8080}]
 
 

@@ -84,6 +84,21 @@ async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_
     assert leases == ["remediator"]
 
 
+async def test_a_replica_whose_tickets_cannot_be_read_answers_schedulers_and_repairs(
+    harness: ControllerHarness, tmp_path: Path
+) -> None:
+    """The account may not list Tickets: that takes neither the extender nor the controller out of service."""
+    harness.server.faults.refuse(403, when=lambda asked: asked.path == f"{OURS}/tickets", times=10_000)
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    made = replica(harness, tmp_path)
+    async with at_work(made.run()):
+        await until(lambda: made.functions["extender"]() and made.functions["controller"]())
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+        assert not made.functions["tickets"]()
+        assert not made.ready()
+
+
 class Failing:
     """A channel that fails in a way that nobody foresaw."""
 
