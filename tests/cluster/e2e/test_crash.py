@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.e2e.case_run import ONCE, Left, made, play, request_lines
 from tests.cluster.e2e.proxy import Cut
 from tests.cluster.e2e.sample import sampled, turn
 from tests.cluster.e2e.stage import Stage
-from tests.cluster.e2e.story import ONCE, Left, made, play, told
 from tests.cluster.servers import serving
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
@@ -31,7 +31,7 @@ class Runs:
         """One case: what it leaves behind, and the place of each of its requests."""
         left, stage = await self._run("gpu-0", ("", 0))
         assert left.reboots == 1
-        assert made(stage.tape) == ONCE, told(stage.tape.mutations)
+        assert made(stage.tape) == ONCE, request_lines(stage.tape.mutations)
         return left, [(one.what, one.nth) for one in stage.tape.mutations]
 
     async def killed_at(self, places: list[Place], expected: Left, at_once: int) -> list[str]:
@@ -61,7 +61,7 @@ class Runs:
         found = [f"{name}: {getattr(left, name)} and not {getattr(expected, name)}" for name in differs]
         if made(stage.tape) != ONCE:
             found.append(f"made {made(stage.tape)}")
-        return "\n".join([f"killed at {place}:", *found, told(stage.tape.mutations)]) if found else ""
+        return "\n".join([f"killed at {place}:", *found, request_lines(stage.tape.mutations)]) if found else ""
 
     async def _run(self, node: str, place: Place) -> tuple[Left, Stage]:
         """One case on a fresh stage, killed twice at its request at `place` if there is one."""
@@ -74,7 +74,7 @@ class Runs:
                 return await play(stage, node), stage
             except AssertionError as failed:
                 last = stage.replicas[-1].program.written()[-1500:]
-                raise AssertionError(f"{failed}\n{told(stage.tape.mutations)}\n{last}") from failed
+                raise AssertionError(f"{failed}\n{request_lines(stage.tape.mutations)}\n{last}") from failed
 
 
 SERVERS = pytest.mark.parametrize(("server", "at_once"), [("http", 2), ("real", 1)], ids=["embedded", "real"])

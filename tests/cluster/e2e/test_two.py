@@ -6,9 +6,9 @@ import signal
 import pytest
 
 from remediator.core import names
+from tests.cluster.e2e.case_run import made, request_lines
 from tests.cluster.e2e.proxy import Cut, Mutation
 from tests.cluster.e2e.stage import Replica, Stage
-from tests.cluster.e2e.story import made, told
 from tests.harness.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -82,10 +82,10 @@ async def test_a_leader_that_slept_through_its_lease_does_nothing_twice(stage: S
         await until(lambda node=node: stage.over(node), 120)
     await until(sleeper.knows, 20)
     reboots = {node: len(machine.reboots()) for node, machine in stage.machines.items()}
-    assert reboots == dict.fromkeys(NODES, 1), told(stage.tape.mutations)
+    assert reboots == dict.fromkeys(NODES, 1), request_lines(stage.tape.mutations)
     count = made(stage.tape)
-    assert (count["cases"], count["operations"]) == (2, 2), told(stage.tape.mutations)
+    assert (count["cases"], count["operations"]) == (2, 2), request_lines(stage.tape.mutations)
     ledgers = [one.body["status"].get("claims") or [] for one in stage.tape.find("PATCH", "nodedisruptionbudgets")]
-    assert max(map(len, ledgers)) == 1, told(stage.tape.mutations)
+    assert max(map(len, ledgers)) == 1, request_lines(stage.tape.mutations)
     for node in NODES:
         assert (await stage.case(node, "Recovered"))["status"]["attempts"][0]["outcome"] == "Succeeded"

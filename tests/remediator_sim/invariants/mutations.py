@@ -1,4 +1,4 @@
-"""For each promise a small change of the product that breaks it: what the observer must then find.
+"""For each invariant a small change of the product that breaks it: what the observer must then find.
 
 `needs` says what has to happen for it to show. Nothing here is ever imported by the product.
 """

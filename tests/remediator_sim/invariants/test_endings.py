@@ -1,7 +1,14 @@
-"""I5: how cases end: a clean history is counted and not broken, its twin is named."""
+"""I5: how cases end: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from tests.remediator_sim.invariants.histories import (
+    History,
+    breaks,
+    everything_on_a_fault,
+    histories,
+    holds,
+    three_nodes,
+)
 from tests.remediator_sim.invariants.recording import Recording, tried
-from tests.remediator_sim.invariants.stories import Story, breaks, everything_on_a_fault, holds, stories, three_nodes
 
 
 def a_case_that_ends(recording: Recording) -> None:
@@ -17,10 +24,10 @@ def a_case_that_ends(recording: Recording) -> None:
     recording.end()
 
 
-def leaves(*kept: str) -> Story:
+def leaves(*kept: str) -> History:
     """A case that ends, with `kept` left behind."""
 
-    def story(recording: Recording) -> None:
+    def write(recording: Recording) -> None:
         everything_on_a_fault(recording)
         recording.case("a", phase="Recovered", endedAt=True)
         recording.remove("pods", "drain-1")
@@ -35,7 +42,7 @@ def leaves(*kept: str) -> Story:
                 go()
         recording.later(15)
 
-    return story
+    return write
 
 
 def a_case_that_leaves_its_taint_is_told_of_at_the_end(recording: Recording) -> None:
@@ -106,11 +113,11 @@ BROKEN = [
 ]
 
 
-@stories("checks", HOLDS)
-def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
-    holds("I5", story, checks)
+@histories("checks", HOLDS)
+def test_a_kept_invariant_is_counted_as_checked_and_not_as_broken(history: History, checks: int) -> None:
+    holds("I5", history, checks)
 
 
-@stories("said", BROKEN)
-def test_what_is_broken_is_named(story: Story, said: str) -> None:
-    breaks("I5", story, said)
+@histories("text", BROKEN)
+def test_a_broken_invariant_is_reported_with_what_broke_it(history: History, text: str) -> None:
+    breaks("I5", history, text)

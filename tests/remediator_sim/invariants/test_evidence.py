@@ -1,7 +1,7 @@
-"""I3: nothing starts without clear evidence: a clean history is counted and not broken, its twin is named."""
+"""I3: nothing starts without clear evidence: a history that keeps it is counted, one that breaks it is reported."""
 
+from tests.remediator_sim.invariants.histories import BOOT, History, breaks, everything_on_a_fault, histories, holds
 from tests.remediator_sim.invariants.recording import Recording
-from tests.remediator_sim.invariants.stories import BOOT, Story, breaks, everything_on_a_fault, holds, stories
 
 
 def on_an_unknown_condition(recording: Recording) -> None:
@@ -53,11 +53,11 @@ BROKEN = [
 ]
 
 
-@stories("checks", HOLDS)
-def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
-    holds("I3", story, checks)
+@histories("checks", HOLDS)
+def test_a_kept_invariant_is_counted_as_checked_and_not_as_broken(history: History, checks: int) -> None:
+    holds("I3", history, checks)
 
 
-@stories("said", BROKEN)
-def test_what_is_broken_is_named(story: Story, said: str) -> None:
-    breaks("I3", story, said)
+@histories("text", BROKEN)
+def test_a_broken_invariant_is_reported_with_what_broke_it(history: History, text: str) -> None:
+    breaks("I3", history, text)

@@ -1,7 +1,7 @@
-"""I9: answers of the extender: a clean history is counted and not broken, its twin is named."""
+"""I9: answers of the extender: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording
-from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
 
 
 def five_nodes(recording: Recording) -> None:
@@ -14,15 +14,15 @@ def five_nodes(recording: Recording) -> None:
     recording.later(5)
 
 
-def answering(kept: str, failed: str) -> Story:
+def answering(kept: str, failed: str) -> History:
     """The extender is asked about all five."""
 
-    def story(recording: Recording) -> None:
+    def write(recording: Recording) -> None:
         five_nodes(recording)
         names = ("n1", "n2", "n3", "n4", "n5")
         recording.answers(names, kept.split(), failed.split())
 
-    return story
+    return write
 
 
 def a_fault_that_is_not_in_the_node(recording: Recording) -> None:
@@ -52,11 +52,11 @@ BROKEN = [
 ]
 
 
-@stories("checks", HOLDS)
-def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
-    holds("I9", story, checks)
+@histories("checks", HOLDS)
+def test_a_kept_invariant_is_counted_as_checked_and_not_as_broken(history: History, checks: int) -> None:
+    holds("I9", history, checks)
 
 
-@stories("said", BROKEN)
-def test_what_is_broken_is_named(story: Story, said: str) -> None:
-    breaks("I9", story, said)
+@histories("text", BROKEN)
+def test_a_broken_invariant_is_reported_with_what_broke_it(history: History, text: str) -> None:
+    breaks("I9", history, text)

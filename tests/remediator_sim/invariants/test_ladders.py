@@ -1,7 +1,7 @@
-"""I10: attempts come to an end: a clean history is counted and not broken, its twin is named."""
+"""I10: attempts come to an end: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording, tried
-from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
 
 
 def climb(recording: Recording, *operations: str) -> None:
@@ -42,10 +42,10 @@ def more_attempts_than_the_policy_allows(recording: Recording) -> None:
     climb(recording, "reset-1", "reboot-1", "reboot-2")
 
 
-def flapping(most: int, between: int) -> Story:
+def flapping(most: int, between: int) -> History:
     """Two cases of one node with an attempt each, so many seconds apart."""
 
-    def story(recording: Recording) -> None:
+    def write(recording: Recording) -> None:
         recording.policy(most=most)
         climb(recording, "reset-1")
         recording.case("a", phase="Recovered", endedAt=True)
@@ -53,7 +53,7 @@ def flapping(most: int, between: int) -> Story:
         recording.case("c", "n1", "Draining", startedAt=True)
         recording.case("c", attempts=tried("reset-2"))
 
-    return story
+    return write
 
 
 def handed_over_while_an_operation_runs(recording: Recording) -> None:
@@ -67,15 +67,15 @@ def handed_over_and_given_back(recording: Recording) -> None:
     recording.case("a", phase="Escalated", attempts=tried("reset-1"))
 
 
-def followed_up(outcome: str) -> Story:
+def followed_up(outcome: str) -> History:
     """A try with this outcome, and what calls itself its follow-up."""
 
-    def story(recording: Recording) -> None:
+    def write(recording: Recording) -> None:
         climb(recording, "reset-1")
         follows = {"operation": "plugin-1", "rung": 1, "outcome": "", "follows": "reset-1"}
         recording.case("a", attempts=[*tried("reset-1", outcome=outcome), follows])
 
-    return story
+    return write
 
 
 HOLDS = [
@@ -97,11 +97,11 @@ BROKEN = [
 ]
 
 
-@stories("checks", HOLDS)
-def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
-    holds("I10", story, checks)
+@histories("checks", HOLDS)
+def test_a_kept_invariant_is_counted_as_checked_and_not_as_broken(history: History, checks: int) -> None:
+    holds("I10", history, checks)
 
 
-@stories("said", BROKEN)
-def test_what_is_broken_is_named(story: Story, said: str) -> None:
-    breaks("I10", story, said)
+@histories("text", BROKEN)
+def test_a_broken_invariant_is_reported_with_what_broke_it(history: History, text: str) -> None:
+    breaks("I10", history, text)

@@ -1,7 +1,7 @@
-"""I6: marks of people: a clean history is counted and not broken, its twin is named."""
+"""I6: marks of people: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording
-from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
 
 MINE = {"key": "maintenance", "value": "alice", "effect": "NoSchedule"}
 
@@ -17,14 +17,14 @@ def marks_that_stay(recording: Recording) -> None:
     recording.end()
 
 
-def loses(**parts: dict) -> Story:
+def loses(**parts: dict) -> History:
     """The marks of a person, of which some write loses one."""
 
-    def story(recording: Recording) -> None:
+    def write(recording: Recording) -> None:
         marks_that_stay(recording)
         recording.write("nodes", "n1", **parts)
 
-    return story
+    return write
 
 
 HOLDS = [
@@ -38,11 +38,11 @@ BROKEN = [
 ]
 
 
-@stories("checks", HOLDS)
-def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
-    holds("I6", story, checks)
+@histories("checks", HOLDS)
+def test_a_kept_invariant_is_counted_as_checked_and_not_as_broken(history: History, checks: int) -> None:
+    holds("I6", history, checks)
 
 
-@stories("said", BROKEN)
-def test_what_is_broken_is_named(story: Story, said: str) -> None:
-    breaks("I6", story, said)
+@histories("text", BROKEN)
+def test_a_broken_invariant_is_reported_with_what_broke_it(history: History, text: str) -> None:
+    breaks("I6", history, text)

@@ -13,10 +13,10 @@ from remediator_sim.invariants.contract import NAMESPACES, NODES
 from remediator_sim.invariants.feed import Feed
 from tests.remediator_sim.apiserver.asking import label, make_node
 from tests.remediator_sim.invariants.mutations import MUTATIONS
-from tests.remediator_sim.invariants.story import STORIES, Place, everything, observed
+from tests.remediator_sim.invariants.scenario import SCENARIOS, ObservedCluster, everything, observed
 
 
-async def test_a_sound_product_keeps_every_promise_that_a_long_story_puts_to_the_test() -> None:
+async def test_a_sound_product_breaks_no_invariant_in_a_long_scenario_that_checks_each() -> None:
     found = await observed(everything)
     assert [said for one in found.values() for said in one.broken] == []
     tested = {name for name, one in found.items() if one.checks}
@@ -24,16 +24,16 @@ async def test_a_sound_product_keeps_every_promise_that_a_long_story_puts_to_the
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-async def test_a_mutation_breaks_its_promise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_mutation_breaks_its_invariant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for patch in MUTATIONS[name].patches():
         monkeypatch.setattr(patch.owner, patch.name, patch.value)
-    found = await observed(STORIES[name], broken=True)
+    found = await observed(SCENARIOS[name], broken=True)
     broken = {one.name for one in found.values() if one.broken}
     assert MUTATIONS[name].invariant in broken
 
 
-async def test_a_story_that_a_broken_product_cannot_finish_is_judged_and_with_a_sound_one_is_an_error() -> None:
-    async def endless(harness: Place, observer: Observer) -> None:
+async def test_a_scenario_that_a_broken_product_cannot_finish_is_judged_and_with_a_sound_one_is_an_error() -> None:
+    async def endless(harness: ObservedCluster, observer: Observer) -> None:
         await asyncio.wait_for(asyncio.Event().wait(), 0.1)
 
     assert set(await observed(endless, broken=True)) == {f"I{number}" for number in range(1, 11)}
@@ -42,12 +42,12 @@ async def test_a_story_that_a_broken_product_cannot_finish_is_judged_and_with_a_
 
 
 @pytest.mark.parametrize("name", ["I3", "I4", "I4-pause", "I8", "I9", "I10"])
-async def test_without_its_mutation_the_same_story_breaks_nothing(name: str) -> None:
-    """Those that the long story does not tell."""
-    found = await observed(STORIES[name])
+async def test_without_its_mutation_the_same_scenario_breaks_nothing(name: str) -> None:
+    """Those that the long scenario does not cover."""
+    found = await observed(SCENARIOS[name])
     assert [said for one in found.values() for said in one.broken] == []
-    promise = name.partition("-")[0]
-    assert found[promise].checks > 0
+    invariant = name.partition("-")[0]
+    assert found[invariant].checks > 0
 
 
 async def test_writes_of_all_kinds_come_in_the_order_in_which_they_were_made() -> None:

@@ -1,10 +1,10 @@
 """What is counted, and how often a thing is said."""
 
+from tests.remediator_sim.invariants.histories import everything_on_a_fault
 from tests.remediator_sim.invariants.recording import Recording
-from tests.remediator_sim.invariants.stories import everything_on_a_fault
 
 
-def test_a_promise_that_nothing_tested_has_no_checks() -> None:
+def test_an_invariant_that_nothing_checked_has_no_checks() -> None:
     recording = Recording()
     recording.node("n1")
     recording.later(10)

@@ -1,7 +1,7 @@
-"""I4: stops: a clean history is counted and not broken, its twin is named."""
+"""I4: stops: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording, tried
-from tests.remediator_sim.invariants.stories import Story, breaks, holds, stories
 
 
 def start(recording: Recording, name: str) -> None:
@@ -112,11 +112,11 @@ BROKEN = [
 ]
 
 
-@stories("checks", HOLDS)
-def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
-    holds("I4", story, checks)
+@histories("checks", HOLDS)
+def test_a_kept_invariant_is_counted_as_checked_and_not_as_broken(history: History, checks: int) -> None:
+    holds("I4", history, checks)
 
 
-@stories("said", BROKEN)
-def test_what_is_broken_is_named(story: Story, said: str) -> None:
-    breaks("I4", story, said)
+@histories("text", BROKEN)
+def test_a_broken_invariant_is_reported_with_what_broke_it(history: History, text: str) -> None:
+    breaks("I4", history, text)

@@ -1,7 +1,7 @@
-"""I7: what a kill must not lose: a clean history is counted and not broken, its twin is named."""
+"""I7: what a kill must not lose: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from tests.remediator_sim.invariants.histories import BOOT, History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording, tried
-from tests.remediator_sim.invariants.stories import BOOT, Story, breaks, holds, stories
 
 
 def a_kill(recording: Recording) -> None:
@@ -24,14 +24,14 @@ def work_goes_on_after_a_kill(recording: Recording) -> None:
     recording.end()
 
 
-def set_back(**status: object) -> Story:
+def set_back(**status: object) -> History:
     """A case of which a new controller forgets something."""
 
-    def story(recording: Recording) -> None:
+    def write(recording: Recording) -> None:
         a_kill(recording)
         recording.case("a", **({"phase": "Operating"} | status))
 
-    return story
+    return write
 
 
 def a_case_that_disappears(recording: Recording) -> None:
@@ -87,11 +87,11 @@ BROKEN = [
 ]
 
 
-@stories("checks", HOLDS)
-def test_what_holds_is_counted_and_not_broken(story: Story, checks: int) -> None:
-    holds("I7", story, checks)
+@histories("checks", HOLDS)
+def test_a_kept_invariant_is_counted_as_checked_and_not_as_broken(history: History, checks: int) -> None:
+    holds("I7", history, checks)
 
 
-@stories("said", BROKEN)
-def test_what_is_broken_is_named(story: Story, said: str) -> None:
-    breaks("I7", story, said)
+@histories("text", BROKEN)
+def test_a_broken_invariant_is_reported_with_what_broke_it(history: History, text: str) -> None:
+    breaks("I7", history, text)

@@ -1,4 +1,4 @@
-"""Stories in which a whole controller, in memory, has to keep each promise; each gives what the observer found."""
+"""Scenarios in which a whole controller, in memory, has to keep each invariant; each gives what the observer found."""
 
 import asyncio
 import contextlib
@@ -27,14 +27,14 @@ from tests.harness.kinds import NAMESPACES, NODES
 from tests.harness.replica import an_extender, at_work
 
 GRACE, SETTLE = 0.3, 1.0  # seconds
-LIMIT = 40.0  # seconds: more than any one wait of a story has
+LIMIT = 40.0  # seconds: more than any one wait of a scenario has
 STARTS = 4
 REPOSITORY = "org/repo"
 MINE = {"key": "maintenance", "value": "alice", "effect": "PreferNoSchedule"}
 
 
-class Place(ControllerHarness):
-    """A laboratory in which there may be a tracker and an extender, too."""
+class ObservedCluster(ControllerHarness):
+    """A controller on an API server in memory, with an issue tracker and an extender where a test wants them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Place(ControllerHarness):
 
 
 @asynccontextmanager
-async def watched(harness: Place) -> AsyncIterator[Observer]:
+async def watched(harness: ObservedCluster) -> AsyncIterator[Observer]:
     """An observer at work until the block is left; then its last look."""
     seconds = {"grace": GRACE, "settle": SETTLE, "bound": 15.0}
     limits = {word: timedelta(seconds=count) for word, count in seconds.items()}
@@ -69,9 +69,9 @@ async def watched(harness: Place) -> AsyncIterator[Observer]:
 
 
 @asynccontextmanager
-async def place() -> AsyncIterator[Place]:
+async def place() -> AsyncIterator[ObservedCluster]:
     """As `laboratory`: nodes beat, kubelets work."""
-    harness = Place()
+    harness = ObservedCluster()
     await harness.prepare()
     tasks = [asyncio.ensure_future(work) for work in (harness.heart(), harness.kubelets())]
     try:
@@ -111,7 +111,7 @@ async def long_after() -> None:
     await asyncio.sleep(SETTLE + 0.3)
 
 
-async def everything(harness: Place, observer: Observer) -> None:
+async def everything(harness: ObservedCluster, observer: Observer) -> None:
     """Three faults under a budget of two, a node that is Unknown, a person's taint, and a kill during the drains."""
     await nodes(harness, 5, 2)
     await harness.change(NODES, "gpu-1", spec={"taints": [MINE]})
@@ -130,14 +130,14 @@ async def everything(harness: Place, observer: Observer) -> None:
         await long_after()
 
 
-async def more_than_the_budget(harness: Place, observer: Observer) -> None:
+async def more_than_the_budget(harness: ObservedCluster, observer: Observer) -> None:
     await nodes(harness, 3, 1)
     async with controller(harness):
         await fail(harness, "gpu-1", "gpu-2", "gpu-3")
         await repaired(harness, "gpu-1", "gpu-2", "gpu-3")
 
 
-async def one_slow_reboot(harness: Place, observer: Observer) -> None:
+async def one_slow_reboot(harness: ObservedCluster, observer: Observer) -> None:
     await nodes(harness, 1, 1)
     harness.answer("reboot", Answer(exit=None))
     async with controller(harness):
@@ -149,7 +149,7 @@ async def one_slow_reboot(harness: Place, observer: Observer) -> None:
         await repaired(harness, "gpu-1")
 
 
-async def an_unknown_condition(harness: Place, observer: Observer) -> None:
+async def an_unknown_condition(harness: ObservedCluster, observer: Observer) -> None:
     await nodes(harness, 2, 2)
     await harness.condition("gpu-2", "Unknown", since=now())
     await asyncio.sleep(2 * GRACE)
@@ -158,14 +158,14 @@ async def an_unknown_condition(harness: Place, observer: Observer) -> None:
         await repaired(harness, "gpu-1")
 
 
-async def more_than_the_breaker(harness: Place, observer: Observer) -> None:
+async def more_than_the_breaker(harness: ObservedCluster, observer: Observer) -> None:
     await nodes(harness, STARTS + 1, STARTS + 1)
     async with controller(harness):
         await fail(harness, *(f"gpu-{index}" for index in range(1, STARTS + 2)))
         await until(lambda: sum(harness.ended(f"gpu-{index}", "Recovered") for index in range(1, STARTS + 2)) >= STARTS)
 
 
-async def a_pause(harness: Place, observer: Observer) -> None:
+async def a_pause(harness: ObservedCluster, observer: Observer) -> None:
     await nodes(harness, 1, 1)
     await harness.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
     async with controller(harness):
@@ -176,7 +176,7 @@ async def a_pause(harness: Place, observer: Observer) -> None:
         await repaired(harness, "gpu-1")
 
 
-async def one_fault(harness: Place, observer: Observer) -> None:
+async def one_fault(harness: ObservedCluster, observer: Observer) -> None:
     await nodes(harness, 1, 1)
     async with controller(harness):
         await fail(harness, "gpu-1")
@@ -184,7 +184,7 @@ async def one_fault(harness: Place, observer: Observer) -> None:
         await long_after()
 
 
-async def a_taint_of_a_person(harness: Place, observer: Observer) -> None:
+async def a_taint_of_a_person(harness: ObservedCluster, observer: Observer) -> None:
     await nodes(harness, 1, 1)
     await harness.change(NODES, "gpu-1", spec={"taints": [MINE]})
     observer.person_set("gpu-1", taints=[MINE])
@@ -193,7 +193,7 @@ async def a_taint_of_a_person(harness: Place, observer: Observer) -> None:
         await repaired(harness, "gpu-1")
 
 
-async def a_kill(harness: Place, observer: Observer) -> None:
+async def a_kill(harness: ObservedCluster, observer: Observer) -> None:
     await nodes(harness, 1, 1)
     harness.answer("drain", Answer(exit=None))
     async with controller(harness):
@@ -206,7 +206,7 @@ async def a_kill(harness: Place, observer: Observer) -> None:
         await repaired(harness, "gpu-1")
 
 
-async def an_issue(harness: Place, observer: Observer) -> None:
+async def an_issue(harness: ObservedCluster, observer: Observer) -> None:
     """With a ticket from the start, filed while the case waits."""
     await harness.policy(mode="Paused", ticket={"when": "Always"})
     await harness.node("gpu-1")
@@ -234,7 +234,7 @@ async def channel_to(github: FakeGitHub) -> AsyncIterator[GitHub]:
             await channel.aclose()
 
 
-async def questions_of_a_scheduler(harness: Place, observer: Observer) -> None:
+async def questions_of_a_scheduler(harness: ObservedCluster, observer: Observer) -> None:
     """While a case holds one of two nodes."""
     await nodes(harness, 2, 1)
     harness.extender, informers = an_extender(harness.client)
@@ -247,7 +247,7 @@ async def questions_of_a_scheduler(harness: Place, observer: Observer) -> None:
         await repaired(harness, "gpu-1")
 
 
-async def a_fault_that_returns(harness: Place, observer: Observer) -> None:
+async def a_fault_that_returns(harness: ObservedCluster, observer: Observer) -> None:
     harness.answer("reboot", Answer(exit=137, does=reboot_in_vain))
     await harness.policy(verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
     await harness.budget("all", 1)
@@ -261,8 +261,8 @@ def _attempts(harness: ControllerHarness, node: str) -> list[object]:
     return [one for case in harness.cases(node) for one in case.get("status", {}).get("attempts", ())]
 
 
-Story = Callable[[Place, Observer], Awaitable[None]]
-STORIES: dict[str, Story] = {
+Scenario = Callable[[ObservedCluster, Observer], Awaitable[None]]
+SCENARIOS: dict[str, Scenario] = {
     "I1": more_than_the_budget,
     "I2": one_slow_reboot,
     "I3": an_unknown_condition,
@@ -277,11 +277,11 @@ STORIES: dict[str, Story] = {
 }
 
 
-async def observed(story: Story, *, broken: bool = False) -> Mapping[str, Checked]:
-    """What the observer says of a story, which may take 40 seconds. One that a `broken` product cannot finish is
+async def observed(scenario: Scenario, *, broken: bool = False) -> Mapping[str, Checked]:
+    """What the observer says of a scenario, which may take 40 seconds. One that a `broken` product cannot finish is
     checked by what came until then."""
     borne = (AssertionError, TimeoutError) if broken else ()
     async with place() as harness, watched(harness) as observer:
         with contextlib.suppress(*borne):
-            await asyncio.wait_for(story(harness, observer), LIMIT)
+            await asyncio.wait_for(scenario(harness, observer), LIMIT)
     return observer.report()

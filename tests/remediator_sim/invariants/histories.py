@@ -1,4 +1,4 @@
-"""Beginnings that several stories share, and how a table of stories becomes tests."""
+"""Beginnings that several histories share, and how a table of histories becomes tests."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,29 +7,29 @@ import pytest
 
 from tests.remediator_sim.invariants.recording import Recording, tried
 
-Story = Callable[[Recording], None]
+History = Callable[[Recording], None]
 BOOT = {"bootID": "boot-1", "at": "2026-01-01T12:00:00Z"}
 
 
-def stories(what: str, rows: Sequence[tuple[Story, Any]]) -> pytest.MarkDecorator:
-    """A test for each row: a story, and `what` is expected of it."""
-    return pytest.mark.parametrize(("story", what), rows, ids=[row[0].__qualname__.split(".")[0] for row in rows])
+def histories(what: str, rows: Sequence[tuple[History, Any]]) -> pytest.MarkDecorator:
+    """A test for each row: a history, and `what` is expected of it."""
+    return pytest.mark.parametrize(("history", what), rows, ids=[row[0].__qualname__.split(".")[0] for row in rows])
 
 
-def holds(name: str, story: Story, checks: int) -> None:
-    """The promise is kept, and was put to the test so many times."""
+def holds(name: str, history: History, checks: int) -> None:
+    """The invariant is kept, and was checked so many times."""
     recording = Recording()
-    story(recording)
+    history(recording)
     found = recording.found(name)
     assert (found.broken, found.checks) == ((), checks)
 
 
-def breaks(name: str, story: Story, said: str) -> None:
-    """The promise is broken, and this is said of it."""
+def breaks(name: str, history: History, text: str) -> None:
+    """The invariant is broken, and the report says this of it."""
     recording = Recording()
-    story(recording)
+    history(recording)
     found = recording.found(name)
-    assert any(said in one for one in found.broken), found.broken
+    assert any(text in sentence for sentence in found.broken), found.broken
     assert found.checks >= len(found.broken)
 
 

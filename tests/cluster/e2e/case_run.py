@@ -126,6 +126,6 @@ def made(tape: Tape) -> dict[str, int]:
     }
 
 
-def told(mutations: list[Mutation]) -> str:
+def request_lines(mutations: list[Mutation]) -> str:
     """The run, a line for each request."""
     return "\n".join(str(one) for one in mutations)
