@@ -7,6 +7,7 @@ from datetime import datetime
 from remediator.controller import marks, pods
 from remediator.controller.case_view import CaseView
 from remediator.controller.effects import ChangeNode, Create, Patch, Plan, SaveCase
+from remediator.controller.hold import hold
 from remediator.core import names
 from remediator.core.case import Attempt, AttemptOutcome, Case, OperationPhase, Phase, advance, with_attempt
 from remediator.core.evidence import AHEAD, Health, watched
@@ -35,7 +36,7 @@ def release(view: CaseView, now: datetime) -> Plan:
     """Marks go in this order: node, ledgers (by the admission pass), finalizer."""
     case = view.case
     if view.node is not None and marks.marked(view.node, case):
-        return (ChangeNode(case.node, marks.release(case)),)
+        return (ChangeNode(case.node, marks.release(case, view.handled, view.standing)),)
     body = encode.without_finalizer(case.version, case.finalizers, names.CASE_FINALIZER)
     return (Patch(api.CASE, case.name, body),)
 
@@ -90,6 +91,11 @@ def claim(view: CaseView, now: datetime) -> Plan:
     return (ChangeNode(case.node, marks.claim(case, view.node, view.cordon, view.gone)), SaveCase(case, after))
 
 
+def stay(view: CaseView, now: datetime) -> Plan:
+    """Show what a user stops the case with."""
+    return hold(view.case, view.stops, None, now).effects
+
+
 def start(view: CaseView, now: datetime) -> Plan:
     """Record the attempt. The next pass over the case creates its operation, under a name that follows from both."""
     case, following = view.case, view.next
@@ -110,7 +116,8 @@ def follow(view: CaseView, now: datetime) -> Plan:
     newest, name = case.tries[-1], operation_name(case, template, len(case.attempts) + 1)
     attempt = Attempt(name, template, newest.rung, now, follows=newest.operation)
     message = f"after {newest.template}: {template}"
-    return (SaveCase(case, with_attempt(advance(case, Reason.STARTED, message, now, Phase.DRAINING), attempt)),)
+    after = with_attempt(advance(case, Reason.STARTED, message, now, Phase.DRAINING), attempt)
+    return (SaveCase(case, replace(after, blocks=())),)
 
 
 def operation_name(case: Case, template: str, number: int) -> str:
@@ -168,6 +175,7 @@ def record(view: CaseView, now: datetime) -> Plan:
         finished=now,
         outcome=ended.phase.outcome,
         message=ended.message,
+        reason=ended.reason,
         boot_id=ended.intent_boot_id,
         heartbeats=_heartbeats(view.node, view.policy, now),
     )

@@ -1,13 +1,14 @@
 """ClusterCache → the inputs of the decision table of a case, and of its plans. Pure: it only reads stores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
-from remediator.core import evidence, names
-from remediator.core.case import Attempt, AttemptOutcome, Case, Diagnosis, Operation, Phase, reason_to_end
+from remediator.core import evidence, guard, names
+from remediator.core.case import Attempt, AttemptOutcome, Block, Case, Diagnosis, Operation, Phase, reason_to_end
 from remediator.core.case_table import CaseObservation, Tried
+from remediator.core.decide import onsets
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next, follow_up, next_rung
 from remediator.core.node import Node
@@ -17,6 +18,8 @@ from remediator.core.reasons import Reason
 
 # How long a case waits for a policy that somebody deleted: then it escalates, or ends where it holds no node.
 WITHOUT_POLICY = timedelta(minutes=30)
+# Ends by which a user says that the node is to be left as it is.
+BY_USER = frozenset({Reason.CASE_DELETED, Reason.RELEASED_BY_USER, Reason.TAINT_REMOVED_BY_USER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,10 @@ class CaseView:
         look_again: When the proof of health may be complete, or its time over.
         cordon: Whether any operation of the ladder wants the node cordoned.
         diagnostics: The template of collect-diagnostics.
+        stops: What a user stops the case with.
         gone: Uids on the node's marks whose cases are no more.
+        handled: Names of cases that the node must remember when this one is over; empty while it is not.
+        standing: Names that the cases have for all that is found on the node now; empty while it is not over.
     """
 
     observation: CaseObservation
@@ -45,7 +51,10 @@ class CaseView:
     look_again: datetime | None
     cordon: bool
     diagnostics: Template | None
+    stops: tuple[Block, ...] = ()
     gone: frozenset[str] = frozenset()
+    handled: tuple[str, ...] = ()
+    standing: frozenset[str] = frozenset()
 
 
 def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
@@ -59,6 +68,8 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     proof, again = _proof(case, node, policy, now)
     following = next_rung(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
     tried, follows = _tried(case, operation), follow_up(case, _after(cache, case))
+    stops = guard.stops(case, node, policy, cache.paused) if node else ()
+    handled, standing = _handled(cache, case, node) if case.ended is not None else ((), frozenset())
     observation = CaseObservation(
         ended=case.ended is not None,
         escalated=case.phase is Phase.ESCALATED,
@@ -72,11 +83,39 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         proof=proof,
         rungs=isinstance(following, Next),
         follow=tried is Tried.SUCCEEDED and _succeeded(case) and follows is not None,
+        stopped=bool(stops),
     )
     diagnostics, cordon = cache.templates.get(names.DIAGNOSTICS_TEMPLATE), _cordon(cache, policy)
     return CaseView(
-        observation, case, node, policy, operation, pods, leave, following, follows, again, cordon, diagnostics
+        observation,
+        case,
+        node,
+        policy,
+        operation,
+        pods,
+        leave,
+        following,
+        follows,
+        again,
+        cordon,
+        diagnostics,
+        stops,
+        handled=handled,
+        standing=standing,
     )
+
+
+def _handled(cache: ClusterCache, case: Case, node: Node | None) -> tuple[tuple[str, ...], frozenset[str]]:
+    """What the node must remember of an ended case, and what is found on the node now.
+
+    A user who gives a node back means all that its policy finds there, not only what the case was opened for.
+    """
+    if node is None or node.uid != case.node_uid or not marks.to_remember(case):
+        return (), frozenset()
+    policy = cache.policies.get(case.policy)
+    given_back = onsets(node, [policy]) if policy and (case.deleting or case.reason in BY_USER) else ()
+    selecting = [policy for policy in cache.policies if policy.selects(node)]
+    return tuple(dict.fromkeys((case.name, *given_back))), frozenset(onsets(node, selecting))
 
 
 def _cordon(cache: ClusterCache, policy: Policy | None) -> bool:
@@ -100,7 +139,7 @@ def _after(cache: ClusterCache, case: Case) -> tuple[str, ...]:
 
 def _succeeded(case: Case) -> bool:
     """Whether what follows the newest attempt may be done: one that was cancelled in time has nothing to complete."""
-    attempt = case.attempt
+    attempt = case.newest_counted
     return attempt is not None and (attempt.outcome is AttemptOutcome.SUCCEEDED or _does_not_apply(attempt))
 
 
@@ -111,7 +150,7 @@ def _does_not_apply(attempt: Attempt) -> bool:
 
 def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) -> tuple[Proof, datetime | None]:
     """Recovery is proven from the end of the newest attempt, or, before any, from the claim."""
-    attempt = case.attempt
+    attempt = case.newest_counted
     ended = attempt.finished if attempt else case.started
     if node is None or ended is None:
         return Proof.WAITING, None
@@ -137,5 +176,7 @@ def _tried(case: Case, operation: Operation | None) -> Tried:
         return Tried.NONE
     if attempt.outcome is AttemptOutcome.OPEN:
         return Tried.REPORTED if operation and operation.phase.outcome is not AttemptOutcome.OPEN else Tried.OPEN
+    if attempt.stopped:
+        return _tried(replace(case, attempts=case.counted), operation)
     succeeded = _does_not_apply(attempt) or attempt.outcome in (AttemptOutcome.SUCCEEDED, AttemptOutcome.CANCELLED)
     return Tried.SUCCEEDED if succeeded else Tried.FAILED

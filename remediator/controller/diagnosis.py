@@ -23,8 +23,10 @@ def diagnose(view: CaseView, now: datetime) -> Plan:
     case, template = view.case, view.diagnostics
     if template is None:
         return (SaveCase(case, failed(case, f"no template {names.DIAGNOSTICS_TEMPLATE}", now)),)
+    if case.blocks:  # what stopped it is over: the time of the Pod begins now
+        return (SaveCase(case, replace(advance(case, Reason.RESUMED, "nothing stops the case", now), blocks=())),)
     pod = next((pod for pod in view.pods if pod.template == names.DIAGNOSTICS_TEMPLATE), None)
-    if now >= (case.started or now) + template.timeout + pods.START_GRACE:
+    if now >= _begun(case, now) + template.timeout + pods.START_GRACE:
         message = pod.message if pod else "its Pod could not be created"
         late = SaveCase(case, failed(case, f"timed out: {message}", now))
         return (*pods.deletions((pod,) if pod else ()), late)
@@ -32,6 +34,12 @@ def diagnose(view: CaseView, now: datetime) -> Plan:
         name = pods.diagnostics_pod_name(case)
         return (Create(POD, pods.pod(template, name, case, None), gated=True),)
     return (SaveCase(case, diagnosed(case, pod, now)), *pods.deletions((pod,))) if pod.ended else ()
+
+
+def _begun(case: Case, now: datetime) -> datetime:
+    """Since when the Pod could have been made: the claim, or the end of what stopped the case then."""
+    resumed = [event.at for event in case.timeline if event.reason is Reason.RESUMED]
+    return max([*resumed, case.started or now])
 
 
 def diagnosed(case: Case, pod: Pod, now: datetime) -> Case:

@@ -78,6 +78,8 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
     if view.node is not None and HANDLERS[step].by_admission:
         yield from (f"  {line}" for line in _blocks(cache, case, view.node, breaker, now))
+    if case.claimed and not HANDLERS[step].by_admission:
+        yield from (f"  {_line(block)}" for block in view.stops)
     for attempt in case.attempts:
         yield f"  {attempt.template}: {attempt.outcome.value or 'running'} {attempt.message}".rstrip()
     for event in case.timeline[-5:]:

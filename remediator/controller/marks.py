@@ -10,19 +10,20 @@ from remediator.core.node import Node, Taint
 from remediator.kube.api import encode
 
 Change = Callable[[Node], Mapping[str, Any] | Retry | None]
+MOST_HANDLED = 32
 MOVED = 0.2  # seconds until a node that has changed is judged again
 OURS = (names.CASE_TAINT, names.DEGRADED_TAINT)
 
 
 def marked(node: Node, case: Case) -> bool:
-    """Whether the node still carries a mark of this case, or does not name it yet as its last case."""
+    """Whether the node still carries a mark of this case, or does not remember it yet."""
     queued = case.finalizer and node.degraded and not node.case_uid
     ours = node.case_uid == case.uid or node.cordoned_by == case.uid or queued
-    forgotten = case.finalizer and needs_last_case(case) and node.last_case != case.name
+    forgotten = case.finalizer and to_remember(case) and case.name not in node.handled
     return node.uid == case.node_uid and (ours or forgotten)
 
 
-def needs_last_case(case: Case) -> bool:
+def to_remember(case: Case) -> bool:
     """Whether the node must remember the case: it was claimed, or a user deleted it and does not want it back."""
     return case.started is not None or case.deleting
 
@@ -49,20 +50,35 @@ def claim(case: Case, judged: Node, cordon: bool, gone: frozenset[str] = frozens
     return change
 
 
-def release(case: Case) -> Change:
-    """Take the case's marks off, and write its name, so that the version moves and a late claim conflicts."""
+def release(case: Case, handled: tuple[str, ...] = (), standing: frozenset[str] = frozenset()) -> Change:
+    """Take the case's marks off, and write what it has handled, so that the version moves and a late claim conflicts.
+
+    Args:
+        case: The case that is over.
+        handled: Names of cases that the node is to remember: they are not opened again.
+        standing: Names whose fault shows now; these are forgotten last.
+    """
 
     def change(node: Node) -> Mapping[str, Any] | None:
         if not marked(node, case):
             return None
         ours = node.case_uid in (case.uid, "")
         kept = [taint for taint in node.taints if not (ours and taint.key in OURS)]
-        notes: dict[str, str | None] = {names.LAST_CASE: case.name} if needs_last_case(case) else {}
+        remembered = _remembered(node.handled, handled, standing)
+        notes: dict[str, str | None] = {names.HANDLED: ",".join(remembered)} if handled else {}
         if node.cordoned_by != case.uid:
             return encode.node_marks(node, kept, annotations=notes)
         return encode.node_marks(node, kept, unschedulable=None, annotations={**notes, names.CORDONED_BY: None})
 
     return change
+
+
+def _remembered(before: tuple[str, ...], handled: tuple[str, ...], standing: frozenset[str]) -> list[str]:
+    """A bounded set, oldest first. One whose condition has changed is never asked for again, so it goes first."""
+    kept = [*(name for name in before if name not in handled), *handled]
+    surplus = max(0, len(kept) - MOST_HANDLED)
+    expendable = set([name for name in kept if name not in standing and name not in handled][:surplus])
+    return [name for name in kept if name not in expendable][-MOST_HANDLED:]
 
 
 def degrade(case: Case) -> Change:

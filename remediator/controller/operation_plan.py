@@ -121,11 +121,18 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
 
 def cancel(view: OperationView, now: datetime) -> Plan:
     """The operation has not touched the node: end it, and record why."""
-    if view.observation.ours:
-        reason, message = Reason.CLEARED_ITSELF, "the fault went before the operation"
-    else:
+    reason, message = Reason.CLEARED_ITSELF, "the fault went before the operation"
+    if not view.observation.ours:
         reason, message = Reason.CLAIM_LOST, "the case ended or lost its node"
+    elif view.stops:
+        reason, message = view.stops[0].reason, view.stops[0].message
     return (_ended(view, OperationPhase.CANCELLED, reason, message, now),)
+
+
+def reject(view: OperationView, now: datetime) -> Plan:
+    """It stands beside the attempts of its case, past every guard: nothing is done for it."""
+    message = "no case makes this attempt now; only the controller makes NodeOperations"
+    return (_ended(view, OperationPhase.REFUSED, Reason.NOT_CURRENT_ATTEMPT, message, now),)
 
 
 def succeed(view: OperationView, now: datetime) -> Plan:
@@ -151,6 +158,9 @@ def time_out(view: OperationView, now: datetime) -> Plan:
     drain_over = view.observation.drain in (Drain.NOT_NEEDED, Drain.RECORDED)
     if view.operation.intent_at is None and not drain_over:
         return (*late, _ended(view, OperationPhase.FAILED, Reason.DRAIN_TIMEOUT, _drain_progress(view), now))
+    if view.pod is None and view.stops:  # nothing ran, since a user stopped it
+        stop = view.stops[0]
+        return (*late, _ended(view, OperationPhase.CANCELLED, stop.reason, stop.message, now))
     message = _message(view.pod, "no sign of success in time")
     return (*late, _ended(view, OperationPhase.FAILED, Reason.TIMED_OUT, message, now))
 

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from remediator.controller import pods
 from remediator.controller.cache import ClusterCache
-from remediator.core import evidence, names
-from remediator.core.case import Case, Operation, reason_to_end
+from remediator.core import evidence, guard, names
+from remediator.core.case import Block, Case, Operation, reason_to_end
 from remediator.core.evidence import Health
 from remediator.core.node import Node, Status
 from remediator.core.operation_table import Drain, Exit, OperationObservation
@@ -28,6 +28,7 @@ class OperationView:
         deadline: When the present stage is over.
         follows: It completes another operation: that the fault has gone by now does not stop it.
         drain_template: The template of the drain Pod.
+        stops: What a user stops its case with.
         pods_left: Pods still on the node, counted live before the intent.
     """
 
@@ -43,6 +44,7 @@ class OperationView:
     deadline: datetime
     follows: bool
     drain_template: Template | None
+    stops: tuple[Block, ...] = ()
     pods_left: int = 0
 
 
@@ -57,9 +59,12 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     attempts = case.attempts if case else ()
     follows = any(attempt.follows for attempt in attempts if attempt.operation == operation.name)
     health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
+    stops = guard.stops(case, node, policy, cache.paused) if case and node else ()
     observation = OperationObservation(
         ended=operation.finished is not None,
         pods=bool(of_operation),
+        current=case is not None and case.runs(operation.name),
+        stopped=bool(stops),
         ours=ours(operation, case, node),
         intent=operation.intent_at is not None,
         health=Health.UNHEALTHY if follows and health is Health.HEALTHY else health,
@@ -82,12 +87,15 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         deadline,
         follows,
         cache.templates.get(names.DRAIN_TEMPLATE),
+        stops,
     )
 
 
 def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
-    """Whether this operation may still disturb the node: its case is open and holds it, and nobody asked it to stop."""
+    """Whether this operation may still disturb the node: it is what its case does now, which is open and holds it."""
     if case is None or node is None or operation.deleting or case.ended is not None:
+        return False
+    if case.uid != operation.case_uid or not case.runs(operation.name):
         return False
     held = node.uid == operation.node_uid and node.case_uid == case.uid
     return held and reason_to_end(case, node) is None

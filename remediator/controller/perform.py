@@ -203,11 +203,13 @@ class Performer:
         return decode.node(live)
 
     async def case(self, name: str) -> Case | None:
-        """One case, read live; None where it is gone."""
+        """One case, read live and noted in the cache; None where it is gone."""
         try:
-            return decode.remediation_case(await self.client.get(api.CASE, name))
+            live = await self.client.get(api.CASE, name)
         except errors.NotFound:
             return None
+        self.note(api.CASE, live)
+        return decode.remediation_case(live)
 
     async def gone(self, uids: Collection[str]) -> frozenset[str]:
         """Which of these cases are no more, by a live list of all that there are."""

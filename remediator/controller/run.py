@@ -1,7 +1,7 @@
 """When passes run: a change adds keys to the leader's work queue, and workers run a pass for each key."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -93,7 +93,8 @@ class Controller:
         cache.cases.on_change(lambda _, old, new: self._on_case(old, new))
         cache.operations.on_change(lambda _, old, new: self._on_operation(old, new))
         cache.pods.on_change(lambda _, old, new: self._on_pod(old, new))
-        for informer in (cache.budgets, cache.replicas, cache.pause):
+        cache.pause.on_change(lambda *_: self._on_pause())
+        for informer in (cache.budgets, cache.replicas):
             informer.on_change(lambda *_: self._queue.add(ADMISSION))
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
@@ -139,9 +140,20 @@ class Controller:
         self._queue.add(*{Key("policy", policy.name) for policy in policies})
         if _differs(old, new, lambda policy: policy.spec):
             self._queue.add(ADMISSION)
+            self._wake(case for policy in policies[:1] for case in self.cache.cases.by("policy", policy.name))
         if _differs(old, new, lambda policy: policy.watches):
             selected = (node for node in self.cache.nodes if any(policy.selects(node) for policy in policies))
             self._queue.add(*(Key("node", node.name) for node in selected))
+
+    def _on_pause(self) -> None:
+        self._queue.add(ADMISSION)
+        if self._queue.leading:
+            self._wake(self.cache.cases)
+
+    def _wake(self, cases: Iterable[Case]) -> None:
+        """What a stop, or its end, changes for cases that hold their node."""
+        for case in [case for case in cases if case.open and case.claimed]:
+            self._on_case(None, case)
 
     def _on_template(self) -> None:
         if self._queue.leading:

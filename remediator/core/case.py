@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from remediator.core import names
 from remediator.core.node import Node
-from remediator.core.reasons import Reason
+from remediator.core.reasons import STOPS, Reason
 
 
 class Phase(StrEnum):
@@ -58,11 +58,17 @@ class Attempt:
     boot_id: str = ""
     heartbeats: Mapping[str, datetime] | None = None
     follows: str = ""  # the operation that this one completes; it is no try of its own
+    reason: str = ""  # why the operation ended so, in one word
 
     @property
     def nothing_to_do(self) -> bool:
         """Whether the program says that the operation does not apply to this node: the contract of its message."""
         return self.outcome is AttemptOutcome.REFUSED and self.message.startswith("nothing to do:")
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a user stopped it before it had touched the node: nothing ran, so it is no attempt that failed."""
+        return self.outcome is AttemptOutcome.CANCELLED and self.reason in STOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +151,23 @@ class Case:
 
     @property
     def tries(self) -> tuple[Attempt, ...]:
-        """The attempts without those that only follow one up."""
-        return tuple(attempt for attempt in self.attempts if not attempt.follows)
+        """The attempts without those that only follow one up, and without those that a user stopped in time."""
+        return tuple(attempt for attempt in self.counted if not attempt.follows)
+
+    @property
+    def counted(self) -> tuple[Attempt, ...]:
+        """The attempts without those that a user stopped before anything was done."""
+        return tuple(attempt for attempt in self.attempts if not attempt.stopped)
+
+    @property
+    def newest_counted(self) -> Attempt | None:
+        """The newest attempt that was not stopped by a user before anything was done."""
+        return self.counted[-1] if self.counted else None
+
+    def runs(self, operation: str) -> bool:
+        """Whether this operation is the case's current attempt: no other one may do anything to the node."""
+        attempt = self.attempt
+        return attempt is not None and attempt.operation == operation and attempt.outcome is AttemptOutcome.OPEN
 
 
 TIMELINE = 50
@@ -208,6 +229,7 @@ class Operation:
     case_uid: str
     template: str
     created: datetime
+    requested_by: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     version: str = ""
     deleting: bool = False

@@ -35,6 +35,7 @@ class CaseObservation:
     proof: Proof
     rungs: bool  # something is left to try
     follow: bool  # the newest attempt succeeded, and its template wants another operation after it
+    stopped: bool  # a user, or the policy's mode, lets nothing new begin
 
 
 class Step(Enum):
@@ -47,6 +48,7 @@ class Step(Enum):
     END = auto()
     CLEAR = auto()  # end the case: the fault went by itself before we did anything
     CLAIM = auto()
+    HOLD = auto()  # show what stops the case, and wait for its end
     DIAGNOSE = auto()
     START = auto()
     FOLLOW = auto()  # what the operation's template wants done after it
@@ -115,6 +117,12 @@ CASE_TABLE: Table[Step] = Table(
             "Health that is Unknown comes here, too: admission holds the case until it is known.",
         ),
         Row(
+            {"stopped": True, "diagnosed": False, "pods": False},
+            Step.HOLD,
+            "A user stops the case before its first Pod. It stands above the row that makes this Pod; a Pod that is "
+            "there already is recorded all the same.",
+        ),
+        Row(
             {"diagnosed": False},
             Step.DIAGNOSE,
             "Evidence is collected after the claim and before the first operation, which may destroy it: a "
@@ -125,6 +133,12 @@ CASE_TABLE: Table[Step] = Table(
             Step.WATCH,
             "An operation runs. If a row below came first, the node would be judged in the middle of it, or a "
             "second operation would start beside it.",
+        ),
+        Row(
+            {"stopped": True, "follow": True},
+            Step.HOLD,
+            "What completes an operation disturbs the node as well, so a user stops it like a start. It stands above "
+            "the row that begins it.",
         ),
         Row(
             {"follow": True},
@@ -156,6 +170,12 @@ CASE_TABLE: Table[Step] = Table(
             Step.ESCALATE,
             "The fault shows and nothing is left to try. It stands above the wait for proof, which would only "
             "delay the person who must look.",
+        ),
+        Row(
+            {"stopped": True},
+            Step.HOLD,
+            "Nobody works on the node while a user stops the case, so it is no failure that the time for proof is "
+            "over. It stands above the row that would escalate it, and above the wait, which shows no reason.",
         ),
         Row(
             {"proof": Proof.WAITING},

@@ -80,13 +80,14 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
         tickets only) holds up no other, nor does a case that holds nothing and whose fault does not show any more.
     """
     policies = list(policies)
-    taken = [case for case in cases if case.open and case.node_uid == node.uid]
+    # One that has ended is over only when it has given the node back, which also tells what is not opened again.
+    taken = [case for case in cases if (case.open or case.finalizer) and case.node_uid == node.uid]
     mine = sorted(
         (policy for policy in _free(node, policies, taken, now) if policy.selects(node)), key=lambda policy: policy.name
     )
     judged = [(policy, evidence.judge(node, policy, now)) for policy in mine]
     unhealthy = [(policy, judgement) for policy, judgement in judged if judgement.health is Health.UNHEALTHY]
-    known = {case.name for case in cases} | {node.last_case}
+    known = {case.name for case in cases} | set(node.handled)
     fresh = [(policy, judgement) for policy, judgement in unhealthy if case_name(node, policy, judgement) not in known]
     due = [(policy, judgement) for policy, judgement in fresh if judgement.due and judgement.due <= now]
     if due:
@@ -121,8 +122,18 @@ def _quiet(node: Node, judged: Judged, unhealthy: Judged) -> Decision:
 
 def case_name(node: Node, policy: Policy, judgement: Judgement) -> str:
     """The name of the case for this onset: the same from every replica, and after every crash."""
-    onset = judgement.since.isoformat() if judgement.since else ""
+    return name_of_onset(node, policy, judgement.since)
+
+
+def name_of_onset(node: Node, policy: Policy, since: datetime | None) -> str:
+    """The name of the case of this policy for what holds since then."""
+    onset = since.isoformat() if since else ""
     return names.name(node.name, policy.name, node.uid, policy.name, onset)
+
+
+def onsets(node: Node, policies: Iterable[Policy]) -> list[str]:
+    """The names of the cases for all that these policies find on the node now."""
+    return [name_of_onset(node, policy, since) for policy in policies for since in evidence.onsets(node, policy)]
 
 
 def _trigger(judgement: Judgement) -> Trigger:

@@ -1,6 +1,6 @@
 """What a node's Conditions prove: that it is unhealthy, that it is healthy, or nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -62,6 +62,14 @@ def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
         )
     doubts = tuple(sorted({doubt for finding in findings for doubt in finding.doubts}))
     return Judgement(Health.UNKNOWN, doubts=doubts) if doubts else Judgement(Health.HEALTHY)
+
+
+def onsets(node: Node, policy: Policy) -> Iterator[datetime]:
+    """Since when each entry of `when` holds, whether it is heard of lately or not."""
+    for when in policy.when:
+        met = [node.conditions.get(clause.condition) for clause in when.clauses]
+        if all(condition and clause.met_by(condition) for condition, clause in zip(met, when.clauses, strict=True)):
+            yield max(condition.since for condition in met if condition)
 
 
 def _entry(node: Node, when: When, now: datetime) -> Judgement:

@@ -65,8 +65,6 @@ def preconditions(
     """What blocks one case, budgets apart; empty where nothing does."""
     if policy is None:
         return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
-    if policy.unreadable:
-        return (block(Reason.POLICY_UNREADABLE, f"policy {policy.name} cannot be read"),)
     judgement = judge(node, policy, now)
     unknown = [rung.operation for rung in policy.ladder if rung.operation not in fleet.templates]
     # One that does nothing to the node never waits for another.
@@ -75,22 +73,32 @@ def preconditions(
     common = shared_cause(case)
     sharing = sorted(fleet.causes.get(common, ())) if common else []
     checks = (
-        (fleet.paused, Reason.PAUSED, "all new work is paused"),
-        (policy.mode is Mode.PAUSED, Reason.POLICY_PAUSED, f"policy {policy.name} is Paused"),
-        (policy.mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would {_first(policy)}"),
         (bool(sharing), Reason.SHARED_CAUSE, f"{len(sharing)} nodes say the same ({', '.join(sharing[:5])})"),
         (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} only escalates to a person"),
-        (case.hold, Reason.HELD_BY_USER, "spec.hold is true"),
-        (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
-        (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
         (fleet.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
-        (node.cordoned_by_user and not case.claimed, Reason.CORDONED_BY_USER, f"{node.name} is cordoned"),
         (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
         (judgement.health is Health.UNKNOWN, Reason.HEALTH_UNKNOWN, "; ".join(map(str, judgement.doubts))),
     )
-    blocks = tuple(block(reason, message) for holds, reason, message in checks if holds)
+    stopped = stops(case, node, policy, fleet.paused)
+    blocks = (*stopped, *(block(reason, message) for holds, reason, message in checks if holds))
     return (*blocks, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else blocks
+
+
+def stops(case: Case, node: Node, policy: Policy | None, paused: bool) -> tuple[Block, ...]:
+    """What a user stops the case with, also in its middle; empty where nothing does."""
+    mode = policy.mode if policy and not policy.unreadable else None
+    checks = (
+        (paused, Reason.PAUSED, "all new work is paused"),
+        (policy is not None and policy.unreadable, Reason.POLICY_UNREADABLE, f"policy {case.policy} cannot be read"),
+        (mode is Mode.PAUSED, Reason.POLICY_PAUSED, f"policy {case.policy} is Paused"),
+        (mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would {_first(policy)}" if policy else ""),
+        (case.hold, Reason.HELD_BY_USER, "spec.hold is true"),
+        (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
+        (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
+        (node.cordoned_by_user, Reason.CORDONED_BY_USER, f"{node.name} is cordoned"),
+    )
+    return tuple(block(reason, message) for holds, reason, message in checks if holds)
 
 
 def _first(policy: Policy) -> str:

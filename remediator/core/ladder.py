@@ -38,7 +38,7 @@ def next_rung(policy: Policy, case: Case, others: Iterable[Case], now: datetime)
 def follow_up(case: Case, after: Sequence[str]) -> str | None:
     """The first of the templates `after` that has not followed the newest try up; None where nothing is left to do."""
     newest = case.tries[-1] if case.tries else None
-    done = [attempt.template for attempt in case.attempts if newest and attempt.follows == newest.operation]
+    done = [attempt.template for attempt in case.counted if newest and attempt.follows == newest.operation]
     return after[len(done)] if newest and len(done) < len(after) else None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 GROUP = "remediator.dev"
 CASE_TAINT = f"{GROUP}/case"
 DEGRADED_TAINT = f"{GROUP}/degraded"
-LAST_CASE = f"{GROUP}/last-case"
+HANDLED = f"{GROUP}/handled"  # the onsets that have had their case, by the name that a case for each has
 CORDONED_BY = f"{GROUP}/cordoned-by"
 SCHEDULABLE_AGAIN_AT = f"{GROUP}/schedulable-again-at"  # when a node that was refused to Pods last became less so
 EXCLUDE = f"{GROUP}/exclude"

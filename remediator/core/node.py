@@ -57,7 +57,7 @@ class Node:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     boot_id: str = ""
-    last_case: str = ""
+    handled: tuple[str, ...] = ()  # the names of cases that are over and are not opened again, oldest first
     cordoned_by: str = ""
     gpus: Gpus = ()
     version: str = field(default="", compare=False)
@@ -85,8 +85,8 @@ class Node:
 
     @property
     def opted_out(self) -> bool:
-        """Whether a user excluded the node from all repairs."""
-        return self.labels.get(names.EXCLUDE) == "true"
+        """Whether a user excluded the node from all repairs: by any value of the label but "false"."""
+        return self.labels.get(names.EXCLUDE, "false") != "false"
 
     @property
     def control_plane(self) -> bool:

@@ -35,6 +35,8 @@ class OperationObservation:
 
     ended: bool
     pods: bool
+    current: bool  # it is the attempt that its case makes now
+    stopped: bool  # a user, or the policy's mode, lets nothing new begin
     ours: bool  # its case stands, is not leaving, and the node is the same and carries our claim
     intent: bool
     health: Health
@@ -50,6 +52,7 @@ class Move(Enum):
 
     NOTHING = auto()
     DELETE_PODS = auto()
+    REJECT = auto()  # no case asks for it
     CANCEL = auto()
     DRAIN = auto()  # create the drain Pod
     DRAINED = auto()  # record that the drain is done
@@ -77,10 +80,22 @@ OPERATION_TABLE: Table[Move] = Table(
             "never acts again.",
         ),
         Row(
+            {"intent": False, "current": False},
+            Move.REJECT,
+            "Somebody made it beside the attempts of the case, past every guard. It stands above all rows that act, "
+            "and above the next one, so that the reason is the right one.",
+        ),
+        Row(
             {"intent": False, "ours": False},
             Move.CANCEL,
             "Before the intent the operation has not touched the node. It stands above the rows of the drain, "
             "or a node that was given back would be drained further.",
+        ),
+        Row(
+            {"intent": False, "stopped": True},
+            Move.CANCEL,
+            "A user stops the case, and nothing has been done to the node yet. The case waits and tries again; it "
+            "stands above the time-out, or the wait would count as a failure of the node.",
         ),
         Row(
             {"intent": False, "health": Health.HEALTHY},

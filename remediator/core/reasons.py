@@ -33,6 +33,7 @@ class Reason(StrEnum):
     CLAIMED = "Claimed"
     DIAGNOSED = "Diagnosed"
     DIAGNOSIS_FAILED = "DiagnosisFailed"
+    RESUMED = "Resumed"
     STARTED = "OperationStarted"
     DRAINING = "Draining"
     OPERATING = "Operating"
@@ -60,6 +61,22 @@ class Reason(StrEnum):
     TIMED_OUT = "TimedOut"
     DONE = "Done"
     CLAIM_LOST = "ClaimLost"
+    NOT_CURRENT_ATTEMPT = "NotCurrentAttempt"
+
+
+# What a user, or a policy, stops a case with: what waits for its end has not failed.
+STOPS = frozenset(
+    {
+        Reason.PAUSED,
+        Reason.POLICY_UNREADABLE,
+        Reason.POLICY_PAUSED,
+        Reason.DRY_RUN,
+        Reason.HELD_BY_USER,
+        Reason.OPTED_OUT,
+        Reason.CONTROL_PLANE,
+        Reason.CORDONED_BY_USER,
+    }
+)
 
 
 # Reasons that somebody should look at; their Events are warnings.
@@ -84,7 +101,7 @@ REMEDY: dict[Reason, str] = {
     Reason.POLICY_PAUSED: "set spec.mode of the policy to Enforce to let it act",
     Reason.PAUSED: "remove the annotation remediator.dev/paused from the namespace of the controller",
     Reason.HELD_BY_USER: "set spec.hold of the case to false",
-    Reason.OPTED_OUT: "remove the label remediator.dev/exclude from the node",
+    Reason.OPTED_OUT: "remove the label remediator.dev/exclude from the node, or set it to false",
     Reason.CONTROL_PLANE: "control plane nodes are repaired by a person",
     Reason.HOSTS_CONTROLLER: "start another replica of the controller on another node",
     Reason.CORDONED_BY_USER: "uncordon the node to let the case start",

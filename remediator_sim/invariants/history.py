@@ -163,7 +163,7 @@ def _budget(history: History, event: Event) -> None:
 
 def _node(history: History, event: Event) -> None:
     node, before = event.new, event.old
-    history.stands(_exclude(event.key), part(node, "metadata", "labels").get(contract.EXCLUDE) == "true")
+    history.stands(_exclude(event.key), part(node, "metadata", "labels").get(contract.EXCLUDE, "false") != "false")
     if before is not None and part(before, "metadata", "labels") != part(node, "metadata", "labels"):
         history.shrunk = event.at
     if node is not None:

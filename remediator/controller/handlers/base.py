@@ -12,6 +12,9 @@ import structlog
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retry
 from remediator.controller.perform import Performer
+from remediator.core.case import Case
+from remediator.core.node import Node
+from remediator.core.policy import Policy
 
 log = structlog.get_logger()
 # After a step the next one follows at once; this many seconds later, so that a cache that lags makes no hot loop.
@@ -29,6 +32,12 @@ class Dependencies:
     request_admission: Callable[[], None]
     drains: int
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+async def read_live(case: Case, dependencies: Dependencies) -> tuple[Case | None, Node | None, Policy | None]:
+    """The case, its node and its policy as the server has them now; the cache learns them, too."""
+    performer = dependencies.performer
+    return await asyncio.gather(performer.case(case.name), performer.node(case.node), performer.policy(case.policy))
 
 
 def never(view: object, now: datetime) -> float | None:

@@ -7,7 +7,17 @@ from datetime import datetime
 from remediator.controller import case_plan, diagnosis, marks
 from remediator.controller.case_view import CaseView, ledgers_of
 from remediator.controller.effects import Retry
-from remediator.controller.handlers.base import SOON, Dependencies, Handler, after, never, nothing, seconds_until
+from remediator.controller.handlers.base import (
+    SOON,
+    Dependencies,
+    Handler,
+    after,
+    never,
+    nothing,
+    read_live,
+    seconds_until,
+)
+from remediator.core import guard
 from remediator.core.case import reason_to_end
 from remediator.core.case_table import Step
 from remediator.core.reasons import Reason
@@ -37,6 +47,17 @@ async def with_live_node(view: CaseView, dependencies: Dependencies, now: dateti
     return replace(view, node=await dependencies.performer.node(view.case.node))
 
 
+async def may_look(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
+    """Before the first Pod, live: the case still holds the node, and no user stops it."""
+    if view.pods:
+        return view
+    case, node, policy = await read_live(view.case, dependencies)
+    if case is None or node is None or reason_to_end(case, node) is not None:
+        return Retry(1.0, "the node or the case has changed")
+    stops = guard.stops(case, node, policy, paused=False)
+    return Retry(1.0, f"stopped: {stops[0].reason.value}") if stops else view
+
+
 def next_proof(view: CaseView, now: datetime) -> float | None:
     """When the proof of health may be complete, or its time over."""
     return SOON if view.look_again is None else seconds_until(view.look_again, now)
@@ -50,7 +71,8 @@ HANDLERS: Mapping[Step, Handler[CaseView]] = {
     Step.END: Handler(case_plan.end, must_leave),
     Step.CLEAR: Handler(case_plan.clear),
     Step.CLAIM: Handler(case_plan.claim, by_admission=True),
-    Step.DIAGNOSE: Handler(diagnosis.diagnose, again=after(1.0)),
+    Step.HOLD: Handler(case_plan.stay, again=after(10.0)),
+    Step.DIAGNOSE: Handler(diagnosis.diagnose, may_look, after(1.0)),
     Step.START: Handler(case_plan.start, by_admission=True),
     Step.FOLLOW: Handler(case_plan.follow),
     Step.WATCH: Handler(case_plan.watch, again=never),

@@ -7,20 +7,22 @@ from datetime import datetime
 from remediator.controller import operation_plan
 from remediator.controller.effects import Retry
 from remediator.controller.fleet import drains_running
-from remediator.controller.handlers.base import Dependencies, Handler, after, never, nothing, seconds_until
+from remediator.controller.handlers.base import Dependencies, Handler, after, never, nothing, read_live, seconds_until
 from remediator.controller.operation_view import OperationView, ours
+from remediator.core import guard
 from remediator.core.case import Case
 from remediator.core.evidence import Health, judge
 from remediator.core.node import Node
 from remediator.core.operation_table import Move
 from remediator.core.pod import pods_to_drain
-from remediator.core.policy import Strategy
+from remediator.core.policy import Policy, Strategy
 from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.api.builtin import POD, on_node
 from remediator.kube.wire import errors
 
 Checked = OperationView | Retry
+CHANGED = Retry(1.0, "the operation, its case or its node has changed")
 
 
 async def drain_may_begin(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
@@ -28,46 +30,73 @@ async def drain_may_begin(view: OperationView, dependencies: Dependencies, now: 
     begun = view.operation.drain_started is not None
     if not begun and drains_running(dependencies.cache) >= dependencies.drains:
         return Retry(5.0, "enough drains are running")
-    return view
+    return await _still_wanted(view, dependencies)
 
 
 async def intent_may_be_written(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
-    """Before the point of no return, live: same node, ours, faulty, nothing paused. Counts the Pods that are left."""
+    """Before the point of no return, live: same node, ours, faulty, nothing stopped. Counts the Pods that are left."""
     if await dependencies.performer.paused():
         return Retry(5.0, "all new work is paused")
-    case, node = await _live(view, dependencies)
-    if node is None or view.policy is None or not ours(view.operation, case, node):
-        return Retry(1.0, "the node or the case has changed")
-    if view.template is None:
+    checked = await _still_wanted(view, dependencies)
+    if isinstance(checked, Retry):
+        return checked
+    if checked.template is None:
         return Retry(5.0, "the template is gone, so nobody knows whether the node must be drained")
-    health = judge(node, view.policy, now).health
+    if checked.policy is None or checked.node is None:
+        return Retry(5.0, "the policy is gone, so nobody knows what the fault is")
+    health = judge(checked.node, checked.policy, now).health
     if health is not Health.UNHEALTHY and not (view.follows and health is Health.HEALTHY):
         return Retry(1.0, "the fault does not show any more")
-    return replace(view, node=node, pods_left=await _pods_left(view, dependencies, now))
+    return replace(checked, pods_left=await _pods_left(view, dependencies, now))
 
 
 async def pod_may_be_created(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
     """Whether the operation still goes on and may disturb its node, live: time may pass between intent and Pod."""
-    refused = Retry(1.0, "the operation, its case or its node has changed")
     try:
         live = decode.operation(await dependencies.performer.client.get(api.OPERATION, view.operation.name))
     except errors.NotFound:
-        return refused
+        return CHANGED
     same = live.uid == view.operation.uid and live.finished is None
-    return view if same and ours(live, *await _live(view, dependencies)) else refused
+    return await _still_wanted(replace(view, operation=live), dependencies) if same else CHANGED
 
 
 async def claim_is_lost(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
     """Whether the claim is gone on the server, too, and not only in our cache."""
-    if view.observation.ours or not ours(view.operation, *await _live(view, dependencies)):
+    if view.observation.ours or not ours(view.operation, *(await _live(view, dependencies))[:2]):
         return view
     return Retry(1.0, "the cache is behind")
 
 
-async def _live(view: OperationView, dependencies: Dependencies) -> tuple[Case | None, Node | None]:
-    """The operation's case and node as the server has them now."""
-    node = await dependencies.performer.node(view.operation.node)
-    return await dependencies.performer.case(view.case.name) if view.case else None, node
+async def not_current(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Whether the case on the server does not make this attempt either."""
+    case, _, _ = await _live(view, dependencies)
+    known = case is not None and case.uid == view.operation.case_uid and case.runs(view.operation.name)
+    return Retry(1.0, "the cache is behind") if known else view
+
+
+async def _still_wanted(view: OperationView, dependencies: Dependencies) -> Checked:
+    """Before anything disturbs the node, live: the operation is what its case does now, and no user stops it."""
+    case, node, policy = await _live(view, dependencies)
+    if case is None or node is None or not ours(view.operation, case, node):
+        return CHANGED
+    stops = guard.stops(case, node, policy, paused=False)
+    if stops:
+        return Retry(1.0, f"stopped: {stops[0].reason.value}")
+    return replace(view, case=case, node=node, policy=policy)
+
+
+async def _live(view: OperationView, dependencies: Dependencies) -> tuple[Case | None, Node | None, Policy | None]:
+    """The operation's case, node and policy as the server has them now.
+
+    A case that the cache does not have is asked for under the name that the operation gives.
+    """
+    if view.case is not None:
+        return await read_live(view.case, dependencies)
+    try:
+        case = await dependencies.performer.case(view.operation.requested_by) if view.operation.requested_by else None
+    except errors.Invalid:  # anybody may write anything there
+        case = None
+    return case, await dependencies.performer.node(view.operation.node), None
 
 
 async def _pods_left(view: OperationView, dependencies: Dependencies, now: datetime) -> int:
@@ -88,6 +117,7 @@ def at_deadline(view: OperationView, now: datetime) -> float | None:
 HANDLERS: Mapping[Move, Handler[OperationView]] = {
     Move.NOTHING: Handler(operation_plan.remove_finalizer, again=never),
     Move.DELETE_PODS: Handler(operation_plan.delete_pods, again=after(1.0)),
+    Move.REJECT: Handler(operation_plan.reject, not_current),
     Move.CANCEL: Handler(operation_plan.cancel, claim_is_lost),
     Move.DRAIN: Handler(operation_plan.drain, drain_may_begin, after(1.0), one_at_a_time=True),
     Move.DRAINED: Handler(operation_plan.drained),

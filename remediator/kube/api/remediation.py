@@ -78,6 +78,7 @@ class Attempt(Base, frozen=True, kw_only=True):
     started_at: Annotated[Time | None, doc("When it started.")] = None
     finished_at: Annotated[Time | None, doc("When its outcome was recorded.")] = None
     outcome: Annotated[AttemptOutcome, doc("How it ended; absent while it runs.")] = AttemptOutcome.OPEN
+    reason: Annotated[Reason, doc("Why the operation ended so, in one word.")] = ""
     message: Annotated[Message, doc("Last message of the operation.")] = ""
     node_heartbeats: Annotated[
         dict[Annotated[str, Meta(max_length=316)], Time],

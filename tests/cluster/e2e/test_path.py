@@ -107,7 +107,7 @@ async def given_back(stage: Stage, case: dict) -> None:
     assert not node["spec"].get("unschedulable")
     assert TEAM.items() <= node["metadata"]["labels"].items()
     notes = {name: value for name, value in node["metadata"]["annotations"].items() if "node.alpha" not in name}
-    assert notes == {"example.com/note": "rack 7", names.LAST_CASE: case["metadata"]["name"]}
+    assert notes == {"example.com/note": "rack 7", names.HANDLED: case["metadata"]["name"]}
     assert (await stage.client.get(BUDGETS, names.DEFAULT_BUDGET))["status"].get("claims", []) == []
     told = {one["reason"] for one in await stage.client.list_all(EVENTS) if one["involvedObject"]["name"] == NODE}
     assert {"Claimed", "Diagnosed", "OperationStarted", "Operating", "OperationSucceeded", "Verified"} <= told

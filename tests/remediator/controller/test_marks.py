@@ -85,8 +85,8 @@ def test_the_mark_of_a_case_that_is_no_more_is_replaced():
 
 def test_a_release_takes_only_our_marks_and_leaves_the_name_of_the_case():
     node = a_node(taints=[MINE, held_by(CASE), DEGRADED])
-    assert marks.release(CASE)(node) == {
-        "metadata": UNDER | {"annotations": {names.LAST_CASE: CASE.name}},
+    assert marks.release(CASE, (CASE.name,))(node) == {
+        "metadata": UNDER | {"annotations": {names.HANDLED: CASE.name}},
         "spec": {"taints": [MINE_WRITTEN]},
     }
 
@@ -109,7 +109,7 @@ def test_a_release_leaves_the_taint_of_another_case():
 
 
 def test_a_release_is_done_once():
-    assert marks.release(CASE)(a_node(last_case=CASE.name)) is None
+    assert marks.release(CASE)(a_node(handled=(CASE.name,))) is None
     assert marks.release(CASE)(a_node(uid="other", taints=[held_by(CASE)])) is None
 
 
@@ -118,13 +118,13 @@ def test_a_case_that_touched_nothing_is_not_remembered_unless_a_person_deleted_i
     assert marks.release(waiting)(a_node()) is None
     assert marks.release(waiting)(a_node(taints=[DEGRADED]))["metadata"]["annotations"] == {}
     deleted = replace(waiting, deleting=True)
-    assert marks.release(deleted)(a_node())["metadata"]["annotations"] == {names.LAST_CASE: waiting.name}
+    assert marks.release(deleted, (waiting.name,))(a_node())["metadata"]["annotations"] == {names.HANDLED: waiting.name}
 
 
 def test_a_case_long_released_leaves_the_mark_of_one_that_waits_now():
     """Ended cases are kept for months; none of them may touch a node again."""
     old = replace(CASE, phase=Phase.RECOVERED, ended=at(1), finalizers=())
-    queued = a_sick_node(taints=[DEGRADED], last_case="a-later-one")
+    queued = a_sick_node(taints=[DEGRADED], handled=("a-later-one",))
     assert not marks.marked(queued, old)
     assert marks.release(old)(queued) is None
 

@@ -234,7 +234,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
         pytest.param(
             ENDED,
             [],
-            {"node": a_sick_node(last_case=ENDED.name)},
+            {"node": a_sick_node(handled=(ENDED.name,))},
             Step.RELEASE,
             [("patch", "NodeRemediation", ENDED.name)],
             id="at last the finalizer",
@@ -242,7 +242,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
         pytest.param(
             replace(ENDED, finalizers=()),
             [],
-            {"node": a_sick_node(last_case="later")},
+            {"node": a_sick_node(handled=("later",))},
             Step.NOTHING,
             [],
             id="nothing",

@@ -57,8 +57,7 @@ async def test_a_sick_node_is_claimed_looked_at_drained_rebooted_verified_and_gi
         "Verified",
     ]
     assert (
-        harness.look("gpu-1")["metadata"]["annotations"][names.LAST_CASE]
-        == harness.cases("gpu-1")[0]["metadata"]["name"]
+        harness.look("gpu-1")["metadata"]["annotations"][names.HANDLED] == harness.cases("gpu-1")[0]["metadata"]["name"]
     )
     assert harness.cases("gpu-2") == []
 
@@ -266,7 +265,7 @@ async def test_a_fault_that_goes_before_anything_was_done_ends_the_case(harness)
         await until(lambda: harness.reasons("gpu-1") == ["DryRun"])
         await harness.quiet()
         assert harness.taints("gpu-1") == [], "a dry run writes nothing on the node"
-        assert names.LAST_CASE not in (harness.look("gpu-1")["metadata"].get("annotations") or {})
+        assert names.HANDLED not in (harness.look("gpu-1")["metadata"].get("annotations") or {})
         await harness.condition("gpu-1", "False")
         await until(lambda: harness.ended("gpu-1", "Recovered"))
     assert harness.cases("gpu-1")[0]["status"]["reason"] == "ClearedItself"

@@ -28,8 +28,8 @@ def _everything(seen: type) -> Iterator:
 CASES = [(seen, case_step(seen)) for seen in _everything(CaseObservation)]
 OPERATIONS = [(seen, operation_move(seen)) for seen in _everything(OperationObservation)]
 TABLES = [
-    pytest.param(CASES, CASE_TABLE.rows, Step, CaseObservation, 2**9 * 3 * 5 * 3, id="cases"),
-    pytest.param(OPERATIONS, OPERATION_TABLE.rows, Move, OperationObservation, 2**7 * 3 * 6 * 6, id="operations"),
+    pytest.param(CASES, CASE_TABLE.rows, Step, CaseObservation, 2**10 * 3 * 5 * 3, id="cases"),
+    pytest.param(OPERATIONS, OPERATION_TABLE.rows, Move, OperationObservation, 2**9 * 3 * 6 * 6, id="operations"),
 ]
 
 
@@ -156,7 +156,7 @@ def test_when_time_is_up_a_claimed_case_ends_starts_or_calls_a_person():
     for seen, step in CASES:
         settled = seen.diagnosed and seen.tried in (Tried.NONE, Tried.SUCCEEDED, Tried.FAILED)
         if seen.claimed and settled and seen.proof is Proof.TIMED_OUT and not (seen.ended or seen.escalated):
-            assert step in (Step.START, Step.FOLLOW, Step.ESCALATE, Step.END)
+            assert step in (Step.START, Step.FOLLOW, Step.ESCALATE, Step.END, *([Step.HOLD] if seen.stopped else []))
 
 
 def test_steps_that_show_a_phase_show_one_that_a_person_can_read():
@@ -196,10 +196,11 @@ def test_the_pod_is_made_only_after_the_intent_and_only_where_there_is_none():
 
 def test_an_operation_is_cancelled_before_the_intent_and_never_after():
     assert all(
-        not seen.intent and (not seen.ours or seen.health is Health.HEALTHY) for seen in _where(OPERATIONS, Move.CANCEL)
+        not seen.intent and (not seen.ours or seen.stopped or seen.health is Health.HEALTHY)
+        for seen in _where(OPERATIONS, Move.CANCEL)
     )
     lost = {move for seen, move in OPERATIONS if not (seen.ours or seen.intent or seen.ended)}
-    assert lost == {Move.CANCEL}
+    assert lost == {Move.CANCEL, Move.REJECT}
 
 
 def test_after_the_intent_a_pod_is_only_made_for_a_fault_that_shows_on_a_node_that_is_still_ours():

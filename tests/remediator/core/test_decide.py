@@ -171,19 +171,19 @@ def test_a_case_of_a_namesake_that_is_gone_does_not():
 @pytest.mark.parametrize("phase", [Phase.CANCELLED, Phase.ESCALATED, Phase.RECOVERED])
 def test_what_has_had_its_case_is_not_opened_again(phase):
     node, policy = a_node("n", condition()), a_policy()
-    over = a_case(_named(node, policy), node="n", phase=phase, ended=at(2))
+    over = a_case(_named(node, policy), node="n", phase=phase, ended=at(2), finalizers=())
     assert decide(node, [policy], [over], at(3)) == Handled(over.name, "gpu-lost")
 
 
 def test_nor_when_only_the_node_remembers_the_case():
     node, policy = a_node("n", condition()), a_policy()
-    remembering = a_node("n", condition(), last_case=_named(node, policy))
-    assert decide(remembering, [policy], [], at(3)) == Handled(remembering.last_case, "gpu-lost")
+    remembering = a_node("n", condition(), handled=(_named(node, policy),))
+    assert decide(remembering, [policy], [], at(3)) == Handled(remembering.handled[0], "gpu-lost")
 
 
 def test_a_new_onset_is_a_new_case():
     node, policy = a_node("n", condition()), a_policy()
-    over = a_case(_named(node, policy), node="n", phase=Phase.CANCELLED, ended=at(2))
+    over = a_case(_named(node, policy), node="n", phase=Phase.CANCELLED, ended=at(2), finalizers=())
     again = a_node("n", condition(since=5))
     decision = decide(again, [policy], [over], at(8))
     assert isinstance(decision, Start)
@@ -192,7 +192,7 @@ def test_a_new_onset_is_a_new_case():
 
 def test_one_that_is_handled_does_not_hide_another_that_is_due():
     node, first, second = a_node("n", condition("A"), condition("B")), a_policy("a", ONE), a_policy("b", TWO)
-    over = a_case(_named(node, first), node="n", policy="a", phase=Phase.CANCELLED, ended=at(2))
+    over = a_case(_named(node, first), node="n", policy="a", phase=Phase.CANCELLED, ended=at(2), finalizers=())
     assert decide(node, [first, second], [over], at(3)).policy == "b"
 
 
@@ -258,3 +258,11 @@ def test_a_policy_that_only_watches_opens_its_case_beside_one_that_acts_and_neve
 def test_a_policy_may_ask_for_a_kubelet_that_is_not_heard_of(ready, heartbeat, expected):
     policy = a_policy("silent", when(Clause("Ready", Status.UNKNOWN), tolerance=10), urgency=Urgency.NEVER, ladder=())
     assert isinstance(decide(a_node("n", ready=ready, heartbeat=heartbeat), [policy], [], at(16)), expected)
+
+
+def test_a_case_that_has_ended_keeps_the_next_one_out_until_it_has_given_the_node_back():
+    """Only then does the node say what a user has cancelled."""
+    node, policy = a_node("n", condition()), a_policy()
+    over = a_case(_named(node, policy), node="n", phase=Phase.CANCELLED, ended=at(2))
+    again = a_node("n", condition(since=5))
+    assert decide(again, [policy], [over], at(8)) == Busy(over.name)

@@ -64,6 +64,11 @@ OTHER = a_case("other", **CLAIMED)
         ({"node": a_sick_node(labels={"node-role.kubernetes.io/master": ""})}, Reason.CONTROL_PLANE),
         ({"around": replace(AROUND, controller_nodes=frozenset({"gpu-1"}))}, Reason.HOSTS_CONTROLLER),
         ({"node": a_sick_node(unschedulable=True)}, Reason.CORDONED_BY_USER),
+        ({"node": a_sick_node(unschedulable=True), "case": a_case(**CLAIMED)}, Reason.CORDONED_BY_USER),
+        *(
+            ({"node": a_sick_node(labels={"remediator.dev/exclude": value})}, Reason.OPTED_OUT)
+            for value in ("True", "yes", "", "False")
+        ),
         ({"past": [OTHER]}, Reason.NODE_BUSY),
         ({"around": replace(AROUND, templates=frozenset({"reboot"}))}, Reason.UNKNOWN_OPERATION),
         ({"node": a_node("gpu-1", condition(status="Unknown"))}, Reason.HEALTH_UNKNOWN),
@@ -91,11 +96,6 @@ def test_everything_that_stands_in_the_way_is_said_at_once():
 @pytest.mark.parametrize(
     ("world", "why"),
     [
-        pytest.param(
-            {"case": a_case(**CLAIMED), "node": a_sick_node(unschedulable=True)},
-            "a person's cordon after the claim",
-            id="a cordon on a node that is ours",
-        ),
         pytest.param({"case": a_case(**CLAIMED), "past": [OVER]}, "already begun", id="a cooldown once claimed"),
         pytest.param(
             {"node": a_sick_node(unschedulable=True, cordoned_by="uid-case-1")}, "ours", id="a cordon of our own"

@@ -74,10 +74,10 @@ def _pause_is_not_heard() -> list[Patch]:
 
 
 def _release_forgets_the_taint() -> list[Patch]:
-    def release(case: Case) -> Callable[[Any], Mapping[str, Any] | None]:
-        return lambda node: encode.node_marks(node, node.taints, annotations={names.LAST_CASE: case.name})
+    def release(case: Case, *_: object) -> Callable[[Any], Mapping[str, Any] | None]:
+        return lambda node: encode.node_marks(node, node.taints, annotations={names.HANDLED: case.name})
 
-    return [Patch(marks, "release", release), Patch(marks, "marked", lambda node, case: node.last_case != case.name)]
+    return [Patch(marks, "release", release), Patch(marks, "marked", lambda node, case: case.name not in node.handled)]
 
 
 def _taints_of_people_go() -> list[Patch]:

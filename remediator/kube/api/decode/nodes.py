@@ -25,7 +25,7 @@ def node(wire: builtin.Node) -> Node:
         taints=tuple(Taint(taint.key, taint.value, taint.effect, taint.time_added) for taint in wire.spec.taints),
         unschedulable=wire.spec.unschedulable,
         boot_id=wire.status.node_info.boot_id,
-        last_case=annotations.get(names.LAST_CASE, ""),
+        handled=tuple(name for name in annotations.get(names.HANDLED, "").split(",") if name),
         cordoned_by=annotations.get(names.CORDONED_BY, ""),
         gpus=gpu_pods.readable(wire),
         version=wire.metadata.resource_version,

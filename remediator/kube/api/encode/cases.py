@@ -57,6 +57,7 @@ def _attempt(attempt: Attempt, number: int) -> api.Attempt:
         started_at=second(attempt.started),
         finished_at=second_or_none(attempt.finished),
         outcome=attempt.outcome,
+        reason=attempt.reason,
         message=attempt.message[:4096],
         node_heartbeats={condition: second(at) for condition, at in (attempt.heartbeats or {}).items()},
     )

@@ -202,7 +202,8 @@ def stored_operation(operation: Any) -> Body:
 
 @given(operations, operations)
 def test_an_operation_is_read_back_as_it_was_written_and_the_drain_is_left_to_its_pod(before, after):
-    after = replace(after, parameters=before.parameters)
+    before = replace(before, requested_by="case-1")
+    after = replace(after, parameters=before.parameters, requested_by="case-1")
     wire = merged(merged(stored_operation(before), {"status": {"drain": {"left": 3}}}), encode.operation_status(before))
     assert read(api.OPERATION, wire) == replace(before, left=3)
     assert read(api.OPERATION, merged(wire, encode.operation_status(after))) == replace(after, left=3)

@@ -1,0 +1,301 @@
+"""What stops a case stops it at its next step: before each Pod, and also where no watch has told of the stop yet."""
+
+import asyncio
+
+import pytest
+
+from remediator.clock import SYSTEM
+from remediator.controller.admission import Admissions
+from remediator.controller.case_view import case_view
+from remediator.controller.explain import snapshot
+from remediator.controller.handlers.base import Dependencies
+from remediator.controller.operation_view import operation_view
+from remediator.controller.perform import Performer
+from remediator.controller.reconcile.case import CaseReconciler
+from remediator.controller.reconcile.node import NodeReconciler
+from remediator.controller.reconcile.operation import OperationReconciler
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from remediator.core.case_table import Step, case_step
+from remediator.core.operation_table import Move, operation_move
+from tests.harness.controller import BEAT, RUNS, Answer, running, until
+from tests.harness.controller import SYSTEM as OURS
+from tests.harness.kinds import CASES, NAMESPACES, NODES, POLICIES
+from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
+
+
+def _annotate(value):
+    return lambda harness: harness.change(NAMESPACES, OURS, metadata={"annotations": {names.PAUSED: value}})
+
+
+def _mode(value):
+    return lambda harness: harness.change(POLICIES, "gpu-lost", spec={"mode": value})
+
+
+def _label(value):
+    return lambda harness: harness.change(NODES, "gpu-1", metadata={"labels": {names.EXCLUDE: value}})
+
+
+def _cordon(value):
+    return lambda harness: harness.change(NODES, "gpu-1", spec={"unschedulable": value})
+
+
+def _hold(value):
+    return lambda harness: harness.edit_case("gpu-1", hold=value)
+
+
+def _taints(harness):
+    return harness.change(NODES, "gpu-1", spec={"taints": None})
+
+
+# reason → how a user does it, and how it is undone
+STOPS = {
+    "Paused": (_annotate("true"), _annotate(None)),
+    "PolicyPaused": (_mode("Paused"), _mode("Enforce")),
+    "DryRun": (_mode("DryRun"), _mode("Enforce")),
+    "OptedOut": (_label("yes"), _label(None)),
+    "HeldByUser": (_hold(True), _hold(False)),
+    "CordonedByUser": (_cordon(True), _cordon(None)),
+}
+ENDS = {"TaintRemovedByUser": _taints, "CaseDeleted": lambda harness: harness.delete_case("gpu-1")}
+EVERY = {**{reason: stop for reason, (stop, _) in STOPS.items()}, **ENDS}
+
+
+class Replica:
+    """A replica whose caches show the cluster as it was and will not move, but for its own writes."""
+
+    def __init__(self, harness, cache):
+        self.cache = cache
+        performer = Performer(harness.client, cache, lambda: True)
+        dependencies = Dependencies(cache, performer, lambda: None, drains=50)
+        self.admissions = Admissions(cache, performer, Breaker(starts=1000))
+        self.nodes, self.cases = NodeReconciler(dependencies), CaseReconciler(dependencies)
+        self.operations = OperationReconciler(dependencies)
+
+    @classmethod
+    async def now(cls, harness):
+        return cls(harness, await snapshot(harness.client, harness.namespaces, SYSTEM))
+
+    def next(self):
+        """What is done next for the one case that there is."""
+        now = SYSTEM.now()
+        for operation in self.cache.operations:
+            move = operation_move(operation_view(self.cache, operation, now).observation)
+            if operation.finished is None:
+                return move
+        return next((case_step(case_view(self.cache, case, now).observation) for case in self.cache.cases), None)
+
+    async def turn(self):
+        now = SYSTEM.now()
+        passes = [
+            (reconciler, fact.name)
+            for reconciler, store in (
+                (self.nodes, self.cache.nodes),
+                (self.cases, self.cache.cases),
+                (self.operations, self.cache.operations),
+            )
+            for fact in store
+        ]
+        for reconciler, name in passes:
+            await reconciler.reconcile(name, now)
+        await self.admissions.run(now)
+
+
+async def reach(harness, step):
+    """A replica that is about to take this step."""
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    for _ in range(200):
+        replica = await Replica.now(harness)
+        if replica.next() is step:
+            return replica
+        await replica.turn()
+        await asyncio.sleep(BEAT)
+    raise AssertionError(f"{step} never came")
+
+
+def done(harness):
+    """What has been done to the node so far, the Pods with it that are not made yet."""
+    intents = [one["metadata"]["name"] for one in harness.all(NODE_OPERATIONS) if one.get("status", {}).get("intent")]
+    return sorted(pod["metadata"]["name"] for pod in harness.pods()), intents
+
+
+@pytest.mark.parametrize("step", [Step.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
+@pytest.mark.parametrize("reason", EVERY)
+async def test_a_stop_that_no_watch_has_told_of_stops_before_the_next_pod(harness, reason, step):
+    replica = await reach(harness, step)
+    before = done(harness)
+    await EVERY[reason](harness)
+    for _ in range(3):
+        await replica.turn()
+    pods, intents = done(harness)
+    assert set(pods) <= set(before[0]), "no Pod was made"
+    assert intents == before[1]
+
+
+@pytest.mark.parametrize("step", [Step.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
+async def test_without_a_stop_each_of_these_steps_is_taken(harness, step):
+    replica = await reach(harness, step)
+    before = done(harness)
+    await replica.turn()
+    assert done(harness) != before
+
+
+@pytest.mark.parametrize("reason", STOPS)
+async def test_a_stop_in_the_middle_of_a_drain_ends_it_is_shown_and_costs_the_node_no_attempt(harness, reason):
+    stop, undo = STOPS[reason]
+    await harness.policy(ladder=[{"operation": "reboot"}], attempts={"max": 1})
+    harness.answer("drain", RUNS, Answer())
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await stop(harness)
+        await until(lambda: harness.reasons("gpu-1") == [reason] and not harness.pods())
+        await harness.quiet()
+        assert harness.taints("gpu-1") == [names.CASE_TAINT], "the case keeps its node"
+        attempts = [(one["outcome"], one["reason"]) for one in harness.cases("gpu-1")[0]["status"]["attempts"]]
+        assert attempts == [("Cancelled", reason)]
+        await undo(harness)
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert harness.ran.count("reboot gpu-1") == 1
+
+
+async def test_a_stop_before_the_first_pod_is_shown_and_the_pod_is_made_when_it_is_over(harness):
+    await harness.policy()
+    replica = await reach_claim(harness)
+    assert replica.next() is Step.DIAGNOSE
+    await harness.edit_case("gpu-1", hold=True)
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["HeldByUser"])
+        await harness.quiet()
+        assert harness.ran == []
+        await harness.edit_case("gpu-1", hold=False)
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert "Diagnosed" in harness.story("gpu-1")
+
+
+async def reach_claim(harness):
+    await harness.node("gpu-1", "True")
+    while (replica := await Replica.now(harness)).next() is not Step.DIAGNOSE:
+        await replica.turn()
+    return replica
+
+
+async def test_what_completes_an_operation_waits_for_the_end_of_a_stop_and_is_not_left_out(harness):
+    await harness.template("restart-device-plugin", drain={"strategy": "Evict", "timeout": "30s"}, runOn="Elsewhere")
+    await harness.template("reset-gpu", after=["restart-device-plugin"])
+    await harness.policy(ladder=[{"operation": "reset-gpu"}], attempts={"max": 1})
+    harness.answer("reset-gpu", Answer(message="reset"))
+    harness.answer("restart-device-plugin", Answer())
+    harness.answer("drain", RUNS, Answer())
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.edit_case("gpu-1", hold=True)
+        await until(lambda: harness.reasons("gpu-1") == ["HeldByUser"] and not harness.pods())
+        await harness.condition("gpu-1", "False")
+        await harness.edit_case("gpu-1", hold=False)
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert [ran for ran in harness.ran if "restart" in ran] == ["restart-device-plugin gpu-1"]
+
+
+# --- operations that no case asks for ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ["Operating", "Escalated"])
+async def test_an_operation_made_by_hand_does_nothing_to_the_node_and_says_why(harness, phase):
+    await harness.policy()
+    harness.answer("reboot", RUNS if phase == "Operating" else Answer(exit=1, message="in vain"))
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == phase)
+        if phase == "Operating":
+            await until(lambda: "reboot gpu-1" in harness.ran)
+        await harness.quiet()
+        before, case = list(harness.ran), harness.cases("gpu-1")[0]
+        for number, uid in enumerate((case["metadata"]["uid"], case["metadata"]["uid"], "nobody")):
+            await harness.make(
+                NODE_OPERATIONS,
+                f"mallory-{number}",
+                nodeName="gpu-1",
+                nodeUID=case["spec"]["nodeUID"],
+                caseUID=uid,
+                attempt=1,
+                templateName="reboot",
+                requestedBy=case["metadata"]["name"] if number else "mallory",
+            )
+
+        def refused():
+            made = [one for one in harness.all(NODE_OPERATIONS) if one["metadata"]["name"].startswith("mallory")]
+            return [(one.get("status", {}).get("phase"), one.get("status", {}).get("reason")) for one in made]
+
+        await until(lambda: refused() == [("Refused", "NotCurrentAttempt")] * 3)
+        await harness.quiet()
+        assert (harness.ran, len(harness.cases("gpu-1")[0]["status"]["attempts"])) == (
+            before,
+            len(case["status"]["attempts"]),
+        )
+
+
+async def test_an_operation_whose_case_the_cache_does_not_show_yet_is_not_refused(harness):
+    replica = await reach(harness, Move.DRAIN)
+    for case in list(replica.cache.cases.keys()):
+        replica.cache.cases._reflector._drop(case)
+    for operation in list(replica.cache.operations):
+        await replica.operations.reconcile(operation.name, SYSTEM.now())
+    assert [one["status"].get("phase", "") for one in harness.all(NODE_OPERATIONS) if one.get("status")] == []
+
+
+# --- cancelled means cancelled --------------------------------------------------------------------------------------
+
+
+async def test_deleting_both_cases_of_a_node_leaves_it_alone_until_a_condition_changes(harness):
+    await harness.policy()
+    await harness.policy("gpu-xid", when=[{"condition": "GpuXid", "for": "0s"}])
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    await harness.condition("gpu-1", "True", "GpuXid")
+    async with running(harness):
+        for number in (1, 2):
+            await until(lambda number=number: harness.ran.count("drain gpu-1") == number)
+            await harness.delete_case("gpu-1")
+            await until(lambda number=number: harness.ran.count("drain gpu-1") > number or harness.clean("gpu-1"))
+        await until(lambda: harness.cases("gpu-1") == [] and harness.clean("gpu-1"))
+        await harness.quiet()
+        assert (harness.cases("gpu-1"), harness.ran.count("drain gpu-1")) == ([], 2)
+        await harness.condition("gpu-1", "False")
+        await harness.condition("gpu-1", "True", since=SYSTEM.now().replace(microsecond=0, year=2026))
+        await until(lambda: harness.ran.count("drain gpu-1") == 3)
+
+
+async def test_a_case_that_is_deleted_after_its_condition_had_come_again_is_not_opened_for_that_either(harness):
+    await harness.policy()
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.condition("gpu-1", "True", since=SYSTEM.now().replace(microsecond=0, second=0, minute=0))
+        await harness.delete_case("gpu-1")
+        await until(lambda: harness.cases("gpu-1") == [] and harness.clean("gpu-1"))
+        await harness.quiet()
+        assert harness.cases("gpu-1") == []
+
+
+async def test_what_was_deleted_with_all_the_others_is_not_opened_again(harness):
+    """`kubectl delete nr --all`, the record of a released case with it."""
+    await harness.policy()
+    harness.answer("reboot", Answer(exit=1, message="in vain"))
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        await harness.edit_case("gpu-1", release=True)
+        await until(lambda: harness.ended("gpu-1", "Escalated"))
+        await harness.policy("gpu-xid", when=[{"condition": "GpuXid", "for": "0s"}])
+        harness.answer("drain", RUNS)
+        await harness.condition("gpu-1", "True", "GpuXid")
+        await until(lambda: len(harness.cases("gpu-1")) == 2 and harness.ran[-1] == "drain gpu-1")
+        for case in harness.cases("gpu-1"):
+            await harness.client.delete(CASES, case["metadata"]["name"])
+        await until(lambda: harness.cases("gpu-1") == [] and harness.clean("gpu-1"))
+        await harness.quiet()
+        assert harness.cases("gpu-1") == []
