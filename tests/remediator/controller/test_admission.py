@@ -278,7 +278,7 @@ async def end(harness, node):
     case = harness.cases(node)[0]["metadata"]["name"]
     status = {"phase": "Cancelled", "endedAt": "2026-01-01T12:00:00Z"}
     await harness.client.patch(CASES, case, {"status": status}, subresource="status")
-    await harness.change(NODES, node, spec={"taints": None}, metadata={"annotations": {names.LAST_CASE: case}})
+    await harness.change(NODES, node, spec={"taints": None}, metadata={"annotations": {names.HANDLED: case}})
 
 
 @pytest.mark.parametrize("window", ["100d", "999999d999999d"])
