@@ -4,6 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 NODES  ?= 100
 ARGS   ?=
+SEEDS  ?= 1000
+JOBS   ?= 2
 DOCKER ?= docker
 TAG    ?= dev
 
@@ -14,7 +16,7 @@ endif
 # Whoever forbids Python to keep what it has compiled would wait for every program to be compiled at each of its starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long images cluster cluster-down crds npd requirements clean
+.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long soak images cluster cluster-down crds npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -53,6 +55,10 @@ test-gpu: setup ## detectors and operations on the GPUs of this machine; says wh
 test-long: setup ## every case of the tests that `make test-cluster` takes a sample of; needs Go and a quarter of an hour
 	$(BIN)/python -m deploy.images.programs
 	$(BIN)/pytest -rs -m long --timeout 3600 $(ARGS)
+
+soak: setup ## SEEDS seeds of the simulation on JOBS cores; goes on where it was stopped, see build/soak
+	@mkdir -p build
+	@$(BIN)/python -m remediator_sim.simulation --seeds $(SEEDS) --jobs $(JOBS) --state build/soak
 
 images: ## both images, remediator/controller and remediator/node, with docker (or DOCKER=podman), tagged TAG
 	$(DOCKER) build -f deploy/images/controller.Dockerfile -t remediator/controller:$(TAG) .

@@ -67,7 +67,7 @@ class Faults:
 
     compact: Callable[[], None]
     _plans: list[_Plan] = field(default_factory=list)
-    _streams: set[Stream] = field(default_factory=set)
+    _streams: dict[Stream, None] = field(default_factory=dict)
     _silent: bool = False
 
     def refuse(self, code: int, *, times: int = 1, when: When = always, reason: str = "", after: int = 0) -> None:
@@ -129,11 +129,11 @@ class Faults:
     def join(self, stream: Stream) -> None:
         """Take an open watch in."""
         stream.silent = self._silent
-        self._streams.add(stream)
+        self._streams[stream] = None
 
     def leave(self, stream: Stream) -> None:
         """Let a watch go that is closed."""
-        self._streams.discard(stream)
+        self._streams.pop(stream, None)
 
 
 _REASONS = {

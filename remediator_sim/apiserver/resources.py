@@ -189,6 +189,10 @@ class Registry:
     def __init__(self, rows: Iterable[Resource] = BUILTIN) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in rows}
 
+    def adopt(self, other: "Registry") -> None:
+        """Serve what the other one serves now."""
+        self._rows = dict(other._rows)
+
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """The row at an address, or None."""
         return self._rows.get((group, version, plural))

@@ -16,10 +16,18 @@ class EmbeddedServer:
     """A small kube-apiserver in this process.
 
     `clock` gives the time that objects are stamped with; `seed` makes uids and generated names repeatable;
-    `history` is how many changes of each kind are remembered at least. One instance belongs to one event loop.
+    `history` is how many changes of each kind are remembered at least; `like` is a server whose kinds and objects are
+    there from the beginning, which costs nothing. One instance belongs to one event loop.
     """
 
-    def __init__(self, *, clock: Clock = SYSTEM, seed: int | None = None, history: int = 2048) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock = SYSTEM,
+        seed: int | None = None,
+        history: int = 2048,
+        like: "EmbeddedServer | None" = None,
+    ) -> None:
         self.cluster = Cluster(clock, Random(seed), history)
         self.cluster.followers |= {
             "namespaces": namespaces.follow,
@@ -29,7 +37,11 @@ class EmbeddedServer:
             **dict.fromkeys(("replicasets.apps", "deployments.apps", "statefulsets.apps"), budgets.follow_owner),
             crd.STORAGE: crd.follow,
         }
-        namespaces.begin(self.cluster)
+        if like is None:
+            namespaces.begin(self.cluster)
+        else:
+            self.cluster.registry.adopt(like.cluster.registry)
+            self.cluster.store.restore(like.cluster.store.snapshot())
         self.faults = Faults(self.cluster.store.compact)
         self._dispatcher = Dispatcher(self.cluster, self.faults)
 

@@ -66,7 +66,8 @@ class Collection:
         self.changes: list[Change] = []
         self.floor = 0  # changes up to this version are forgotten
         self._history = history
-        self._listeners: dict[tuple[str, str] | None, set[Listener]] = {}
+        # Told in the order in which they came: a set would be ordered by addresses in memory.
+        self._listeners: dict[tuple[str, str] | None, dict[Listener, None]] = {}
 
     def scan(self, namespace: str) -> Iterator[Entry]:
         """The objects of one namespace, or of all where it is empty."""
@@ -116,11 +117,11 @@ class Collection:
 
     def listen(self, listener: Listener) -> None:
         """Tell `listener` of every change at its address from now on."""
-        self._listeners.setdefault(listener.address, set()).add(listener)
+        self._listeners.setdefault(listener.address, {})[listener] = None
 
     def leave(self, listener: Listener) -> None:
         """Tell it no more."""
-        self._listeners.get(listener.address, set()).discard(listener)
+        self._listeners.get(listener.address, {}).pop(listener, None)
 
     def end(self) -> None:
         """End every listener: the kind is no longer served."""
@@ -129,12 +130,19 @@ class Collection:
 
     def _tell(self, change: Change) -> None:
         states = [entry for entry in (change.entry, change.old) if entry is not None]
-        addresses: set[tuple[str, str] | None] = {None}
-        for path in {address[0] for address in self._listeners if address}:
-            addresses |= {(path, field_value(entry.obj, path)) for entry in states}
+        addresses: dict[tuple[str, str] | None, None] = {None: None}
+        for path in dict.fromkeys(address[0] for address in self._listeners if address):
+            addresses |= {(path, field_value(entry.obj, path)): None for entry in states}
         for address in addresses:
             for listener in tuple(self._listeners.get(address, ())):
                 listener.tell(change)
+
+
+class Snapshot(NamedTuple):
+    """All that is stored at one version, by kind."""
+
+    rv: int
+    entries: dict[str, dict[Key, Entry]]
 
 
 class Store:
@@ -180,6 +188,19 @@ class Store:
         entry = Entry({**last, "metadata": {**last["metadata"], "resourceVersion": str(self.rv)}}, self.rv)
         collection.put(Change(self.rv, "DELETED", key, entry, old))
         return entry
+
+    def snapshot(self) -> "Snapshot":
+        """What is stored now. Entries never change, so nothing is copied."""
+        return Snapshot(self.rv, {name: dict(one.entries) for name, one in self._collections.items()})
+
+    def restore(self, snapshot: "Snapshot", rv: int = 0) -> None:
+        """Store what was stored then, at version `rv` or that of the snapshot, without any history."""
+        self.rv = max(rv, snapshot.rv)
+        for name in (*self._collections, *snapshot.entries):
+            collection = self.collection(name)
+            collection.entries = dict(snapshot.entries.get(name, {}))
+            collection.keys = sorted(collection.entries)
+        self.compact()
 
     def compact(self) -> None:
         """Forget all history, as etcd's compaction does."""

@@ -15,8 +15,9 @@ CASES = "noderemediations.remediator.dev"
 OPERATIONS = "nodeoperations.remediator.dev"
 BUDGETS = "nodedisruptionbudgets.remediator.dev"
 POLICIES = "remediationpolicies.remediator.dev"
+TEMPLATES = "nodeoperationtemplates.remediator.dev"
 TICKETS = "tickets.remediator.dev"
-KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TICKETS)
+KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TEMPLATES, TICKETS)
 
 SYSTEM, OURS = "remediator-system", "remediator-operations"
 CASE_TAINT, DEGRADED_TAINT = "remediator.dev/case", "remediator.dev/degraded"

@@ -6,9 +6,11 @@ from datetime import datetime
 from remediator_sim.invariants.contract import Obj, name
 
 # Beside the kinds of objects: the passing of time, the end, a kill of the controller, a person's mark on a node, a line
-# in a machine's journal, the issues as they are now, an answer of the extender.
+# in a machine's journal, the issues as they are now, an answer of the extender, whether anybody could act, an object
+# that cannot be read, and harm that is done by more than its own object.
 TICK, FINAL, KILLED, PERSON = "tick", "final", "killed", "person"
 REBOOT, ISSUES, PROBE = "reboot", "issues", "probe"
+ABSENT, BAD, HARM = "absent", "bad", "harm"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from remediator_sim.invariants.contract import (
     Obj,
     part,
 )
-from remediator_sim.invariants.event import ISSUES, KILLED, PERSON, REBOOT, TICK, Event
+from remediator_sim.invariants.event import ABSENT, ISSUES, KILLED, PERSON, REBOOT, TICK, Event
 from remediator_sim.invariants.tracked import Limits, Mark, Start, Tracked
 
 
@@ -37,6 +37,7 @@ class History:
         self.shrunk = datetime(1970, 1, 1, tzinfo=UTC)  # when a node last went or was labelled anew
         self.marks: dict[str, Mark] = {}
         self.survivors: dict[str, tuple[datetime, Tracked, Obj]] = {}  # by uid: the newest kill, and what stood then
+        self.absences: list[tuple[datetime, datetime | None]] = []  # from, until; None: still
         self.reboots: list[Obj] = []
         self.issues: list[Obj] = []
         self.since = self.ticked = self.at = datetime(1970, 1, 1, tzinfo=UTC)
@@ -83,6 +84,11 @@ class History:
     def starts_within(self, window: timedelta) -> list[Start]:
         """The newest start, and those less than the window before it."""
         return [start for start in self.starts if start.at > self.starts[-1].at - window]
+
+    def absent(self, since: datetime) -> timedelta:
+        """For how long nobody of us could act since then."""
+        spans = ((max(begun, since), until or self.at) for begun, until in self.absences)
+        return sum((until - begun for begun, until in spans if until > begun), timedelta())
 
     def passed(self, moment: datetime) -> bool:
         """Whether this moment lies between the last look at the clock and the present one."""
@@ -190,6 +196,8 @@ def _case(history: History, event: Event) -> None:
         history.open.pop(uid, None)
     else:
         history.open[uid] = tracked
+    if part(event.new, "metadata").get("deletionTimestamp"):
+        tracked.deleted = tracked.deleted or event.at
     if part(event.obj, "status").get("startedAt"):
         tracked.claimed = tracked.claimed or event.at
     if contract.phase(event.obj) == "Escalated":
@@ -227,7 +235,7 @@ def _person(history: History, event: Event) -> None:
     mark.labels |= change["labels"]
     mark.annotations |= change["annotations"]
     mark.taints += change["taints"]
-    mark.cordon = mark.cordon or change["cordon"]
+    mark.cordon = (mark.cordon or change["cordon"]) and not change.get("uncordon")
 
 
 def _killed(history: History, event: Event) -> None:
@@ -245,6 +253,15 @@ def _tick(history: History, event: Event) -> None:
 
 def _reboot(history: History, event: Event) -> None:
     history.reboots.append(event.obj)
+
+
+def _absent(history: History, event: Event) -> None:
+    """Whether anybody of us can act from now on."""
+    since, until = history.absences[-1] if history.absences else (history.at, history.at)
+    if event.obj["absent"] and until is not None:
+        history.absences.append((history.at, None))
+    elif not event.obj["absent"] and until is None:
+        history.absences[-1] = (since, history.at)
 
 
 def _issues(history: History, event: Event) -> None:
@@ -267,5 +284,6 @@ _TAKE: dict[str, Callable[[History, Event], None]] = {
     KILLED: _killed,
     TICK: _tick,
     REBOOT: _reboot,
+    ABSENT: _absent,
     ISSUES: _issues,
 }

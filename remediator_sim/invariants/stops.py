@@ -70,3 +70,24 @@ def _well_for_long(history: History, tracked: Tracked) -> bool:
 
 def _running(case: Obj) -> bool:
     return any(not attempt.get("outcome") for attempt in contract.attempts(case)[-1:])
+
+
+def next_pod(history: History, event: Event) -> Iterator[str]:
+    """A Pod was written. Counts each new Pod of ours that disturbs: none for a case that a person has stopped."""
+    if event.old is None and contract.template(event.obj) not in ("", contract.LOOKS):
+        uid = part(event.obj, "metadata", "labels").get(contract.CASE_UID, "")
+        yield from _stopped_before(history, uid, f"Pod {event.key} was made")
+
+
+def next_intent(history: History, event: Event) -> Iterator[str]:
+    """An operation was written. Counts each new intent: none for a case that a person has stopped."""
+    if part(event.new, "status").get("intent") and not part(event.old, "status").get("intent"):
+        uid = event.obj["spec"].get("caseUID", "")
+        yield from _stopped_before(history, uid, f"the intent of {event.key} was written")
+
+
+def _stopped_before(history: History, uid: str, what: str) -> Iterator[str]:
+    tracked = history.tracked.get(uid)
+    if tracked is not None:
+        deleted = {f"case {tracked.name} was deleted": tracked.deleted} if tracked.deleted else {}
+        yield _in_spite(history, history.stopped(tracked.last) | deleted, what)

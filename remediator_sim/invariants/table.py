@@ -1,11 +1,22 @@
-"""The ten promises in words, and which check looks at which kind of event for each of them."""
+"""The thirteen promises in words, and which check looks at which kind of event for each of them."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from remediator_sim.invariants import attempts, budgets, endings, evidence, marks, outside, stops, survival
+from remediator_sim.invariants import (
+    absence,
+    attempts,
+    budgets,
+    endings,
+    evidence,
+    marks,
+    objects,
+    outside,
+    stops,
+    survival,
+)
 from remediator_sim.invariants.contract import BUDGETS, CASES, NODES, OPERATIONS, PODS, TICKETS
-from remediator_sim.invariants.event import FINAL, ISSUES, PROBE, REBOOT, TICK, Event
+from remediator_sim.invariants.event import BAD, FINAL, HARM, ISSUES, PROBE, REBOOT, TICK, Event
 from remediator_sim.invariants.history import History
 
 # Gives HELD, or a sentence, for each thing that there was to look at: for most events none.
@@ -31,6 +42,9 @@ TEXTS = {
     "I8": "One thing gone wrong, at most one open issue",
     "I9": "The extender names each node once, and gives no work to a sick one",
     "I10": "Attempts are finite; after the last one the case escalates",
+    "I11": "Bad data harms only its own object",
+    "I12": "Every stop takes effect at the next step, also in the middle of a case",
+    "I13": "Our own absence is nobody's fault",
 }
 
 CHECKS = (
@@ -69,4 +83,10 @@ CHECKS = (
     CheckRow("I9", PROBE, outside.no_sick_node),
     CheckRow("I10", CASES, attempts.finite),
     CheckRow("I10", CASES, attempts.handed_over),
+    CheckRow("I11", BAD, objects.written),
+    CheckRow("I11", HARM, objects.harmed),
+    CheckRow("I12", PODS, stops.next_pod),
+    CheckRow("I12", OPERATIONS, stops.next_intent),
+    CheckRow("I13", OPERATIONS, absence.in_vain),
+    CheckRow("I13", CASES, absence.verified_in_vain),
 )

@@ -41,6 +41,7 @@ class Tracked:
     escalated: datetime | None = None
     stood: timedelta = timedelta(0)
     well: datetime | None = None
+    deleted: datetime | None = None
 
     @property
     def name(self) -> str:

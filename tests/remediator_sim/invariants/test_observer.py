@@ -20,7 +20,7 @@ async def test_a_sound_product_breaks_no_invariant_in_a_long_scenario_that_check
     found = await observed(everything)
     assert [said for one in found.values() for said in one.broken] == []
     tested = {name for name, one in found.items() if one.checks}
-    assert tested == {"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10"}
+    assert tested == {"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "I12"}
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
@@ -36,7 +36,7 @@ async def test_a_scenario_that_a_broken_product_cannot_finish_is_judged_and_with
     async def endless(harness: ObservedCluster, observer: Observer) -> None:
         await asyncio.wait_for(asyncio.Event().wait(), 0.1)
 
-    assert set(await observed(endless, broken=True)) == {f"I{number}" for number in range(1, 11)}
+    assert set(await observed(endless, broken=True)) == {f"I{number}" for number in range(1, 14)}
     with pytest.raises(TimeoutError):
         await observed(endless)
 

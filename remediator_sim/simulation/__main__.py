@@ -1,0 +1,91 @@
+"""`python -m remediator_sim.simulation --seeds 40 --jobs 2`: plays seeds and says what they have broken."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from remediator_sim.simulation import cluster, soak
+from remediator_sim.simulation.minimise import minimised
+from remediator_sim.simulation.plan import Plan
+from remediator_sim.simulation.schedule import plan_of
+from remediator_sim.simulation.seed import Verdict, play
+
+COMMAND = "python -m remediator_sim.simulation"
+SHOWN = 5  # sentences of one seed
+
+
+def main() -> int:
+    """0 where every invariant held, 1 where one did not, 130 after Ctrl-C."""
+    asked, console = _arguments(), Console()
+    cluster.standing()
+    if asked.minimise or asked.journal:
+        return _tell_one(asked, console)
+    results, code = soak.load(asked.state), 0
+    try:
+        _play_all(asked, results, console)
+    except KeyboardInterrupt:
+        console.print("stopped; so far:")
+        code = 130
+    _summarise(results, console)
+    return code or bool(results.failed)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds")
+    parser.add_argument("--first", type=int, default=1, help="the first of them")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at once")
+    parser.add_argument("--journal", action="store_true", help="tell the story of the first seed")
+    parser.add_argument("--minimise", action="store_true", help="the same, of the few steps that break something")
+    parser.add_argument("--state", type=Path, help="a file that keeps what is known, so that a later run goes on")
+    return parser.parse_args()
+
+
+def _play_all(asked: argparse.Namespace, results: soak.Results, console: Console) -> None:
+    seeds = [seed for seed in range(asked.first, asked.first + asked.seeds) if seed not in results.verdicts]
+    columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("seeds", total=asked.seeds, completed=asked.seeds - len(seeds))
+        for verdict in soak.verdicts(seeds, asked.jobs):
+            results.verdicts[verdict.seed] = verdict
+            soak.keep(asked.state, verdict)
+            progress.advance(bar)
+            if verdict.broken:
+                _tell_broken(verdict, console)
+
+
+def _tell_broken(verdict: Verdict, console: Console) -> None:
+    console.print(f"[red]seed {verdict.seed}[/]: {COMMAND} --first {verdict.seed} --minimise")
+    for sentence in verdict.broken[:SHOWN]:
+        console.print(f"  {sentence}", highlight=False, markup=False)
+
+
+def _summarise(results: soak.Results, console: Console) -> None:
+    for name, (checks, seeds) in results.checks().items():
+        console.print(f"{name:<4} put to the test {checks} times, in {seeds} of {len(results.verdicts)} seeds")
+    console.print(
+        f"{len(results.verdicts)} seeds, {len(results.failed)} broken; median {results.seconds():.2f} core-seconds"
+    )
+
+
+def _tell_one(asked: argparse.Namespace, console: Console) -> int:
+    """The story of one seed, shortened where asked."""
+    plan = plan_of(asked.first)
+    if asked.minimise:
+        plan = minimised(plan, _fails) if _fails(plan) else plan
+    outcome = play(plan)
+    sys.stdout.write(outcome.journal)
+    for sentence in outcome.broken:
+        console.print(sentence, highlight=False, markup=False)
+    return bool(outcome.broken)
+
+
+def _fails(plan: Plan) -> bool:
+    return bool(play(plan).broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

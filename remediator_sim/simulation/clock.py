@@ -1,0 +1,41 @@
+"""The clocks of a simulation: one monotonic time, and a wall clock for each host that may be wrong."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from remediator.clock import Clock
+
+BEGIN = datetime(2026, 11, 20, 9, tzinfo=UTC)
+
+
+def now() -> float:
+    """Seconds since the simulation began."""
+    return asyncio.get_running_loop().time()
+
+
+def true_time() -> datetime:
+    """What a clock shows that is right."""
+    return BEGIN + timedelta(seconds=now())
+
+
+async def until(holds: Callable[[], bool], every: float) -> None:
+    """Wait for something, looking every so many seconds, which are virtual."""
+    while not holds():  # noqa: ASYNC110
+        await asyncio.sleep(every)
+
+
+class HostClock:
+    """A wall clock; `ahead` is by how many seconds it is fast."""
+
+    def __init__(self, ahead: float = 0.0) -> None:
+        self.ahead = ahead
+
+    def wall(self) -> datetime:
+        """The time that it shows, aware UTC."""
+        return true_time() + timedelta(seconds=self.ahead)
+
+    @property
+    def clock(self) -> Clock:
+        """What the product is given."""
+        return Clock(self.wall, now)

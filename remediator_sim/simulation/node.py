@@ -1,0 +1,151 @@
+"""A node as a model: its machine, its kubelet and its detectors, which take time and fail."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.times import stamp
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator_sim.plain import NODES, Object
+from remediator_sim.simulation.clock import HostClock, now
+from remediator_sim.simulation.fault import Fault
+
+BEAT, SLOW_BEAT, RETRY = 60.0, 300.0, 10.0  # seconds
+UNREACHABLE_AFTER = 50.0  # seconds until the control plane says of a silent kubelet that it is Unknown
+LABELS = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"}
+Note = Callable[[str, str], None]
+
+
+class NodeModel:
+    """One node. `busy` says whether something about it is under way, so that its heartbeats matter."""
+
+    def __init__(self, name: str, client: Client, conditions: list[str], chance: Random, note: Note) -> None:
+        self.name, self._client, self._chance, self._note = name, client, chance, note
+        self.clock = HostClock()
+        self.faults: dict[str, Fault] = {}
+        self.boots, self.alive, self.registered = 1, True, False
+        self.markers: set[str] = set()
+        self.busy: Callable[[], bool] = lambda: False
+        self.booted, self.died = asyncio.Event(), asyncio.Event()
+        self.booted.set()
+        self._kinds = ["Ready", *conditions, "DetectorStale"]
+        self._since: dict[str, tuple[str, str]] = {}
+        self._wake = asyncio.Event()
+        self._labels: dict[str, str] = {}
+
+    @property
+    def boot_id(self) -> str:
+        """The present boot."""
+        return f"{self.name}-boot-{self.boots}"
+
+    # --- what happens to it ------------------------------------------------------------------------------------------
+
+    def break_down(self, fault: Fault) -> None:
+        """Let a condition turn bad."""
+        self.faults[fault.condition] = fault
+        self._note(self.name, f"falls ill: {fault}")
+        self._wake.set()
+
+    def recover(self, condition: str) -> None:
+        """Let a condition turn good."""
+        if self.faults.pop(condition, None) is not None:
+            self._note(self.name, f"is well again: {condition}")
+            self._wake.set()
+
+    def treat(self, operation: str) -> None:
+        """An operation was carried out here: what it cures is cured."""
+        for fault in list(self.faults.values()):
+            if fault.cured_by(operation):
+                self.recover(fault.condition)
+
+    async def go_down(self, seconds: float) -> None:
+        """Stop, and boot again later."""
+        self.alive = False
+        self.booted.clear()
+        self.died.set()
+        self._note(self.name, f"goes down for {seconds:.0f} s")
+        await asyncio.sleep(seconds)
+        self.boots, self.alive = self.boots + 1, True
+        self.markers.clear()
+        self._note(self.name, f"is up again as {self.boot_id}")
+        self.died.clear()
+        self.booted.set()
+        self._wake.set()
+
+    # --- what it says ------------------------------------------------------------------------------------------------
+
+    async def register(self, labels: dict[str, str] | None = None) -> None:
+        """Make the Node object."""
+        self._labels = labels if labels is not None else self._labels
+        self._since.clear()
+        with suppress(errors.AlreadyExists):
+            await self._client.create(NODES, {"metadata": {"name": self.name, "labels": LABELS | self._labels}})
+        self.registered = True
+        await self.publish()
+
+    async def run(self) -> None:
+        """Publish what changes, and heartbeats while they matter, until cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEAT if self.busy() else SLOW_BEAT if self.faults else None):
+                    await self._wake.wait()
+            self._wake.clear()
+            if self.alive and self.registered:
+                await self._publish_or_retry()
+
+    def wake(self) -> None:
+        """Look again whether heartbeats matter."""
+        self._wake.set()
+
+    async def _publish_or_retry(self) -> None:
+        try:
+            await self.publish()
+        except errors.NotFound:
+            return
+        except errors.ApiError:
+            asyncio.get_running_loop().call_later(RETRY, self._wake.set)
+
+    async def publish(self) -> None:
+        """Write the whole status."""
+        status: Object = {
+            "nodeInfo": {"bootID": self.boot_id},
+            "conditions": [self._condition(kind) for kind in self._kinds],
+        }
+        await self._write(status)
+
+    async def publish_unreachable(self) -> None:
+        """What the control plane says of a kubelet that is silent."""
+        conditions = [self._condition("Ready", "Unknown", "NodeStatusUnknown")]
+        with suppress(errors.ApiError):
+            await self._write({"conditions": conditions})
+
+    async def _write(self, status: Object) -> None:
+        body = {"status": status}
+        await self._client.patch(NODES, self.name, body, subresource="status", content_type=STRATEGIC_PATCH)
+
+    def _condition(self, kind: str, status: str = "", reason: str = "") -> dict[str, Any]:
+        fault = self.faults.get(kind)
+        bad, good = ("False", "True") if kind == "Ready" else ("True", "False")
+        status = status or (fault.status or bad if fault else good)
+        at = stamp(self.clock.wall())
+        if self._since.get(kind, ("", ""))[0] != status:
+            self._since[kind] = status, at
+        message = fault.message if fault else f"{kind} is {status}"
+        said = {"type": kind, "status": status, "reason": reason or f"{kind}{status}", "message": message}
+        return said | {"lastHeartbeatTime": at, "lastTransitionTime": self._since[kind][1]}
+
+    async def watch_over(self) -> None:
+        """The control plane's look at silent kubelets, until cancelled."""
+        while True:
+            await self.died.wait()
+            begun = now()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(UNREACHABLE_AFTER):
+                    await self.booted.wait()
+            if not self.alive and now() - begun >= UNREACHABLE_AFTER:
+                await self.publish_unreachable()
+            await self.booted.wait()

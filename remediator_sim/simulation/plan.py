@@ -1,0 +1,40 @@
+"""What a seed stands for: a fleet, its policies, and a schedule of what happens to it. A value; nothing is run here."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+Words = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happens, so many seconds after the begin: a kind of the vocabulary, to whom, and how."""
+
+    at: float
+    kind: str
+    target: str = ""
+    words: Words = ()
+
+    def __getitem__(self, word: str) -> Any:
+        return dict(self.words)[word]
+
+    def __str__(self) -> str:
+        how = ", ".join(f"{word}={value}" for word, value in self.words)
+        return f"{self.kind} {self.target}" + (f" ({how})" if how else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`budgets`: (name, spec) pairs; `policies`: (name, mode) pairs; `until`: seconds after which all is
+    judged as soon as no case does anything any more."""
+
+    seed: int
+    nodes: tuple[str, ...]
+    policies: tuple[tuple[str, str], ...]
+    budgets: tuple[tuple[str, Words], ...]
+    steps: tuple[Step, ...]
+    until: float
+
+    def with_steps(self, steps: tuple[Step, ...]) -> "Plan":
+        """The same fleet, to which other things happen."""
+        return replace(self, steps=steps)

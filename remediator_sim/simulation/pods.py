@@ -1,0 +1,168 @@
+"""What kubelets, the scheduler and the garbage collector do with Pods, as models."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from random import Random
+from typing import TypeVar
+
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client
+from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.apiserver.store import Change, Listener
+from remediator_sim.plain import PODS, Object
+from remediator_sim.simulation.clock import until
+from remediator_sim.simulation.node import NodeModel, Note
+from remediator_sim.simulation.programs import PROGRAMS, Ended, Run, plainly
+
+T = TypeVar("T")
+RETRY = 2.0  # seconds
+KILLED, LOST = 143, 137  # exit codes: ended by SIGTERM, and with the machine
+TEMPLATE = "remediator.dev/operation"
+USUAL = plainly(5, 30)
+
+
+class PodModels:
+    """Plays every Pod of the cluster. `stuck` are nodes whose kubelets start no Pod now."""
+
+    def __init__(
+        self, server: EmbeddedServer, client: Client, nodes: dict[str, NodeModel], chance: Random, note: Note
+    ) -> None:
+        self._server, self._client, self._nodes, self._chance, self._note = server, client, nodes, chance, note
+        self.stuck: set[str] = set()
+        self._deleted: dict[str, asyncio.Event] = {}
+        self._lives: dict[str, asyncio.Task[None]] = {}
+        self._listener = Listener(None, self._hear, lambda: None)
+        server.cluster.store.collection("pods").listen(self._listener)
+
+    def _hear(self, change: Change) -> None:
+        meta = change.entry.obj["metadata"]
+        uid = meta["uid"]
+        if change.type == "DELETED":
+            if life := self._lives.pop(uid, None):
+                life.cancel()
+            self._deleted.pop(uid, None)
+            return
+        if uid not in self._lives:
+            self._deleted[uid] = asyncio.Event()
+            self._lives[uid] = asyncio.ensure_future(self._live(meta["namespace"], meta["name"], uid))
+        if meta.get("deletionTimestamp"):
+            self._deleted[uid].set()
+
+    def _look(self, namespace: str, name: str) -> Object:
+        entry = self._server.cluster.find("pods", namespace, name)
+        return entry.obj if entry else {"metadata": {}, "spec": {}, "status": {}}
+
+    async def _live(self, namespace: str, name: str, uid: str) -> None:
+        """The life of one Pod, from its making until nothing of it is left."""
+        await asyncio.sleep(self._chance.uniform(0.1, 1.5))
+        await self._bind(namespace, name)
+        pod = self._look(namespace, name)
+        node = self._nodes.get(pod["spec"].get("nodeName", ""))
+        if node is None:
+            return
+        if pod["status"].get("phase") == "Pending":
+            await self._until_started(node, uid)
+            if not self._deleted[uid].is_set():
+                await self._play(node, pod, uid)
+        await self._deleted[uid].wait()
+        await node.booted.wait()
+        await asyncio.sleep(self._chance.uniform(0.2, 2.0))
+        path = PODS.path(name, namespace)
+        body = b'{"gracePeriodSeconds": 0, "preconditions": {"uid": "%s"}}' % uid.encode()
+        await self._patiently(lambda: self._client.transport.request("DELETE", path, body=body))
+
+    async def _bind(self, namespace: str, name: str) -> None:
+        """The scheduler: a Pod without a node gets one that is Ready and takes Pods."""
+        while not (pod := self._look(namespace, name))["spec"].get("nodeName"):
+            fit = [node for node in self._nodes if self._fits(node, pod)]
+            if fit and pod["metadata"]:
+                target = {"apiVersion": "v1", "kind": "Node", "name": self._chance.choice(fit)}
+                body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+                path = f"{PODS.path(name, namespace)}/binding"
+                with suppress(errors.ApiError):
+                    await self._client.send("POST", path, dict, body)
+                    continue
+            await asyncio.sleep(RETRY)
+
+    def _fits(self, name: str, pod: Object) -> bool:
+        entry = self._server.cluster.find("nodes", "", name)
+        if entry is None or entry.obj["spec"].get("unschedulable") or name in _avoided(pod):
+            return False
+        return not any(taint["effect"] != "PreferNoSchedule" for taint in entry.obj["spec"].get("taints") or ())
+
+    async def _until_started(self, node: NodeModel, uid: str) -> None:
+        await asyncio.sleep(self._chance.uniform(0.5, 5.0))
+        deleted = self._deleted[uid]
+        await until(lambda: deleted.is_set() or (node.alive and node.name not in self.stuck), 5.0)
+
+    async def _play(self, node: NodeModel, pod: Object, uid: str) -> None:
+        """Run its program to an end: its own, its deadline's, a deletion's, or that of its node."""
+        meta = pod["metadata"]
+        await self._status(pod, {"phase": "Running"})
+        said = [""]
+        program = asyncio.ensure_future(self._program(node, pod, said))
+        seconds = pod["spec"].get("activeDeadlineSeconds")
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._deleted[uid], node.died)]
+        try:
+            await asyncio.wait([program, *waits], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        ended = self._how(program, waits[1].done() and not waits[1].cancelled(), said[0])
+        program.cancel()
+        await node.booted.wait()
+        if TEMPLATE in meta.get("labels", {}):
+            self._note(node.name, f"{meta['name']} ended with {ended.code}: {ended.message}")
+        state = {"terminated": {"exitCode": ended.code, "message": ended.message, "reason": "Ended"}}
+        phase = "Failed" if ended.code else "Succeeded"
+        containers = [{"name": pod["spec"]["containers"][0]["name"], "state": state}]
+        await self._status(pod, {"phase": phase, "containerStatuses": containers})
+
+    def _how(self, program: "asyncio.Future[Ended]", node_died: bool, said: str) -> Ended:
+        if program.done() and not program.cancelled():
+            return program.result()
+        return Ended(LOST if node_died else KILLED, said)
+
+    async def _program(self, node: NodeModel, pod: Object, said: list[str]) -> Ended:
+        template = pod["metadata"].get("labels", {}).get(TEMPLATE)
+        if template is None:
+            await asyncio.Event().wait()
+        env = {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0].get("env") or ()}
+        self._note(node.name, f"{pod['metadata']['name']} runs {template} for {env['NODE_NAME']}")
+
+        def say(text: str) -> None:
+            said[0] = text
+
+        run = Run(node, self._nodes.get(env["NODE_NAME"]), str(template), env, self._client, self._chance, say)
+        return await PROGRAMS.get(str(template), USUAL)(run)
+
+    async def _status(self, pod: Object, status: Object) -> None:
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        await self._patiently(
+            lambda: self._client.patch(PODS, name, {"status": status}, namespace=namespace, subresource="status")
+        )
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T | None:
+        while True:
+            try:
+                return await call()
+            except errors.NotFound:
+                return None
+            except errors.ApiError:
+                await asyncio.sleep(RETRY)
+
+    async def collect(self, node: str) -> None:
+        """The garbage collector: Pods of a node that is gone are taken away."""
+        for entry in list(self._server.cluster.store.collection("pods").entries.values()):
+            if entry.obj["spec"].get("nodeName") == node:
+                meta = entry.obj["metadata"]
+                path = PODS.path(meta["name"], meta["namespace"])
+                await self._client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
+
+
+def _avoided(pod: Object) -> list[str]:
+    required = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    terms = required.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ())
+    fields = [field for term in terms for field in term.get("matchFields") or () if field["operator"] == "NotIn"]
+    return [value for field in fields for value in field["values"]]

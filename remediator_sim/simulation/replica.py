@@ -1,0 +1,124 @@
+"""One process of the product, in virtual time: it starts, dies, freezes and starts again."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from random import Random
+
+from remediator.app import Replica
+from remediator.kube.wire.client import Client
+from remediator.settings import Settings
+from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.simulation.clock import HostClock
+from remediator_sim.simulation.loop import PROCESS, Process, VirtualLoop
+from remediator_sim.simulation.wire import Network, Wire
+
+SHIPPED, QUIET = 1.0, 20.0  # by how much the intervals of the lease are longer than the shipped ones
+RESTART = 10.0  # seconds after which a process that ended is started again
+
+
+class ReplicaModel:
+    """One host for a replica. `killed` is told when a process of it was killed, `failed` when one ended by itself."""
+
+    def __init__(
+        self,
+        name: str,
+        server: EmbeddedServer,
+        network: Network,
+        chance: Random,
+        note: Callable[[str, str], None],
+        killed: Callable[[], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self.name, self._server, self._network, self._chance = name, server, network, chance
+        self._note, self._killed, self._failed = note, killed, failed
+        self.clock = HostClock()
+        self.wire: Wire | None = None
+        self.replica: Replica | None = None
+        self._process = Process(name)
+        self._task: asyncio.Task[None] | None = None
+        self._lives, self._stretch = 0, SHIPPED
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it leads now."""
+        return self.replica is not None and self.replica.leader.is_leader
+
+    @property
+    def acts(self) -> bool:
+        """Whether it leads and runs."""
+        return self.is_leader and not self._process.frozen
+
+    def sees(self) -> bool:
+        """Whether its watches have brought everything lately, and it can answer."""
+        replica, wire = self.replica, self.wire
+        return (
+            replica is not None and wire is not None and wire.clear() and replica.ready() and not self._process.frozen
+        )
+
+    def start(self) -> None:
+        """Start a process, unless one runs."""
+        if self._task is not None:
+            return
+        self._lives += 1
+        self._process = Process(self.name)
+        self.wire = Wire(self._server.transport(), self._network, self._chance, self.crash)
+        settings = Settings(identity=f"{self.name}-{self._lives}")
+        self.replica = Replica(Client(self.wire), settings, self.clock.clock)
+        self._prepare(self.replica)
+        context = contextvars.copy_context()
+        context.run(PROCESS.set, self._process)
+        self._note(self.name, f"starts as {settings.identity}")
+        self._task = asyncio.get_running_loop().create_task(self._work(self.replica), context=context)
+
+    def _prepare(self, replica: Replica) -> None:
+        replica.leader._elector._on_stuck = self.crash
+        self.stretch(self._stretch)
+
+    async def _work(self, replica: Replica) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for part in (replica.informers, replica.leader, replica.extender):
+                    group.create_task(part.run())
+        except BaseExceptionGroup as error:
+            self._failed(f"{self.name} ended by itself: {error.exceptions!r}")
+            self._end()
+            asyncio.get_running_loop().call_later(RESTART, self.start, context=contextvars.Context())
+
+    def crash(self) -> None:
+        """Kill the process: first its connections, so that nothing that it does while it ends is seen by anybody."""
+        if self._task is None:
+            return
+        task = self._task
+        self._end()
+        self._note(self.name, "is killed")
+        task.cancel()
+        self._killed()
+
+    def _end(self) -> None:
+        if self._process.frozen:
+            self._process.waiting.clear()
+        if self.wire is not None:
+            self.wire.kill()
+        self._task = self.wire = self.replica = None
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self._note(self.name, "is frozen")
+        self._process.freeze()
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        self._note(self.name, "goes on")
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        self._process.thaw(loop)
+
+    def stretch(self, factor: float) -> None:
+        """Make the intervals of the lease so many times the shipped ones."""
+        self._stretch = factor
+        if self.replica is not None:
+            elector, settings = self.replica.leader._elector, self.replica.settings
+            elector._duration = settings.lease_duration * factor
+            elector._renew = settings.lease_renew * factor
+            elector._retry = settings.lease_retry * factor

@@ -1,0 +1,49 @@
+"""From a seed to its plan. Pure: the same seed gives the same plan everywhere."""
+
+from random import Random
+
+from remediator_sim.simulation.fault import KNOWN
+from remediator_sim.simulation.plan import Plan, Step
+from remediator_sim.simulation.steps import nodes, replicas, users, wires
+from remediator_sim.simulation.steps.kind import Fleet, Kind
+
+KINDS: dict[str, Kind] = {one.name: one for part in (nodes, replicas, wires, users) for one in part.KINDS}
+NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
+BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
+BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest
+
+
+def plan_of(seed: int) -> Plan:
+    """The plan of a seed."""
+    chance = Random(f"plan {seed}")
+    names = tuple(f"gpu-{number:02}" for number in range(1, chance.randint(*NODES) + 1))
+    policies = tuple(sorted(chance.sample(sorted(KNOWN), 4)))
+    sick = tuple(chance.choice(names) for _ in range(chance.randint(*FAULTS)))
+    fleet = Fleet(names, policies, sick)
+    steps = [_fault(chance, fleet, node) for node in sick]
+    steps += [_step(chance, fleet, KINDS["crash"])]
+    steps += [_step(chance, fleet, _kind(chance)) for _ in range(chance.randint(*OTHERS))]
+    most = chance.choice(BUDGETS)
+    return Plan(
+        seed,
+        names,
+        tuple((name, "Enforce") for name in policies),
+        (("fleet", (most,)),),
+        tuple(sorted(steps, key=lambda step: (step.at, step.kind, step.target))),
+        LAST + AFTER,
+    )
+
+
+def _kind(chance: Random) -> Kind:
+    kinds = list(KINDS.values())
+    return chance.choices(kinds, [kind.weight for kind in kinds])[0]
+
+
+def _step(chance: Random, fleet: Fleet, kind: Kind) -> Step:
+    target, words = kind.draw(chance, fleet)
+    return Step(round(chance.uniform(BEGIN, LAST), 3), kind.name, target, words)
+
+
+def _fault(chance: Random, fleet: Fleet, node: str) -> Step:
+    step = _step(chance, fleet, KINDS["fault"])
+    return Step(step.at, step.kind, node, step.words)

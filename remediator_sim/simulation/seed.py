@@ -1,0 +1,40 @@
+"""One seed from its plan to its outcome."""
+
+import time
+from dataclasses import dataclass
+
+from remediator_sim.simulation import cluster, logs, loop
+from remediator_sim.simulation.plan import Plan
+from remediator_sim.simulation.schedule import plan_of
+from remediator_sim.simulation.world import Outcome, World
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a seed came to: what is broken, how often each promise was put to the test, and the core-seconds it took."""
+
+    seed: int
+    broken: tuple[str, ...]
+    checks: tuple[tuple[str, int], ...]
+    seconds: float
+
+
+def play(plan: Plan) -> Outcome:
+    """Run a plan to its end."""
+    cluster.standing()
+
+    async def whole() -> Outcome:
+        world = World(plan)
+        logs.listen(world.logged)
+        return await world.run()
+
+    with logs.left_as_it_is():
+        return loop.run(whole())
+
+
+def verdict_of(seed: int) -> Verdict:
+    """Run the plan of a seed."""
+    begun = time.process_time()
+    outcome = play(plan_of(seed))
+    checks = tuple((name, one.checks) for name, one in outcome.report.items())
+    return Verdict(seed, outcome.broken, checks, time.process_time() - begun)

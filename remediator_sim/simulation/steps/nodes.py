@@ -1,0 +1,61 @@
+"""What happens to nodes: they fall ill, get well by themselves, go down."""
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING
+
+from remediator_sim.simulation.fault import KNOWN, Fault
+from remediator_sim.simulation.plan import Step
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+
+if TYPE_CHECKING:
+    from remediator_sim.simulation.world import World
+
+
+def _draw_fault(chance: Random, fleet: Fleet) -> Drawn:
+    condition, ladder = KNOWN[chance.choice(fleet.policies)]
+    cures = ladder[chance.randrange(len(ladder) + 1) :] if chance.random() < 0.5 else ladder
+    return drawn(chance.choice(fleet.nodes), condition=condition, cures=cures, tries=chance.choice((1, 1, 2)))
+
+
+async def _fault(world: "World", step: Step) -> None:
+    if node := world.nodes.get(step.target):
+        node.break_down(Fault(step["condition"], step["cures"], step["tries"]))
+
+
+def _draw_heal(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.sick or fleet.nodes))
+
+
+async def _heal(world: "World", step: Step) -> None:
+    node = world.nodes[step.target]
+    for condition in list(node.faults):
+        node.recover(condition)
+
+
+def _draw_down(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.nodes), seconds=chance.choice((40, 200, 900)))
+
+
+async def _down(world: "World", step: Step) -> None:
+    node = world.nodes[step.target]
+    if node.alive:
+        await node.go_down(step["seconds"])
+
+
+def _draw_stuck(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.sick or fleet.nodes), seconds=chance.choice((120, 1200)))
+
+
+async def _stuck(world: "World", step: Step) -> None:
+    world.pods.stuck.add(step.target)
+    await asyncio.sleep(step["seconds"])
+    world.pods.stuck.discard(step.target)
+
+
+KINDS = (
+    Kind("fault", 0, _draw_fault, _fault),
+    Kind("heal", 2, _draw_heal, _heal),
+    Kind("down", 2, _draw_down, _down),
+    Kind("stuck", 1, _draw_stuck, _stuck),
+)

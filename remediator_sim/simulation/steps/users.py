@@ -1,0 +1,96 @@
+"""What people do meanwhile: cordon, exclude, hold, pause, delete, and change their minds."""
+
+import asyncio
+from contextlib import suppress
+from random import Random
+from typing import TYPE_CHECKING
+
+from remediator.core import names
+from remediator.kube import api
+from remediator.kube.wire import errors
+from remediator_sim.plain import NODES, SPACES, plain
+from remediator_sim.simulation.plan import Step
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+
+if TYPE_CHECKING:
+    from remediator_sim.simulation.world import World
+
+CASES, POLICIES = plain(api.CASE), plain(api.POLICY)
+
+
+def _draw_node(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.sick or fleet.nodes), seconds=chance.choice((60, 600, 2400)))
+
+
+async def _cordon(world: "World", step: Step) -> None:
+    """Cordon a node, and uncordon it later. A cordon while ours stands cannot be seen."""
+    with suppress(errors.ApiError):
+        if world.look("nodes", step.target)["spec"].get("unschedulable"):
+            return
+        await world.client.patch(NODES, step.target, {"spec": {"unschedulable": True}})
+        world.judge.person(step.target, cordon=True)
+        await asyncio.sleep(step["seconds"])
+        world.judge.person(step.target, uncordon=True)
+        await world.client.patch(NODES, step.target, {"spec": {"unschedulable": False}})
+
+
+async def _uncordon(world: "World", step: Step) -> None:
+    with suppress(errors.ApiError):
+        await world.client.patch(NODES, step.target, {"spec": {"unschedulable": False}})
+
+
+async def _exclude(world: "World", step: Step) -> None:
+    with suppress(errors.ApiError):
+        await world.client.patch(NODES, step.target, {"metadata": {"labels": {names.EXCLUDE: "true"}}})
+        await asyncio.sleep(step["seconds"])
+        await world.client.patch(NODES, step.target, {"metadata": {"labels": {names.EXCLUDE: None}}})
+
+
+async def _hold(world: "World", step: Step) -> None:
+    """Hold whatever case of the node is open, and let it go later."""
+    for name in world.open_cases(step.target):
+        with suppress(errors.ApiError):
+            await world.client.patch(CASES, name, {"spec": {"hold": True}})
+            await asyncio.sleep(step["seconds"])
+            await world.client.patch(CASES, name, {"spec": {"hold": False}})
+
+
+async def _delete_case(world: "World", step: Step) -> None:
+    for name in world.open_cases(step.target):
+        with suppress(errors.ApiError):
+            await world.client.delete(CASES, name)
+
+
+def _draw_seconds(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(seconds=chance.choice((60, 600, 2400)))
+
+
+async def _pause(world: "World", step: Step) -> None:
+    with suppress(errors.ApiError):
+        mark = {"metadata": {"annotations": {names.PAUSED: "by the plan"}}}
+        await world.client.patch(SPACES, names.SYSTEM_NAMESPACE, mark)
+        await asyncio.sleep(step["seconds"])
+        await world.client.patch(SPACES, names.SYSTEM_NAMESPACE, {"metadata": {"annotations": {names.PAUSED: None}}})
+
+
+def _draw_policy(chance: Random, fleet: Fleet) -> Drawn:
+    mode, seconds = chance.choice(("DryRun", "Paused")), chance.choice((60, 900))
+    return drawn(chance.choice(fleet.policies), mode=mode, seconds=seconds)
+
+
+async def _mode(world: "World", step: Step) -> None:
+    with suppress(errors.ApiError):
+        await world.client.patch(POLICIES, step.target, {"spec": {"mode": step["mode"]}})
+        await asyncio.sleep(step["seconds"])
+        await world.client.patch(POLICIES, step.target, {"spec": {"mode": "Enforce"}})
+
+
+KINDS = (
+    Kind("cordon", 2, _draw_node, _cordon),
+    Kind("uncordon", 1, _draw_node, _uncordon),
+    Kind("exclude", 2, _draw_node, _exclude),
+    Kind("hold", 2, _draw_node, _hold),
+    Kind("delete-case", 1, _draw_node, _delete_case),
+    Kind("pause", 1, _draw_seconds, _pause),
+    Kind("mode", 1, _draw_policy, _mode),
+)

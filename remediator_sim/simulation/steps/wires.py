@@ -1,0 +1,90 @@
+"""What goes wrong between a replica and the API server, and at the API server itself."""
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING
+
+from remediator_sim.simulation.clock import now
+from remediator_sim.simulation.plan import Step
+from remediator_sim.simulation.steps.kind import REPLICAS, WATCHED, Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.wire import WireFault
+
+if TYPE_CHECKING:
+    from remediator_sim.simulation.world import World
+
+WRITES = ("POST", "PATCH", "PUT", "DELETE")
+
+
+def _draw_storm(chance: Random, fleet: Fleet) -> Drawn:
+    code, share = chance.choice((409, 429, 500, 503, 504)), chance.choice((0.3, 0.7, 1.0))
+    return drawn(chance.choice(REPLICAS), code=code, seconds=chance.choice((20, 90, 300)), share=share)
+
+
+async def _storm(world: "World", step: Step) -> None:
+    methods = WRITES if step["code"] == 409 else ()
+    until = now() + step["seconds"]
+    world.fault(step.target, WireFault("refuse", 10**6, until, methods, code=step["code"], share=step["share"]))
+
+
+def _draw_lost(chance: Random, fleet: Fleet) -> Drawn:
+    what, seconds = chance.choice(("lose", "double", "late")), chance.choice((3.0, 8.0))
+    return drawn(chance.choice(REPLICAS), what=what, count=chance.randint(1, 6), seconds=seconds)
+
+
+async def _lost(world: "World", step: Step) -> None:
+    fault = WireFault(step["what"], step["count"], now() + 1800, WRITES, seconds=step["seconds"])
+    world.fault(step.target, fault)
+
+
+def _draw_watch(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(REPLICAS), part=chance.choice(WATCHED))
+
+
+async def _cut(world: "World", step: Step) -> None:
+    if wire := world.wire(step.target):
+        wire.cut_streams(step["part"])
+
+
+async def _silence(world: "World", step: Step) -> None:
+    if wire := world.wire(step.target):
+        wire.silence(step["part"])
+
+
+def _draw_lag(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(REPLICAS), part=chance.choice(WATCHED), seconds=chance.choice((1.0, 5.0, 20.0)))
+
+
+async def _hold_back(world: "World", step: Step) -> None:
+    if wire := world.wire(step.target):
+        wire.hold_back(step["part"], step["seconds"])
+
+
+def _draw_nothing(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn()
+
+
+async def _compact(world: "World", step: Step) -> None:
+    world.server.faults.drop_history()
+    world.network.cut()
+
+
+def _draw_away(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(seconds=chance.choice((5, 60, 1200)))
+
+
+async def _away(world: "World", step: Step) -> None:
+    world.network.leave()
+    await asyncio.sleep(step["seconds"])
+    world.network.away = False
+    world.note("server", "is back")
+
+
+KINDS = (
+    Kind("storm", 3, _draw_storm, _storm),
+    Kind("lost", 4, _draw_lost, _lost),
+    Kind("cut", 2, _draw_watch, _cut),
+    Kind("silence", 2, _draw_watch, _silence),
+    Kind("lag", 2, _draw_lag, _hold_back),
+    Kind("compact", 1, _draw_nothing, _compact),
+    Kind("away", 0, _draw_away, _away),
+)

@@ -1,0 +1,223 @@
+"""How one process reaches the API server, and what goes wrong on the way: by seed, for this process alone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+
+from remediator.kube.wire.errors import Unavailable
+from remediator.kube.wire.transport import JSON, Query, Reply, Stream, Transport
+from remediator_sim.simulation.clock import now
+
+REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
+GONE = "the process is gone"
+BROKE = "the connection broke"
+RECOVERY = 90.0  # seconds after which all watches are open again, back-off included
+
+
+@dataclass(slots=True)
+class WireFault:
+    """What happens to the next `left` requests that match, up to the time `until`.
+
+    `what`: "refuse" (answer `code`), "lose" (done, no answer), "late" (done, the answer comes after `seconds`),
+    "double" (done twice), "die-before" and "die-after" (the process dies at this request).
+    """
+
+    what: str
+    left: int = 1
+    until: float = float("inf")
+    methods: tuple[str, ...] = ()
+    part: str = ""
+    code: int = 503
+    seconds: float = 0.0
+    share: float = 1.0
+
+    def matches(self, method: str, path: str) -> bool:
+        """Whether the request is one of those that it is meant for."""
+        return self.left > 0 and (not self.methods or method in self.methods) and self.part in path
+
+
+class Network:
+    """What all processes share: whether the API server can be reached."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.wires: list[Wire] = []
+
+    def leave(self) -> None:
+        """Let the API server go away."""
+        self.away = True
+        self.cut()
+
+    def cut(self) -> None:
+        """Break all watches."""
+        for wire in self.wires:
+            wire.cut_streams()
+
+
+class Wire:
+    """A Transport around another one. `die` is called where a planned fault kills the process."""
+
+    def __init__(self, inner: Transport, network: Network, chance: Random, die: Callable[[], None]) -> None:
+        self._inner, self._network, self._chance, self._die = inner, network, chance, die
+        self.dead = False
+        self.faults: list[WireFault] = []
+        self.streams: list[_WireStream] = []
+        self._troubled = now()
+        network.wires.append(self)
+
+    def kill(self) -> None:
+        """From now on nothing goes out and nothing comes in."""
+        self.dead = True
+        self.cut_streams()
+        self._network.wires.remove(self)
+
+    def clear(self) -> bool:
+        """Whether all that the server says arrives at once, on every watch, for a while now."""
+        return now() > self._troubled + RECOVERY and not any(stream.silent or stream.lag for stream in self.streams)
+
+    def cut_streams(self, part: str = "") -> None:
+        """Break the watches whose path holds `part`."""
+        self._troubled = now()
+        for stream in self.streams:
+            if part in stream.path:
+                stream.cut()
+
+    def silence(self, part: str) -> None:
+        """Let nothing more arrive on the open watches whose path holds `part`: half-open connections."""
+        for stream in self.streams:
+            if part in stream.path:
+                stream.silent = True
+
+    def hold_back(self, part: str, seconds: float) -> None:
+        """Let what arrives on the open watches whose path holds `part` come late."""
+        for stream in self.streams:
+            if part in stream.path:
+                stream.lag = seconds
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: bytes = b"",
+        content_type: str = JSON,
+        timeout: float = 30.0,
+    ) -> Reply:
+        """See Transport.request."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._carry(method, path, query, body, content_type)
+        except TimeoutError:
+            raise Unavailable(0, "", f"no answer within {timeout} s") from None
+
+    async def _carry(self, method: str, path: str, query: Query, body: bytes, content_type: str) -> Reply:
+        fault = self._meet(method, path)
+        await self._travel()
+        if fault and fault.what == "refuse":
+            return _refusal(fault.code)
+        if fault and fault.what == "die-before":
+            self._die()
+            self._check()
+        reply = await self._inner.request(method, path, query=query, body=body, content_type=content_type)
+        if fault and fault.what == "double":
+            reply = await self._inner.request(method, path, query=query, body=body, content_type=content_type)
+        if fault and fault.what == "die-after":
+            self._die()
+        if fault and fault.what == "late":
+            await asyncio.sleep(fault.seconds)
+        await self._travel()
+        if fault and fault.what == "lose":
+            raise Unavailable(0, "", BROKE)
+        return reply
+
+    def _meet(self, method: str, path: str) -> WireFault | None:
+        fault = next((one for one in self.faults if one.until >= now() and one.matches(method, path)), None)
+        self._troubled = now() if fault else self._troubled
+        if fault is None or self._chance.random() >= fault.share:
+            return None
+        fault.left -= 1
+        self.faults = [one for one in self.faults if one.left > 0]
+        return fault
+
+    async def _travel(self) -> None:
+        self._check()
+        await asyncio.sleep(0.001 + 0.009 * self._chance.random())
+        self._check()
+
+    def _check(self) -> None:
+        if self.dead:
+            raise Unavailable(0, "", GONE)
+        if self._network.away:
+            raise Unavailable(0, "", BROKE)
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, query: Query = (), idle_timeout: float = 75.0) -> AsyncIterator[Stream]:
+        """See Transport.stream."""
+        await self._travel()
+        async with self._inner.stream(path, query=query, idle_timeout=1e9) as inner:
+            stream = _WireStream(inner, _place(path, query), idle_timeout)
+            self.streams.append(stream)
+            try:
+                yield stream
+            finally:
+                self.streams.remove(stream)
+
+    async def close(self) -> None:
+        """See Transport.close."""
+
+
+class _WireStream:
+    """A watch that can be cut, silenced and held back."""
+
+    def __init__(self, inner: Stream, path: str, idle_timeout: float) -> None:
+        self._inner, self.path, self._idle_timeout = inner, path, idle_timeout
+        self.status, self.headers = inner.status, inner.headers
+        self.silent, self.lag, self._cut = False, 0.0, False
+        self._timer: asyncio.Timeout | None = None
+
+    status: int
+    headers: Mapping[str, str]
+
+    def cut(self) -> None:
+        """Break it."""
+        self._cut = True
+        if self._timer is not None:
+            self._timer.reschedule(now())
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks = aiter(self._inner)
+        until = now() + self._idle_timeout
+        while True:
+            if self._cut:
+                raise Unavailable(0, "", BROKE)
+            try:
+                async with asyncio.timeout_at(until) as self._timer:
+                    chunk = await anext(chunks)
+                    if self.lag:
+                        await asyncio.sleep(self.lag)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise Unavailable(0, "", BROKE if self._cut else f"silent for {self._idle_timeout} s") from None
+            finally:
+                self._timer = None
+            if not self.silent:
+                until = now() + self._idle_timeout
+                yield chunk
+
+
+def _place(path: str, query: Query) -> str:
+    """The path, and what of its objects is watched."""
+    return path + "?" + "&".join(value for key, value in query if key in ("labelSelector", "fieldSelector"))
+
+
+def _refusal(code: int) -> Reply:
+    reason = REASONS.get(code, "")
+    body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "refused on the way"}
+    headers = {"retry-after": "1"} if code == 429 else {}
+    return Reply(code, msgspec.json.encode(body), headers)

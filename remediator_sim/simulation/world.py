@@ -1,0 +1,257 @@
+"""One seed at work: a server, a fleet, two replicas, and the steps of the plan."""
+
+import asyncio
+import random
+from collections.abc import Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import Any
+
+import msgspec
+
+from remediator.core.breaker import Breaker
+from remediator.kube.wire.client import Client
+from remediator_sim.apiserver.status import Obj
+from remediator_sim.invariants.contract import CASES, PAUSED, SYSTEM, ended, phase
+from remediator_sim.invariants.event import HARM, PROBE, Event
+from remediator_sim.invariants.observer import PROBE_POD
+from remediator_sim.invariants.results import Checked
+from remediator_sim.invariants.tracked import Limits
+from remediator_sim.manifests import create
+from remediator_sim.plain import NODES, PODS
+from remediator_sim.simulation import cluster
+from remediator_sim.simulation.clock import HostClock, now, until
+from remediator_sim.simulation.fault import KNOWN
+from remediator_sim.simulation.journal import Journal
+from remediator_sim.simulation.judge import Judge
+from remediator_sim.simulation.node import NodeModel
+from remediator_sim.simulation.plan import Plan, Step
+from remediator_sim.simulation.pods import PodModels
+from remediator_sim.simulation.replica import QUIET, SHIPPED, ReplicaModel
+from remediator_sim.simulation.schedule import KINDS
+from remediator_sim.simulation.telling import told
+from remediator_sim.simulation.wire import Network, Wire, WireFault
+
+LONGEST, REST = 4.5 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
+LOOK, PROBE_EVERY = 5.0, 60.0
+BUSY = ("Draining", "Operating", "Verifying", "")
+BEFORE, AFTER = 15.0, 60.0  # seconds around a step in which all intervals are the shipped ones
+MARKED = 5
+OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
+RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
+LIMITS = Limits(
+    Breaker().starts,
+    Breaker().window,
+    bound=timedelta(hours=4),
+    settle=timedelta(minutes=40),
+    grace=timedelta(seconds=20),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one seed."""
+
+    plan: Plan
+    journal: str
+    broken: tuple[str, ...]
+    report: Mapping[str, Checked]
+    requests: int
+
+
+class World:
+    """Everything that one seed is about. `run` it once, in a VirtualLoop."""
+
+    def __init__(self, plan: Plan) -> None:
+        random.seed(plan.seed)  # the product's own jitter
+        self.plan, self.journal, self.network, self.ended = plan, Journal(), Network(), False
+        self.clock = HostClock()
+        self.server = cluster.fresh(self.clock.clock, plan.seed)
+        self._chance = Random(f"world {plan.seed}")
+        wire = Wire(self.server.transport(), self.network, Random(f"wire {plan.seed}"), lambda: None)
+        self.client = Client(wire)
+        self.broken: list[str] = []
+        self.judge = Judge(self.server, LIMITS, self._hear, self._found)
+        conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready"})
+        self.nodes = {name: NodeModel(name, self.client, conditions, self._chance, self.note) for name in plan.nodes}
+        self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note)
+        self.replicas = {name: self._replica(name) for name in ("A", "B")}
+        self._busy: dict[str, set[str]] = {name: set() for name in plan.nodes}
+
+    def _replica(self, name: str) -> ReplicaModel:
+        chance = Random(f"replica {name} {self.plan.seed}")
+        return ReplicaModel(name, self.server, self.network, chance, self.note, self.judge.killed, self._crashed)
+
+    # --- what is told ------------------------------------------------------------------------------------------------
+
+    def note(self, who: str, text: str) -> None:
+        """One more line of the story."""
+        self.journal.note(who, text)
+
+    def _found(self, sentence: str) -> None:
+        self.broken.append(sentence)
+        self.note("JUDGE", sentence)
+
+    def logged(self, level: str, text: str, failed: bool) -> None:
+        """What the product has logged: a pass that fails is harm done by one object to all."""
+        self.note("log", f"{level}: {text}")
+        if failed:
+            self.judge.put(HARM, None, {"text": text})
+
+    def _crashed(self, sentence: str) -> None:
+        self.judge.put(HARM, None, {"text": sentence})
+
+    def _hear(self, event: Event) -> None:
+        for who, text in told(event):
+            self.note(who, text)
+        if event.kind == CASES:
+            self._follow(event)
+
+    def _follow(self, event: Event) -> None:
+        """Heartbeats of a node matter while one of its cases does something."""
+        node, name = event.obj["spec"]["nodeName"], event.key
+        cases = self._busy.setdefault(node, set())
+        if event.new is not None and not ended(event.new) and phase(event.new) in BUSY:
+            cases.add(name)
+        else:
+            cases.discard(name)
+        if model := self.nodes.get(node):
+            model.wake()
+
+    # --- what steps ask for ------------------------------------------------------------------------------------------
+
+    def look(self, storage: str, name: str) -> Obj:
+        """One object as it is stored."""
+        entry = self.server.cluster.find(storage, "", name)
+        return entry.obj if entry else {"metadata": {}, "spec": {}, "status": {}}
+
+    def open_cases(self, node: str) -> list[str]:
+        """The names of the open cases of a node."""
+        found = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
+        return [one["metadata"]["name"] for one in found if one["spec"]["nodeName"] == node and not ended(one)]
+
+    def replica(self, word: str) -> ReplicaModel | None:
+        """A replica by its name, or the one that leads ("leader") or does not ("follower") now."""
+        if word in self.replicas:
+            return self.replicas[word]
+        leads = word == "leader"
+        return next((one for one in self.replicas.values() if one.is_leader == leads), None)
+
+    def wire(self, word: str) -> Wire | None:
+        """How that replica reaches the server, None where it does not run."""
+        model = self.replica(word)
+        return model.wire if model else None
+
+    def fault(self, word: str, fault: WireFault) -> None:
+        """Plan something for the requests of that replica."""
+        if wire := self.wire(word):
+            wire.faults.append(fault)
+
+    # --- at work -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> Outcome:
+        """All steps, and what came of them."""
+        await self._set_up()
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(part) for part in self._parts()]
+            await asyncio.sleep(max(0.0, self.plan.until - now()))
+            await until(lambda: not self._under_way() or now() > self.plan.until + LONGEST, REST)
+            self.ended = True
+            self.judge.end()
+            for task in tasks:
+                task.cancel()
+        for model in self.replicas.values():
+            model.crash()
+        return Outcome(self.plan, self.journal.text, tuple(self.broken), self.judge.report(), len(self.server.audit))
+
+    def _under_way(self) -> bool:
+        """Whether some case holds its node and is not yet handed to a person."""
+        found = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
+        return any(phase(one) in BUSY[:3] for one in found if not ended(one))
+
+    def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
+        yield self.judge.run()
+        yield self._watch_leaders()
+        yield self._probe()
+        yield self._set_intervals()
+        for node in self.nodes.values():
+            node.busy = partial(self._is_busy, node.name)
+            yield node.run()
+            yield node.watch_over()
+        for step in self.plan.steps:
+            yield self._perform(step)
+
+    async def _set_up(self) -> None:
+        for name, mode in self.plan.policies:
+            await create(self.client, cluster.policy(name, mode))
+        for name, words in self.plan.budgets:
+            await create(self.client, _budget(name, dict(words)))
+        for node in self.nodes.values():
+            await node.register()
+            await self._place_work(node.name)
+        for name in self._chance.sample(self.plan.nodes, MARKED):
+            await self._mark(name)
+        for model in self.replicas.values():
+            model.start()
+
+    async def _mark(self, node: str) -> None:
+        """What a user has set on a node long ago."""
+        body = {"metadata": {"labels": OWNER, "annotations": NOTE}, "spec": {"taints": [RESERVED]}}
+        await self.client.patch(NODES, node, body)
+        self.judge.person(node, labels=OWNER, annotations=NOTE, taints=[RESERVED])
+
+    async def _place_work(self, node: str) -> None:
+        for number in range(self._chance.randint(0, 2)):
+            spec = {"nodeName": node, "containers": [{"name": "main", "image": "train"}]}
+            body = {"metadata": {"name": f"train-{node}-{number}"}, "spec": spec}
+            await self.client.create(PODS, body, namespace="default")
+
+    def _is_busy(self, node: str) -> bool:
+        return bool(self._busy[node])
+
+    async def _watch_leaders(self) -> None:
+        """Tell the judge when nobody can act: no leader, no server, or a user has paused everything."""
+        while True:
+            acts = any(model.acts for model in self.replicas.values())
+            self.judge.absent(self.network.away or not acts or self.paused())
+            await asyncio.sleep(LOOK)
+
+    def paused(self) -> bool:
+        """Whether a user has paused everything."""
+        namespace = self.look("namespaces", SYSTEM)
+        return PAUSED in (namespace["metadata"].get("annotations") or {})
+
+    async def _probe(self) -> None:
+        """Ask the extenders of the replicas that see everything about every node, as a scheduler does."""
+        while True:
+            await asyncio.sleep(PROBE_EVERY)
+            for model in self.replicas.values():
+                if model.replica is not None and model.sees():
+                    names = sorted(self.judge.nodes())
+                    body = msgspec.json.encode({"Pod": PROBE_POD, "NodeNames": names})
+                    answer = msgspec.json.decode(model.replica.extender.filter(body))
+                    self.judge.put(PROBE, None, {"asked": names, "answer": answer})
+
+    async def _perform(self, step: Step) -> None:
+        await asyncio.sleep(max(0.0, step.at - now()))
+        self.note("plan", str(step))
+        await KINDS[step.kind].perform(self, step)
+
+    async def _set_intervals(self) -> None:
+        """The shipped intervals around each step, and longer ones in the quiet between."""
+        while True:
+            near = any(step.at - BEFORE <= now() <= step.at + AFTER for step in self.plan.steps)
+            for model in self.replicas.values():
+                model.stretch(SHIPPED if near else QUIET)
+            await asyncio.sleep(BEFORE / 2)
+
+
+def _budget(name: str, spec: dict[str, object]) -> Obj:
+    return {
+        "apiVersion": "remediator.dev/v1alpha1",
+        "kind": "NodeDisruptionBudget",
+        "metadata": {"name": name},
+        "spec": {"selector": {}} | spec,
+    }
