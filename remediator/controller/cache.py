@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from remediator.core.absence import Absences
 from remediator.core.budget import Members, members
 from remediator.core.case import Case
 from remediator.core.node import Node
@@ -27,6 +28,7 @@ class ClusterCache:
         self._epoch = 0  # moves whenever a number of a budget may have: counting a fleet in each pass costs too much
         self._counted_for: object = None
         self._counted: dict[str, Members] = {}
+        self.absences = Absences()  # when nobody could act
         self.nodes.on_view(self._on_node)
 
     @property

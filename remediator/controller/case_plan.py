@@ -178,6 +178,7 @@ def record(view: CaseView, now: datetime) -> Plan:
         reason=ended.reason,
         boot_id=ended.intent_boot_id,
         heartbeats=_heartbeats(view.node, view.policy, now),
+        counts=not ended.nothing_ran,
     )
     message = f"{ended.template}: {ended.message or ended.reason}"
     after = advance(case, _REASONS[attempt.outcome], message, now, Phase.VERIFYING)

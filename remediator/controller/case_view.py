@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
 from remediator.core import evidence, guard, names
+from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.case import Attempt, AttemptOutcome, Block, Case, Diagnosis, Operation, Phase, reason_to_end
 from remediator.core.case_table import CaseObservation, Tried
 from remediator.core.decide import onsets
@@ -34,6 +35,7 @@ class CaseView:
         cordon: Whether any operation of the ladder wants the node cordoned.
         diagnostics: The template of collect-diagnostics.
         stops: What a user stops the case with.
+        absences: When nobody could act.
         gone: Uids on the node's marks whose cases are no more.
         handled: Names of cases that the node must remember when this one is over; empty while it is not.
         standing: Names that the cases have for all that is found on the node now; empty while it is not over.
@@ -52,6 +54,7 @@ class CaseView:
     cordon: bool
     diagnostics: Template | None
     stops: tuple[Block, ...] = ()
+    absences: Absences = NEVER_AWAY
     gone: frozenset[str] = frozenset()
     handled: tuple[str, ...] = ()
     standing: frozenset[str] = frozenset()
@@ -65,7 +68,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     # Pods of a node that is gone have nobody to end them; the API server collects them.
     pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
     leave = reason_to_end(case, node) or _abandoned(case, policy, now)
-    proof, again = _proof(case, node, policy, now)
+    proof, again = _proof(case, node, policy, cache.absences, now)
     following = next_rung(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
     tried, follows = _tried(case, operation), follow_up(case, _after(cache, case))
     stops = guard.stops(case, node, policy, cache.paused) if node else ()
@@ -100,6 +103,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         cordon,
         diagnostics,
         stops,
+        cache.absences,
         handled=handled,
         standing=standing,
     )
@@ -148,16 +152,18 @@ def _does_not_apply(attempt: Attempt) -> bool:
     return bool(attempt.follows) and attempt.nothing_to_do
 
 
-def _proof(case: Case, node: Node | None, policy: Policy | None, now: datetime) -> tuple[Proof, datetime | None]:
+def _proof(
+    case: Case, node: Node | None, policy: Policy | None, absences: Absences, now: datetime
+) -> tuple[Proof, datetime | None]:
     """Recovery is proven from the end of the newest attempt, or, before any, from the claim."""
     attempt = case.newest_counted
     ended = attempt.finished if attempt else case.started
     if node is None or ended is None:
         return Proof.WAITING, None
     if policy is None:  # it may come back; without it nobody can say what healthy means
-        late = ended + WITHOUT_POLICY
+        late = absences.deadline(ended, WITHOUT_POLICY)
         return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, min(late, now + timedelta(seconds=10)))
-    return evidence.prove(node, policy, (attempt.heartbeats if attempt else None) or {}, ended, now)
+    return evidence.prove(node, policy, (attempt.heartbeats if attempt else None) or {}, ended, now, absences)
 
 
 def _marks(cache: ClusterCache, case: Case, node: Node | None) -> bool:

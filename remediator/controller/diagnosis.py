@@ -26,7 +26,7 @@ def diagnose(view: CaseView, now: datetime) -> Plan:
     if case.blocks:  # what stopped it is over: the time of the Pod begins now
         return (SaveCase(case, replace(advance(case, Reason.RESUMED, "nothing stops the case", now), blocks=())),)
     pod = next((pod for pod in view.pods if pod.template == names.DIAGNOSTICS_TEMPLATE), None)
-    if now >= _begun(case, now) + template.timeout + pods.START_GRACE:
+    if now >= view.absences.deadline(_begun(case, now), template.timeout + pods.START_GRACE):
         message = pod.message if pod else "its Pod could not be created"
         late = SaveCase(case, failed(case, f"timed out: {message}", now))
         return (*pods.deletions((pod,) if pod else ()), late)

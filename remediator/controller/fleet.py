@@ -2,13 +2,16 @@
 
 from collections.abc import Set
 from datetime import datetime
+from itertools import islice
 
 from remediator.controller.cache import ClusterCache
-from remediator.core import budget
+from remediator.core import budget, evidence
 from remediator.core.case import OperationPhase
 from remediator.core.correlation import SharedCause, shared_causes
 from remediator.core.guard import FleetContext
-from remediator.core.node import Node
+from remediator.core.node import Node, Status
+
+MOST_AVOIDED = 50
 
 
 def fleet_context(cache: ClusterCache, now: datetime) -> FleetContext:
@@ -38,6 +41,17 @@ def causes(cache: ClusterCache, now: datetime) -> dict[SharedCause, frozenset[st
 def drains_running(cache: ClusterCache) -> int:
     """How many operations are draining now."""
     return sum(operation.phase is OperationPhase.DRAINING for operation in cache.operations)
+
+
+def about_to_go(cache: ClusterCache) -> tuple[str, ...]:
+    """Nodes that carry our marks or whose detectors have stopped, at most 50: a Pod of ours had better not go there."""
+    going = (node.name for node in cache.nodes if node.case_uid or node.degraded or _untold(node))
+    return tuple(sorted(islice(going, MOST_AVOIDED)))
+
+
+def _untold(node: Node) -> bool:
+    stale = node.conditions.get(evidence.DETECTOR_STALE)
+    return stale is not None and stale.status is not Status.FALSE
 
 
 def budgets_over(cache: ClusterCache, node: Node) -> list[str]:

@@ -10,7 +10,7 @@ from remediator.controller.operation_view import OperationView
 from remediator.core import names
 from remediator.core.case import OperationPhase
 from remediator.core.operation_table import Drain
-from remediator.core.pod import Pod
+from remediator.core.pod import Pod, PodPhase
 from remediator.core.policy import Template
 from remediator.core.reasons import Reason
 from remediator.kube import api
@@ -76,12 +76,13 @@ def _drain_pod(view: OperationView, template: Template, now: datetime) -> encode
     if own.skip_wait_for_delete is not None:
         parameters["skipWaitForDeleteSeconds"] = max(1, int(own.skip_wait_for_delete.total_seconds()))
     longer = replace(template, timeout=left + pods.START_GRACE)
-    return pods.pod(longer, pods.drain_pod_name(operation), view.case, operation, json.dumps(parameters))
+    name = pods.drain_pod_name(operation)
+    return pods.pod(longer, name, view.case, operation, json.dumps(parameters), view.avoid)
 
 
 def drained(view: OperationView, now: datetime) -> Plan:
     """Record that the drain succeeded, then delete its Pod."""
-    after = replace(view.operation, drained=True)
+    after = replace(view.operation, drained_at=now)
     return (SaveOperation(view.operation, after), *pods.deletions((view.drain,) if view.drain else ()))
 
 
@@ -91,13 +92,23 @@ def drain_failed(view: OperationView, now: datetime) -> Plan:
     return (_ended(view, OperationPhase.FAILED, Reason.DRAIN_FAILED, message, now),)
 
 
+def drain_again(view: OperationView, now: datetime) -> Plan:
+    """Begin a new round in place of a drain Pod that was killed, preempted or evicted; the time goes on."""
+    before = view.operation
+    message = f"the drain Pod was lost: {_message(view.drain, NO_MESSAGE)}"
+    after = replace(before, drain_round=before.drain_round + 1, message=message)
+    return (SaveOperation(before, after), *pods.deletions((view.drain,) if view.drain else ()))
+
+
 def write_intent(view: OperationView, now: datetime) -> Plan:
     """The point of no return: from here on the operation's Pod may exist. Drain once more where Pods came meanwhile."""
     before = view.operation
     if view.pods_left:
         message = f"{view.pods_left} pods came meanwhile"
         return (
-            SaveOperation(before, replace(before, drained=False, drain_round=before.drain_round + 1, message=message)),
+            SaveOperation(
+                before, replace(before, drained_at=None, drain_round=before.drain_round + 1, message=message)
+            ),
         )
     after = replace(
         before,
@@ -156,13 +167,21 @@ def time_out(view: OperationView, now: datetime) -> Plan:
     """Mark the late Pods for deletion, never with grace 0, and only then let the ladder climb."""
     late = tuple(Delete(POD, pod.name, pod.uid, pod.namespace) for pod in view.pods if not pod.deleting)
     drain_over = view.observation.drain in (Drain.NOT_NEEDED, Drain.RECORDED)
+    phase = OperationPhase.FAILED if _ran(view) else OperationPhase.CANCELLED
     if view.operation.intent_at is None and not drain_over:
-        return (*late, _ended(view, OperationPhase.FAILED, Reason.DRAIN_TIMEOUT, _drain_progress(view), now))
+        return (*late, _ended(view, phase, Reason.DRAIN_TIMEOUT, _drain_progress(view), now))
     if view.pod is None and view.stops:  # nothing ran, since a user stopped it
         stop = view.stops[0]
         return (*late, _ended(view, OperationPhase.CANCELLED, stop.reason, stop.message, now))
-    message = _message(view.pod, "no sign of success in time")
-    return (*late, _ended(view, OperationPhase.FAILED, Reason.TIMED_OUT, message, now))
+    nothing = "no sign of success in time" if view.operation.intent_at else "no clear evidence in time"
+    return (*late, _ended(view, phase, Reason.TIMED_OUT, _message(view.pod, nothing), now))
+
+
+def _ran(view: OperationView) -> bool:
+    """Whether any Pod of the operation has run, or may have."""
+    operation, waits = view.operation, view.drain is None or view.drain.phase is PodPhase.PENDING
+    begun = operation.intent_at or operation.drained_at or operation.drain_round or operation.left is not None
+    return bool(begun) or not waits
 
 
 def _drain_progress(view: OperationView) -> str:

@@ -6,15 +6,18 @@ from datetime import datetime, timedelta
 from remediator.controller import pods
 from remediator.controller.cache import ClusterCache
 from remediator.core import evidence, guard, names
+from remediator.core.absence import Absences
 from remediator.core.case import Block, Case, Operation, reason_to_end
 from remediator.core.evidence import Health
 from remediator.core.node import Node, Status
 from remediator.core.operation_table import Drain, Exit, OperationObservation
-from remediator.core.pod import Pod, PodPhase
+from remediator.core.pod import Pod
 from remediator.core.policy import Policy, Strategy, Template
 
 # How long an operation may still take after somebody deleted its template.
 WITHOUT_TEMPLATE = timedelta(minutes=30)
+# How long after a drain Pod that was lost was made the next one is: twice as long each round.
+LOST_PAUSE, LONGEST_LOST_PAUSE = timedelta(seconds=5), timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class OperationView:
         drain_template: The template of the drain Pod.
         stops: What a user stops its case with.
         pods_left: Pods still on the node, counted live before the intent.
+        avoid: Nodes on which the drain Pod would soon be lost.
     """
 
     observation: OperationObservation
@@ -46,6 +50,7 @@ class OperationView:
     drain_template: Template | None
     stops: tuple[Block, ...] = ()
     pods_left: int = 0
+    avoid: tuple[str, ...] = ()
 
 
 def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> OperationView:
@@ -55,11 +60,13 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     policy = cache.policies.get(case.policy) if case else None
     drain, pod = _pod(cache, pods.drain_pod_name(operation)), _pod(cache, pods.pod_name(operation))
     of_operation = tuple(cache.pods.by("operation_uid", operation.uid))
-    deadline = _deadline(operation, template, now)
     attempts = case.attempts if case else ()
     follows = any(attempt.follows for attempt in attempts if attempt.operation == operation.name)
     health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
     stops = guard.stops(case, node, policy, cache.paused) if case and node else ()
+    deadline = _deadline(operation, template, cache.absences, now)
+    if operation.intent_at is None and health is Health.UNKNOWN:
+        deadline = max(deadline, cache.absences.time_for_news(deadline, evidence.STALE_AFTER))
     observation = OperationObservation(
         ended=operation.finished is not None,
         pods=bool(of_operation),
@@ -68,7 +75,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         ours=ours(operation, case, node),
         intent=operation.intent_at is not None,
         health=Health.UNHEALTHY if follows and health is Health.HEALTHY else health,
-        drain=_drain(operation, template, drain),
+        drain=_drain(operation, template, drain, now),
         exit=_exit(pod),
         criteria=template is not None and template.has_criteria,
         success=succeeded(operation, template, node, pod),
@@ -101,29 +108,39 @@ def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
     return held and reason_to_end(case, node) is None
 
 
-def _deadline(operation: Operation, template: Template | None, now: datetime) -> datetime:
-    """When the present stage is over: the drain's time from its start, the Pod's from the intent.
-
-    A drain that waits for its turn is not late.
+def _deadline(operation: Operation, template: Template | None, absences: Absences, now: datetime) -> datetime:
+    """When the present stage is over: the drain's time from its start, as long again from its end, the Pod's from the
+    intent. A drain that waits for its turn is not late, nor does time count in which we could not act.
     """
     if template is None:
-        return (operation.intent_at or operation.created) + WITHOUT_TEMPLATE
+        return absences.deadline(operation.intent_at or operation.created, WITHOUT_TEMPLATE)
     if operation.intent_at is not None:
-        return operation.intent_at + template.timeout
+        return absences.deadline(operation.intent_at, template.timeout)
     queued = template.strategy is not Strategy.NONE and operation.drain_started is None
-    return (now if queued else operation.drain_started or operation.created) + template.drain_timeout
+    began = operation.drained_at or operation.drain_started or (now if queued else operation.created)
+    return absences.deadline(began, template.drain_timeout)
 
 
-def _drain(operation: Operation, template: Template | None, pod: Pod | None) -> Drain:
+def _drain(operation: Operation, template: Template | None, pod: Pod | None, now: datetime) -> Drain:
     if template is None or template.strategy is Strategy.NONE:
         return Drain.NOT_NEEDED
-    if operation.drained:
+    if operation.drained_at is not None:
         return Drain.RECORDED
-    if pod is None:
-        return Drain.ABSENT
-    return {PodPhase.SUCCEEDED: Drain.SUCCEEDED, PodPhase.FAILED: Drain.FAILED}.get(pod.phase, Drain.RUNNING)
+    drain = _DRAINS[_exit(pod)]
+    if drain is Drain.LOST and pod is not None and pod.created is not None:
+        pause = min(LOST_PAUSE * 2 ** min(operation.drain_round, 10), LONGEST_LOST_PAUSE)
+        return drain if now >= pod.created + pause else Drain.RUNNING
+    return drain
 
 
+_DRAINS = {
+    Exit.ABSENT: Drain.ABSENT,
+    Exit.RUNNING: Drain.RUNNING,
+    Exit.SUCCEEDED: Drain.SUCCEEDED,
+    Exit.FAILED: Drain.FAILED,
+    Exit.REFUSED: Drain.FAILED,
+    Exit.LOST: Drain.LOST,
+}
 _EXITS = {0: Exit.SUCCEEDED, 1: Exit.FAILED, 2: Exit.REFUSED}
 
 

@@ -243,7 +243,7 @@ def _key(effect: Effect) -> tuple[str, str]:
     """What fails and succeeds as one thing."""
     match effect:
         case Create(kind, body):
-            return f"Create {kind.name}", body["metadata"]["name"]
+            return f"Create {kind.name}", encode.name_of(body)
         case SaveCase(before) | SaveOperation(before):
             return type(effect).__name__, before.name
         case ChangeNode(name):

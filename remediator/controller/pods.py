@@ -1,5 +1,6 @@
 """The Pods of operations: their names, and how one is built and deleted. Pure."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from remediator.controller.effects import Delete, Patch, Plan
@@ -14,7 +15,14 @@ from remediator.kube.api.builtin import POD
 START_GRACE = timedelta(seconds=60)
 
 
-def pod(template: Template, name: str, case: Case, operation: Operation | None, parameters: str = "{}") -> encode.Body:
+def pod(
+    template: Template,
+    name: str,
+    case: Case,
+    operation: Operation | None,
+    parameters: str = "{}",
+    avoid: Sequence[str] = (),
+) -> encode.Body:
     """The Pod of a case, or of one operation of it, with the environment that its program is promised."""
     labels = {names.OPERATION_LABEL: template.name, names.CASE_UID_LABEL: case.uid}
     env = {
@@ -26,7 +34,7 @@ def pod(template: Template, name: str, case: Case, operation: Operation | None, 
     }
     if operation:
         labels[names.OPERATION_UID_LABEL] = operation.uid
-    return encode.pod(template, name, case.node, labels=labels, env=env, deadline=template.timeout)
+    return encode.pod(template, name, case.node, labels=labels, env=env, deadline=template.timeout, avoid=avoid)
 
 
 def pod_name(operation: Operation) -> str:

@@ -12,6 +12,7 @@ from remediator.controller.cache import ClusterCache, availability
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.marks import marked
 from remediator.controller.perform import Performer
+from remediator.controller.presence import LOOK, Presence
 from remediator.controller.reconcile import Reconciler
 from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
@@ -57,6 +58,7 @@ class Controller:
         }
         self._admissions = Admissions(self.cache, performer, settings.breaker)
         self._retention = Retention(self.cache, performer)
+        self._presence = Presence(self.cache, leader)
         self._queue: LeaderQueue[Key] = LeaderQueue(
             "controller",
             self._pass,
@@ -64,7 +66,7 @@ class Controller:
             workers=settings.workers,
             informers=self.cache.informers,
             sweeps=self._sweeps(),
-            ended=self._nodes.doubts.clear,
+            ended=self._ended,
         )
         leader.add(self._queue)
         self._subscribe()
@@ -148,6 +150,7 @@ class Controller:
     def _on_pause(self) -> None:
         self._queue.add(ADMISSION)
         if self._queue.leading:
+            self._presence.look(self._clock.now())
             self._wake(self.cache.cases)
 
     def _wake(self, cases: Iterable[Case]) -> None:
@@ -164,6 +167,7 @@ class Controller:
     def _sweeps(self) -> tuple[Sweep, ...]:
         return (
             Sweep("all objects, in case a change was ever lost", every(RESYNC), lambda: self._queue.add_all()),
+            Sweep("whether we can act", every(LOOK), lambda: self._presence.look(self._clock.now())),
             Sweep("the end of old cases", every(RETENTION), lambda: self._queue.add(EXPIRED)),
         )
 
@@ -196,7 +200,12 @@ class Controller:
         with metrics.PASS_SECONDS.labels(key.kind).time():
             return await self._dispatch(key, self._clock.now())
 
+    def _ended(self) -> None:
+        self._nodes.doubts.clear()
+        self._presence.end()
+
     async def _dispatch(self, key: Key, now: datetime) -> float | None:
+        self._presence.look(now)
         if key.kind in self._reconcilers:
             return await self._reconcilers[key.kind].reconcile(key.name, now)
         return await (self._retention if key == EXPIRED else self._admissions).run(now)

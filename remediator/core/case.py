@@ -59,6 +59,7 @@ class Attempt:
     heartbeats: Mapping[str, datetime] | None = None
     follows: str = ""  # the operation that this one completes; it is no try of its own
     reason: str = ""  # why the operation ended so, in one word
+    counts: bool = True  # false where nothing ran: no Pod has touched the node or its Pods
 
     @property
     def nothing_to_do(self) -> bool:
@@ -151,8 +152,8 @@ class Case:
 
     @property
     def tries(self) -> tuple[Attempt, ...]:
-        """The attempts without those that only follow one up, and without those that a user stopped in time."""
-        return tuple(attempt for attempt in self.counted if not attempt.follows)
+        """The attempts without those that only follow one up, that a user stopped in time, or in which nothing ran."""
+        return tuple(attempt for attempt in self.counted if attempt.counts and not attempt.follows)
 
     @property
     def counted(self) -> tuple[Attempt, ...]:
@@ -236,7 +237,7 @@ class Operation:
     finalizers: tuple[str, ...] = ()
     phase: OperationPhase = OperationPhase.PENDING
     drain_round: int = 0
-    drained: bool = False
+    drained_at: datetime | None = None
     drain_started: datetime | None = None
     drain_pod: str = ""
     pod: str = ""
@@ -247,6 +248,12 @@ class Operation:
     finished: datetime | None = None
     reason: str = ""
     message: str = ""
+
+    @property
+    def nothing_ran(self) -> bool:
+        """Whether it ended before its drain began, or its drain Pod never started."""
+        timed_out = self.reason in (Reason.DRAIN_TIMEOUT, Reason.TIMED_OUT)
+        return self.phase is OperationPhase.CANCELLED and (self.drain_started is None or timed_out)
 
 
 _OUTCOMES = frozenset(outcome.value for outcome in AttemptOutcome)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.node import Condition, Node, Status
 from remediator.core.policy import Clause, Policy, Verify, When
 
@@ -144,18 +145,26 @@ class Proof(Enum):
 
 
 def prove(
-    node: Node, policy: Policy, base: Mapping[str, datetime], ended: datetime, now: datetime
+    node: Node,
+    policy: Policy,
+    base: Mapping[str, datetime],
+    ended: datetime,
+    now: datetime,
+    absences: Absences = NEVER_AWAY,
 ) -> tuple[Proof, datetime]:
     """Whether the node is well again, and when to look next.
 
     All times compared are the node's own, so that no two clocks are: each watched condition must say the healthy thing
     with a heartbeat at least `fresh` after the one in `base`, and must have said so for `settle`. Only the time-out
     runs on our clock, from `ended`. A node that looks well when time is up may go on to prove it for as long as it is
-    heard of: the fault may have gone late, while the next start was held.
+    heard of: the fault may have gone late, while the next start was held. Time in which we could not act does not
+    count, and after it heartbeats that are missing get the time to come.
     """
     if policy.unreadable:
         return Proof.WAITING, now + LOOK_AGAIN
-    deadline = ended + policy.verify.timeout
+    deadline = absences.deadline(ended, policy.verify.timeout)
+    if judge(node, policy, now).health is Health.UNKNOWN:
+        deadline = max(deadline, absences.time_for_news(deadline, STALE_AFTER))
     needs = watched(node, policy)
     worst = max(min(_missing(node, wanted, base, policy.verify, now) for wanted in group) for group in needs)
     if worst <= timedelta(0):

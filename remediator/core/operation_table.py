@@ -15,7 +15,8 @@ class Drain(Enum):
     ABSENT = auto()
     RUNNING = auto()
     SUCCEEDED = auto()
-    FAILED = auto()
+    FAILED = auto()  # its program said so
+    LOST = auto()  # its Pod ended without a result: killed, preempted, evicted
 
 
 class Exit(Enum):
@@ -56,6 +57,7 @@ class Move(Enum):
     CANCEL = auto()
     DRAIN = auto()  # create the drain Pod
     DRAINED = auto()  # record that the drain is done
+    DRAIN_AGAIN = auto()  # a new round in place of a drain Pod that was lost
     DRAIN_FAILED = auto()
     WRITE_INTENT = auto()  # after a live read of node and case
     CREATE_POD = auto()
@@ -110,16 +112,22 @@ OPERATION_TABLE: Table[Move] = Table(
             "the clock.",
         ),
         Row(
+            {"intent": False, "drain": Drain.SUCCEEDED},
+            Move.DRAINED,
+            "The success of the drain is recorded, which disturbs nobody, so it need not wait for clear "
+            "evidence. It stands above the time-out: what has worked counts also when nobody looked in time.",
+        ),
+        Row(
             {"intent": False, "overdue": True},
             Move.TIME_OUT,
             "It stands above all rows that wait or go on: neither a drain nor a wait for clear evidence lasts "
             "longer than its time.",
         ),
         Row(
-            {"intent": False, "drain": Drain.SUCCEEDED},
-            Move.DRAINED,
-            "The success of the drain is recorded, which disturbs nobody, so it need not wait for clear "
-            "evidence. If the intent came first, the drain's Pod would never be recorded and deleted.",
+            {"intent": False, "drain": Drain.LOST},
+            Move.DRAIN_AGAIN,
+            "Something ended the drain's Pod, not the drain: that is no fault of the node, and another Pod goes on "
+            "where it was. It stands below the time-out, or Pods would be made for ever.",
         ),
         Row(
             {"intent": False, "drain": Drain.RUNNING},

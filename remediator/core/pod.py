@@ -38,6 +38,7 @@ class Pod:
     daemon: bool = False
     mirror: bool = False
     ready: bool = False
+    created: datetime | None = None
     version: str = field(default="", compare=False)
 
     @property

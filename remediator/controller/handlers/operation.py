@@ -6,7 +6,7 @@ from datetime import datetime
 
 from remediator.controller import operation_plan
 from remediator.controller.effects import Retry
-from remediator.controller.fleet import drains_running
+from remediator.controller.fleet import about_to_go, drains_running
 from remediator.controller.handlers.base import Dependencies, Handler, after, never, nothing, read_live, seconds_until
 from remediator.controller.operation_view import OperationView, ours
 from remediator.core import guard
@@ -30,7 +30,8 @@ async def drain_may_begin(view: OperationView, dependencies: Dependencies, now: 
     begun = view.operation.drain_started is not None
     if not begun and drains_running(dependencies.cache) >= dependencies.drains:
         return Retry(5.0, "enough drains are running")
-    return await _still_wanted(view, dependencies)
+    checked = await _still_wanted(view, dependencies)
+    return checked if isinstance(checked, Retry) else replace(checked, avoid=about_to_go(dependencies.cache))
 
 
 async def intent_may_be_written(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
@@ -121,6 +122,7 @@ HANDLERS: Mapping[Move, Handler[OperationView]] = {
     Move.CANCEL: Handler(operation_plan.cancel, claim_is_lost),
     Move.DRAIN: Handler(operation_plan.drain, drain_may_begin, after(1.0), one_at_a_time=True),
     Move.DRAINED: Handler(operation_plan.drained),
+    Move.DRAIN_AGAIN: Handler(operation_plan.drain_again),
     Move.DRAIN_FAILED: Handler(operation_plan.drain_failed),
     Move.WRITE_INTENT: Handler(operation_plan.write_intent, intent_may_be_written),
     Move.CREATE_POD: Handler(operation_plan.create_pod, pod_may_be_created, after(1.0)),

@@ -80,7 +80,7 @@ class NodeOperationStatus(Base, frozen=True, kw_only=True):
     drain_round: Annotated[
         int, doc("Drains done before this one: Pods that came meanwhile are drained in a round of their own.")
     ] = 0
-    drained: Annotated[bool, doc("The drain of this round is done.")] = False
+    drained_at: Annotated[Time | None, doc("When the drain of this round was done.")] = None
     drain_pod: Annotated[Name | None, doc("Name of the drain Pod.")] = None
     pod: Annotated[Name | None, doc("Name of the operation's own Pod.")] = None
     intent: Annotated[Intent | None, doc("Written before the operation's Pod is made.")] = None

@@ -4,8 +4,9 @@ import asyncio
 import math
 import os
 import random
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import structlog
@@ -15,7 +16,7 @@ from remediator.kube.api.builtin import LEASE, Lease, LeaseSpec
 from remediator.kube.runtime.skew import ServerClock
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
-from remediator.kube.wire.times import micro_stamp
+from remediator.kube.wire.times import micro_stamp, parse
 
 log = structlog.get_logger(__name__)
 _FAILURES = (errors.ApiError, TimeoutError, msgspec.DecodeError)
@@ -55,7 +56,8 @@ class Elector:
         self._duration, self._renew, self._retry = duration, renew, retry
         self._clock, self._rand, self._on_stuck = clock, rand, on_stuck
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
-        self._seen = Lease({})
+        self._seen = self._before = Lease({})
+        self._notes: dict[str, str] = {}
         self._seen_at = -math.inf
         self._held_from = -math.inf
         self._wrote = False
@@ -65,6 +67,19 @@ class Elector:
     def is_leader(self) -> bool:
         """Whether new work may start now. Turns False by the clock alone, even if the process slept meanwhile."""
         return self._leading and self._left() > 0 and not self._server_clock.differs
+
+    @property
+    def before(self) -> tuple[datetime | None, Mapping[str, str]]:
+        """When who led before us renewed the Lease last, None where nobody did, and its annotations then."""
+        renewed = self._before.spec.renew_time
+        try:
+            return (parse(renewed) if renewed else None), self._before.metadata.get("annotations") or {}
+        except ValueError:
+            return None, {}
+
+    def note(self, name: str, value: str) -> None:
+        """Keep an annotation on the Lease, from the next renewal on and for who leads next."""
+        self._notes[name] = value
 
     @property
     def skew(self) -> timedelta:
@@ -168,11 +183,13 @@ class Elector:
             self._log.error("our clock differs from the API server's: not leading", seconds=self.skew.total_seconds())
             return False
         self._wrote = True
+        if not self._leading and (lease is None or lease.spec.holder_identity != self._identity):
+            self._before = lease or Lease({})
         if lease is None:
             wish = Lease.named(self._name, self._namespace, self._renewed(None))
             self._note(await self._client.create(LEASE, wish, namespace=self._namespace))
         else:
-            await self._replace(Lease(lease.metadata, self._renewed(lease.spec)))
+            await self._replace(Lease(self._noted(lease.metadata), self._renewed(lease.spec)))
         self._held_from = began
         return True
 
@@ -183,6 +200,12 @@ class Elector:
             lease = None
         self._note(lease or Lease({}))
         return lease
+
+    def _noted(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """With our annotations, where they are of this leadership."""
+        if not self._leading or not self._notes:
+            return dict(metadata)
+        return {**metadata, "annotations": {**(metadata.get("annotations") or {}), **self._notes}}
 
     def _note(self, lease: Lease) -> None:
         if lease.version != self._seen.version:  # any write counts as a sign of life: wrong is only too late
@@ -216,7 +239,7 @@ class Elector:
                 lease = await self._look()
                 if lease and lease.spec.holder_identity == self._identity:
                     freed = msgspec.structs.replace(self._renewed(lease.spec), holder_identity="")
-                    await self._replace(Lease(lease.metadata, freed))
+                    await self._replace(Lease(self._noted(lease.metadata), freed))
             self._wrote = False
         except _FAILURES as error:
             self._log.warning("lease not released", error=str(error) or type(error).__name__)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -116,6 +116,15 @@ class Leader:
     def is_leader(self) -> bool:
         """Whether new work may start now."""
         return self._elector.is_leader
+
+    @property
+    def before(self) -> tuple[datetime | None, Mapping[str, str]]:
+        """When who led before us renewed the Lease last, None where nobody did, and its annotations then."""
+        return self._elector.before
+
+    def note(self, name: str, value: str) -> None:
+        """Keep an annotation on the Lease for who leads next."""
+        self._elector.note(name, value)
 
     @property
     def skew(self) -> timedelta:

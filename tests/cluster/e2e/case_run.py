@@ -79,8 +79,8 @@ def _case(found: dict[str, Any]) -> Any:
 
 
 def _operation(found: dict[str, Any]) -> Any:
-    kept = ("phase", "reason", "drained", "drainRound", "drain", "drainPod", "pod")
-    status = {key: found["status"].get(key) for key in kept}
+    kept = ("phase", "reason", "drainRound", "drain", "drainPod", "pod")
+    status = {key: found["status"].get(key) for key in kept} | {"drained": "drainedAt" in found["status"]}
     spec = {key: value for key, value in found["spec"].items() if "UID" not in key}
     return found["metadata"]["name"], found["metadata"].get("finalizers"), status, spec
 

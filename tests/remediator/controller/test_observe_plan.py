@@ -335,7 +335,7 @@ OF = {"operation_uid": "uid-op-1", "case_uid": CLAIMED.uid}
 FRESH = an_operation("op-1", CLAIMED)
 DRAIN_POD, OWN_POD = drain_pod_name(FRESH), pod_name(FRESH)
 DRAINING = replace(FRESH, phase=OperationPhase.DRAINING, drain_started=at(1))
-DRAINED = replace(DRAINING, drained=True)
+DRAINED = replace(DRAINING, drained_at=at(1))
 INTENDED = replace(DRAINED, phase=OperationPhase.OPERATING, intent_boot_id="boot-1", intent_at=at(4))
 REBOOT = a_template(boot_id_changed=True, node_ready=True)
 
@@ -511,7 +511,7 @@ def test_when_an_operation_may_disturb_its_node(case, node, operation, mine):
 def test_a_drain_that_is_repeated_has_a_pod_of_its_own():
     view = replace(operation_view(a_cache(RUNNING, DRAINED), DRAINED, NOW), pods_left=3)
     (saved,) = operation_plan.write_intent(view, NOW)
-    assert (saved.after.drained, saved.after.drain_round) == (False, 1)
+    assert (saved.after.drained_at, saved.after.drain_round) == (None, 1)
     assert drain_pod_name(saved.after) != DRAIN_POD
 
 

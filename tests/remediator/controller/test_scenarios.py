@@ -1,12 +1,15 @@
 """The whole controller, from a condition that turns True to a node that is given back or handed to a person."""
 
+import asyncio
 import json
 from datetime import datetime, timedelta
 
 import pytest
 
+from remediator.controller import operation_view
 from remediator.core import names
 from tests.harness.controller import (
+    DONE,
     REBOOTED,
     RUNS,
     SYSTEM,
@@ -597,8 +600,77 @@ async def test_unknown_evidence_stops_an_operation_before_its_intent(harness):
         await until(lambda: "drain gpu-1" in harness.ran)
         await harness.condition("gpu-1", "Unknown")
         await harness.finish("drain")
-        await until(lambda: harness.all(NODE_OPERATIONS)[0]["status"].get("drained"))
+        await until(lambda: harness.all(NODE_OPERATIONS)[0]["status"].get("drainedAt"))
         await harness.quiet()
         assert "reboot gpu-1" not in harness.ran
         await harness.condition("gpu-1", "True")
         await until(lambda: harness.ended("gpu-1", "Recovered"))
+
+
+@pytest.fixture
+async def short(harness):
+    """A reboot whose drain gets 2 seconds and whose Pod gets 20."""
+    success = {"bootIDChanged": True, "nodeReady": True}
+    await harness.template("reboot-2s", drain={"strategy": "Evict", "timeout": "2s"}, timeout="20s", success=success)
+    await harness.policy(ladder=[{"operation": "reboot-2s"}], verify={"settle": "1s", "fresh": "1s", "timeout": "1s"})
+    harness.answer("reboot-2s", REBOOTED)
+    harness.answer(names.DRAIN_TEMPLATE, RUNS)
+    await harness.node("gpu-1", "True")
+    await harness.node("gpu-2")
+    return harness
+
+
+def _attempts(harness):
+    found = harness.cases("gpu-1")[0]["status"]["attempts"]
+    return [(one.get("outcome"), one.get("counts", True)) for one in found]
+
+
+async def _pause(harness, value):
+    await harness.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: value}})
+
+
+async def test_a_pause_that_is_longer_than_the_time_of_a_drain_fails_no_attempt(short):
+    async with running(short):
+        await until(lambda: short.pods(names.DRAIN_TEMPLATE))
+        await _pause(short, "maintenance")
+        await asyncio.sleep(3)
+        short.answer(names.DRAIN_TEMPLATE, DONE)
+        await _pause(short, None)
+        await until(lambda: short.ended("gpu-1", "Recovered"))
+    assert [outcome for outcome, _ in _attempts(short)] == ["Cancelled", "Succeeded"]
+
+
+async def test_a_drain_that_ends_well_while_nobody_leads_is_no_failure(short):
+    """Nobody leads for longer than the drain may take; the next leader finds it done."""
+    async with running(short, "one"):
+        await until(
+            lambda: [one for one in short.pods(names.DRAIN_TEMPLATE) if one["status"].get("phase") == "Running"]
+        )
+    await short.finish(names.DRAIN_TEMPLATE)
+    await asyncio.sleep(3)
+    async with running(short, "two"):
+        await until(lambda: short.ended("gpu-1", "Recovered"))
+    assert _attempts(short) == [("Succeeded", True)]
+
+
+async def test_a_drain_pod_that_was_killed_is_made_again_and_costs_no_attempt(short, monkeypatch):
+    monkeypatch.setattr(operation_view, "LOST_PAUSE", timedelta(0))
+    short.answer(names.DRAIN_TEMPLATE, Answer(exit=137, message="preempted"), DONE)
+    async with running(short):
+        await until(lambda: short.ended("gpu-1", "Recovered"))
+    assert _attempts(short) == [("Succeeded", True)]
+    assert short.ran.count("drain gpu-1") == 2
+
+
+async def test_attempts_in_which_no_pod_could_be_placed_are_none_but_a_person_is_called_after_three(short):
+    short.server.faults.refuse(
+        500,
+        times=9999,
+        when=lambda asked: asked.method == "POST" and asked.path.endswith("/pods") and b"gpu-1-drain" in asked.body,
+    )
+    async with running(short):
+        await until(lambda: short.phase("gpu-1") == "Escalated", 60)
+    assert _attempts(short) == [("Cancelled", False)] * 3
+    case = short.cases("gpu-1")[0]["status"]
+    assert case["reason"] == "AttemptsSpent"
+    assert "the drain never began" in case["message"]

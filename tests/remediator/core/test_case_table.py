@@ -29,7 +29,7 @@ CASES = [(seen, case_step(seen)) for seen in _everything(CaseObservation)]
 OPERATIONS = [(seen, operation_move(seen)) for seen in _everything(OperationObservation)]
 TABLES = [
     pytest.param(CASES, CASE_TABLE.rows, Step, CaseObservation, 2**10 * 3 * 5 * 3, id="cases"),
-    pytest.param(OPERATIONS, OPERATION_TABLE.rows, Move, OperationObservation, 2**9 * 3 * 6 * 6, id="operations"),
+    pytest.param(OPERATIONS, OPERATION_TABLE.rows, Move, OperationObservation, 2**9 * 3 * 7 * 6, id="operations"),
 ]
 
 
@@ -239,7 +239,15 @@ def test_what_was_lost_may_still_succeed_until_time_is_up():
 def test_no_operation_goes_on_when_time_is_up():
     for seen, move in OPERATIONS:
         if seen.overdue and not seen.ended:
-            assert move not in (Move.WAIT, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD, Move.DRAINED)
+            assert move not in (Move.WAIT, Move.DRAIN, Move.DRAIN_AGAIN, Move.WRITE_INTENT, Move.CREATE_POD)
+
+
+def test_a_drain_that_has_worked_is_recorded_however_late_somebody_looks():
+    for seen, move in OPERATIONS:
+        if seen.overdue and seen.drain is Drain.SUCCEEDED and not (seen.ended or seen.intent):
+            if not (seen.ours and seen.current) or seen.stopped:
+                continue
+            assert move is (Move.CANCEL if seen.health is Health.HEALTHY else Move.DRAINED)
 
 
 def test_an_ended_operation_only_clears_up():

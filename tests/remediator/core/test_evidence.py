@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from remediator.core.absence import Absences
 from remediator.core.evidence import Doubt, Health, Proof, judge, prove, watched
 from remediator.core.node import Status
 from remediator.core.policy import Clause
@@ -173,3 +174,24 @@ def test_one_policy_sees_sickness_health_or_nothing(entries, node, health, doubt
 def test_a_newer_heartbeat_alone_does_not_make_it_another_node():
     assert seen(heartbeat=16) == replace(seen(heartbeat=17), version="77")
     assert seen(since=11) != seen(since=12)
+
+
+def test_an_outage_of_the_api_server_in_the_middle_of_verifying_counts_against_nobody():
+    """At minute 12 it goes, at minute 60 it is back; the last heartbeats that we know are of minute 11."""
+    away = Absences().including(at(12), at(60))
+    stale, beating = seen(since=2, heartbeat=11), seen(gpu="True", heartbeat=74)
+    assert prove(stale, POLICY, BASE, at(10), at(60))[0] is Proof.TIMED_OUT, "as if it were the node's fault"
+    assert prove(stale, POLICY, BASE, at(10), at(60), away)[0] is Proof.WAITING
+    assert prove(beating, POLICY, BASE, at(10), at(74), away)[0] is Proof.WAITING, "of its 20 minutes 16 are over"
+    assert prove(beating, POLICY, BASE, at(10), at(78), away)[0] is Proof.TIMED_OUT, "2 before, 18 after"
+
+
+def test_after_an_outage_the_first_heartbeats_get_the_time_to_come():
+    """A second before its time was over the API server went away; detectors write every five minutes."""
+    away = Absences().including(at(29), at(60))
+    stale = seen(since=2, heartbeat=11)
+    assert prove(stale, POLICY, BASE, at(10), at(62), away)[0] is Proof.WAITING
+    assert prove(stale, POLICY, BASE, at(10), at(74.9), away)[0] is Proof.WAITING
+    assert prove(stale, POLICY, BASE, at(10), at(75), away)[0] is Proof.TIMED_OUT, "detectors that write nothing"
+    sick = seen(gpu="True", heartbeat=61)
+    assert prove(sick, POLICY, BASE, at(10), at(62), away)[0] is Proof.TIMED_OUT, "a fault that shows is clear"

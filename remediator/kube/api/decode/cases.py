@@ -72,6 +72,7 @@ def _attempt(wire: api.Attempt) -> case.Attempt:
         boot_id=wire.intent.boot_id if wire.intent else "",
         heartbeats={name: moment(at) for name, at in wire.node_heartbeats.items()},
         follows=wire.follows,
+        counts=wire.counts,
     )
 
 
@@ -93,7 +94,7 @@ def operation(wire: api.NodeOperation) -> case.Operation:
         finalizers=meta.finalizers,
         phase=status.phase or case.OperationPhase.PENDING,
         drain_round=status.drain_round,
-        drained=status.drained,
+        drained_at=moment(status.drained_at),
         drain_started=moment(status.drain_started_at),
         drain_pod=status.drain_pod or "",
         pod=status.pod or "",

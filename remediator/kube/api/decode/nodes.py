@@ -62,6 +62,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         finalizers=wire.metadata.finalizers,
         daemon=any(owner.kind == "DaemonSet" and owner.controller for owner in owners),
         mirror=MIRROR in wire.metadata.annotations,
+        created=moment(wire.metadata.creation_timestamp),
         ready=any(entry.type == "Ready" and entry.status == "True" for entry in wire.status.conditions),
         version=wire.metadata.resource_version,
     )

@@ -2,7 +2,7 @@
 
 from remediator.kube.api.encode.cases import case_status, new_case, new_operation, operation_status
 from remediator.kube.api.encode.nodes import event, node_marks
-from remediator.kube.api.encode.objects import annotations, with_finalizer, without_finalizer
+from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
 from remediator.kube.api.encode.policies import default_budget, ledger, policy_ready
 from remediator.kube.api.encode.tickets import new_ticket, ticket_status, with_alerts
@@ -15,6 +15,7 @@ __all__ = [
     "default_budget",
     "event",
     "ledger",
+    "name_of",
     "new_case",
     "new_operation",
     "new_ticket",

@@ -53,6 +53,7 @@ def _attempt(attempt: Attempt, number: int) -> api.Attempt:
         rung=attempt.rung + 1,
         attempt=number,
         follows=attempt.follows,
+        counts=attempt.counts,
         intent=api.Intent(boot_id=attempt.boot_id) if attempt.boot_id else None,
         started_at=second(attempt.started),
         finished_at=second_or_none(attempt.finished),
@@ -101,7 +102,7 @@ def operation_status(operation: Operation) -> Body:
         drain_pod=operation.drain_pod or None,
         pod=operation.pod or None,
         drain_round=operation.drain_round,
-        drained=operation.drained,
+        drained_at=second_or_none(operation.drained_at),
         intent=intent if operation.intent_at else None,
     )
     return status_patch(operation.version, status, "drain")

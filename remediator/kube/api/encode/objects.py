@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -12,6 +13,12 @@ def body(value: msgspec.Struct) -> Body:
     """A value as JSON, for bodies that are merged or looked at before they are sent."""
     encoded: Body = msgspec.json.decode(msgspec.json.encode(value))
     return encoded
+
+
+def name_of(written: Mapping[str, Any]) -> str:
+    """The name that an object of ours is to be created under."""
+    name: str = written["metadata"]["name"]
+    return name
 
 
 def status_patch(version: str, status: msgspec.Struct, *theirs: str) -> Body:

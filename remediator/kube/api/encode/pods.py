@@ -1,6 +1,6 @@
 """The Pod of an operation, built from its template. A template may have any field, so its JSON is merged as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,11 +17,12 @@ def pod(
     labels: Mapping[str, str],
     env: Mapping[str, str],
     deadline: timedelta,
+    avoid: Sequence[str] = (),
 ) -> Body:
     """The Pod of one operation: the template's, made ours.
 
     On the target it is bound at once, tolerates every taint, asks for nothing and may not be preempted; elsewhere the
-    scheduler places it on any node but the target.
+    scheduler places it on any node but the target, and on those to `avoid` only where no other fits.
     """
     written = dict(template.pod)
     meta, spec = dict(written.get("metadata") or {}), dict(written.get("spec") or {})
@@ -44,12 +45,12 @@ def pod(
             "containers": containers,
             "restartPolicy": "Never",
             "activeDeadlineSeconds": max(1, int(deadline.total_seconds())),
-            **_placement(template, spec, target),
+            **_placement(template, spec, target, avoid),
         },
     }
 
 
-def _placement(template: Template, spec: Mapping[str, Any], target: str) -> Body:
+def _placement(template: Template, spec: Mapping[str, Any], target: str, avoid: Sequence[str]) -> Body:
     if template.run_on is RunOn.TARGET:
         return {"nodeName": target, "tolerations": [{"operator": "Exists"}]}
     away = {"key": "metadata.name", "operator": "NotIn", "values": [target]}
@@ -60,9 +61,13 @@ def _placement(template: Template, spec: Mapping[str, Any], target: str) -> Body
         {**term, "matchFields": [*(term.get("matchFields") or []), away]}
         for term in required.get("nodeSelectorTerms") or [{}]
     ]
-    return {
-        "affinity": {**affinity, "nodeAffinity": {**node_affinity, _REQUIRED: {**required, "nodeSelectorTerms": terms}}}
-    }
+    node_affinity = {**node_affinity, _REQUIRED: {**required, "nodeSelectorTerms": terms}}
+    if avoid:
+        others = {"matchFields": [{**away, "values": [name]} for name in avoid]}
+        preferred = [*(node_affinity.get(_PREFERRED) or []), {"weight": 100, "preference": others}]
+        node_affinity = {**node_affinity, _PREFERRED: preferred}
+    return {"affinity": {**affinity, "nodeAffinity": node_affinity}}
 
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

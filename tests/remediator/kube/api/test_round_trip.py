@@ -77,6 +77,7 @@ attempts = st.builds(
     boot_id=words,
     heartbeats=st.dictionaries(names, times, max_size=3),
     follows=words,
+    counts=st.booleans(),
 )
 cases = st.builds(
     a_case,
@@ -96,7 +97,7 @@ operations = st.builds(
     an_operation,
     phase=st.sampled_from(OperationPhase),
     drain_round=st.integers(0, 5),
-    drained=st.booleans(),
+    drained_at=maybe,
     drain_started=maybe,
     drain_pod=words,
     pod=words,

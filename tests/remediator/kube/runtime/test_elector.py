@@ -529,3 +529,20 @@ async def test_a_leader_whose_clock_jumps_stops_and_the_next_one_takes_over():
         wire.ahead = timedelta(0)
         await asyncio.sleep(10)
         assert (first.running, second.running) == (False, True)
+
+
+async def test_the_next_leader_finds_what_the_last_one_noted_and_when_it_was_there_last():
+    leases, first, second = Leases(), Work(), Work()
+    a, b = make(leases, "a"), make(leases, "b")
+    async with competing(a, first) as task:
+        await asyncio.sleep(3)
+        assert a.before == (None, {})
+        a.note("example.com/x", "1")
+        await asyncio.sleep(3)
+        assert leases.lease["metadata"]["annotations"] == {"example.com/x": "1"}
+        task.cancel()
+        await asyncio.wait({task})
+    async with competing(b, second):
+        await asyncio.sleep(10)
+        assert b.before == (WALL, {"example.com/x": "1"})
+        assert leases.lease["metadata"]["annotations"] == {"example.com/x": "1"}, "and it stays"

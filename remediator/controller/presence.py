@@ -1,0 +1,46 @@
+"""Whether the controller could act, and since when: kept as an annotation of the Lease, which is written anyway."""
+
+from datetime import datetime, timedelta
+
+from remediator.controller.cache import ClusterCache
+from remediator.core import absence, names
+from remediator.kube.runtime.leader import Leader
+
+LOOK = timedelta(seconds=30)  # how often we look whether we can act
+FROZEN = 3 * LOOK  # nothing was looked at for so long: the process stood still
+
+
+class Presence:
+    """Keeps `cache.absences` for the leader."""
+
+    def __init__(self, cache: ClusterCache, leader: Leader) -> None:
+        self._cache, self._leader = cache, leader
+        self._looked: datetime | None = None
+        self._able = True
+
+    def look(self, now: datetime) -> None:
+        """Note the time since the last look, if we could not act at either end of it. Before every decision."""
+        if self._looked is None:
+            self._begin(now)
+        able, looked = self._can_act(), self._looked or now
+        if not (able and self._able) or now - looked > FROZEN:
+            self._include(looked, now)
+        self._able, self._looked = able, max(looked, now)
+
+    def end(self) -> None:
+        """We no longer lead. Who leads next finds in the Lease since when nobody has."""
+        self._looked, self._able = None, True
+
+    def _begin(self, now: datetime) -> None:
+        """What others have noted, and the time in which nobody led."""
+        renewed, notes = self._leader.before
+        self._cache.absences = absence.read(notes.get(names.ABSENCES, ""), now)
+        if renewed is not None:
+            self._include(renewed, now)
+
+    def _include(self, begin: datetime, end: datetime) -> None:
+        self._cache.absences = self._cache.absences.including(begin, end)
+        self._leader.note(names.ABSENCES, str(self._cache.absences))
+
+    def _can_act(self) -> bool:
+        return not self._cache.paused and all(informer.fresh() for informer in self._cache.informers)
