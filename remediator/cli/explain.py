@@ -14,6 +14,7 @@ from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
+from remediator.scheduler.explain import explain as placed
 from remediator.settings import Settings
 
 
@@ -47,6 +48,8 @@ async def _explain(name: str, kubeconfig: Path | None, namespaces: names.Namespa
     if node is None:
         err.print(f"remediator: no node {name} in the cluster")
         return 1
-    for line in explained(cache, node, Breaker(), SYSTEM.now()):
+    now = SYSTEM.now()
+    for line in explained(cache, node, Breaker(), now):
         out.print(line, markup=False)
+    out.print("  " + placed(node, cache.nodes, cache.cases, cache.policies, cache.paused, now), markup=False)
     return 0

@@ -18,11 +18,13 @@ from remediator.kube.api import decode, gpu_pods
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 from remediator.scheduler import metrics, protocol
+from remediator.scheduler.announce import Announcer
+from remediator.scheduler.fail_open import OpenReason, Tally, describe, open_reason
 from remediator.scheduler.fleet import Fleet
 from remediator.scheduler.protocol import Malformed, Request
 from remediator.scheduler.requeue import Requeuer
 from remediator.scheduler.responses import Answers
-from remediator.scheduler.verdict import NodeState, Shape
+from remediator.scheduler.verdict import HEALTH, NodeState, Shape
 
 SHAPES = 16  # kept ready; the one that was asked for longest ago goes first
 COLD = "Remediator has not read the cluster yet; nothing to do, it answers as soon as /readyz does"
@@ -33,7 +35,10 @@ class Extender:
     """Run it as a task; ask it in the same loop. One that is cold says so to filter, and has no preferences."""
 
     def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
-        self._fleet = Fleet(informers, self._on_row, clock)
+        self._fleet = Fleet(informers, self._on_row, self._on_judged, clock)
+        self._tally = Tally()
+        self._open: OpenReason | None = None  # why health refuses nobody now
+        self._announcer = Announcer(client, informers.namespaces.system, clock)
         self._requeuer = Requeuer(client, clock)
         self._shapes: OrderedDict[Shape, Answers] = OrderedDict()
 
@@ -42,6 +47,7 @@ class Extender:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.run())
             group.create_task(self._requeuer.run())
+            group.create_task(self._announcer.run())
 
     def ready(self) -> bool:
         """Whether the caches are complete and fresh. Once complete, requests are answered also from stale ones."""
@@ -97,7 +103,7 @@ class Extender:
         shape = shape_of(request.pod)
         answers = self._shapes.get(shape)
         if answers is None:
-            answers = self._shapes[shape] = Answers(shape, self._fleet.rows)
+            answers = self._shapes[shape] = Answers(shape, self._fleet.rows, self._open is not None)
             if len(self._shapes) > SHAPES:
                 self._shapes.popitem(last=False)
         self._shapes.move_to_end(shape)
@@ -125,8 +131,24 @@ class Extender:
         for answers in self._shapes.values():
             answers.put(name, new)
         for row, sign in ((old, -1), (new, 1)):
+            self._tally = self._tally.plus(row, sign)
             if row is not None:
                 metrics.NODES.labels(row.health.value).inc(sign)
+
+    # --- when health only scores -------------------------------------------------------------------------------------
+
+    def _on_judged(self) -> None:
+        """Let health refuse, or only score; answers that stand ready are made anew, each when it is asked for."""
+        before, self._open = self._open, open_reason(self._open, self._tally, self._fleet.paused)
+        for reason in OpenReason:
+            metrics.OPEN.labels(reason.value).set(reason is self._open)
+        if before is self._open:
+            return
+        self._announcer.announce(self._open, describe(self._open, self._tally))
+        if (before is None) != (self._open is None):
+            self._shapes.clear()
+        if self._open is not None:
+            self._requeuer.let_through([name for name, row in self._fleet.rows.items() if row.health in HEALTH])
 
 
 def shape_of(pod: gpu_pods.Pod) -> Shape:

@@ -42,25 +42,33 @@ NOTHING = Holding()
 class Fleet:
     """Follows nodes, Pods, cases and policies; `on_row(name, old, new)` tells of each node whose row has changed.
 
+    `on_judged()` is called after some rows, or `paused`, may have changed.
+
     Nothing is judged before every list is complete: `rows` is empty until then. The watch of all Pods is its own.
     """
 
     def __init__(
-        self, informers: Informers, on_row: Callable[[str, NodeState | None, NodeState | None], None], clock: Clock
+        self,
+        informers: Informers,
+        on_row: Callable[[str, NodeState | None, NodeState | None], None],
+        on_judged: Callable[[], None],
+        clock: Clock,
     ) -> None:
         self.rows: dict[str, NodeState] = {}
         self.complete = asyncio.Event()
-        self._on_row, self._clock = on_row, clock
+        self._on_row, self._on_judged, self._clock = on_row, on_judged, clock
         self._used: dict[str, Counter[str]] = {}
         self._cases: dict[str, dict[str, CaseSummary]] = {}
         self._policies_changed = asyncio.Event()
         self._nodes, self._policies = informers.nodes, informers.policies
         pods = informers.watch("gpu-pods", gpu_pods.POD, holding, fields=gpu_pods.RUNNING)
-        self._informers: tuple[Informer[Any], ...] = (self._nodes, self._policies, informers.cases, pods)
+        self._pause = informers.pause
+        self._informers: tuple[Informer[Any], ...] = (self._nodes, self._policies, informers.cases, pods, self._pause)
         self._nodes.on_change(self._on_node)
         self._policies.on_change(self._on_policy)
         informers.cases.on_change(self._on_case)
         pods.on_change(self._on_pod)
+        self._pause.on_change(lambda *_: self._judge(()))
 
     async def run(self) -> None:
         """Judge nodes, from when everything is known until cancelled."""
@@ -73,6 +81,11 @@ class Fleet:
     def fresh(self) -> bool:
         """Whether everything is known and every watch shows signs of life."""
         return self.complete.is_set() and all(informer.fresh() for informer in self._informers)
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody stopped everything new."""
+        return any(pause.paused for pause in self._pause)
 
     def row(self, node: Node) -> NodeState:
         """The row of a node as somebody else describes it, with what we know of its cases and Pods."""
@@ -127,6 +140,7 @@ class Fleet:
             with Contained("verdict", name):
                 node = self._nodes.get(name)
                 self._put(name, self._row(node, policies, now) if node else None)
+        self._on_judged()
 
     def _row(self, node: Node, policies: list[Policy], now: datetime) -> NodeState:
         reason = (

@@ -25,4 +25,10 @@ REQUEUED = Counter(
     "Nodes marked because they had been refused and may be let through now, which makes kube-scheduler try again.",
     registry=REGISTRY,
 )
+OPEN = Gauge(
+    "remediator_extender_only_scores",
+    "1 where health refuses no node and only scores, by why: Paused, TooManyUnhealthy.",
+    ["reason"],
+    registry=REGISTRY,
+)
 NODES = Gauge("remediator_extender_nodes", "Nodes by what is so of their health.", ["reason"], registry=REGISTRY)

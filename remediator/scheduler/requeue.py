@@ -47,6 +47,12 @@ class Requeuer:
         if new is not None:
             self._queue.add(name)
 
+    def let_through(self, names: Collection[str]) -> None:
+        """Health refuses these no more, though nothing about them has changed."""
+        for name in self._refused.intersection(names):
+            self._refused.discard(name)
+            self._queue.add(name)
+
     async def _mark(self, name: str) -> None:
         """With the time to the microsecond: the same mark again would be no change."""
         mark = encode.annotations({names.SCHEDULABLE_AGAIN_AT: self._clock.wall().isoformat()})

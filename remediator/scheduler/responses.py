@@ -22,17 +22,17 @@ class Hosts(dict[str, bytes]):
 class Answers:
     """Entries of the lists of an answer by node: `failed` and `unresolvable` only of refused nodes, `hosts` of any."""
 
-    def __init__(self, shape: Shape, rows: Mapping[str, NodeState]) -> None:
-        self.shape = shape
+    def __init__(self, shape: Shape, rows: Mapping[str, NodeState], only_scores: bool = False) -> None:
+        self.shape, self.only_scores = shape, only_scores
         self.failed: dict[str, bytes] = {}
         self.unresolvable: dict[str, bytes] = {}
-        self.hosts = Hosts(verdict_and_score(STRANGER, shape)[1])
+        self.hosts = Hosts(verdict_and_score(STRANGER, shape, only_scores)[1])
         for name, row in rows.items():
             self._enter(name, row)
 
     def copy(self) -> Self:
         """Answers of their own that begin as these."""
-        other = type(self)(self.shape, {})
+        other = type(self)(self.shape, {}, self.only_scores)
         other.failed.update(self.failed)
         other.unresolvable.update(self.unresolvable)
         other.hosts.update(self.hosts)
@@ -46,7 +46,7 @@ class Answers:
             self._enter(name, row)
 
     def _enter(self, name: str, row: NodeState) -> None:
-        reason, points = verdict_and_score(row, self.shape)
+        reason, points = verdict_and_score(row, self.shape, self.only_scores)
         self.hosts[name] = protocol.host(name, points)
         if reason in UNRESOLVABLE:
             self.unresolvable[name] = protocol.refusal(name, UNRESOLVABLE[reason])
@@ -55,7 +55,7 @@ class Answers:
 
 
 @lru_cache(maxsize=4096)
-def verdict_and_score(row: NodeState, shape: Shape) -> tuple[VerdictReason, int]:
+def verdict_and_score(row: NodeState, shape: Shape, only_scores: bool) -> tuple[VerdictReason, int]:
     """Verdict and score. Thousands of nodes share few rows, and a new shape must be answered at once."""
-    reason = verdict(row, shape)
+    reason = verdict(row, shape, only_scores)
     return reason, score(reason, row, shape)

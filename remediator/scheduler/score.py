@@ -18,6 +18,7 @@ TIER: Mapping[VerdictReason, int] = {
     VerdictReason.HEALTH_UNKNOWN: 25,
     VerdictReason.UNKNOWN_NODE: 25,
     VerdictReason.WAITING: 0,
+    VerdictReason.ONLY_SCORED: 0,
 }
 
 

@@ -7,9 +7,11 @@ Why each row is at its place:
   nodes wait at once, for hours. Refusing them all would remove their capacity in addition to that of the nodes under
   repair. The taint of a waiting node is only a preference, too.
 * Any other open case, and any condition of a policy that holds, gives `Unhealthy`: at once, before the tolerance has
-  passed, in every mode of the policy. Tolerance and mode decide when Remediator may disturb what runs on the node.
-  Sending new work to another node disturbs nothing and ends with the condition. If nobody will repair the node (DryRun,
-  paused, held by a user, excluded), this is the only thing that Remediator can do.
+  passed. The tolerance decides when Remediator may disturb what runs on the node. Sending new work to another node
+  disturbs nothing and ends with the condition. If nobody will repair the node (policy paused, held by a user,
+  excluded), this is the only thing that Remediator can do.
+* A policy in DryRun changes nothing, so what it finds is let through after the others.
+* Where health only scores (see fail_open.py), so are the nodes that would be refused for their health.
 * A condition that only escalates to a person usually has its cause outside the node, for example a dead file server
   that every node mounts. Such a node is let through after the others. Otherwise one server, or one wrong policy, could
   leave no node for any Pod.
@@ -30,7 +32,7 @@ from remediator.core.case import Case, Phase
 from remediator.core.evidence import Health, judge
 from remediator.core.guard import waits_in_queue
 from remediator.core.node import Gpus, Node, Status
-from remediator.core.policy import Policy, Urgency
+from remediator.core.policy import Mode, Policy, Urgency
 from remediator.core.reasons import Reason
 
 RECENT = timedelta(hours=72)  # how long a repair is remembered: the default window of a relapse
@@ -44,6 +46,7 @@ class VerdictReason(StrEnum):
     HEALTH_UNKNOWN = "HealthUnknown"
     UNKNOWN_NODE = "UnknownNode"
     WAITING = "WaitingForRepair"
+    ONLY_SCORED = "UnhealthyOnlyScored"
     NO_FREE_GPUS = "NoFreeGpus"
     TOO_FEW_GPUS = "TooFewGpus"
     UNHEALTHY = "Unhealthy"
@@ -63,6 +66,7 @@ UNRESOLVABLE: Mapping[VerdictReason, str] = {  # evicting Pods would not help
     VerdictReason.UNHEALTHY: "node(s) found unhealthy by Remediator",
     VerdictReason.TOO_FEW_GPUS: "node(s) with too few GPUs in all",
 }
+HEALTH = frozenset({VerdictReason.NOT_READY, VerdictReason.UNHEALTHY})  # refused only while health refuses
 FAILED: Mapping[VerdictReason, str] = {VerdictReason.NO_FREE_GPUS: "node(s) with too few free GPUs"}
 
 
@@ -73,6 +77,7 @@ class CaseSummary:
     name: str
     node: str
     node_uid: str
+    policy: str
     open: bool
     claimed: bool
     escalated: bool
@@ -89,6 +94,7 @@ def summary(case: Case) -> CaseSummary:
         name=case.name,
         node=case.node,
         node_uid=case.node_uid,
+        policy=case.policy,
         open=case.open,
         claimed=case.open and case.claimed,
         escalated=case.open and case.phase is Phase.ESCALATED,
@@ -102,23 +108,29 @@ def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy],
     """What is so of a node whoever asks: the first row that holds. FIT where none does."""
     mine = [case for case in cases if case.node_uid == node.uid]
     selecting = [policy for policy in policies if policy.selects(node)]
-    healths = {(policy.urgency, judge(node, policy, now).health) for policy in selecting}
-    unknown = any(health is Health.UNKNOWN for _, health in healths)
+    healths = {(_refuses(policy), policy.urgency, judge(node, policy, now).health) for policy in selecting}
+    unknown = any(health is Health.UNKNOWN for _, _, health in healths)
+    only_scored = {policy.name for policy in policies if not _refuses(policy)}
+    refusing = any(case.open and not case.only_escalates and case.policy not in only_scored for case in mine)
     rows = (
         (any(case.escalated for case in mine), VerdictReason.QUARANTINED),
         (bool(node.case_uid) or any(case.claimed for case in mine), VerdictReason.CLAIMED),
         (node.unschedulable and bool(node.cordoned_by), VerdictReason.CORDONED),
         ("Ready" in node.conditions and node.ready is not Status.TRUE, VerdictReason.NOT_READY),
         (node.degraded or any(case.waits for case in mine), VerdictReason.WAITING),
-        (
-            (Urgency.NOW, Health.UNHEALTHY) in healths or any(case.open and not case.only_escalates for case in mine),
-            VerdictReason.UNHEALTHY,
-        ),
-        ((Urgency.NEVER, Health.UNHEALTHY) in healths or any(case.open for case in mine), VerdictReason.WAITING),
+        ((True, Urgency.NOW, Health.UNHEALTHY) in healths or refusing, VerdictReason.UNHEALTHY),
+        ((False, Urgency.NOW, Health.UNHEALTHY) in healths, VerdictReason.ONLY_SCORED),
+        (any(health is Health.UNHEALTHY for _, _, health in healths), VerdictReason.WAITING),
+        (any(case.open for case in mine), VerdictReason.WAITING),
         (unknown or "Ready" not in node.conditions, VerdictReason.HEALTH_UNKNOWN),
         (any(case.repaired and now - case.repaired < RECENT for case in mine), VerdictReason.REPAIRED),
     )
     return next((reason for holds, reason in rows if holds), VerdictReason.FIT)
+
+
+def _refuses(policy: Policy) -> bool:
+    """Whether what the policy finds keeps Pods off: one in DryRun changes nothing, so it only scores."""
+    return policy.mode is not Mode.DRY_RUN
 
 
 class NodeState(NamedTuple):
@@ -156,9 +168,14 @@ class Shape(NamedTuple):
 STRANGER = NodeState(VerdictReason.UNKNOWN_NODE)
 
 
-def verdict(row: NodeState, shape: Shape) -> VerdictReason:
-    """What is said of the node for Pods of this shape. A resource that the node does not list is not ours to judge."""
+def verdict(row: NodeState, shape: Shape, only_scores: bool = False) -> VerdictReason:
+    """What is said of the node for Pods of this shape. A resource that the node does not list is not ours to judge.
+
+    `only_scores`: health refuses nothing now.
+    """
     reason = VerdictReason.FIT if shape.daemon else row.health
+    if only_scores and reason in HEALTH:
+        reason = VerdictReason.ONLY_SCORED
     if reason in UNRESOLVABLE:
         return reason
     mine = row.of(shape.gpus)

@@ -76,7 +76,7 @@ def pod(node: str, index: int) -> dict[str, Any]:
 POLICY = {
     "metadata": {"name": "gpu-lost", "resourceVersion": "1"},
     "spec": {
-        "mode": "DryRun",
+        "mode": "Paused",
         "nodeSelector": {"matchLabels": {"pool": "a"}},
         "when": [{"condition": CONDITION, "for": "2m"}],
         "ladder": [{"operation": "reboot"}],

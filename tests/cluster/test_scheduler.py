@@ -120,7 +120,7 @@ async def _serves(client: Client, kind: Kind[Any]) -> bool:
 
 def _policy(mark: str) -> dict[str, Any]:
     spec = {
-        "mode": "DryRun",
+        "mode": "Paused",
         "nodeSelector": {"matchLabels": {"mark": mark}},
         "when": [{"condition": CONDITION, "for": "1h"}],
         "ladder": [{"operation": "reboot"}],

@@ -44,7 +44,8 @@ def state_of(extender: Extender, node: str) -> NodeState:
 
 def verdict_of(extender: Extender, node: str, gpus: Mapping[str, int] | None = None) -> VerdictReason:
     """The verdict on a node for a Pod that asks for so many GPUs by resource."""
-    return verdict(state_of(extender, node), Shape(tuple(sorted((gpus or {}).items()))))
+    shape = Shape(tuple(sorted((gpus or {}).items())))
+    return verdict(state_of(extender, node), shape, extender._open is not None)
 
 
 @asynccontextmanager

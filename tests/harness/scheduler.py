@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from remediator.clock import SYSTEM, Clock
+from remediator.core.names import PAUSED, SYSTEM_NAMESPACE
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.harness.cluster import MemoryCluster
-from tests.harness.kinds import CASES, NODES, PODS, POLICIES
+from tests.harness.kinds import CASES, NAMESPACES, NODES, PODS, POLICIES
 from tests.harness.replica import an_extender, at_work, state_of, verdict_of
 from tests.harness.waiting import until
 
@@ -59,19 +60,29 @@ class SchedulerHarness(MemoryCluster):
         self.extender, self.informers = an_extender(self.client, clock)
 
     async def prepare(self) -> None:
-        """Our kinds, and a policy over the pool `a` that only says what it would do."""
+        """Our kinds, our namespace, and a policy over the pool `a`."""
         await super().prepare()
+        await self.client.create(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
         await self.policy("gpu-lost", "GpuLost")
 
-    async def policy(self, name: str, condition: str) -> None:
-        """A policy in DryRun, with a tolerance of an hour."""
+    async def policy(self, name: str, condition: str, mode: str = "Enforce") -> None:
+        """A policy with a tolerance of an hour."""
         spec = {
-            "mode": "DryRun",
+            "mode": mode,
             "nodeSelector": {"matchLabels": {"pool": "a"}},
             "when": [{"condition": condition, "for": "1h"}],
             "ladder": [{"operation": "reboot"}],
         }
         await self.make(POLICIES, name, **spec)
+
+    async def mode(self, name: str, mode: str) -> None:
+        """What a user says of the policy."""
+        await self.client.patch(POLICIES, name, {"spec": {"mode": mode}})
+
+    async def pause(self, value: str | None = "true") -> None:
+        """What a user does to stop everything; None takes it back."""
+        body = {"metadata": {"annotations": {PAUSED: value}}}
+        await self.client.patch(NAMESPACES, SYSTEM_NAMESPACE, body)
 
     async def drop_policy(self, name: str) -> None:
         """It is gone."""

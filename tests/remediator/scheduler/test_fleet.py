@@ -123,17 +123,18 @@ async def test_a_node_that_is_relabelled_is_judged_by_the_policies_that_select_i
 
 
 async def test_a_policy_that_is_made_or_goes_has_every_node_judged_anew(harness: SchedulerHarness) -> None:
-    for index in range(2 * fleet.SLICE + 1):
-        await harness.add_node(f"n{index}", GpuLost="False", NfsHung="True")
+    """Nodes without GPUs: of those with GPUs, so many would no more be refused."""
     everywhere = [f"n{index}" for index in range(2 * fleet.SLICE + 1)]
-    await until(lambda: {harness.reason(name) for name in everywhere} == {"Fit"})
+    for name in everywhere:
+        await harness.add_node(name, gpus=None, GpuLost="False", NfsHung="True")
+    await until(lambda: {harness.reason(name, 0) for name in everywhere} == {"Fit"})
     await harness.policy("nfs-hung", "NfsHung")
-    await until(lambda: {harness.reason(name) for name in everywhere} == {"Unhealthy"})
+    await until(lambda: {harness.reason(name, 0) for name in everywhere} == {"Unhealthy"})
 
 
 async def test_a_case_is_followed_from_the_queue_to_its_end(harness: SchedulerHarness) -> None:
     await harness.add_node("n1", GpuLost="True")
-    await harness.case("n1", phase="Held", blockedBy=[{"reason": "DryRun"}])
+    await harness.case("n1", phase="Held", blockedBy=[{"reason": "HeldByUser"}])
     await harness.sees("n1", "Unhealthy")
     await harness.progress("n1", phase="Held", blockedBy=[{"reason": "BudgetSpent"}])
     await harness.sees("n1", "WaitingForRepair")
@@ -211,7 +212,7 @@ async def test_the_row_of_a_node_that_has_gone_lasts_no_longer_than_a_late_write
     monkeypatch.setattr(fleet, "ROUND_SECONDS", 0.05)
     seconds = [0.0]
     informers = Informers(Client(EmbeddedServer().transport()), clock_of(lambda: seconds[0]), Namespaces())
-    rows = fleet.Fleet(informers, lambda name, old, new: None, clock_of(lambda: seconds[0]))
+    rows = fleet.Fleet(informers, lambda name, old, new: None, lambda: None, clock_of(lambda: seconds[0]))
     rows.complete.set()
     informers.nodes.note("n1", a_node("n1", version="11"))
     rows._judge(["n1"])
@@ -230,7 +231,7 @@ def test_a_row_that_could_not_be_told_is_told_when_its_node_is_judged_again() ->
             raise ValueError("a bug")
 
     informers = Informers(Client(EmbeddedServer().transport()), clock_of(lambda: 0.0), Namespaces())
-    rows = fleet.Fleet(informers, fails_once, clock_of(lambda: 0.0))
+    rows = fleet.Fleet(informers, fails_once, lambda: None, clock_of(lambda: 0.0))
     rows.complete.set()
     with capture_logs():
         informers.nodes._reflector._keep("n1", a_node("n1"))

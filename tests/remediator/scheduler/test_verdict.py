@@ -37,7 +37,7 @@ BUDGET, BREAKER, UNREADY = (
     Block(Reason.BREAKER_OPEN, ""),
     Block(Reason.BUDGET_UNREADY, ""),
 )
-DRY, PERSON = Block(Reason.DRY_RUN, ""), Block(Reason.HELD_BY_USER, "")
+PERSON = Block(Reason.HELD_BY_USER, "")
 CLAIMED = held_by(a_case())
 DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
 REPAIRED = a_case(phase=P.RECOVERED, ended=at(-60), attempts=(an_attempt(),))
@@ -86,7 +86,6 @@ def test_of_a_node_without_a_case(node: Node, reason: VerdictReason) -> None:
 CASES = [
     pytest.param(P.NEW, (), R.UNHEALTHY, id="a case that has just been opened"),
     pytest.param(P.HELD, (), R.UNHEALTHY, id="a case that is about to claim"),
-    pytest.param(P.HELD, (DRY,), R.UNHEALTHY, id="held by DryRun: nobody will repair it"),
     pytest.param(P.HELD, (PERSON,), R.UNHEALTHY, id="held by a person"),
     pytest.param(P.HELD, (BUDGET,), R.WAITING, id="waits for the budget"),
     pytest.param(P.HELD, (BREAKER, UNREADY), R.WAITING, id="waits for the breaker and the budget"),
@@ -120,9 +119,17 @@ def test_a_case_of_a_namesake_says_nothing() -> None:
     assert health_of(WELL, a_case(phase=P.ESCALATED, node_uid="uid-of-another")) is R.FIT
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_the_mode_of_a_policy_does_not_matter(mode: Mode) -> None:
-    assert health_of(SICK, mode=mode) is R.UNHEALTHY
+@pytest.mark.parametrize(
+    ("mode", "reason"), [(Mode.ENFORCE, R.UNHEALTHY), (Mode.PAUSED, R.UNHEALTHY), (Mode.DRY_RUN, R.ONLY_SCORED)]
+)
+def test_a_policy_in_dry_run_only_scores(mode: Mode, reason: VerdictReason) -> None:
+    assert health_of(SICK, mode=mode) is reason
+    assert health_of(SICK, a_case(phase=P.HELD, blocks=(Block(Reason.DRY_RUN, ""),)), mode=mode) is reason
+    assert health_of(SICK, a_case(), mode=mode) is reason, "also before the controller has judged the case"
+
+
+def test_a_claim_outranks_that_its_policy_is_in_dry_run_now() -> None:
+    assert health_of(SICK, a_case(phase=P.DRAINING), mode=Mode.DRY_RUN) is R.CLAIMED
 
 
 @pytest.mark.parametrize(
@@ -182,7 +189,7 @@ def test_a_pod_of_a_daemonset_is_let_through_whatever_is_so_of_the_node(reason: 
 
 
 def test_the_tables_above_have_every_reason() -> None:
-    assert {row.values[-1] for row in (*NODES, *CASES, *PODS)} | {R.REPAIRED} == set(VerdictReason)
+    assert {row.values[-1] for row in (*NODES, *CASES, *PODS)} | {R.REPAIRED, R.ONLY_SCORED} == set(VerdictReason)
 
 
 def test_only_a_lack_of_free_gpus_leaves_the_node_to_preemption() -> None:
@@ -217,7 +224,7 @@ CALLS = a_case("call", policy="nfs", blocks=(Block(Reason.TICKET_ONLY, ""),))
         pytest.param(SICK, (), R.WAITING, id="what only calls a person lets the node through, behind the others"),
         pytest.param(SICK, (CALLS,), R.WAITING, id="so does its case"),
         pytest.param(
-            SICK, (CALLS, a_case(blocks=(DRY,))), R.UNHEALTHY, id="another case beside it makes the node sick"
+            SICK, (CALLS, a_case(blocks=(PERSON,))), R.UNHEALTHY, id="another case beside it makes the node sick"
         ),
         pytest.param(WELL, (), R.FIT, id="a node that is well is fit"),
     ],

@@ -1,7 +1,7 @@
 """Our nouns → Kubernetes' JSON, writing side: what we create and what we patch. Pure."""
 
 from remediator.kube.api.encode.cases import case_status, new_case, new_operation, operation_status
-from remediator.kube.api.encode.nodes import event, node_marks
+from remediator.kube.api.encode.nodes import event, namespace_event, node_marks
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
 from remediator.kube.api.encode.policies import default_budget, ledger, policy_ready
@@ -16,6 +16,7 @@ __all__ = [
     "event",
     "ledger",
     "name_of",
+    "namespace_event",
     "new_case",
     "new_operation",
     "new_ticket",

@@ -1,6 +1,7 @@
 """Nodes, and the Events on them, as we write them."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from msgspec import UNSET, UnsetType
 
@@ -32,16 +33,27 @@ def node_marks(
 def event(name: str, node: Node | None, case: Case, entry: CaseEvent) -> Body:
     """An Event on the Node, where `kubectl describe node` shows it."""
     involved = builtin.ObjectReference(api_version="v1", kind="Node", name=case.node, uid=node.uid if node else "")
+    level = "Warning" if entry.reason in WARNINGS else "Normal"
+    return _event(name, involved, entry.reason, f"{case.name}: {entry.message}", level, entry.at)
+
+
+def namespace_event(name: str, namespace: str, reason: str, message: str, at: datetime) -> Body:
+    """An Event on a Namespace; those on what has no namespace lie in `default`."""
+    involved = builtin.ObjectReference(api_version="v1", kind="Namespace", name=namespace)
+    return _event(name, involved, reason, message, "Warning", at)
+
+
+def _event(name: str, involved: builtin.ObjectReference, reason: str, message: str, level: str, at: datetime) -> Body:
     return body(
         builtin.Event(
             metadata=api.ObjectMeta(name=name, namespace="default"),
             involved_object=involved,
-            reason=entry.reason,
-            message=f"{case.name}: {entry.message}"[:1024],
-            type="Warning" if entry.reason in WARNINGS else "Normal",
+            reason=reason,
+            message=message[:1024],
+            type=level,
             source=builtin.EventSource(component="remediator"),
-            first_timestamp=second(entry.at),
-            last_timestamp=second(entry.at),
+            first_timestamp=second(at),
+            last_timestamp=second(at),
             count=1,
         )
     )
