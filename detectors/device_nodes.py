@@ -20,7 +20,7 @@ Told as "cannot tell":
                                            as gVisor hides them: let node-problem-detector run outside of it); on a node
                                            without GPU it is a leftover: remove it
   the driver does not list ADDRESS, PCI cannot be read              see GpuLost
-  the driver does not tell the minor of a GPU, FILE makes no sense  --explain shows what was read; reload-driver
+  the driver does not report the minor of a GPU, FILE makes no sense  --explain shows what was read; reload-driver
 
 Only /proc, /sys and /dev are read: no GPU is touched. A node without such devices is fine; one whose GPUs have
 no driver is "cannot tell" (see GpuLost).
@@ -123,7 +123,7 @@ def _doubts(seen: DeviceFiles) -> list[str]:
     lost = sorted(ours(seen.cards, seen.driven) - set(driven))
     return [
         *(f"{name} makes no sense" for name in seen.odd),
-        *(["the driver does not tell the minor of a GPU"] if None in minors else []),
+        *(["the driver does not report the minor of a GPU"] if None in minors else []),
         *([f"the driver does not list {_some(lost)} (see GpuLost)"] if lost else []),
         *_strays(seen),
         *(["PCI cannot be read"] if seen.cards is None or unreadable(seen.cards) else []),

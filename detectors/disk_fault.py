@@ -22,9 +22,9 @@ number are in <state>/evidence/disk_fault.json. Where a person has taken a disk 
 <state>/disk_fault.json. "is degraded": mdadm --detail /dev/X, then mdadm --add a new member. "is broken": the data is
 lost unless a member comes back: mdadm --assemble --force, else make it anew from a backup.
 "Cannot tell": "SMART ... cannot be asked", "kernel log cannot be", "disks cannot be read": run node-problem-detector
-privileged, with the node's /dev and /sys. "have not told their SMART since": a controller hangs: `nvme smart-log` on
-the node, reboot where that hangs, too. "does not tell its state", "is degraded and rebuilds", "(seen once)": wait, and
-look again with --explain. Lines of the log overwritten unread: make its buffer larger (log_buf_len=).
+privileged, with the node's /dev and /sys. "have not reported their SMART data since": a controller hangs: `nvme
+smart-log` on the node, reboot where that hangs, too. "does not report its state", "is degraded and rebuilds", "(seen
+once)": wait, and look again with --explain. Lines of the log overwritten unread: make its buffer larger (log_buf_len=).
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
@@ -119,7 +119,7 @@ def judge_state(disk: Disk, ill_before: frozenset[str]) -> tuple[Verdict, str]:
     if disk.state in WELL:
         return Verdict.OK, "is well"
     if disk.state == "?":
-        return Verdict.UNKNOWN, "does not tell its state"
+        return Verdict.UNKNOWN, "does not report its state"
     if disk.state in LOST or disk.who in ill_before:
         return Verdict.FAULT, "was given up"
     return Verdict.UNKNOWN, f"is {disk.state} (seen once)"
@@ -130,7 +130,7 @@ def judge_array(array: Array) -> tuple[Verdict, str]:
     if array.state == "broken":
         return Verdict.FAULT, "is broken"
     if array.state not in ARRAY_STATES:
-        return Verdict.UNKNOWN, "does not tell its state"
+        return Verdict.UNKNOWN, "does not report its state"
     if not array.degraded:
         return Verdict.OK, "is whole"
     return (Verdict.UNKNOWN, "is degraded and rebuilds") if array.action in REBUILDS else (Verdict.FAULT, "is degraded")
@@ -147,7 +147,7 @@ def judge_smart(seen: DiskReadings) -> dict[str, Verdict]:
         elif page.get("errno") in (errno.EACCES, errno.EPERM):
             verdicts[f"SMART of {name} cannot be asked ({errno.errorcode[page['errno']]})"] = Verdict.UNKNOWN
     if seen.hung:
-        verdicts[f"NVMe controllers have not told their SMART since {seen.hung}"] = Verdict.UNKNOWN
+        verdicts[f"NVMe controllers have not reported their SMART data since {seen.hung}"] = Verdict.UNKNOWN
     return verdicts
 
 

@@ -17,7 +17,7 @@ Remedy: FilesystemError: move the work off the node and reboot it: file systems 
 clean. "DiskFault" beside it: the disk is the cause, replace it. Where it comes back, unmount it and run e2fsck -f,
 xfs_repair or btrfs check. "has become read-only" by a person's own wish: mount -o remount,rw. What the kernel said is
 in <state>/evidence/filesystem_error.json.
-"Cannot tell": "cannot be read", "cannot be asked", "does not tell", "make no sense": run node-problem-detector
+"Cannot tell": "cannot be read", "cannot be asked", "does not report", "make no sense": run node-problem-detector
 privileged, with the node's /sys, process ids and /dev/kmsg. "has not answered since": an XFS hangs with its disk: see
 DiskFault and UnkillableProcess, reboot where it lasts.
 

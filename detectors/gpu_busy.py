@@ -22,8 +22,8 @@ these only processes are looked at. Pids are of use only in the node's own names
 hostPID. Who holds what is in <state>/evidence/gpu_busy.json.
 
 A GPU that is lost and an NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured
-by running as root. Another code with "does not tell its ...", or NVML that cannot be asked or makes no sense: --explain
-shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
+by running as root. Another code with "does not report its ...", or NVML that cannot be asked or makes no sense:
+--explain shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
 
 Exit codes: 0 no GPU is held, 1 fault, 2 cannot tell.
 """

@@ -23,8 +23,8 @@ No faults, and only told by --explain and a run by hand:
 
 A GPU that has no such counters (GeForce, MIG, ECC off) has no fault that could be seen here. A GPU that is lost and an
 NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured by running as root.
-Another code with "does not tell its ...", or NVML that cannot be asked or makes no sense: --explain shows what it says;
-driver and pynvml (nvidia-ml-py) must fit each other.
+Another code with "does not report its ...", or NVML that cannot be asked or makes no sense: --explain shows what it
+says; driver and pynvml (nvidia-ml-py) must fit each other.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
@@ -100,7 +100,7 @@ SHAPES = {
 
 
 def fact(gpu: Gpu, question: str, name: str) -> int:
-    """Return one number, 0 where the GPU does not tell it."""
+    """Return one number, 0 where the GPU does not report it."""
     return int(gpu.facts.get(question, {}).get(name, 0))
 
 
@@ -120,7 +120,7 @@ def judge(seen: GpuReadings, samples: Mapping[str, list[Sample]] | None = None) 
 def odd(seen: GpuReadings) -> list[str]:
     """Return which answers make no sense though they are of the right shape: questions put wrongly, counts below 0."""
     return [
-        f"{gpu.name} does not tell its {question} in a way that makes sense"
+        f"{gpu.name} does not report its {question} in a way that makes sense"
         for gpu in seen.answering
         for question, names in NEEDED.items()
         if gpu.refused.get(question) == INVALID_ARGUMENT or any(fact(gpu, question, name) < 0 for name in names)

@@ -21,12 +21,12 @@ once is "cannot tell". Signs, and what cures them:
 
 Cards without NVLink have no such fault, nor have GPUs in MIG mode, which use no link and no fabric. Where GPUs are
 linked without a switch, the links to a GPU that is put into MIG mode are not missed; --links would count them. A bridge
-that never had a link up in this boot cannot be told from none: say --links where all GPUs of a node have as many.
+that never had a link up in this boot looks the same as none: say --links where all GPUs of a node have as many.
 Links, errors and who the GPUs are, at first sight: <state>/evidence/gpu_nvlink.json.
 
 A GPU that is lost and an NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured
-by running as root. Another code with "does not tell its ...", or NVML that cannot be asked or makes no sense: --explain
-shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
+by running as root. Another code with "does not report its ...", or NVML that cannot be asked or makes no sense:
+--explain shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """

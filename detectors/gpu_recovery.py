@@ -22,8 +22,8 @@ Two runs in a row must find something asked for, because a wish may be carried o
 it is "cannot tell". Runs to which NVML's one answer was good enough count as one, runs that could not tell as none. A
 driver that does not know the field is fine, with a word on that. A GPU that is lost and an NVML that does not answer
 are "cannot tell": GpuLost tells of them. "no permission" is cured by running as root.
-Another code with "does not tell its ...", or NVML that cannot be asked or makes no sense: --explain shows what it says;
-driver and pynvml (nvidia-ml-py) must fit each other.
+Another code with "does not report its ...", or NVML that cannot be asked or makes no sense: --explain shows what it
+says; driver and pynvml (nvidia-ml-py) must fit each other.
 
 Exit codes: 0 nothing asked for, 1 fault, 2 cannot tell.
 """

@@ -17,12 +17,12 @@ None of it is cured by software: drain the node and have a person look. Serial n
 A fault is 6 of the last 10 minutes of one kind, told by the GPU's own time counters, or where it has none by the bit
 that is set at the moment of a run. It ends when less than 2 of 10 minutes are left. What software does on purpose is
 none: a power cap, idle clocks, clocks that somebody has set, slowing down at a temperature that the driver heeds. A GPU
-that is slow while less than 6 minutes are known of it (after a boot) is "cannot tell". A GPU that does not tell its
+that is slow while less than 6 minutes are known of it (after a boot) is "cannot tell". A GPU that does not report its
 clocks (MIG, virtual ones) has no fault that could be seen here.
 
 A GPU that is lost and an NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured
-by running as root. Another code with "does not tell its ...", or NVML that cannot be asked or makes no sense: --explain
-shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
+by running as root. Another code with "does not report its ...", or NVML that cannot be asked or makes no sense:
+--explain shows what it says; driver and pynvml (nvidia-ml-py) must fit each other.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """

@@ -9,7 +9,7 @@ The links of PCIe switches above them are looked at, too. Faults:
                                without any; fatal ones at once, and for as long as the link lacks something
 
 No fault: a low speed that nobody declared, for idle GPUs slow their links down (--explain tells speeds); a device that
-does not tell its link, or of which the port above it does not (virtual machines show none, or one of their own: what
+does not report its link, or of which the port above it does not (virtual machines show none, or one of their own: what
 the card could have is not what its slot has); errors of a moment, as a reset makes them, once the link is whole again;
 corrected errors; virtual functions. A device that has told its lanes and tells nonsense now (all ones) is "cannot
 tell": GpuLost and DiskFault tell of devices that are gone.
@@ -21,7 +21,7 @@ switch).
 Remedy: PcieLinkDegraded: move the work off the node and switch it off and on again; a mere reboot often trains the link
 as it was. Where it comes back, have the card reseated and the riser, cable or retimer replaced: addresses and slots are
 in <state>/evidence/pcie_link.json. "met fatal errors" beside GpuLost or DiskFault: they name the device that is lost.
-"Cannot tell": "(seen once)": the next run decides. "does not tell its lanes", "makes no sense", "cannot be read":
+"Cannot tell": "(seen once)": the next run decides. "does not report its lanes", "makes no sense", "cannot be read":
 lspci -vv on the node; where that shows nothing either, the device is gone or wedged: switch the node off and on again.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
@@ -52,7 +52,7 @@ from nodelib.state.debounce import names
 NAME = "pcie_link"
 KINDS = ("gpu", "nvswitch", "rdma", "nvme", "switch")
 RUNS, QUIET = 2, 3600.0  # how often in a row errors grow until they are believed; seconds until they are forgotten
-FINE, NO_BUS, NO_LINK = "every PCIe link has its lanes", "this node has no PCI bus", "no PCIe link is told of"
+FINE, NO_BUS, NO_LINK = "every PCIe link has its lanes", "this node has no PCI bus", "no PCIe link is reported"
 
 
 class Tally(NamedTuple):
@@ -116,7 +116,7 @@ def judge(links: Collection[Link], known: Known, declared: Declared) -> tuple[Ve
             twice = link.address in known.slow
             found[f"{who} {lacks}{'' if twice else ' (seen once)'}"] = Verdict.FAULT if twice else Verdict.UNKNOWN
         if unclear(link, known):
-            found[f"{who} does not tell its lanes"] = Verdict.UNKNOWN
+            found[f"{who} does not report its lanes"] = Verdict.UNKNOWN
         whole = is_whole(link, known, declared)
         for name, count in link.errors.items():
             end, grade = name.split()

@@ -78,7 +78,7 @@ def runtime_health(path: str, runtime: Runtime) -> Health:
     if runtime.reply.word == "silent":
         return Health("ill", f"the container runtime at {path} does not answer ({runtime.reply.why})")
     if ready is None:
-        return Health("unclear", f"the container runtime at {path} does not tell whether it is ready")
+        return Health("unclear", f"the container runtime at {path} does not report whether it is ready")
     return Health("well") if ready.ready else Health("ill", f"the container runtime at {path} is not ready{_of(ready)}")
 
 

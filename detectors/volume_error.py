@@ -17,7 +17,7 @@ one it is: `findmnt -S /dev/DEVICE` on the node, or <state>/evidence/volume_erro
 PersistentVolume. Delete the Pod and see that it stays away (scale what owns it to 0), look at the storage that the
 volume is on, and check it where nothing has it mounted: e2fsck -f, xfs_repair or btrfs check. "was shut by the kernel"
 where a disk was detached by force: the same; once its Pod is gone all is well.
-"Cannot tell": "cannot be read", "cannot be asked", "does not tell", "make no sense": run node-problem-detector
+"Cannot tell": "cannot be read", "cannot be asked", "does not report", "make no sense": run node-problem-detector
 privileged, with the node's /sys, process ids and /dev/kmsg. "has not answered since": an XFS hangs with its storage:
 look at that, and at UnkillableProcess.
 

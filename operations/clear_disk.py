@@ -7,7 +7,7 @@ know no more; images that no container uses, largest first. Images that are pinn
 registry has a digest of, stay. Links are never followed. The goal being met is a success, at once or afterwards.
 
 Exit 1: all was tried and a file system is still fuller than the goal; what fills it is something else. Refused
-(exit 2): how full the disks are, or which Pods live, cannot be told.
+(exit 2): how full the disks are, or which Pods live, cannot be determined.
 
 PARAMETERS: actions (which of journal, core-dumps, pod-logs, images; all), targetPercent (80), keepHours (24: core dumps
 and logs changed since are kept), journalMegabytes (500: that much of the journal is kept), kubeletRoot
@@ -143,7 +143,7 @@ def measure(places: Iterable[str], needed: bool = True) -> list[Disk]:
         if len(row) == 3 and row[0].isdecimal() and row[1].isdecimal():
             found[row[2]] = Disk(row[2], int(row[0]), int(row[1]))
     if needed and not found:
-        raise Refused(f"how full the disks are cannot be told: {last}")
+        raise Refused(f"cannot determine how full the disks are: {last}")
     return sorted(found.values())
 
 

@@ -7,7 +7,7 @@ A process is orphaned only if its cgroup names one Pod of this node's own kubele
 its cgroup are compared again, before any signal. None being there is a success.
 
 One that sleeps in the kernel with SIGKILL pending cannot be killed: that is exit 1, reboot the node. Refused (exit 2):
-which Pods live cannot be told; a Pod that is named lives; another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was
+it is unknown which Pods live; a Pod that is named lives; another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was
 started before in this boot.
 
 PARAMETERS: podUIDs (only processes of these Pods), graceSeconds (10), killSeconds (30), kubeletRoot (/var/lib/kubelet).

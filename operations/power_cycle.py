@@ -202,7 +202,7 @@ def power_cycle(environment: Environment, dry_run: bool) -> str:
     bmc = connect(seen.info.get("systemUUID", ""), name)
     step = first_step(ask_power(bmc, PATIENCE), before, force, name)
     if step == "on" and not bmc.steps.on:
-        raise Refused(f"{name} is off, and its BMC cannot be told to turn it on: power-cycle by hand")
+        raise Refused(f"{name} is off, and its BMC has no command that turns it on: power-cycle by hand")
     if not force and not before and seen.ready == "Unknown":
         require_silence(api, name)
     if dry_run:

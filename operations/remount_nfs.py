@@ -90,11 +90,11 @@ def ailing(mounts: Sequence[Mount], seconds: float) -> list[Mount]:
 
 
 def is_sick(result: Told) -> bool:
-    """Whether a statfs shows a mount that must go. Raises Refused when it does not tell: that takes no mount down."""
+    """Whether a statfs shows a mount that must go. Raises Refused when it does not report: that takes no mount down."""
     if result.code in (0, None):
         return result.code is None
     if not ANSWERED.search(result.text):
-        raise Refused(f"whether the mounts answer cannot be told: stat exits {result.code}: {result.last}")
+        raise Refused(f"cannot determine whether the mounts answer: stat exits {result.code}: {result.last}")
     return SICK.search(result.text) is not None
 
 

@@ -59,7 +59,7 @@ class Work(NamedTuple):
     switches: bool
 
     def strangers(self) -> list[Holder]:
-        """Who computes on a GPU and may not be ended. Raises Refused when that cannot be told."""
+        """Who computes on a GPU and may not be ended. Raises Refused when that cannot be determined."""
         proc, found = self.clients.proc, holders(self.smi)
         return [one for one in found if not (one.pid.isdecimal() and self.clients.is_ours(read(proc, int(one.pid))))]
 

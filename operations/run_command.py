@@ -66,10 +66,10 @@ def judge(code: int | None, last: str, seconds: float) -> str:
     if code is None:
         raise Failed(f"it did not end within {seconds:g} s; its last line: {last or 'none'}")
     if code == 0:
-        return last or "done, it said nothing"
+        return last or "done, it printed nothing"
     if code == 2:
-        raise Refused(last or "it said nothing")
-    raise Failed(f"exit {code}: {last or 'it said nothing'}")
+        raise Refused(last or "it printed nothing")
+    raise Failed(f"exit {code}: {last or 'it printed nothing'}")
 
 
 def run(command: list[str], seconds: float) -> tuple[int | None, str]:

@@ -26,7 +26,7 @@ class Told(NamedTuple):
     @property
     def last(self) -> str:
         """Its last line that is not empty."""
-        return next((line.strip() for line in reversed(self.text.splitlines()) if line.strip()), "it said nothing")
+        return next((line.strip() for line in reversed(self.text.splitlines()) if line.strip()), "it printed nothing")
 
 
 class Command:

@@ -13,7 +13,7 @@ KUBELET = "/var/lib/kubelet"
 
 
 def crictl(*words: str) -> dict[str, Any] | None:
-    """Return what the runtime answers; None where crictl is not installed. Raises Refused when it does not tell."""
+    """Return what the runtime answers; None where crictl is not installed. Raises Refused when it does not report."""
     output = run(("crictl", *words, "-o", "json"), ASK_SECONDS)
     if is_absent(output):
         return None
@@ -22,7 +22,7 @@ def crictl(*words: str) -> dict[str, Any] | None:
     except ValueError:
         answer = None
     if output.code != 0 or not isinstance(answer, dict):
-        raise Refused(f"the container runtime does not tell ({' '.join(('crictl', *words))}): {output.last}")
+        raise Refused(f"the container runtime does not answer ({' '.join(('crictl', *words))}): {output.last}")
     return answer
 
 
@@ -35,12 +35,12 @@ def known_pods(root: str = KUBELET, own: str = "") -> set[str]:
     """Return the uids (32 hex digits) of all Pods that the kubelet still keeps a folder of, or the runtime runs.
 
     A kubelet makes the folder before anything of the Pod runs, static Pods under their hash, and keeps it until all of
-    it has ended. Raises Refused when that cannot be told, or when `own`, the uid of the Pod that asks, is not there.
+    it has ended. Raises Refused when that is unknown, or when `own`, the uid of the Pod that asks, is not there.
     """
     output = run(("ls", "-1A", f"{root}/pods"), ASK_SECONDS)
     uids = {bare(name) for name in output.text.split() if re.fullmatch(UID, name, re.IGNORECASE)}
     if output.code != 0 or not uids:
-        raise Refused(f"which Pods live cannot be told from {root}/pods ({output.last}): set PARAMETERS.kubeletRoot")
+        raise Refused(f"cannot determine which Pods live from {root}/pods ({output.last}): set PARAMETERS.kubeletRoot")
     if own and bare(own) not in uids:
         raise Refused(
             f"{root}/pods does not know this very Pod, so it is not the kubelet's: set PARAMETERS.kubeletRoot"

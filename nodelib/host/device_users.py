@@ -39,7 +39,7 @@ class User(NamedTuple):
 
 
 def users(proc: Path) -> list[User]:
-    """Return who holds a device of the driver. Raises Refused when that cannot be told in time."""
+    """Return who holds a device of the driver. Raises Refused when that cannot be determined in time."""
     output = os.memfd_create("output")
     try:
         child = subprocess.Popen(
@@ -56,9 +56,9 @@ def users(proc: Path) -> list[User]:
     last = next((line["at"] for line in reversed(lines) if "at" in line), 0)
     if not ended:
         child.kill()
-        raise Refused(f"who holds the GPUs cannot be told: looking at pid {last} takes more than {LOOK_SECONDS:g} s")
+        raise Refused(f"cannot determine who holds the GPUs: looking at pid {last} takes more than {LOOK_SECONDS:g} s")
     if child.returncode:
-        raise Refused(f"who holds the GPUs cannot be told: looking ended with {child.returncode} at pid {last}")
+        raise Refused(f"cannot determine who holds the GPUs: looking ended with {child.returncode} at pid {last}")
     return sorted(User(**line) for line in lines if "device" in line)
 
 
@@ -73,7 +73,7 @@ def named(holders: Sequence[User]) -> str:
 
 
 def files_of(proc: Path, addresses: Iterable[str]) -> re.Pattern[str]:
-    """Match the device files of the GPUs at these addresses (0000:1c:00.0); of any, where the driver does not tell."""
+    """Match the device files of the GPUs at these addresses (0000:1c:00.0); of any, where the driver names none."""
     folder = proc / "driver/nvidia/gpus"
     try:
         matches = [

@@ -23,7 +23,7 @@ LIBRARY = re.compile(rf"^libnvidia-ml\.so\.({VERSION})$")
 
 
 class Module(NamedTuple):
-    """What /proc says of the loaded module. `version`: "" for none; `why` it cannot be told, else ""."""
+    """What /proc says of the loaded module. `version`: "" for none; `why` it is unknown, else ""."""
 
     version: str = ""
     text: str = ""

@@ -132,7 +132,7 @@ def story_of_ext4(sys_root: Path, device: str) -> str:
 
 
 def read_btrfs(sys_root: Path, filesystem: Filesystem) -> int | None:
-    """Return the sum of the errors that btrfs has counted on its disks, over reboots; None where it does not tell.
+    """Return the sum of the errors that btrfs has counted on its disks, over reboots; None where it does not report.
 
     Raises ValueError when the counters make no sense.
     """

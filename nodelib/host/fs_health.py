@@ -85,7 +85,7 @@ def judge_one(filesystem: Filesystem, seen: Signs, known: Known, boot: int | Non
     if fault := next((words for words, holds in _faults(filesystem, seen, known, boot).items() if holds), ""):
         return Verdict.FAULT, fault
     if seen.ext4 and seen.ext4.total and boot is None:
-        return Verdict.UNKNOWN, "has met errors, and /proc/stat does not tell if since boot"
+        return Verdict.UNKNOWN, "has met errors, and /proc/stat does not report if since boot"
     if seen.stat:
         return Verdict.UNKNOWN, f"cannot be asked ({errno.errorcode.get(seen.stat, seen.stat)})"
     return (Verdict.UNKNOWN, seen.why) if seen.why else (Verdict.OK, "")

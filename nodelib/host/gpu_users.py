@@ -47,7 +47,7 @@ class Clients(NamedTuple):
     seconds: float
 
     def holders(self, counts: Counts) -> tuple[list[User], list[User]]:
-        """Return who may be ended, and who else holds a GPU. Raises Refused when that cannot be told."""
+        """Return who may be ended, and who else holds a GPU. Raises Refused when that cannot be determined."""
         counted = [user for user in users(self.proc) if counts(user)]
         ours = [user for user in counted if self.is_ours(user)]
         return ours, [user for user in counted if user not in ours]
@@ -90,7 +90,7 @@ def own_pod(proc: Path) -> str:
     try:
         return pod_of((proc / "self/cgroup").read_text())
     except OSError as error:
-        raise Refused(f"which Pod this is cannot be told, so no process is ended: {error}") from error
+        raise Refused(f"cannot determine which Pod this is, so no process is ended: {error}") from error
 
 
 def still(look: Callable[[], Sequence[T]], seconds: float) -> Sequence[T]:

@@ -80,7 +80,7 @@ def _chain(device: Path) -> list[Path]:
 
 
 def slot(sys_root: Path, address: str) -> str:
-    """Return what the board calls the slot of a device, "" where it does not tell."""
+    """Return what the board calls the slot of a device, "" where it does not report."""
     for folder in folders(sys_root / "bus/pci/slots", r".+"):
         if text(folder / "address") == address.rpartition(".")[0]:
             return folder.name

@@ -64,7 +64,7 @@ def ask_controller(device: Path) -> dict[str, int]:
 
 
 def judge_page(page: Any) -> list[str]:
-    """Return what is wrong with a controller that said this; [] for nothing, or where it does not tell."""
+    """Return what is wrong with a controller that said this; [] for nothing, or where it does not report."""
     warning = page.get("warning") if isinstance(page, dict) else None
     return [words for bit, words in WARNINGS.items() if warning & bit] if type(warning) is int else []
 

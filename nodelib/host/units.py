@@ -30,7 +30,7 @@ def look_at(name: str) -> Unit:
     properties = dict(line.partition("=")[::2] for line in result.text.splitlines())
     if result.code != 0 or not properties.get("LoadState"):
         raise Refused(
-            f"systemd does not tell of {name}: {why(result, ASK_SECONDS)}: reboot the node if it does not answer"
+            f"systemd does not report {name}: {why(result, ASK_SECONDS)}: reboot the node if it does not answer"
         )
     pid = properties.get("MainPID", "")
     return Unit(

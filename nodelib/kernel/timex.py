@@ -22,7 +22,7 @@ class Reading(NamedTuple):
 
 
 def read_kernel() -> Reading:
-    """Ask the kernel. Raises OSError where it does not tell."""
+    """Ask the kernel. Raises OSError where it does not report."""
     buffer = ctypes.create_string_buffer(BYTES)  # modes 0: nothing is set
     if ctypes.CDLL(None, use_errno=True).adjtimex(buffer) < 0:
         code = ctypes.get_errno()

@@ -144,11 +144,11 @@ def judge(gpu: Gpu, values: Mapping[str, str]) -> Gpu:
 
 
 def holders(smi: Smi) -> list[Holder]:
-    """Return who computes on which GPU. Raises Refused when that cannot be told."""
+    """Return who computes on which GPU. Raises Refused when that cannot be determined."""
     query = "--query-compute-apps=gpu_bus_id,pid,process_name"
     result = smi.ask(query, FORMAT)
     if result.code:
-        raise Refused(f"who uses the GPUs cannot be told (exit {result.code}): {result.last}")
+        raise Refused(f"cannot determine who uses the GPUs (exit {result.code}): {result.last}")
     rows = [[cell.strip() for cell in line.split(",", 2)] for line in result.text.splitlines()]
     return [Holder(*cells) for cells in rows if len(cells) == 3 and ADDRESS.fullmatch(cells[0])]
 

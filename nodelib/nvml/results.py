@@ -158,7 +158,7 @@ def _silent(seen: GpuReadings) -> list[str]:
 
 def _refusing(seen: GpuReadings, needed: Collection[str]) -> list[str]:
     return [
-        f"{gpu.name} does not tell its {question} ({_code(gpu.refused.get(question))})"
+        f"{gpu.name} does not report its {question} ({_code(gpu.refused.get(question))})"
         for gpu in seen.answering
         for question in needed
         if question not in gpu.facts and gpu.refused.get(question) not in NOT_THERE

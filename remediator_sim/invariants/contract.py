@@ -100,7 +100,7 @@ def down(node: Obj) -> bool:
 
 
 def sick(node: Obj | None, policy: Obj, now: datetime, stale: timedelta) -> bool | None:
-    """Whether an entry of the policy's `when` holds on the node; None where that cannot be told."""
+    """Whether an entry of the policy's `when` holds on the node; None where that cannot be determined."""
     entries = [[_holds(node, clause, now, stale) for clause in _clauses(entry)] for entry in policy["spec"]["when"]]
     verdicts = [False if False in entry else None if None in entry else True for entry in entries]
     return True if True in verdicts else None if None in verdicts else False

@@ -43,7 +43,7 @@ class Observer:
     """Watches one embedded server and what stands around it. Make it before the controller starts, `run` it as a task.
 
     It reads only what everybody outside can read: objects, the journals of machines, issues, answers of the extender.
-    `limits` are those of `tracked.Limits`; every `every` seconds it looks at what does not tell of itself.
+    `limits` are those of `tracked.Limits`; every `every` seconds it looks at what does not report itself.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class Sightings:
         return self._awaited.setdefault((node, key), asyncio.get_running_loop().create_future())
 
     async def follow(self, client: Client, version: str, opened: asyncio.Event) -> None:
-        """Watch from `version` on. Raises RuntimeError when the watch ends: what it missed cannot be told."""
+        """Watch from `version` on. Raises RuntimeError when the watch ends: what it missed is unknown."""
         query = [("watch", "true"), ("resourceVersion", version), ("timeoutSeconds", "86400")]
         async with client.transport.stream(NODES.path(), query=query, idle_timeout=3600) as stream:
             opened.set()

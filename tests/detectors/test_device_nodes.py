@@ -75,7 +75,7 @@ JUDGED = {
     "a minor that is not told": (
         see(driven={**GPUS, address(1): Driven("", None, excluded=False)}),
         UNKNOWN,
-        "does not tell the minor",
+        "does not report the minor",
     ),
     "a GPU without driver": (see(driven={}), UNKNOWN, "the driver does not list"),
     "GPUs that nouveau has": (

@@ -271,7 +271,7 @@ def test_a_driver_that_does_not_tell_reserved_memory_is_asked_the_old_way(machin
     machine.orders(*USED, "gpu 1 memory-v2 error:13", "gpu 1 mps error:13")
     assert [machine.run(now)[0] for now in (1000, 1060)] == [UNKNOWN, FAULT]
     machine.orders(*USED, "gpu 1 compute error:4")
-    assert "does not tell its processes (code 4" in machine.run(1120)[1]
+    assert "does not report its processes (code 4" in machine.run(1120)[1]
 
 
 def test_memory_that_the_kernel_uses_as_its_own_is_nobodys(machine):

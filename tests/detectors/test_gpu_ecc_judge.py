@@ -140,7 +140,7 @@ JUDGED = {
     "a GPU that is lost while it is asked": (
         seen(gpu(0), gpu(1, refused={**NO_PAGES, "row remap": 15})),
         UNKNOWN,
-        f"{SECOND} does not tell its row remap (code 15, lost)",
+        f"{SECOND} does not report its row remap (code 15, lost)",
     ),
     "a question that needs root": (
         seen(gpu(0), gpu(1, refused={**NO_PAGES, "SRAM": 4})),

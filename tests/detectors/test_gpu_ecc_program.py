@@ -76,9 +76,9 @@ def test_a_fault_is_told_and_its_healthy_twin_is_not(node, orders, line, twin):
 DOUBTS = {
     "a lost GPU": (["gpu 3 error 15"], "GPU index 3 does not answer (code 15, lost; see GpuLost)"),
     "a GPU that requires a reset": (["gpu 3 error 16"], "GPU index 3 does not answer (code 16, requires reset; see"),
-    "a GPU that is lost in the middle": (["gpu 3 sram error:15"], f"{THIRD} does not tell its SRAM (code 15, lost)"),
-    "an unknown error": (["gpu 3 remapped error:999"], f"{THIRD} does not tell its row remap (code 999)"),
-    "no permission": (["gpu 3 sram error:4"], "does not tell its SRAM (code 4, no permission, run as root)"),
+    "a GPU that is lost in the middle": (["gpu 3 sram error:15"], f"{THIRD} does not report its SRAM (code 15, lost)"),
+    "an unknown error": (["gpu 3 remapped error:999"], f"{THIRD} does not report its row remap (code 999)"),
+    "no permission": (["gpu 3 sram error:4"], "does not report its SRAM (code 4, no permission, run as root)"),
     "a version mismatch": (["init 18"], "NVML does not start (code 18; see GpuLost)"),
     "one too few": (["count 7"], "NVML lists fewer GPUs than PCI (see GpuLost)"),
 }

@@ -244,7 +244,7 @@ def test_a_link_that_cannot_be_asked_is_cannot_tell(tmp_path, nvml_library):
     node.orders("gpu 0 nvlink error:999", gpus=1)
     ran = node.run()
     assert ran.code == UNKNOWN
-    assert "does not tell its NVLink (code 999)" in ran.line
+    assert "does not report its NVLink (code 999)" in ran.line
 
 
 @pytest.mark.parametrize("value", ["-1", "x", "73", "1.5"])

@@ -70,7 +70,7 @@ NONE = {
     "half of the time, counted, though the bit is set in each run": counted(*[30] * 12, bits=0x40),
     "every second minute": [facts(1), facts(0x40)] * 10,
     "five minutes after ten quiet ones": [facts(1)] * 11 + [facts(0x40)] * 5,
-    "a GPU that does not tell its clocks": [{}] * 3,
+    "a GPU that does not report its clocks": [{}] * 3,
 }
 
 

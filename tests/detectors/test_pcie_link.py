@@ -74,7 +74,7 @@ def test_lanes_that_only_this_boot_has_seen_are_missed_too(tree):
 def test_a_link_that_told_its_lanes_and_is_silent_now_is_a_doubt(tree):
     tree.run("pcie_link", 1000)
     tree.function(GPU, **GPU_KIND, width="0", most="0", speed="Unknown")
-    assert tree.run("pcie_link", 1060)[:2] == (UNKNOWN, "PCIe link of gpu 0000:19:00.0 does not tell its lanes")
+    assert tree.run("pcie_link", 1060)[:2] == (UNKNOWN, "PCIe link of gpu 0000:19:00.0 does not report its lanes")
 
 
 GRADES = pytest.mark.parametrize(("grade", "words"), [("fatal", "fatal"), ("nonfatal", "non-fatal")])
@@ -231,4 +231,4 @@ def test_no_memory_raises(tmp_path_factory, memory, width, count):
 
 
 def test_nothing_is_said_of_links_where_no_device_tells_one():
-    assert judge([link(None, None, None)], NOTHING, NONE) == (OK, "no PCIe link is told of")
+    assert judge([link(None, None, None)], NOTHING, NONE) == (OK, "no PCIe link is reported")

@@ -61,5 +61,5 @@ def _fetched() -> Path:
 def _run(where: Path, *command: str) -> None:
     done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        said = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise Missing(f"`{' '.join(command[:3])}` failed (try `apt-get update`): {said}")

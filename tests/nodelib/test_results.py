@@ -58,12 +58,12 @@ DOUBTS = {
     "a GPU that has no such thing": (seen(SHAPES, gpu(0, FINE), gpu(1, refused={"heat": 3, "links": 13})), ""),
     "a refusal": (
         seen(SHAPES, gpu(0, FINE), gpu(1, {"links": FINE["links"]}, {"heat": 999})),
-        f"{SECOND} does not tell its heat (code 999)",
+        f"{SECOND} does not report its heat (code 999)",
     ),
     "no permission": (seen(SHAPES, gpu(0, FINE), gpu(1, refused={"heat": 4, "links": 3})), "run as root"),
     "no answer": (
         seen(SHAPES, gpu(0, FINE), gpu(1, {"links": FINE["links"]})),
-        f"{SECOND} does not tell its heat (no answer)",
+        f"{SECOND} does not report its heat (no answer)",
     ),
     "a lost GPU": (
         seen(SHAPES, gpu(0, FINE), silent(1, 15)),

@@ -197,7 +197,7 @@ def test_a_look_that_may_not_see_all_is_refused(node):
     (node.root / "proc/66/fd").write_text("no folder")
     ran = node.program()
     assert (ran.code, node.changes()) == (2, [])
-    assert "who holds the GPUs cannot be told: looking ended with 1 at pid 66" in ran.message
+    assert "cannot determine who holds the GPUs: looking ended with 1 at pid 66" in ran.message
 
 
 def test_a_driver_in_a_container_is_its_pods_to_restart(node):

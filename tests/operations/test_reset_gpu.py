@@ -202,7 +202,7 @@ def test_not_to_know_who_uses_the_gpus_starts_nothing(node):
     node.answers(*SICK, answer("--query-compute-apps", "Insufficient Permissions", code=4), *HEALTHY)
     ran = node.program()
     assert (ran.code, resets(node)) == (2, [])
-    assert "cannot be told (exit 4): Insufficient Permissions" in ran.message
+    assert "cannot determine who uses the GPUs (exit 4): Insufficient Permissions" in ran.message
 
 
 def test_gpus_that_nvlink_joins_are_reset_together_when_all_are_idle(node):

@@ -150,7 +150,7 @@ def test_a_systemd_that_does_not_answer_is_refused(node):
     node.answers(answer("systemctl show", "Failed to connect to bus", code=1))
     ran = run(node)
     assert (ran.code, node.calls("restart")) == (2, [])
-    assert "systemd does not tell of kubelet: exit 1: Failed to connect to bus" in ran.message
+    assert "systemd does not report kubelet: exit 1: Failed to connect to bus" in ran.message
 
 
 def test_another_boot_and_a_second_start_are_refused(node):
