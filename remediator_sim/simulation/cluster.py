@@ -24,7 +24,7 @@ def standing() -> EmbeddedServer:
 
 @cache
 def _policies() -> dict[str, Document]:
-    return {one["metadata"]["name"]: one for one in documents(("deploy/policies",))}
+    return {document["metadata"]["name"]: document for document in documents(("deploy/policies",))}
 
 
 def policy_names() -> tuple[str, ...]:

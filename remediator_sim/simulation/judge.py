@@ -50,7 +50,7 @@ class Judge:
 
     def broken(self) -> list[str]:
         """What was found wrong, by promise."""
-        return [f"{one.name}: {text}" for one in self.report().values() for text in one.broken]
+        return [f"{checked.name}: {text}" for checked in self.report().values() for text in checked.broken]
 
     def report(self) -> Mapping[str, Checked]:
         """How each promise stands, and how often it was put to the test."""

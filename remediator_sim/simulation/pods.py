@@ -128,7 +128,9 @@ class PodModels:
         template = pod["metadata"].get("labels", {}).get(TEMPLATE)
         if template is None:
             await asyncio.Event().wait()
-        env = {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0].get("env") or ()}
+        env = {
+            variable["name"]: variable.get("value", "") for variable in pod["spec"]["containers"][0].get("env") or ()
+        }
         self._note(node.name, f"{pod['metadata']['name']} runs {template} for {env['NODE_NAME']}")
 
         def say(text: str) -> None:

@@ -34,16 +34,18 @@ class Results:
 
     def seconds(self) -> float:
         """The median of the core-seconds of a seed."""
-        return median(one.seconds for one in self.verdicts.values()) if self.verdicts else 0.0
+        return median(verdict.seconds for verdict in self.verdicts.values()) if self.verdicts else 0.0
 
 
 def load(path: Path | None) -> Results:
     """What an earlier run has found out."""
     results = Results()
     for line in path.read_text().splitlines() if path and path.exists() else ():
-        one = json.loads(line)
-        checks = tuple((name, count) for name, count in one["checks"])
-        results.verdicts[one["seed"]] = Verdict(one["seed"], tuple(one["broken"]), checks, one["seconds"])
+        document = json.loads(line)
+        checks = tuple((name, count) for name, count in document["checks"])
+        results.verdicts[document["seed"]] = Verdict(
+            document["seed"], tuple(document["broken"]), checks, document["seconds"]
+        )
     return results
 
 

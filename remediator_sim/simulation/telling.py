@@ -33,9 +33,9 @@ def _node(old: Obj | None, new: Obj | None) -> Iterator[str]:
     if old is None or new is None:
         yield "is registered" if old is None else "is gone"
         return
-    for found in part(new, "status", "conditions") or ():
-        if contract.says(old, found["type"]) != found["status"]:
-            yield f"says {found['type']}={found['status']}"
+    for condition in part(new, "status", "conditions") or ():
+        if contract.says(old, condition["type"]) != condition["status"]:
+            yield f"says {condition['type']}={condition['status']}"
     if contract.held_by(old) != contract.held_by(new):
         yield f"is held by {contract.held_by(new)}" if contract.held_by(new) else "is let go"
     before, after = (bool(part(node, "spec").get("unschedulable")) for node in (old, new))

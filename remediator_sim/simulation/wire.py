@@ -136,12 +136,12 @@ class Wire:
         return reply
 
     def _meet(self, method: str, path: str) -> WireFault | None:
-        fault = next((one for one in self.faults if one.until >= now() and one.matches(method, path)), None)
+        fault = next((fault for fault in self.faults if fault.until >= now() and fault.matches(method, path)), None)
         self._troubled = now() if fault else self._troubled
         if fault is None or self._chance.random() >= fault.share:
             return None
         fault.left -= 1
-        self.faults = [one for one in self.faults if one.left > 0]
+        self.faults = [fault for fault in self.faults if fault.left > 0]
         return fault
 
     async def _travel(self) -> None:

@@ -129,15 +129,15 @@ class World:
 
     def open_cases(self, node: str) -> list[str]:
         """The names of the open cases of a node."""
-        found = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
-        return [one["metadata"]["name"] for one in found if one["spec"]["nodeName"] == node and not ended(one)]
+        objs = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
+        return [obj["metadata"]["name"] for obj in objs if obj["spec"]["nodeName"] == node and not ended(obj)]
 
     def replica(self, word: str) -> ReplicaModel | None:
         """A replica by its name, or the one that leads ("leader") or does not ("follower") now."""
         if word in self.replicas:
             return self.replicas[word]
         leads = word == "leader"
-        return next((one for one in self.replicas.values() if one.is_leader == leads), None)
+        return next((replica for replica in self.replicas.values() if replica.is_leader == leads), None)
 
     def wire(self, word: str) -> Wire | None:
         """How that replica reaches the server, None where it does not run."""
@@ -168,8 +168,8 @@ class World:
 
     def _under_way(self) -> bool:
         """Whether some case holds its node and is not yet handed to a person."""
-        found = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
-        return any(phase(one) in BUSY[:3] for one in found if not ended(one))
+        objs = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
+        return any(phase(obj) in BUSY[:3] for obj in objs if not ended(obj))
 
     def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
         yield self.judge.run()
