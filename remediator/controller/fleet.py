@@ -58,4 +58,10 @@ def budgets_over(cache: ClusterCache, node: Node) -> list[str]:
     """The budgets of a node and how much of each is used, a phrase each."""
     ledgers = {ledger.name: ledger for ledger in cache.budgets}
     accounts = [(ledger, budget.account(ledger, cache.counted()[ledger.name])) for ledger in budget.over(node, ledgers)]
-    return [f"{ledger.name}: {len(account.unavailable)} of {account.most} unavailable" for ledger, account in accounts]
+    return [f"{ledger.name}: {_used(account)}" for ledger, account in accounts]
+
+
+def _used(account: budget.Account) -> str:
+    unavailable = f"{len(account.unavailable)} of {account.most} unavailable"
+    waiting = f", {len(account.quarantined)} of {account.most_quarantined} quarantined" if account.quarantined else ""
+    return unavailable + waiting

@@ -11,7 +11,7 @@ from remediator.controller.effects import Create, Done, EffectResult, GaveUp, Pa
 from remediator.controller.perform import Performer
 from remediator.core import budget, names
 from remediator.core.budget import Budget, Claim
-from remediator.core.case import Case
+from remediator.core.case import Case, Phase
 from remediator.kube import api
 from remediator.kube.api import encode
 from remediator.kube.wire.errors import ApiError
@@ -70,7 +70,7 @@ class Ledgers:
         budgets = {other.name: other for other in self.cache.budgets}
         holding = [(case, self.cache.nodes.get(case.node)) for case in self.cache.cases if case.open and case.claimed]
         counted = [case for case, node in holding if node is not None and ledger in budget.over(node, budgets)]
-        return [Claim(case.node, case.uid, case.started or now) for case in counted]
+        return [Claim(case.node, case.uid, case.started or now, case.phase is Phase.ESCALATED) for case in counted]
 
     async def write(self, before: Budget, after: Budget) -> EffectResult:
         """Write a ledger and its numbers where they differ from what is there; a conflict reads the newest version."""

@@ -8,6 +8,7 @@ from remediator.core.node import Node, Status
 from remediator.core.selector import Selector
 
 MOST_CLAIMS = 2000
+FEWEST_QUARANTINED = 2  # that a percentage stands for: one dead board must not stop all repair
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,17 @@ class Amount:
         return -(-total * self.value // 100) if round_up else total * self.value // 100
 
 
+DEFAULT_QUARANTINED = Amount(20, percent=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One entry of a ledger: this case holds this node."""
+    """One entry of a ledger: this case holds this node. `quarantined`: its ladder is spent, and a user must look."""
 
     node: str
     case: str
     since: datetime
+    quarantined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class Counts:
     total: int
     unavailable: int
     allowed: int
+    quarantined: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ class Budget:
     claims: tuple[Claim, ...] = ()
     shown: Counts | None = None  # what its status says; None where it was never counted
     version: str = ""
+    max_quarantined: Amount = DEFAULT_QUARANTINED
     unreadable: bool = False  # it admits nothing for what it may select, and nothing is written to it
 
     def holds(self, case_uid: str) -> bool:
@@ -82,15 +89,31 @@ class Budget:
             return max(0, total - self.min_available.of(total, round_up=True))
         return 0
 
+    def most_quarantined(self, total: int) -> int:
+        """At how many quarantined nodes nothing new starts. A percentage rounds down, but never below two nodes.
+
+        >>> from remediator.core.selector import Selector
+        >>> one = Budget("b", "u", Selector(), Amount(1), None, False, 1, True)
+        >>> [one.most_quarantined(total) for total in (1, 12, 100)]
+        [2, 2, 20]
+        """
+        floor = FEWEST_QUARANTINED if self.max_quarantined.percent and self.max_quarantined.value > 0 else 0
+        return max(self.max_quarantined.of(total, round_up=False), floor)
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Where one budget stands over the nodes it selects."""
+    """Where one budget stands over the nodes it selects.
+
+    Quarantined nodes count as such only, whatever their state: neither in `down` nor in `claimed`.
+    """
 
     total: int
     most: int
     down: frozenset[str]
     claimed: frozenset[str]
+    quarantined: frozenset[str] = frozenset()
+    most_quarantined: int = 0
 
     @property
     def unavailable(self) -> frozenset[str]:
@@ -105,7 +128,12 @@ class Account:
     @property
     def counts(self) -> Counts:
         """The numbers to show."""
-        return Counts(self.total, len(self.unavailable), self.allowed)
+        return Counts(self.total, len(self.unavailable), self.allowed, len(self.quarantined))
+
+    @property
+    def full_of_quarantine(self) -> bool:
+        """Whether so many nodes wait for a user that nothing new starts. Repairs under way may still add to them."""
+        return len(self.quarantined) >= self.most_quarantined
 
     def admits(self, node: str) -> bool:
         """Whether taking this node stays inside.
@@ -139,8 +167,10 @@ def members(budget: Budget, nodes: Iterable[Node], budgets: Mapping[str, Budget]
 
 def account(budget: Budget, counted: Members) -> Account:
     """Where a budget stands. Claims count even where the selector left their node."""
-    claimed = frozenset(claim.node for claim in budget.claims)
-    return Account(counted.total, budget.most(counted.total), counted.down, claimed)
+    claimed = frozenset(claim.node for claim in budget.claims if not claim.quarantined)
+    quarantined = frozenset(claim.node for claim in budget.claims if claim.quarantined) - claimed
+    most, most_quarantined = budget.most(counted.total), budget.most_quarantined(counted.total)
+    return Account(counted.total, most, counted.down - quarantined, claimed, quarantined, most_quarantined)
 
 
 def over(node: Node, budgets: Mapping[str, Budget]) -> list[Budget]:
@@ -159,8 +189,11 @@ def entries(ledgers: Iterable[Budget]) -> dict[str, frozenset[str]]:
 
 
 def with_claims(budget: Budget, claims: Iterable[Claim]) -> Budget:
-    """The budget with these entries added, each case once."""
-    return replace(budget, claims=(*budget.claims, *(claim for claim in claims if not budget.holds(claim.case))))
+    """The budget with these entries added, each case once. An entry that is there may become quarantined, for good."""
+    current = {claim.case: claim for claim in claims}
+    spent = {case for case, claim in current.items() if claim.quarantined}
+    kept = (replace(claim, quarantined=True) if claim.case in spent else claim for claim in budget.claims)
+    return replace(budget, claims=(*kept, *(claim for claim in current.values() if not budget.holds(claim.case))))
 
 
 def without_claims(budget: Budget, ended: frozenset[str]) -> Budget:

@@ -210,6 +210,12 @@ def _refusal(node: str, ledger: Budget, account: Account) -> tuple[Block, ...]:
         return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name} cannot be read"),)
     if not ledger.adopted:
         return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name}"),)
+    if account.full_of_quarantine:
+        names = ", ".join(sorted(account.quarantined)[:5])
+        message = (
+            f"budget {ledger.name}: {len(account.quarantined)} of {account.most_quarantined} quarantined ({names})"
+        )
+        return (block(Reason.QUARANTINE_FULL, message),)
     if account.admits(node) and len(ledger.claims) < budgets_.MOST_CLAIMS:
         return ()
     names = ", ".join(sorted(account.unavailable)[:5])

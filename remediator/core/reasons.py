@@ -25,6 +25,7 @@ class Reason(StrEnum):
     BUDGET_SPENT = "BudgetSpent"
     BUDGET_UNREADY = "BudgetUnready"
     BUDGET_REFUSED = "BudgetRefused"
+    QUARANTINE_FULL = "QuarantineFull"
     BREAKER_OPEN = "BreakerOpen"
     HEALTH_UNKNOWN = "HealthUnknown"
 
@@ -91,6 +92,7 @@ WARNINGS = frozenset(
         Reason.POLICY_UNREADABLE,
         Reason.BREAKER_OPEN,
         Reason.BUDGET_REFUSED,
+        Reason.QUARANTINE_FULL,
         Reason.SHARED_CAUSE,
         Reason.LADDER_EXHAUSTED,
         Reason.ATTEMPTS_SPENT,
@@ -115,6 +117,7 @@ REMEDY: dict[Reason, str] = {
     Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BUDGET_REFUSED: "let the controller write the budget's status: look for a webhook or a rule that refuses it",
+    Reason.QUARANTINE_FULL: "repair the quarantined nodes and release their cases, or raise maxQuarantined",
     Reason.BREAKER_OPEN: "look at what fails in many places at once; starts go on when the window is over",
     Reason.HEALTH_UNKNOWN: "look at node-problem-detector and the kubelet of the node",
     Reason.LADDER_EXHAUSTED: "repair the node by hand, then set spec.release of the case to true",

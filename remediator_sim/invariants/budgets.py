@@ -20,10 +20,14 @@ def admitted(history: History, event: Event) -> Iterator[str]:
 
 
 def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
-    """A node that was down already is weighed against the claims only; any other against all that is unavailable."""
+    """A node that was down already is weighed against the claims only; any other against all that is unavailable.
+
+    Quarantined nodes are neither.
+    """
     selected = {contract.name(one) for one in _under(history, budget)}
-    claimed = set(claims(budget).values())
-    lost = {name for name in selected if all(contract.down(state) for state in history.lately(name))}
+    waiting = contract.quarantined(budget)
+    claimed = set(claims(budget).values()) - waiting
+    lost = {name for name in selected - waiting if all(contract.down(state) for state in history.lately(name))}
     taken = claimed if node in lost else claimed | lost
     most = contract.most(budget, len(selected))
     if len(taken) <= most:

@@ -154,6 +154,11 @@ def claims(budget: Obj | None) -> dict[str, str]:
     return {entry["case"]: entry["node"] for entry in part(budget, "status", "claims") or ()}
 
 
+def quarantined(budget: Obj | None) -> set[str]:
+    """The nodes whose entries say that they wait for a user."""
+    return {entry["node"] for entry in part(budget, "status", "claims") or () if entry.get("quarantined")}
+
+
 def finished(operation: Obj | None) -> bool:
     """Whether the operation has said that it is over."""
     return bool(part(operation, "status").get("finishedAt"))

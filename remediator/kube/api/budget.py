@@ -35,6 +35,13 @@ class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
         CountOrPercent | None,
         doc("Fewest nodes that must stay available, as a count or a percentage of the nodes, rounded up."),
     ] = None
+    max_quarantined: Annotated[
+        CountOrPercent,
+        doc(
+            "At so many quarantined nodes nothing new starts, as a count or a percentage of the nodes, rounded down "
+            "but never below two nodes. A node whose case is Escalated counts here, not as unavailable. Default 20%."
+        ),
+    ] = "20%"
     fallback: Annotated[
         bool,
         doc("Counts only nodes that no other budget selects. Default false."),
@@ -56,6 +63,7 @@ class Claim(Base, frozen=True, kw_only=True):
     node: Annotated[Name, doc("Name of the node.")]
     case: Annotated[Uid, doc("metadata.uid of the NodeRemediation.")]
     since: Annotated[Time | None, doc("Since when.")] = None
+    quarantined: Annotated[bool, doc("The case is Escalated: the node waits for a person.")] = False
 
 
 class NodeDisruptionBudgetStatus(Base, frozen=True, kw_only=True):
@@ -69,6 +77,7 @@ class NodeDisruptionBudgetStatus(Base, frozen=True, kw_only=True):
     total: Annotated[int | None, doc("Nodes that this budget counts.")] = None
     unavailable: Annotated[int | None, doc("Of these, nodes that are claimed or otherwise out of service.")] = None
     allowed: Annotated[int | None, doc("Most nodes that may be unavailable now.")] = None
+    quarantined: Annotated[int | None, doc("Nodes whose case is Escalated; they do not count as unavailable.")] = None
     observed_generation: Annotated[int, doc("The metadata.generation that was counted.")] = 0
     adopted_generation: Annotated[
         int, doc("The metadata.generation for which standing claims were taken over; before that nothing is admitted.")

@@ -75,7 +75,8 @@ class Attempt(Base, frozen=True, kw_only=True):
         str, Meta(max_length=253), doc("The NodeOperation that this one completes: it is no try of its own.")
     ] = ""
     counts: Annotated[
-        bool, doc("False where nothing ran: it is no attempt for the ladder, attempts.max and the breaker.")
+        bool,
+        doc("False where nothing ran: it is no attempt for the ladder, attempts.max and the breaker. Default True."),
     ] = True
     intent: Annotated[Intent | None, doc("What was written before the operation's Pod was made.")] = None
     started_at: Annotated[Time | None, doc("When it started.")] = None

@@ -69,6 +69,7 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         Column("TOTAL", ".status.total", "integer"),
         Column("UNAVAILABLE", ".status.unavailable", "integer"),
         Column("ALLOWED", ".status.allowed", "integer"),
+        Column("QUARANTINED", ".status.quarantined", "integer"),
         _AGE,
     ),
     api.TICKET: (

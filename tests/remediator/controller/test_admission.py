@@ -192,6 +192,49 @@ async def test_a_claim_that_was_cut_short_is_completed(fleet):
     assert harness.phase("gpu-0") == "Draining"
 
 
+async def _escalate(harness, *nodes):
+    """Their ladders are spent, as their own passes write it."""
+    for node in nodes:
+        name = harness.cases(node)[-1]["metadata"]["name"]
+        await harness.client.patch(CASES, name, {"status": {"phase": "Escalated"}}, subresource="status")
+
+
+async def test_an_escalated_node_stops_no_repair_of_the_others_and_three_of_twelve_do(fleet):
+    """One dead board in twelve filled a budget of one for weeks; at 25 % of twelve, three, nothing new starts."""
+    harness = await fleet(12, 1)
+    await harness.change(BUDGETS, "all", spec={"maxQuarantined": "25%"})
+    for dead in range(3):
+        await settle(await admissions(harness))
+        assert len(tainted(harness)) == dead + 1, "the next one is repaired beside those that are dead"
+        (node,) = set(tainted(harness)) - _quarantined(harness)
+        await harness.change(NODES, node, spec={"unschedulable": True})
+        await _escalate(harness, node)
+    await settle(await admissions(harness))
+    assert len(tainted(harness)) == len(_quarantined(harness)) == 3
+    status = next(one["status"] for one in harness.all(BUDGETS) if one["metadata"]["name"] == "all")
+    assert (status["quarantined"], status["unavailable"], status["allowed"]) == (3, 0, 1)
+    held = next(f"gpu-{number}" for number in range(12) if f"gpu-{number}" not in tainted(harness))
+    assert harness.reasons(held) == ["QuarantineFull"]
+    assert "3 of 3 quarantined" in harness.cases(held)[-1]["status"]["blockedBy"][0]["message"]
+
+
+def _quarantined(harness):
+    found = [claim for one in harness.all(BUDGETS) for claim in one["status"].get("claims") or ()]
+    return {claim["node"] for claim in found if claim.get("quarantined")}
+
+
+async def test_a_replica_that_has_not_seen_the_escalation_does_not_take_the_mark_off(fleet):
+    harness = await fleet(2, 1)
+    await settle(await admissions(harness))
+    (node,) = tainted(harness)
+    stale = await admissions(harness)
+    await _escalate(harness, node)
+    await settle(await admissions(harness), times=1)
+    assert _quarantined(harness) == {node}
+    await settle(stale)
+    assert _quarantined(harness) == {node}
+
+
 async def test_a_default_budget_is_made_where_there_is_no_fallback(harness):
     await (await admissions(harness)).run(SYSTEM.now())
     found = {one["metadata"]["name"]: one["spec"] for one in harness.all(BUDGETS)}

@@ -93,18 +93,19 @@ def disruption_budget(wire: api.NodeDisruptionBudget) -> budget.Budget:
         claims=tuple(claim(entry) for entry in status.claims),
         shown=_counts(status),
         version=meta.resource_version,
+        max_quarantined=_amount(wire.spec.max_quarantined) or budget.DEFAULT_QUARANTINED,
     )
 
 
 def claim(wire: api.Claim) -> budget.Claim:
     """One entry of a ledger."""
-    return budget.Claim(wire.node, wire.case, moment(wire.since) or EPOCH)
+    return budget.Claim(wire.node, wire.case, moment(wire.since) or EPOCH, wire.quarantined)
 
 
 def _counts(wire: api.NodeDisruptionBudgetStatus) -> budget.Counts | None:
-    if wire.total is None or wire.unavailable is None or wire.allowed is None:
+    if wire.total is None or wire.unavailable is None or wire.allowed is None or wire.quarantined is None:
         return None
-    return budget.Counts(wire.total, wire.unavailable, wire.allowed)
+    return budget.Counts(wire.total, wire.unavailable, wire.allowed, wire.quarantined)
 
 
 def _amount(wire: int | str | None) -> budget.Amount | None:

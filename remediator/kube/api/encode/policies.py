@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from remediator.core import names
-from remediator.core.budget import Account, Budget
+from remediator.core.budget import Account, Budget, Claim
 from remediator.core.policy import Readiness
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, status_patch
@@ -13,15 +13,20 @@ from remediator.kube.api.patch import Body, Patch, whole
 def ledger(budget: Budget, account: Account) -> Body:
     """A merge patch of a budget's whole status, refused if the ledger has moved since we read it."""
     status = api.NodeDisruptionBudgetStatus(
-        claims=tuple(api.Claim(node=claim.node, case=claim.case, since=second(claim.since)) for claim in budget.claims),
+        claims=tuple(_claim(claim) for claim in budget.claims),
         total=account.counts.total,
         unavailable=account.counts.unavailable,
         allowed=account.counts.allowed,
+        quarantined=account.counts.quarantined,
         observed_generation=budget.generation,
         adopted_generation=budget.generation,
         adopted_uid=budget.uid,
     )
     return status_patch(budget.version, status)
+
+
+def _claim(claim: Claim) -> api.Claim:
+    return api.Claim(node=claim.node, case=claim.case, since=second(claim.since), quarantined=claim.quarantined)
 
 
 def default_budget() -> Body:
