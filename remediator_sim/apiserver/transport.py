@@ -30,10 +30,11 @@ class MemoryTransport:
         query: Query = (),
         body: bytes = b"",
         content_type: str = JSON,
+        accept: str = JSON,
         timeout: float = 30.0,
     ) -> Reply:
         """See Transport.request."""
-        headers = {**self._headers, "content-type": content_type}
+        headers = {**self._headers, "content-type": content_type, "accept": accept}
         # A request always lets others run, as it would over a network.
         await asyncio.sleep(0)
         try:

@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
+import structlog
 
 from remediator.clock import Clock
 from remediator.kube.runtime.reflector import Reflector
+from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.metrics import Contained
 
 OVERLAY_SECONDS = 2.0
+log = structlog.get_logger(__name__)
+LOOK_AGAIN, RESTART_AFTER = 0.05, 1.0  # seconds, while the cache catches up
 
 
 class Fact(Protocol):
@@ -52,6 +56,8 @@ class Informer(Generic[F]):
         self._reflector: Reflector[Any, F] = Reflector(
             client, kind, project, self._changed, careful=careful, namespace=namespace, labels=labels, fields=fields
         )
+        self._client, self._kind = client, kind
+        self._where = {"namespace": namespace, "labels": labels, "fields": fields}
         self._watched: Mapping[str, F] = self._reflector.store
         self._written: dict[str, tuple[F, float]] = {}
         self._monotonic = clock.monotonic
@@ -80,6 +86,36 @@ class Informer(Generic[F]):
     def fresh(self) -> bool:
         """Whether the list is complete and the watch shows signs of life."""
         return self._reflector.fresh()
+
+    async def caught_up(self) -> None:
+        """Wait until the cache has every version that the API server has now, by a list that misses nothing.
+
+        A watch that does not get there soon is opened anew: half-open connections are silent for a long time.
+        """
+        heads, version = await self._heads()
+        began = self._monotonic()
+        while late := self._late(heads, version):
+            if self._monotonic() - began >= RESTART_AFTER:
+                log.warning("a cache is behind; its watch is opened anew", kind=self._kind.name, objects=len(late))
+                self._reflector.restart()
+                heads, version = await self._heads()  # what has gone since is waited for no longer
+                began = self._monotonic()
+            await asyncio.sleep(LOOK_AGAIN)
+
+    def _late(self, heads: Mapping[str, str], version: str) -> set[str]:
+        """The keys of which the watch has told less than these versions, or which are not in this list any more."""
+        known = {key: fact.version for key, fact in self._watched.items()} | self._reflector.unknown
+        late = {key for key, head in heads.items() if key not in known or not _reaches(known[key], head)}
+        return late | {key for key, ours in known.items() if key not in heads and _reaches(version, ours)}
+
+    async def _heads(self) -> tuple[dict[str, str], str]:
+        """Every object that is watched, with its version, once the API server answers."""
+        while True:
+            try:
+                return await self._client.heads(self._kind, **self._where)
+            except errors.ApiError as error:
+                log.warning("the caches cannot be compared with the API server", kind=self._kind.name, error=str(error))
+                await asyncio.sleep(error.retry_after or RESTART_AFTER)
 
     def on_change(self, handler: Callable[[str, F | None, F | None], None]) -> None:
         """Call `handler(key, old, new)` after each change that the watch tells; None is an object that is not there.
@@ -184,3 +220,8 @@ def _reaches(version: str, other: str) -> bool:
 async def synced(*informers: Informer[Any]) -> None:
     """Wait until the first list of each is complete."""
     await asyncio.gather(*(informer.synced() for informer in informers))
+
+
+async def caught_up(*informers: Informer[Any]) -> None:
+    """Wait until each has what the API server has now."""
+    await asyncio.gather(*(informer.caught_up() for informer in informers))

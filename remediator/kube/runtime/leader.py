@@ -12,7 +12,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from remediator.clock import Clock
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.runtime.elector import Elector
-from remediator.kube.runtime.informer import Informer, synced
+from remediator.kube.runtime.informer import Informer, caught_up, synced
 from remediator.kube.runtime.queue import WorkQueue
 
 LONGEST_SLEEP = 60.0  # seconds: the wall clock may be set while we wait
@@ -146,6 +146,11 @@ class Leader:
         await self._elector.run(self._lead)
 
     async def _lead(self) -> None:
+        """Nothing is decided before every cache has what the API server had when the lease was won."""
+        began = self._clock.monotonic()
+        essential = dict.fromkeys(informer for queue in self._queues if queue.essential for informer in queue.informers)
+        await caught_up(*essential)
+        log.info("leading", caches_caught_up_in=round(self._clock.monotonic() - began, 3))
         async with asyncio.TaskGroup() as group:
             for queue in self._queues:
                 group.create_task(self._keep(queue))

@@ -4,6 +4,7 @@ import asyncio
 import math
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -67,7 +68,7 @@ class Reflector(Generic[T, F]):
         rand: Callable[[], float] = random.random,
     ) -> None:
         self.store: dict[str, F] = {}
-        self.unknown: set[str] = set()
+        self.unknown: dict[str, str] = {}  # key → version
         self.undecodable = 0
         self.synced = asyncio.Event()
         self._transport, self._path = client.transport, kind.path("", namespace)
@@ -80,6 +81,8 @@ class Reflector(Generic[T, F]):
         self._version = ""  # opaque; "" means list anew
         self._lists_by_watch = True
         self._failures = 0
+        self._restarted = asyncio.Event()
+        self._turning: asyncio.Timeout | None = None
         self._opened_at = math.inf
         self._alive_at = -math.inf
 
@@ -99,20 +102,38 @@ class Reflector(Generic[T, F]):
         """Follow the API server until cancelled."""
         while True:
             delay = await self._turn()
-            await asyncio.sleep(delay)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self._restarted.wait()
+            self._restarted.clear()
+
+    def restart(self) -> None:
+        """Open the watch anew, from where it stands: a connection that says nothing may be half-open."""
+        self._restarted.set()
+        if self._turning is not None:
+            self._turning.reschedule(asyncio.get_running_loop().time())
 
     async def _turn(self) -> float:
         """List if needed and watch until the watch ends; seconds to wait before the next turn."""
         self._opened_at = math.inf
         try:
-            if not self._version and not self._lists_by_watch:
-                await self._list()
-            await self._watch()
+            await self._follow()
+        except TimeoutError:  # it was asked to begin anew
+            return 0.0
         except errors.ApiError as error:
             return self._after(error)
         except (ValueError, RecursionError) as error:  # of an answer that is none
             return self._after(errors.Unavailable(200, "Unreadable", str(error)))
         return self._after(None)
+
+    async def _follow(self) -> None:
+        async with asyncio.timeout(None) as self._turning:
+            try:
+                if not self._version and not self._lists_by_watch:
+                    await self._list()
+                await self._watch()
+            finally:
+                self._turning = None
 
     def _after(self, error: errors.ApiError | None) -> float:
         if asyncio.get_running_loop().time() - self._opened_at >= HEALTHY_SECONDS:
@@ -233,7 +254,7 @@ class Reflector(Generic[T, F]):
     def _adopt(self, listing: dict[str, _Seen[F]], version: str) -> None:
         """Make the store what the complete list says."""
         if "" not in listing:  # else the nameless one may be any of those that seem to be missing
-            for key in (self.store.keys() | self.unknown) - listing.keys():
+            for key in (self.store.keys() | self.unknown.keys()) - listing.keys():
                 self._drop(key)
         for seen in listing.values():
             self._apply(seen, gone=False)
@@ -246,11 +267,11 @@ class Reflector(Generic[T, F]):
         elif seen.readable and seen.fact is not None:
             self._keep(seen.key, seen.fact, self._was_unknown(seen.key))
         elif seen.key:
-            self._keep_unknown(seen.key, seen.fact)
+            self._keep_unknown(seen.key, seen.version, seen.fact)
 
-    def _keep_unknown(self, key: str, fact: F | None) -> None:
+    def _keep_unknown(self, key: str, version: str, fact: F | None) -> None:
         news = key not in self.unknown
-        self.unknown.add(key)
+        self.unknown[key] = version
         if fact is not None:
             self._keep(key, fact, news)
         if news:
@@ -268,9 +289,7 @@ class Reflector(Generic[T, F]):
             self._on_change(key, old, None)
 
     def _was_unknown(self, key: str) -> bool:
-        unknown = key in self.unknown
-        self.unknown.discard(key)
-        return unknown
+        return self.unknown.pop(key, None) is not None
 
     def _miss(self, key: str, error: Exception) -> None:
         self.undecodable += 1

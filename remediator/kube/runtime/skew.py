@@ -36,12 +36,13 @@ class ServerClock:
         query: Query = (),
         body: bytes = b"",
         content_type: str = JSON,
+        accept: str = JSON,
         timeout: float = 30.0,
     ) -> Reply:
         """The same as that of a Transport."""
         asked = self._wall()
         reply = await self._transport.request(
-            method, path, query=query, body=body, content_type=content_type, timeout=timeout
+            method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=timeout
         )
         self.skew = _skew(reply.headers.get("date", ""), asked, self._wall())
         return reply

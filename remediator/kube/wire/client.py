@@ -9,7 +9,7 @@ import msgspec
 
 from remediator.kube.wire import errors
 from remediator.kube.wire import frames as wire
-from remediator.kube.wire.transport import MERGE_PATCH, Query, Reply, Transport
+from remediator.kube.wire.transport import HEADS, MERGE_PATCH, Query, Reply, Transport
 
 T = TypeVar("T")
 
@@ -87,6 +87,25 @@ class Client:
     ) -> list[T]:
         """Read all objects that match, page by page. A 410 between pages is raised as Expired."""
         return [item async for page in self.pages(kind, namespace, labels, fields, limit) for item in page]
+
+    async def heads(
+        self, kind: Kind[Any], *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> tuple[dict[str, str], str]:
+        """Key and version of every object that matches, as of a read that misses nothing, and the version of the list.
+
+        Only metadata is asked for. A 410 between pages is raised as Expired.
+        """
+        versions: dict[str, str] = {}
+        following = ""
+        while True:
+            asked = (("limit", "1000"), ("labelSelector", labels), ("fieldSelector", fields), ("continue", following))
+            query = [(key, value) for key, value in asked if value]
+            path = kind.path("", namespace)
+            page = decode(check(await self.transport.request("GET", path, query=query, accept=HEADS)).body, wire.Heads)
+            versions |= {head.metadata.key: head.metadata.resource_version for head in page.items or ()}
+            following = page.metadata.continue_
+            if not following:
+                return versions, page.metadata.resource_version
 
     async def pages(
         self, kind: Kind[T], namespace: str, labels: str, fields: str, limit: int

@@ -84,6 +84,13 @@ class Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+class Heads(msgspec.Struct):
+    """One page of a list of heads."""
+
+    metadata: PageMeta
+    items: list[Head] | None = None
+
+
 EVENT, HEAD = msgspec.json.Decoder(Event), msgspec.json.Decoder(Head)
 
 

@@ -87,12 +87,13 @@ class HttpTransport:
         query: Query = (),
         body: bytes = b"",
         content_type: str = JSON,
+        accept: str = JSON,
         timeout: float = 30.0,
     ) -> Reply:
         """One request and its whole answer. Raises Unavailable when none came within `timeout` seconds."""
         limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
         with _speaking_to(self._server):
-            response = await self._call(method, path, query, limits, body, content_type)
+            response = await self._call(method, path, query, limits, body, content_type, accept)
             async with response:
                 return Reply(response.status, await response.read(), _lower(response.headers))
 
@@ -123,8 +124,9 @@ class HttpTransport:
         limits: aiohttp.ClientTimeout,
         body: bytes = b"",
         content_type: str = JSON,
+        accept: str = JSON,
     ) -> aiohttp.ClientResponse:
-        headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": "remediator"}
+        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": "remediator"}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
         url = self._server + path
         return await self._session().request(

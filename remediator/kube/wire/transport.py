@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
 JSON = "application/json"
+HEADS = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"  # of a list, only the metadata
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
@@ -45,9 +46,13 @@ class Transport(Protocol):
         query: Query = (),
         body: bytes = b"",
         content_type: str = JSON,
+        accept: str = JSON,
         timeout: float = 30.0,
     ) -> Reply:
-        """Send one request and read the whole answer, whatever its status. `timeout` in seconds covers all of it."""
+        """Send one request and read the whole answer, whatever its status. `timeout` in seconds covers all of it.
+
+        `accept` is the form of the answer.
+        """
         ...
 
     def stream(

@@ -58,7 +58,7 @@ class ScriptedTransport:
             raise step
         return step
 
-    async def request(self, method, path, *, query=(), body=b"", content_type="", timeout=30.0):
+    async def request(self, method, path, *, query=(), body=b"", content_type="", accept="", timeout=30.0):
         return await self._next(path, query)
 
     @asynccontextmanager

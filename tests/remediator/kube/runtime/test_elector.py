@@ -51,7 +51,7 @@ class Wire:
     def __init__(self, leases):
         self.leases, self.down = leases, False
 
-    async def request(self, method, path, *, query=(), body=b"", content_type="", timeout=30.0):
+    async def request(self, method, path, *, query=(), body=b"", content_type="", accept="", timeout=30.0):
         await self.reach(method)
         reply = self.leases.handle(method, path, body)
         await self.answer(method)
@@ -413,7 +413,7 @@ class Weather(Wire):
         super().__init__(leases)
         self.chance, self.stragglers = chance, set()
 
-    async def request(self, method, path, *, query=(), body=b"", content_type="", timeout=30.0):
+    async def request(self, method, path, *, query=(), body=b"", content_type="", accept="", timeout=30.0):
         if self.down:
             raise Unavailable(0, "Unreachable", "down")
         if self.chance.random() < 0.1:

@@ -1,0 +1,90 @@
+"""A cache that must have all that the API server has now, whatever its watch has told."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from remediator.clock import SYSTEM
+from remediator.kube import api
+from remediator.kube.api import decode
+from remediator.kube.api.decode import careful
+from remediator.kube.runtime.informer import RESTART_AFTER, Informer
+from tests.harness.cluster import MemoryCluster
+from tests.harness.kinds import CASES
+from tests.harness.replica import at_work
+
+
+@pytest.fixture
+async def cluster():
+    made = MemoryCluster()
+    await made.prepare()
+    for name in ("a", "b"):
+        await case(made, name)
+    return made
+
+
+async def case(cluster, name):
+    await cluster.make(CASES, name, nodeName="gpu-1", nodeUID="uid-1", policyName="gpu-lost")
+
+
+@asynccontextmanager
+async def following(cluster):
+    informer = Informer(cluster.client, api.CASE, decode.remediation_case, SYSTEM, careful=careful.case)
+    async with at_work(informer.run()):
+        await informer.synced()
+        yield informer
+
+
+def half_open(cluster):
+    """The watches that are open say nothing any more; those to come speak."""
+    for stream in cluster.server.faults._streams:
+        stream.silent = True
+        stream.wake.set()
+
+
+async def caught_up(informer):
+    async with asyncio.timeout(5 * RESTART_AFTER):
+        await informer.caught_up()
+
+
+async def test_a_cache_with_all_that_there_is_has_caught_up_at_once(cluster):
+    async with following(cluster) as informer:
+        async with asyncio.timeout(RESTART_AFTER / 2):
+            await informer.caught_up()
+
+
+async def test_a_watch_that_is_half_open_is_opened_anew_and_tells_what_was_missed(cluster):
+    async with following(cluster) as informer:
+        half_open(cluster)
+        await case(cluster, "c")
+        await cluster.client.patch(CASES, "a", {"spec": {"hold": True}})
+        await cluster.client.delete(CASES, "b")
+        await caught_up(informer)
+        assert sorted(informer.keys()) == ["a", "c"]
+        assert informer.get("a").hold
+
+
+async def test_an_object_that_cannot_be_read_is_caught_up_with_its_head(cluster):
+    async with following(cluster) as informer:
+        half_open(cluster)
+        await cluster.newer(CASES, "a", "status", status={"phase": "Hibernating"})
+        await caught_up(informer)
+        assert informer.get("a").unreadable
+
+
+async def test_what_goes_while_it_is_waited_for_is_waited_for_no_longer(cluster):
+    async with following(cluster) as informer:
+        half_open(cluster)
+        await case(cluster, "c")
+        waiting = asyncio.ensure_future(caught_up(informer))
+        await asyncio.sleep(0.1)
+        await cluster.client.delete(CASES, "c")
+        await waiting
+        assert sorted(informer.keys()) == ["a", "b"]
+
+
+async def test_an_api_server_that_refuses_is_asked_again(cluster):
+    async with following(cluster) as informer:
+        cluster.server.faults.refuse(503, when=lambda asked: asked.method == "GET", times=1)
+        await caught_up(informer)
