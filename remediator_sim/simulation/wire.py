@@ -106,16 +106,17 @@ class Wire:
         query: Query = (),
         body: bytes = b"",
         content_type: str = JSON,
+        accept: str = JSON,
         timeout: float = 30.0,
     ) -> Reply:
         """See Transport.request."""
         try:
             async with asyncio.timeout(timeout):
-                return await self._carry(method, path, query, body, content_type)
+                return await self._carry(method, path, query, body, content_type, accept)
         except TimeoutError:
             raise Unavailable(0, "", f"no answer within {timeout} s") from None
 
-    async def _carry(self, method: str, path: str, query: Query, body: bytes, content_type: str) -> Reply:
+    async def _carry(self, method: str, path: str, query: Query, body: bytes, content_type: str, accept: str) -> Reply:
         fault = self._meet(method, path)
         await self._travel()
         if fault and fault.what == "refuse":
@@ -123,9 +124,13 @@ class Wire:
         if fault and fault.what == "die-before":
             self._die()
             self._check()
-        reply = await self._inner.request(method, path, query=query, body=body, content_type=content_type)
+        reply = await self._inner.request(
+            method, path, query=query, body=body, content_type=content_type, accept=accept
+        )
         if fault and fault.what == "double":
-            reply = await self._inner.request(method, path, query=query, body=body, content_type=content_type)
+            reply = await self._inner.request(
+                method, path, query=query, body=body, content_type=content_type, accept=accept
+            )
         if fault and fault.what == "die-after":
             self._die()
         if fault and fault.what == "late":
