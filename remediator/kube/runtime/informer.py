@@ -1,7 +1,8 @@
 """The facts of one kind: from its watch, with our own writes visible at once.
 
 The next decision must see the result of the last one. So a reply to one of our writes replaces the reflector's fact
-until the reflector has received the same version.
+until the watch has come as far: to that version, or past it, or to a list that began later. No clock ends it sooner,
+because a watch may be cut off for minutes, and what we have written would then seem not to be so.
 """
 
 import asyncio
@@ -17,7 +18,6 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.metrics import Contained
 
-OVERLAY_SECONDS = 2.0
 log = structlog.get_logger(__name__)
 LOOK_AGAIN, RESTART_AFTER = 0.05, 1.0  # seconds, while the cache catches up
 
@@ -59,7 +59,7 @@ class Informer(Generic[F]):
         self._client, self._kind = client, kind
         self._where = {"namespace": namespace, "labels": labels, "fields": fields}
         self._watched: Mapping[str, F] = self._reflector.store
-        self._written: dict[str, tuple[F, float]] = {}
+        self._written: dict[str, tuple[F, int]] = {}  # with the number of lists that had begun by then
         self._monotonic = clock.monotonic
         self._index: dict[str, dict[str, set[str]]] = {field: {} for field in index}
         self._handlers: list[Callable[[str, F | None, F | None], None]] = []
@@ -134,9 +134,9 @@ class Informer(Generic[F]):
     def note(self, key: str, fact: F) -> None:
         """What the server answered to a write of ours, or to a live read; an answer that comes late hides nothing."""
         before = self.get(key)
-        if before is not None and _reaches(before.version, fact.version):
+        if self._told(before, fact, self._reflector.lists_begun):
             return
-        self._written[key] = (fact, self._monotonic() + OVERLAY_SECONDS)
+        self._written[key] = (fact, self._reflector.lists_begun)
         self._moved(key, before, fact)
 
     def get(self, key: str) -> F | None:
@@ -144,12 +144,20 @@ class Informer(Generic[F]):
         watched, written = self._watched.get(key), self._written.get(key)
         if written is None:
             return watched
-        fact, until = written
-        if self._monotonic() <= until and (watched is None or not _reaches(watched.version, fact.version)):
+        fact, lists_begun = written
+        if not self._told(watched, fact, lists_begun):
             return fact
         del self._written[key]
         self._moved(key, fact, watched)
         return watched
+
+    def _told(self, watched: F | None, fact: F, lists_begun: int) -> bool:
+        """Whether the watch has come as far as a write of ours."""
+        reflector = self._reflector
+        if watched is not None and _reaches(watched.version, fact.version):
+            return True
+        passed = reflector.version != "" and _reaches(reflector.version, fact.version)
+        return passed or reflector.list_adopted > lists_begun
 
     def by(self, field: str, value: str) -> list[F]:
         """The facts whose `field` has this value, in order of their names."""

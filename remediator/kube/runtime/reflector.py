@@ -78,6 +78,7 @@ class Reflector(Generic[T, F]):
         self._careful = careful
         self._selectors = [(k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v]
         self._rand = rand
+        self.lists_begun, self.list_adopted = 0, 0  # how many there were, and the number of the newest that is complete
         self._version = ""  # opaque; "" means list anew
         self._lists_by_watch = True
         self._failures = 0
@@ -85,6 +86,11 @@ class Reflector(Generic[T, F]):
         self._turning: asyncio.Timeout | None = None
         self._opened_at = math.inf
         self._alive_at = -math.inf
+
+    @property
+    def version(self) -> str:
+        """The version up to which the store has everything; "" while it is not known."""
+        return self._version
 
     def age(self) -> float:
         """Seconds since the last event, bookmark or page; infinite before the first."""
@@ -169,6 +175,7 @@ class Reflector(Generic[T, F]):
     async def _list(self) -> None:
         listing: dict[str, _Seen[F]] = {}
         page = wire.PageMeta()
+        self.lists_begun += 1
         while True:
             query = [("limit", str(PAGE)), *self._selectors]
             if page.continue_:
@@ -185,6 +192,7 @@ class Reflector(Generic[T, F]):
 
     async def _watch(self) -> None:
         listing: dict[str, _Seen[F]] | None = None if self._version else {}
+        self.lists_begun += listing is not None
         async with self._transport.stream(self._path, query=self._watch_query(), idle_timeout=IDLE_SECONDS) as stream:
             if stream.status >= 400:
                 await _refuse(stream)
@@ -258,7 +266,7 @@ class Reflector(Generic[T, F]):
                 self._drop(key)
         for seen in listing.values():
             self._apply(seen, gone=False)
-        self._version = version
+        self._version, self.list_adopted = version, self.lists_begun
         self.synced.set()
 
     def _apply(self, seen: _Seen[F], gone: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.names import Namespaces
 from remediator.core.node import Node
@@ -210,14 +211,13 @@ async def test_answers_that_stand_ready_follow_every_event(harness: SchedulerHar
 async def test_the_row_of_a_node_that_has_gone_lasts_no_longer_than_a_late_write_of_ours(monkeypatch) -> None:
     """The answer to our patch comes after the deletion, and a case of the node has it judged then."""
     monkeypatch.setattr(fleet, "ROUND_SECONDS", 0.05)
-    seconds = [0.0]
-    informers = Informers(Client(EmbeddedServer().transport()), clock_of(lambda: seconds[0]), Namespaces())
-    rows = fleet.Fleet(informers, lambda name, old, new: None, lambda: None, clock_of(lambda: seconds[0]))
+    informers = Informers(Client(EmbeddedServer().transport()), SYSTEM, Namespaces())
+    rows = fleet.Fleet(informers, lambda name, old, new: None, lambda: None, SYSTEM)
     rows.complete.set()
     informers.nodes.note("n1", a_node("n1", version="11"))
     rows._judge(["n1"])
     assert list(rows.rows) == ["n1"]
-    seconds[0] += 60
+    informers.nodes._reflector._version = "12"
     async with at_work(rows._keep_judging()):
         await until(lambda: rows.rows == {})
 

@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 
 from remediator.kube import api
 from remediator.kube.api import decode
-from remediator.kube.runtime.informer import OVERLAY_SECONDS, Informer
+from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from tests.builders import a_case
@@ -32,6 +32,11 @@ def informer(clock):
     """An informer of cases whose watch is played by the test."""
     client = Client(EmbeddedServer().transport())
     return Informer(client, api.CASE, decode.remediation_case, clock_of(clock), index=("node", "uid"))
+
+
+def passes(informer, version):
+    """The watch tells that there is nothing else up to this version, as a bookmark or another object's event does."""
+    informer._reflector._version = version
 
 
 def seen(informer, fact):
@@ -92,13 +97,39 @@ def test_versions_that_are_no_numbers_are_compared_for_equality(informer):
     assert informer.get("c").message == "echo"
 
 
-def test_it_expires_where_the_watch_never_shows_it(informer, clock):
+def test_it_stands_while_the_watch_is_silent_for_an_hour(informer, clock):
+    seen(informer, OLD)
+    passes(informer, "9")
+    informer.note("c", WRITTEN)
+    clock.now += 3600
+    assert informer.get("c") is WRITTEN
+
+
+def test_it_ends_where_the_watch_has_passed_its_version_without_showing_it(informer):
+    """Who has changed it meanwhile so that we no longer watch it has hidden it from us."""
     seen(informer, OLD)
     informer.note("c", WRITTEN)
-    clock.now += OVERLAY_SECONDS
-    assert informer.get("c") is WRITTEN
-    clock.now += 0.1
+    passes(informer, WRITTEN.version)
     assert informer.get("c") is OLD
+
+
+def test_a_list_that_began_later_ends_it_and_one_that_had_begun_does_not(informer):
+    """A server that was restored from a backup counts its versions from where that ends."""
+    informer._reflector.lists_begun = 1
+    informer.note("c", WRITTEN)
+    informer._reflector._adopt({}, "3")
+    assert informer.get("c") is WRITTEN
+    informer._reflector.lists_begun = 2
+    informer._reflector._adopt({}, "4")
+    assert informer.get("c") is None
+
+
+def test_a_late_answer_about_an_object_that_has_gone_since_brings_it_not_back(informer):
+    seen(informer, OLD)
+    gone(informer, "c")
+    passes(informer, "20")
+    informer.note("c", WRITTEN)
+    assert list(informer) == []
 
 
 def test_a_deletion_takes_it_away(informer):
@@ -133,9 +164,9 @@ def test_a_thousand_objects_that_came_and_went_leave_no_entry_in_an_index(inform
     assert informer._index == {"node": {}, "uid": {}}
 
 
-def test_an_object_that_we_made_and_the_watch_never_showed_leaves_no_entry_either(informer, clock):
+def test_an_object_that_we_made_and_the_watch_never_showed_leaves_no_entry_either(informer):
     informer.note("c", WRITTEN)
-    clock.now += OVERLAY_SECONDS + 0.1
+    passes(informer, WRITTEN.version)
     assert informer.by("node", "gpu-1") == []
     assert informer._index == {"node": {}, "uid": {}}
 
@@ -155,7 +186,7 @@ def test_each_handler_hears_of_a_change_though_another_one_fails(informer):
     assert [entry["event"] for entry in logs] == ["one object failed; the others go on"] * 2
 
 
-def test_a_handler_of_changes_hears_the_watch_and_one_of_views_what_is_shown(informer, clock):
+def test_a_handler_of_changes_hears_the_watch_and_one_of_views_what_is_shown(informer):
     """A write of ours is shown once: its echo changes nothing; one that never arrives is taken back."""
     told, shown = [], []
     informer.on_change(lambda key, old, new: told.append((old, new)))
@@ -164,7 +195,7 @@ def test_a_handler_of_changes_hears_the_watch_and_one_of_views_what_is_shown(inf
     informer.note("c", WRITTEN)
     assert told == [(None, OLD)]
     assert shown == [(None, OLD), (OLD, WRITTEN)]
-    clock.now += OVERLAY_SECONDS + 0.1
+    passes(informer, WRITTEN.version)
     assert informer.get("c") is OLD
     assert shown[2:] == [(WRITTEN, OLD)]
 
@@ -182,10 +213,10 @@ def test_a_late_answer_about_the_object_before_leaves_its_namesake_in_the_index(
     assert (informer.by("uid", "second"), informer.by("uid", "first")) == ([later], [])
 
 
-def test_a_write_that_is_over_gives_the_index_back_what_the_watch_has_told(informer, clock):
+def test_a_write_that_is_over_gives_the_index_back_what_the_watch_has_told(informer):
     """A write that made a namesake anew, which the watch does not show."""
     before = a_case("c", uid="first", version="9")
     seen(informer, before)
     informer.note("c", a_case("c", uid="second", version="11"))
-    clock.now += OVERLAY_SECONDS + 0.1
+    passes(informer, "11")
     assert (informer.by("uid", "first"), informer.by("uid", "second")) == ([before], [])
