@@ -16,6 +16,9 @@ CASE_EVENTS = Counter(
 )
 CASES = Gauge("remediator_cases", "Cases that have not ended, by phase.", ["phase"], registry=REGISTRY)
 HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by reason.", ["reason"], registry=REGISTRY)
+FAILING = Gauge(
+    "remediator_breaker_open", "1 where most attempts under a policy were in vain.", ["policy"], registry=REGISTRY
+)
 UNKNOWN = Gauge(
     "remediator_unknown_nodes",
     "Nodes whose health is unknown, by the condition that is absent, Unknown or ignored; the leader counts.",

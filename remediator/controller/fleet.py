@@ -1,15 +1,17 @@
 """ClusterCache → facts about the whole fleet. Pure: it only reads stores."""
 
+from collections import defaultdict
 from collections.abc import Set
 from datetime import datetime
 from itertools import islice
 
 from remediator.controller.cache import ClusterCache
-from remediator.core import budget, evidence
-from remediator.core.case import OperationPhase
+from remediator.core import budget, evidence, failures
+from remediator.core.case import Case, OperationPhase
 from remediator.core.correlation import SharedCause, shared_causes
 from remediator.core.guard import FleetContext
 from remediator.core.node import Node, Status
+from remediator.core.policy import AttemptRecord
 
 MOST_AVOIDED = 50
 
@@ -18,7 +20,26 @@ def fleet_context(cache: ClusterCache, now: datetime) -> FleetContext:
     """What is true of the whole fleet in one pass."""
     hosts = frozenset(pod.node for pod in cache.replicas if pod.ready and not pod.deleting)
     known = frozenset(template.name for template in cache.templates if not missing(cache, {template.name}))
-    return FleetContext(known, cache.paused, hosts, causes(cache, now))
+    return FleetContext(known, cache.paused, hosts, causes(cache, now), failing(cache, now))
+
+
+def attempt_records(cache: ClusterCache) -> dict[str, tuple[AttemptRecord, ...]]:
+    """What became of the newest attempts under each policy: what its status says, and what cases say since then."""
+    by_policy: defaultdict[str, list[Case]] = defaultdict(list)
+    for case in cache.cases:
+        if case.attempts:
+            by_policy[case.policy].append(case)
+    return {
+        policy.name: failures.merged(policy.breaker.records, failures.records(by_policy[policy.name]))
+        for policy in cache.policies
+    }
+
+
+def failing(cache: ClusterCache, now: datetime) -> dict[str, str]:
+    """The policies whose breaker on failures is open, and why."""
+    records = attempt_records(cache)
+    messages = {policy.name: failures.opened(policy, records, now) for policy in cache.policies}
+    return {name: message for name, message in messages.items() if message}
 
 
 def missing(cache: ClusterCache, operations: Set[str]) -> frozenset[str]:

@@ -19,6 +19,7 @@ from remediator.controller.reconcile.node import NodeReconciler
 from remediator.controller.reconcile.operation import OperationReconciler
 from remediator.controller.reconcile.policy import PolicyReconciler
 from remediator.controller.retention import Retention
+from remediator.core import failures
 from remediator.core.case import Case, Operation
 from remediator.core.node import Node
 from remediator.core.pod import Pod
@@ -76,6 +77,9 @@ class Controller:
         phases = Counter(case.phase.value or "New" for case in self.cache.cases if case.open)
         holds = Counter(block.reason.value for case in self.cache.cases if case.open for block in case.blocks)
         unclear = Counter(doubt.condition for doubts in self._nodes.doubts.values() for doubt in doubts)
+        metrics.FAILING.clear()
+        for policy in self.cache.policies:
+            metrics.FAILING.labels(policy.name).set(bool(policy.breaker.opened))
         for gauge, counts in ((metrics.CASES, phases), (metrics.HELD, holds), (metrics.UNKNOWN, unclear)):
             gauge.clear()
             for word, count in counts.items():
@@ -118,6 +122,8 @@ class Controller:
         self._queue.add(*(Key("operation", operation.name) for operation in self._operations(case)))
         if new is None or new.ended is not None:
             self._queue.add(Key("node", case.node), ADMISSION)
+        if old is not None and list(failures.records([old])) != list(failures.records([new] if new else [])):
+            self._queue.add(*(Key("policy", policy.name) for policy in self.cache.policies))
 
     def _on_operation(self, old: Operation | None, new: Operation | None) -> None:
         operation = new or old

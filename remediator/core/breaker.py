@@ -22,4 +22,5 @@ class Breaker:
 
 def starts(cases: Iterable[Case]) -> list[datetime]:
     """When each disruptive attempt of these cases was started; one that a user stopped has disturbed somebody, too."""
-    return [attempt.started for case in cases for attempt in case.attempts if not attempt.follows]
+    tries = (attempt for case in cases for attempt in case.attempts if attempt.counts and not attempt.follows)
+    return [attempt.started for attempt in tries]

@@ -56,6 +56,7 @@ class FleetContext:
     paused: bool
     controller_nodes: frozenset[str]
     causes: Mapping[SharedCause, frozenset[str]] = field(default_factory=dict)
+    failing: Mapping[str, str] = field(default_factory=dict)  # by policy: why its breaker on failures is open
     gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
 
 
@@ -76,6 +77,7 @@ def preconditions(
         (bool(sharing), Reason.SHARED_CAUSE, f"{len(sharing)} nodes say the same ({', '.join(sharing[:5])})"),
         (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} only escalates to a person"),
         (fleet.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
+        (policy.name in fleet.failing, Reason.POLICY_FAILING, fleet.failing.get(policy.name, "")),
         (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
         (judgement.health is Health.UNKNOWN, Reason.HEALTH_UNKNOWN, "; ".join(map(str, judgement.doubts))),

@@ -11,6 +11,7 @@ CORDONED_BY = f"{GROUP}/cordoned-by"
 SCHEDULABLE_AGAIN_AT = f"{GROUP}/schedulable-again-at"  # when a node that was refused to Pods last became less so
 EXCLUDE = f"{GROUP}/exclude"
 PAUSED = f"{GROUP}/paused"
+BREAKER_CLOSED_AT = f"{GROUP}/breaker-closed-at"  # of a policy: a user has looked at what was in vain
 ABSENCES = f"{GROUP}/absences"  # of the Lease: when nobody could act
 CASE_FINALIZER = f"{GROUP}/release"
 POD_FINALIZER = f"{GROUP}/outcome"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -103,6 +103,25 @@ class Readiness:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """What became of one attempt under a policy, kept when its case has gone."""
+
+    operation: str
+    template: str
+    ended: datetime
+    in_vain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FailureBreaker:
+    """The breaker on failures of one policy, as its status says: since when it is open, why, and what it rests on."""
+
+    opened: datetime | None = None
+    message: str = ""
+    records: tuple[AttemptRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What is wrong, where, and what to try. Any entry of `when` suffices."""
 
@@ -121,6 +140,8 @@ class Policy:
     route: str = ""
     correlation: Correlation | None = None
     generation: int = 0
+    closed_at: datetime | None = None  # when a user closed the breaker on failures last
+    breaker: FailureBreaker = FailureBreaker()
     readiness: Readiness | None = None  # what its status says; None where nothing was written yet
     version: str = ""
     unreadable: bool = False  # nobody knows what it asks about: it proves nothing, and starts nothing
@@ -132,7 +153,7 @@ class Policy:
     @property
     def spec(self) -> "Policy":
         """What its author wrote, without what the status and the versions say."""
-        return replace(self, readiness=None, version="", generation=0)
+        return replace(self, readiness=None, breaker=FailureBreaker(), version="", generation=0)
 
     @property
     def watches(self) -> tuple[object, ...]:

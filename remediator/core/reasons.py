@@ -26,6 +26,7 @@ class Reason(StrEnum):
     BUDGET_UNREADY = "BudgetUnready"
     BUDGET_REFUSED = "BudgetRefused"
     QUARANTINE_FULL = "QuarantineFull"
+    POLICY_FAILING = "PolicyFailing"
     BREAKER_OPEN = "BreakerOpen"
     HEALTH_UNKNOWN = "HealthUnknown"
 
@@ -93,6 +94,7 @@ WARNINGS = frozenset(
         Reason.BREAKER_OPEN,
         Reason.BUDGET_REFUSED,
         Reason.QUARANTINE_FULL,
+        Reason.POLICY_FAILING,
         Reason.SHARED_CAUSE,
         Reason.LADDER_EXHAUSTED,
         Reason.ATTEMPTS_SPENT,
@@ -118,6 +120,7 @@ REMEDY: dict[Reason, str] = {
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BUDGET_REFUSED: "let the controller write the budget's status: look for a webhook or a rule that refuses it",
     Reason.QUARANTINE_FULL: "repair the quarantined nodes and release their cases, or raise maxQuarantined",
+    Reason.POLICY_FAILING: "look why, then set the annotation remediator.dev/breaker-closed-at of the policy to now",
     Reason.BREAKER_OPEN: "look at what fails in many places at once; starts go on when the window is over",
     Reason.HEALTH_UNKNOWN: "look at node-problem-detector and the kubelet of the node",
     Reason.LADDER_EXHAUSTED: "repair the node by hand, then set spec.release of the case to true",

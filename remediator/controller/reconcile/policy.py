@@ -2,27 +2,35 @@
 
 from datetime import datetime
 
-from remediator.controller.effects import Patch
-from remediator.controller.fleet import missing
-from remediator.controller.handlers.base import Dependencies, seconds
+import structlog
+
+from remediator.controller.effects import Done, Patch
+from remediator.controller.fleet import attempt_records, missing
+from remediator.controller.handlers.base import SOON, Dependencies, seconds
+from remediator.core import failures
 from remediator.core.node import Status
-from remediator.core.policy import Readiness
+from remediator.core.policy import FailureBreaker, Policy, Readiness
 from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.api import encode
 
+log = structlog.get_logger()
+
 
 class PolicyReconciler:
-    """Writes on each policy whether it can act."""
+    """Writes on each policy whether it can act, and what became of its attempts."""
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
 
     async def reconcile(self, name: str, now: datetime) -> float | None:
-        """Write the Ready condition where it differs."""
+        """Write what differs: the breaker on failures, then the Ready condition."""
         policy = self._dependencies.cache.policies.get(name)
         if policy is None or policy.unreadable:
             return None
+        breaker = failures.state(policy, attempt_records(self._dependencies.cache), now)
+        if breaker != policy.breaker:
+            return await self._write_breaker(policy, breaker)
         operations = {rung.operation for rung in policy.ladder}
         unknown = sorted(missing(self._dependencies.cache, operations))
         reason = Reason.UNKNOWN_OPERATION.value if unknown else "Ready"
@@ -32,3 +40,14 @@ class PolicyReconciler:
         message = f"no NodeOperationTemplate {', '.join(unknown)}" if unknown else "every operation is known"
         body = encode.policy_ready(readiness, message, now)
         return seconds(await self._dependencies.performer.all([Patch(api.POLICY, name, body, "", "status")]))
+
+    async def _write_breaker(self, policy: Policy, breaker: FailureBreaker) -> float | None:
+        """Under the version that was read: who has not seen the newest attempts must not take them away."""
+        if breaker.opened and not policy.breaker.opened:
+            log.warning("the breaker on failures opens", policy=policy.name, because=breaker.message)
+        patch = Patch(api.POLICY, policy.name, encode.policy_breaker(policy.version, breaker), "", "status")
+        result = await self._dependencies.performer.all([patch])
+        if isinstance(result, Done):
+            self._dependencies.request_admission()
+            return SOON
+        return seconds(result)

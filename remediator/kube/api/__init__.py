@@ -30,9 +30,11 @@ from remediator.kube.api.operation import (
     NodeOperationStatus,
 )
 from remediator.kube.api.policy import (
+    AttemptRecord,
     Attempts,
     ConditionMatch,
     Correlation,
+    FailureBreaker,
     RemediationPolicy,
     RemediationPolicySpec,
     RemediationPolicyStatus,
@@ -89,6 +91,7 @@ __all__ = [
     "TICKET",
     "VERSION",
     "Attempt",
+    "AttemptRecord",
     "Attempts",
     "BlockedPod",
     "Blocker",
@@ -99,6 +102,7 @@ __all__ = [
     "Diagnostics",
     "Drain",
     "DrainStatus",
+    "FailureBreaker",
     "Intent",
     "Issue",
     "LabelSelector",

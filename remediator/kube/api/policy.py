@@ -14,12 +14,14 @@ from remediator.kube.api.common import (
     Conditions,
     Duration,
     LabelSelector,
+    Message,
     Name,
     ObjectMeta,
     Positive,
     Reason,
     Rule,
     TemplateName,
+    Time,
     doc,
     rules,
 )
@@ -227,11 +229,33 @@ _SPEC = rules(
 )
 
 
+class AttemptRecord(Base, frozen=True, kw_only=True):
+    """What became of one attempt."""
+
+    operation: Annotated[Name, doc("Name of the NodeOperation.")]
+    template: Annotated[TemplateName, doc("Name of its NodeOperationTemplate.")]
+    ended_at: Annotated[Time, doc("When it ended.")]
+    in_vain: Annotated[bool, doc("It failed, or the fault outlived it.")] = False
+
+
+class FailureBreaker(Base, frozen=True, kw_only=True):
+    """The breaker that opens when 4 of the last 8 attempts under this policy, or with one template, were in vain."""
+
+    opened_at: Annotated[Time | None, doc("Since when it is open; absent while it is closed.")] = None
+    message: Annotated[Message, doc("Why it is open.")] = ""
+    attempts: Annotated[
+        tuple[AttemptRecord, ...],
+        Meta(max_length=16),
+        doc("The newest attempts under this policy, oldest first.", x_kubernetes_list_type="atomic"),
+    ] = ()
+
+
 class RemediationPolicyStatus(Base, frozen=True, kw_only=True):
     """What the controller makes of the policy."""
 
     observed_generation: Annotated[int, doc("The metadata.generation that was judged.")] = 0
     conditions: Conditions = ()
+    breaker: Annotated[FailureBreaker | None, doc("The breaker on failures.")] = None
 
 
 class RemediationPolicy(Base, frozen=True, kw_only=True):

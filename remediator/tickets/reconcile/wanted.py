@@ -6,9 +6,8 @@ from remediator.core.policy import Mode, Policy, TicketWhen
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Subject, one_line
 
-NEEDS_USER = frozenset(
-    {Reason.TICKET_ONLY, Reason.SHARED_CAUSE, Reason.QUARANTINE_FULL}
-)  # a case that is held for these waits for a user
+# A case that is held for these waits for a user.
+NEEDS_USER = frozenset({Reason.TICKET_ONLY, Reason.SHARED_CAUSE, Reason.QUARANTINE_FULL, Reason.POLICY_FAILING})
 
 
 def of_case(case: Case) -> Subject:

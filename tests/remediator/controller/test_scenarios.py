@@ -674,3 +674,31 @@ async def test_attempts_in_which_no_pod_could_be_placed_are_none_but_a_person_is
     case = short.cases("gpu-1")[0]["status"]
     assert case["reason"] == "AttemptsSpent"
     assert "the drain never began" in case["message"]
+
+
+def _held_by(harness, reason):
+    return [node for node in (f"gpu-{number}" for number in range(6)) if harness.reasons(node) == [reason]]
+
+
+async def test_four_reboots_in_vain_stop_all_others_until_a_user_says_so_whatever_restarts_or_is_deleted(harness):
+    await harness.policy(ladder=[{"operation": "reboot"}])
+    await harness.make(BUDGETS, "all", selector={}, maxUnavailable=1, maxQuarantined=100)
+    harness.answer("reboot", FAILED)
+    for number in range(6):
+        await harness.node(f"gpu-{number}", "True")
+    async with running(harness, "one"):
+        await until(lambda: len(_held_by(harness, "PolicyFailing")) == 2)
+        status = harness.all(POLICIES)[0]["status"]["breaker"]
+        assert status["message"] == "4 of the last 4 attempts under policy gpu-lost were in vain"
+        assert [attempt["inVain"] for attempt in status["attempts"]] == [True] * 4
+    for case in harness.all(CASES):
+        if case["status"]["phase"] == "Escalated":
+            await harness.client.delete(CASES, case["metadata"]["name"])
+    async with running(harness, "two"):
+        await until(lambda: not [one for one in harness.all(CASES) if one["metadata"].get("deletionTimestamp")])
+        await harness.quiet()
+        assert len([ran for ran in harness.ran if ran.startswith("reboot")]) == 4
+        assert len(_held_by(harness, "PolicyFailing")) == 2
+        closed = now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        await harness.change(POLICIES, "gpu-lost", metadata={"annotations": {names.BREAKER_CLOSED_AT: closed}})
+        await until(lambda: len([ran for ran in harness.ran if ran.startswith("reboot")]) == 6)

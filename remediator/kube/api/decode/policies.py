@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from remediator.core import budget, policy
+from remediator.core import budget, names, policy
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.kube import api
-from remediator.kube.api.decode.times import EPOCH, duration, moment
+from remediator.kube.api.decode.times import EPOCH, duration, moment, moment_of_node
 
 
 def selector(wire: api.LabelSelector) -> Selector:
@@ -36,9 +36,21 @@ def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
         route=(spec.ticket.route if spec.ticket else None) or "",
         correlation=_correlation(spec.correlation),
         generation=wire.metadata.generation,
+        closed_at=moment_of_node(wire.metadata.annotations.get(names.BREAKER_CLOSED_AT)),
+        breaker=_breaker(wire.status.breaker),
         readiness=_readiness(wire.status.conditions),
         version=wire.metadata.resource_version,
     )
+
+
+def _breaker(wire: api.FailureBreaker | None) -> policy.FailureBreaker:
+    if wire is None:
+        return policy.FailureBreaker()
+    records = tuple(
+        policy.AttemptRecord(record.operation, record.template, moment(record.ended_at), record.in_vain)
+        for record in wire.attempts
+    )
+    return policy.FailureBreaker(moment(wire.opened_at), wire.message, records)
 
 
 def _readiness(conditions: Iterable[api.Condition]) -> policy.Readiness | None:

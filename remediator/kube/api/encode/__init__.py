@@ -4,7 +4,7 @@ from remediator.kube.api.encode.cases import case_status, new_case, new_operatio
 from remediator.kube.api.encode.nodes import event, namespace_event, node_marks
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
-from remediator.kube.api.encode.policies import default_budget, ledger, policy_ready
+from remediator.kube.api.encode.policies import default_budget, ledger, policy_breaker, policy_ready
 from remediator.kube.api.encode.tickets import new_ticket, ticket_status, with_alerts
 from remediator.kube.api.patch import Body
 
@@ -23,6 +23,7 @@ __all__ = [
     "node_marks",
     "operation_status",
     "pod",
+    "policy_breaker",
     "policy_ready",
     "ticket_status",
     "with_alerts",

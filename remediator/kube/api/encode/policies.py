@@ -4,10 +4,10 @@ from datetime import datetime
 
 from remediator.core import names
 from remediator.core.budget import Account, Budget, Claim
-from remediator.core.policy import Readiness
+from remediator.core.policy import FailureBreaker, Readiness
 from remediator.kube import api
-from remediator.kube.api.encode.objects import body, second, status_patch
-from remediator.kube.api.patch import Body, Patch, whole
+from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
+from remediator.kube.api.patch import Body, MetaPatch, Patch, whole
 
 
 def ledger(budget: Budget, account: Account) -> Body:
@@ -46,4 +46,21 @@ def policy_ready(readiness: Readiness, message: str, now: datetime) -> Body:
         observed_generation=readiness.generation,
     )
     status = api.RemediationPolicyStatus(observed_generation=readiness.generation, conditions=(condition,))
-    return body(Patch(status=whole(status)))
+    return body(Patch(status=whole(status, ("breaker",))))
+
+
+def policy_breaker(version: str, breaker: FailureBreaker) -> Body:
+    """A merge patch of a policy's breaker on failures, refused if the policy has moved since we read it."""
+    attempts = tuple(
+        api.AttemptRecord(
+            operation=record.operation,
+            template=record.template,
+            ended_at=second(record.ended),
+            in_vain=record.in_vain,
+        )
+        for record in breaker.records
+    )
+    wire = api.FailureBreaker(
+        opened_at=second_or_none(breaker.opened), message=breaker.message[:4096], attempts=attempts
+    )
+    return body(Patch(metadata=MetaPatch(resource_version=version), status={"breaker": whole(wire)}))

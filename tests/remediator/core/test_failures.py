@@ -1,0 +1,89 @@
+"""The breaker on failures: what counts as in vain, when it opens, and that only a user closes it."""
+
+from dataclasses import replace
+
+import pytest
+
+from remediator.core.case import AttemptOutcome, Phase
+from remediator.core.failures import KEPT, merged, opened, records, state
+from remediator.core.policy import AttemptRecord, FailureBreaker
+from tests.builders import a_case, a_policy, an_attempt, at
+
+FAILED, DONE = AttemptOutcome.FAILED, AttemptOutcome.SUCCEEDED
+POLICY = a_policy(ladder=(("reboot", 1),))
+
+
+def seen(*in_vain, template="reboot", prefix="op"):
+    """The records of attempts, one a minute, in vain where "x"."""
+    return tuple(
+        AttemptRecord(f"{prefix}-{n}", template, at(n), mark == "x") for n, mark in enumerate("".join(in_vain))
+    )
+
+
+def why(in_vain, policy=POLICY, minute=60, **others):
+    return opened(policy, {policy.name: seen(in_vain)} | others, at(minute))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "more", "in_vain"),
+    [
+        ([FAILED], {}, [True]),
+        ([DONE], {"phase": Phase.VERIFYING}, []),
+        ([DONE], {"phase": Phase.RECOVERED, "ended": at(9)}, [False]),
+        ([DONE], {"phase": Phase.ESCALATED}, [True]),
+        ([DONE], {"phase": Phase.CANCELLED, "ended": at(9)}, []),
+        ([DONE, DONE], {"phase": Phase.RECOVERED, "ended": at(9)}, [True, False]),
+        ([FAILED, AttemptOutcome.OPEN], {}, [True]),
+        ([AttemptOutcome.CANCELLED, AttemptOutcome.REFUSED], {}, []),
+    ],
+)
+def test_an_attempt_is_in_vain_if_it_failed_or_the_fault_outlived_it(attempts, more, in_vain):
+    case = a_case(attempts=tuple(an_attempt(outcome=outcome, started=n) for n, outcome in enumerate(attempts)), **more)
+    assert [record.in_vain for record in records([case])] == in_vain
+
+
+@pytest.mark.parametrize(
+    ("marks", "message"),
+    [
+        ("", ""),
+        ("xxx", ""),
+        ("xxxx", "4 of the last 4 attempts under policy gpu-lost were in vain"),
+        ("x.x.x.x.", "4 of the last 8 attempts under policy gpu-lost were in vain"),
+        ("x.x.x.x..", ""),
+        ("xxxx........", ""),
+    ],
+)
+def test_it_opens_when_four_of_the_last_eight_attempts_were_in_vain(marks, message):
+    assert why(marks) == message
+
+
+def test_one_template_that_fails_under_many_policies_opens_the_breaker_of_each():
+    others = {name: seen("xx", prefix=name) for name in ("a", "b")}
+    assert why("", **others) == "4 of the last 4 attempts of template reboot were in vain"
+    assert why("", policy=a_policy(ladder=(("reset-gpu", 1),)), **others) == ""
+
+
+OPEN = replace(POLICY, breaker=FailureBreaker(at(4), "4 of 4", seen("xxxx")))
+
+
+def test_it_stays_open_though_later_attempts_worked_and_every_case_has_gone():
+    assert opened(OPEN, {"gpu-lost": seen("xxxx....")}, at(60)) == "4 of 4"
+    assert opened(OPEN, {}, at(60)) == "4 of 4"
+    assert state(OPEN, {"gpu-lost": OPEN.breaker.records}, at(60)) == OPEN.breaker, "and nothing is written again"
+
+
+@pytest.mark.parametrize(("minute", "closes"), [(3, False), (4, True), (59, True), (61, False), (9999, False)])
+def test_a_user_closes_it_with_a_time_after_it_opened_that_is_not_in_the_future(minute, closes):
+    closed = replace(OPEN, closed_at=at(minute))
+    assert (opened(closed, {"gpu-lost": seen("xxxx")}, at(60)) == "") is closes
+
+
+def test_after_it_was_closed_only_later_attempts_count():
+    closed = replace(OPEN, closed_at=at(5))
+    assert opened(closed, {"gpu-lost": seen("xxxxxxxxx")}, at(60)) == "", "minutes 6 to 8"
+    assert opened(closed, {"gpu-lost": seen("xxxxxxxxxx")}, at(60)).startswith("4 of the last 4")
+
+
+def test_the_newest_attempts_are_kept_each_once():
+    kept = merged(seen("." * 20), seen("x" * 20))
+    assert (len(kept), kept[0].operation, all(record.in_vain for record in kept)) == (KEPT, "op-4", True)
