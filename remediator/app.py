@@ -29,6 +29,7 @@ from remediator.web import webhook as webhook_routes
 
 log = structlog.get_logger()
 LEASE = "remediator"
+LAG_EVERY = 0.5  # seconds between two looks at how late the loop is
 
 
 class Replica:
@@ -36,7 +37,7 @@ class Replica:
 
     def __init__(self, client: Client, settings: Settings, clock: Clock) -> None:
         """Raises ValueError that names the option, and what to do, where the settings do not fit together."""
-        self.settings = settings
+        self.settings, self._clock = settings, clock
         self.informers = Informers(client, clock, settings.namespaces)
         self.leader = Leader(elector(client, settings, clock), clock)
         self.controller = Controller(client, settings, self.informers, self.leader, clock)
@@ -52,6 +53,7 @@ class Replica:
         async with closing, probes.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
             for part in (self.informers, self.leader, self.extender):
                 group.create_task(part.run())
+            group.create_task(self._measure_lag())
             await asyncio.gather(synced(*self.controller.cache.informers), self.extender.synced())
             log.info("synced", nodes=len(self.informers.nodes), cases=len(self.informers.cases))
             gc.collect()
@@ -74,9 +76,17 @@ class Replica:
         seconds = self.leader.skew.total_seconds()
         return f"not leading: the API server's clock is {seconds:+.0f} s from ours"
 
+    async def _measure_lag(self) -> None:
+        while True:
+            began = self._clock.monotonic()
+            await asyncio.sleep(LAG_EVERY)
+            metrics.LOOP_LAG.observe(max(0.0, self._clock.monotonic() - began - LAG_EVERY))
+
     def _measure(self) -> None:
         for name, age in self.informers.ages().items():
             metrics.AGE.labels(name).set(min(age, 1e9))
+        for name, count in self.informers.unreadable().items():
+            metrics.UNREADABLE.labels(name).set(count)
         metrics.LEADER.set(self.leader.is_leader)
         metrics.SKEW.set(self.leader.skew.total_seconds())
         self.controller.measure()

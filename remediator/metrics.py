@@ -15,6 +15,12 @@ CASE_EVENTS = Counter(
     "remediator_case_events_total", "What happened in cases, by reason.", ["reason"], registry=REGISTRY
 )
 CASES = Gauge("remediator_cases", "Cases that have not ended, by phase.", ["phase"], registry=REGISTRY)
+OLDEST_HOLD = Gauge(
+    "remediator_oldest_hold_seconds",
+    "For how long the oldest hold of each reason lasts.",
+    ["reason"],
+    registry=REGISTRY,
+)
 HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by reason.", ["reason"], registry=REGISTRY)
 FAILING = Gauge(
     "remediator_breaker_open", "1 where most attempts under a policy were in vain.", ["policy"], registry=REGISTRY
@@ -28,6 +34,46 @@ UNKNOWN = Gauge(
 EFFECTS = Counter(
     "remediator_effects_total", "Writes, by effect and outcome.", ["effect", "outcome"], registry=REGISTRY
 )
+GAVE_UP = Counter(
+    "remediator_gave_up_total",
+    "Writes that the API server refuses, by effect and kind of refusal: Forbidden, Invalid, Expired, ApiError.",
+    ["effect", "reason"],
+    registry=REGISTRY,
+)
+BUDGET = Gauge(
+    "remediator_budget_nodes",
+    "Nodes of each budget, by count: total, most (that may be unavailable), unavailable, allowed (more), claimed.",
+    ["budget", "count"],
+    registry=REGISTRY,
+)
+BREAKER_OPEN = Gauge(
+    "remediator_fleet_breaker_open", "1 while the breaker of the whole fleet lets nothing start.", registry=REGISTRY
+)
+BREAKER_STARTS = Gauge(
+    "remediator_fleet_breaker_starts", "Disruptive starts in the window of the breaker.", registry=REGISTRY
+)
+HOURS = (60, 300, 900, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 86_400, 7 * 86_400)
+PHASE_SECONDS = Histogram(
+    "remediator_case_phase_seconds",
+    "How long a case was in a phase, by the phase that ended.",
+    ["phase"],
+    buckets=(1, 10, *HOURS),
+    registry=REGISTRY,
+)
+RECOVERY_SECONDS = Histogram(
+    "remediator_recovery_seconds",
+    "From the opening of a case that an operation cured to its end, by whether the time of drains is included or "
+    "excluded.",
+    ["drain"],
+    buckets=HOURS,
+    registry=REGISTRY,
+)
+BETWEEN_FAULTS_SECONDS = Histogram(
+    "remediator_between_faults_seconds",
+    "From the end of a node's last case to the opening of the next.",
+    buckets=(900, 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400, 90 * 86_400),
+    registry=REGISTRY,
+)
 CLAIM_SECONDS = Histogram(
     "remediator_onset_to_claim_seconds",
     "From a condition's transition, by the node's clock, to the claim.",
@@ -40,6 +86,27 @@ PASS_SECONDS = Histogram(
     ["kind"],
     buckets=(0.001, 0.005, 0.02, 0.1, 0.5, 2, 10),
     registry=REGISTRY,
+)
+REQUEUES = Counter(
+    "remediator_requeues_total",
+    "Keys that a pass is asked for once more, by queue and why: later (the pass asked for it), refused, failed.",
+    ["queue", "why"],
+    registry=REGISTRY,
+)
+UNREADABLE = Gauge(
+    "remediator_unreadable_objects",
+    "Objects that cannot be read, by watch; each counts as the most careful thing that it can be.",
+    ["kind"],
+    registry=REGISTRY,
+)
+LOOP_LAG = Histogram(
+    "remediator_loop_lag_seconds",
+    "How late the event loop wakes a task: answers to schedulers and renewals of the Lease wait as long.",
+    buckets=(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5),
+    registry=REGISTRY,
+)
+LEADER_CHANGES = Counter(
+    "remediator_leader_changes_total", "How often this replica gained or lost the Lease.", ["change"], registry=REGISTRY
 )
 QUEUE = Gauge("remediator_queue_depth", "Keys that wait for a pass.", registry=REGISTRY)
 AGE = Gauge("remediator_watch_age_seconds", "Since the last sign of life of a watch.", ["kind"], registry=REGISTRY)

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from remediator import metrics
+from remediator.controller import measure
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import (
     ChangeNode,
@@ -98,6 +99,7 @@ class Performer:
             waits = self._later(effect, AWAY, str(error))
             return replace(waits, after=waits.after + (error.retry_after or 0.0))
         log.error("the API server refuses", effect=type(effect).__name__, answer=str(error))
+        metrics.GAVE_UP.labels(type(effect).__name__, type(error).__name__).inc()
         return GaveUp(str(error), self._backoff.failed(_key(effect), *REFUSED))
 
     def _later(self, effect: Effect, range_: tuple[float, float], why: str) -> Retry:
@@ -155,6 +157,7 @@ class Performer:
         if after == before:
             return Done()
         await self._patch(api.CASE, before.name, encode.case_status(after), subresource="status")
+        measure.saved(self.cache, before, after)
         for event in (event for event in after.timeline if event not in before.timeline):
             metrics.CASE_EVENTS.labels(event.reason.value).inc()
             log.info("case", name=after.name, node=after.node, reason=event.reason.value, message=event.message)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from remediator import metrics
 from remediator.clock import Clock
+from remediator.controller import measure
 from remediator.controller.admission import Admissions
 from remediator.controller.cache import ClusterCache, availability
 from remediator.controller.handlers.base import Dependencies
@@ -74,16 +75,9 @@ class Controller:
 
     def measure(self) -> None:
         """Bring the gauges up to date; asked for by each scrape."""
-        phases = Counter(case.phase.value or "New" for case in self.cache.cases if case.open)
-        holds = Counter(block.reason.value for case in self.cache.cases if case.open for block in case.blocks)
+        measure.gauges(self.cache, self._admissions.breaker, self._clock.now())
         unclear = Counter(doubt.condition for doubts in self._nodes.doubts.values() for doubt in doubts)
-        metrics.FAILING.clear()
-        for policy in self.cache.policies:
-            metrics.FAILING.labels(policy.name).set(bool(policy.breaker.opened))
-        for gauge, counts in ((metrics.CASES, phases), (metrics.HELD, holds), (metrics.UNKNOWN, unclear)):
-            gauge.clear()
-            for word, count in counts.items():
-                gauge.labels(word).set(count)
+        measure.show(metrics.UNKNOWN, unclear)
 
     def ready(self) -> bool:
         """Whether every watch has its list and shows signs of life; says nothing of leading."""

@@ -150,6 +150,10 @@ class Informers:
         """Seconds since the last sign of life of each watch, by name."""
         return {name: informer.age() for name, informer in self._informers.items()}
 
+    def unreadable(self) -> Mapping[str, int]:
+        """How many objects of each watch cannot be read, by name."""
+        return {name: informer.unreadable() for name, informer in self._informers.items()}
+
 
 def _pause(wire: builtin.Namespace) -> Pause:
     return Pause(decode.paused(wire), wire.metadata.resource_version)

@@ -20,7 +20,7 @@ class Announcer:
 
     def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
         self._client, self._namespace, self._clock = client, namespace, clock
-        self._queue: WorkQueue[tuple[str, str]] = WorkQueue()
+        self._queue: WorkQueue[tuple[str, str]] = WorkQueue("extender")
 
     async def run(self) -> None:
         """Write Events, until cancelled."""

@@ -26,7 +26,7 @@ class Requeuer:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._refused: set[str] = set()
-        self._queue: WorkQueue[str] = WorkQueue()
+        self._queue: WorkQueue[str] = WorkQueue("extender")
 
     async def run(self) -> None:
         """Mark nodes, one after the other, until cancelled."""

@@ -33,6 +33,7 @@ class History:
         self.open: dict[str, Tracked] = {}  # cases that have not ended
         self.starts: list[Start] = []
         self.stops: dict[str, datetime] = {}  # what stops starts: a sentence → since when
+        self.unpaused = datetime(1970, 1, 1, tzinfo=UTC)  # when somebody last let everything go on
         self.moved: dict[str, datetime] = {}  # by budget: when somebody last changed what it asks for
         self.shrunk = datetime(1970, 1, 1, tzinfo=UTC)  # when a node last went or was labelled anew
         self.marks: dict[str, Mark] = {}
@@ -153,6 +154,8 @@ def _exclude(node: str) -> str:
 
 def _namespace(history: History, event: Event) -> None:
     if event.key == contract.SYSTEM:
+        if PAUSE in history.stops:
+            history.unpaused = event.at
         history.stands(PAUSE, contract.PAUSED in part(event.new, "metadata", "annotations"))
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import TICKETS, Obj, clock, part
 from remediator_sim.invariants.event import Event
-from remediator_sim.invariants.history import History
+from remediator_sim.invariants.history import PAUSE, History
 from remediator_sim.invariants.results import HELD
 from remediator_sim.invariants.tracked import Tracked
 
@@ -103,8 +103,9 @@ def each_once(history: History, event: Event) -> Iterator[str]:
 def no_sick_node(history: History, event: Event) -> Iterator[str]:
     """The extender answered. Counts each node that should get no work: it is not among those that may."""
     kept = set(_lists(event.obj.get("answer", {}))["nodenames"])
+    only_scores = "answer" in event.obj and _may_only_score(history)
     for name in event.obj["asked"] if "answer" in event.obj else ():
-        why = _unfit(history, name)
+        why = _held(history, name) or ("" if only_scores else _unhealthy(history, name))
         if why:
             yield f"the extender gives work to {name} at {clock(event.at)}, which {why}" if name in kept else HELD
 
@@ -115,11 +116,33 @@ def _lists(answer: Mapping[str, Any]) -> dict[str, Iterable[str]]:
     return {key: fields.get(key, ()) for key in ("nodenames", "failednodes", "failedandunresolvablenodes")}
 
 
-def _unfit(history: History, name: str) -> str:
-    """Why the node should get no work, and has not for the whole grace; "" where it may."""
+def _may_only_score(history: History) -> bool:
+    """Whether health may have refused no node within the grace: a pause, or too many nodes that it would refuse."""
+    if PAUSE in history.stops or history.at - history.unpaused <= history.limits.grace:
+        return True
+    count = sum(_refusable(history, name) for name in history.nodes)
+    return count > 3 and count * 100 > 15 * len(history.nodes)
+
+
+def _refusable(history: History, name: str) -> bool:
+    """Whether health would have refused the node at any time within the grace; one that a case holds is not counted."""
     lately = history.lately(name)
-    if lately and all(map(contract.held_by, lately)):
-        return "a case holds"
+    if _held(history, name):
+        return False
+    if any(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
+        return True
+    return any(history.sick(name, policy) for policy in history.objects[contract.POLICIES].values())
+
+
+def _held(history: History, name: str) -> str:
+    """Why the node should get no work whatever its health, and has not for the whole grace; "" where it may."""
+    lately = history.lately(name)
+    return "a case holds" if lately and all(map(contract.held_by, lately)) else ""
+
+
+def _unhealthy(history: History, name: str) -> str:
+    """Why the node should get no work for its health, and has not for the whole grace; "" where it may."""
+    lately = history.lately(name)
     if lately and all(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return "is not ready"
     policies = history.objects[contract.POLICIES].values()
@@ -128,9 +151,9 @@ def _unfit(history: History, name: str) -> str:
 
 
 def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:
-    """Whether the node showed the fault all the while. What only calls a person is not in the node."""
-    calls = part(policy, "spec", "urgency").get("mode") == "Never"
-    covered = lately and not calls and contract.selects(policy["spec"].get("nodeSelector") or {}, lately[-1])
+    """Whether the node showed the fault all the while. What only calls a person is not in it; DryRun only scores."""
+    refuses = part(policy, "spec", "urgency").get("mode") != "Never" and policy["spec"].get("mode") != "DryRun"
+    covered = lately and refuses and contract.selects(policy["spec"].get("nodeSelector") or {}, lately[-1])
     stale = history.limits.stale
     # The newest first: that settles it for all nodes that are well.
     return bool(covered) and all(contract.sick(node, policy, history.at, stale) for node in reversed(lately))

@@ -4,7 +4,8 @@ from datetime import datetime
 
 import structlog
 
-from remediator.controller.effects import Create
+from remediator.controller import measure
+from remediator.controller.effects import Create, Done
 from remediator.controller.handlers.base import Dependencies, seconds, seconds_until
 from remediator.core.decide import Decision, Start, Unknown, Wait, decide
 from remediator.core.evidence import Doubt
@@ -39,16 +40,19 @@ class NodeReconciler:
         self._note_doubts(name, decision)
         match decision:
             case Start():
-                return await self._open_case(node, decision)
+                return await self._open_case(node, decision, now)
             case Wait(until):
                 return seconds_until(until, now)
             case Unknown(doubts) if any(doubt.holds for doubt in doubts):
                 return DOUBTED
         return None
 
-    async def _open_case(self, node: Node, decision: Start) -> float | None:
+    async def _open_case(self, node: Node, decision: Start, now: datetime) -> float | None:
         body = encode.new_case(decision.name, node, decision.policy, decision.trigger)
+        before = self._dependencies.cache.cases.by("node", node.name)
         result = await self._dependencies.performer.all([Create(api.CASE, body)])
+        if isinstance(result, Done):
+            measure.opened(before, node, now)
         self._dependencies.request_admission()
         return seconds(result)
 

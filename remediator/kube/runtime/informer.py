@@ -117,6 +117,10 @@ class Informer(Generic[F]):
                 log.warning("the caches cannot be compared with the API server", kind=self._kind.name, error=str(error))
                 await asyncio.sleep(error.retry_after or RESTART_AFTER)
 
+    def unreadable(self) -> int:
+        """How many objects cannot be read now."""
+        return len(self._reflector.unknown)
+
     def on_change(self, handler: Callable[[str, F | None, F | None], None]) -> None:
         """Call `handler(key, old, new)` after each change that the watch tells; None is an object that is not there.
 

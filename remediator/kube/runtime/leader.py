@@ -14,6 +14,7 @@ from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.runtime.informer import Informer, caught_up, synced
 from remediator.kube.runtime.queue import WorkQueue
+from remediator.metrics import LEADER_CHANGES
 
 LONGEST_SLEEP = 60.0  # seconds: the wall clock may be set while we wait
 RESTART_BASE, RESTART_CAP = 1.0, 60.0
@@ -92,7 +93,7 @@ class LeaderQueue(Generic[K]):
     async def run(self, clock: Clock) -> None:
         """Serve until cancelled."""
         await synced(*self.informers)
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(self.name)
         try:
             self.add_all()
             async with asyncio.TaskGroup() as group:
@@ -147,13 +148,20 @@ class Leader:
 
     async def _lead(self) -> None:
         """Nothing is decided before every cache has what the API server had when the lease was won."""
+        LEADER_CHANGES.labels("gained").inc()
+        try:
+            await self._caught_up()
+            async with asyncio.TaskGroup() as group:
+                for queue in self._queues:
+                    group.create_task(self._keep(queue))
+        finally:
+            LEADER_CHANGES.labels("lost").inc()
+
+    async def _caught_up(self) -> None:
         began = self._clock.monotonic()
         essential = dict.fromkeys(informer for queue in self._queues if queue.essential for informer in queue.informers)
         await caught_up(*essential)
         log.info("leading", caches_caught_up_in=round(self._clock.monotonic() - began, 3))
-        async with asyncio.TaskGroup() as group:
-            for queue in self._queues:
-                group.create_task(self._keep(queue))
 
     async def _keep(self, queue: LeaderQueue[Any]) -> None:
         failures = 0

@@ -9,6 +9,7 @@ import structlog
 
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.wire.errors import ApiError
+from remediator.metrics import REQUEUES
 
 RETRY_BASE, RETRY_CAP = 0.5, 60.0
 K = TypeVar("K", bound=Hashable)
@@ -21,8 +22,8 @@ class WorkQueue(Generic[K]):
     A key added while it is worked on is worked on once more afterwards. Make and use it inside one event loop.
     """
 
-    def __init__(self, rand: Callable[[], float] = random.random) -> None:
-        self._rand = rand
+    def __init__(self, name: str, rand: Callable[[], float] = random.random) -> None:
+        self._name, self._rand = name, rand
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._queued: set[K] = set()
         self._active: set[K] = set()
@@ -108,16 +109,22 @@ class WorkQueue(Generic[K]):
             next_look = await worker(key)
         except ApiError as error:
             log.warning("pass refused by the API server", key=key, error=str(error))
+            self._count("refused")
             self.retry(key)
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and _cancelled():
                 raise
             log.exception("pass failed", key=key)
+            self._count("failed")
             self.retry(key)
         else:
             self.forget(key)
             if next_look is not None:
+                self._count("later")
                 self.add_at(key, next_look)
+
+    def _count(self, why: str) -> None:
+        REQUEUES.labels(self._name, why).inc()
 
     def _due(self, key: K) -> None:
         del self._timers[key]

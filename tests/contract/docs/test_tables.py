@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+import remediator.app  # noqa: F401  (its metrics are those of all parts)
 from remediator.core.reasons import REMEDY, Reason
 from remediator.kube.api.not_yet import NOT_YET
+from remediator.metrics import REGISTRY
 from remediator.scheduler import verdict
 from remediator_sim.invariants.table import TEXTS
 from tests.contract.docs.pages import PAGES, ROOT
@@ -283,6 +285,12 @@ def taken_in_page(section: str) -> set[str]:
     found = re.search(r"^PARAMETERS: (.+?)\n\n", section, flags=re.MULTILINE | re.DOTALL)
     told = re.sub(r"\([^()]*\)", "", found[1]) if found else ""
     return {word for word in re.findall(r"`(\w+)`", told) if word[0].islower()}
+
+
+def test_every_metric_stands_in_the_page_with_its_type_and_what_it_says() -> None:
+    metrics = [(metric, "_total" if metric.type == "counter" else "") for metric in REGISTRY.collect()]
+    expected = [[f"`{metric.name}{total}`", metric.type, metric.documentation] for metric, total in metrics]
+    assert table("metrics.md", "metric") == sorted(expected)
 
 
 def test_the_thirteen_promises_are_told_and_each_names_tests_that_are_there() -> None:

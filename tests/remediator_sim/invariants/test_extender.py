@@ -30,6 +30,24 @@ def a_fault_that_is_not_in_the_node(recording: Recording) -> None:
     answering("n3 n4 n5", "n1 n2")(recording)
 
 
+def a_policy_that_only_says_what_it_would_do(recording: Recording) -> None:
+    recording.policy("DryRun")
+    answering("n3 n4 n5", "n1 n2")(recording)
+
+
+def everything_paused(recording: Recording) -> None:
+    recording.paused(True)
+    answering("n2 n3 n4 n5", "n1")(recording)
+
+
+def half_of_eight_nodes_sick(recording: Recording) -> None:
+    names = tuple(f"n{number}" for number in range(8))
+    for number, name in enumerate(names):
+        recording.node(name, fault="True" if number < 4 else "False")
+    recording.later(5)
+    recording.answers(names, names, ())
+
+
 def refusing_to_answer(recording: Recording) -> None:
     five_nodes(recording)
     recording.hear("probe", {"asked": ["n1"], "refused": "500 Internal Server Error"})
@@ -37,6 +55,9 @@ def refusing_to_answer(recording: Recording) -> None:
 
 HOLDS = [
     (a_fault_that_is_not_in_the_node, 3),
+    (a_policy_that_only_says_what_it_would_do, 3),
+    (everything_paused, 2),
+    (half_of_eight_nodes_sick, 1),
     (answering("n4 n5", "n1 n2 n3"), 4),
     (answering("n5", "n1 n2 n3 n4"), 4),
 ]

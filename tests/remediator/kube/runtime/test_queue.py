@@ -30,7 +30,7 @@ async def serving(queue, worker, n=1):
 
 async def test_a_key_added_twice_is_worked_on_once():
     """Keys come in the order of their first wish, each once."""
-    queue = WorkQueue()
+    queue = WorkQueue("tests")
     for key in ("a", "b", "a"):
         queue.add(key)
     assert queue.depth == 2
@@ -42,7 +42,7 @@ async def test_a_key_added_twice_is_worked_on_once():
 
 async def test_a_key_added_in_work_runs_again_after_it_and_never_beside_it():
     """Two workers never hold one key; what came during the pass is not lost."""
-    queue, running, runs = WorkQueue(), set(), []
+    queue, running, runs = WorkQueue("tests"), set(), []
 
     async def worker(key):
         assert key not in running
@@ -63,7 +63,7 @@ async def test_a_key_added_in_work_runs_again_after_it_and_never_beside_it():
 
 async def test_different_keys_are_worked_on_side_by_side():
     """n workers make n passes at a time."""
-    queue, ended = WorkQueue(), []
+    queue, ended = WorkQueue("tests"), []
 
     async def worker(key):
         await asyncio.sleep(10)
@@ -78,7 +78,7 @@ async def test_different_keys_are_worked_on_side_by_side():
 
 async def test_of_several_timers_for_a_key_the_earliest_counts():
     """Later wishes neither delay nor double an earlier one."""
-    queue, seen = WorkQueue(), []
+    queue, seen = WorkQueue("tests"), []
     for delay in (30, 10, 20):
         queue.add_at("a", delay)
     assert queue.depth == 0
@@ -95,7 +95,7 @@ async def test_of_several_timers_for_a_key_the_earliest_counts():
 
 async def test_a_worker_says_when_to_look_again():
     """A number schedules the next pass; None schedules nothing."""
-    queue, seen = WorkQueue(), []
+    queue, seen = WorkQueue("tests"), []
 
     async def worker(key):
         seen.append(now())
@@ -110,7 +110,7 @@ async def test_a_worker_says_when_to_look_again():
 @pytest.mark.parametrize("error", [ValueError("a bug"), Unavailable(503, "", "away")])
 async def test_a_failing_worker_is_retried_with_growing_waits_and_stops_nobody(error):
     """The key that fails waits longer each time and starts anew after a success; others go on."""
-    queue, seen, others = WorkQueue(rand=lambda: 1.0), [], []
+    queue, seen, others = WorkQueue("tests", rand=lambda: 1.0), [], []
 
     async def worker(key):
         if key == "good":
@@ -135,7 +135,7 @@ async def test_a_failing_worker_is_retried_with_growing_waits_and_stops_nobody(e
 
 async def test_retries_never_wait_longer_than_a_minute():
     """Each failure doubles the wait only up to the cap."""
-    queue, seen = WorkQueue(rand=lambda: 1.0), []
+    queue, seen = WorkQueue("tests", rand=lambda: 1.0), []
 
     async def worker(key):
         seen.append(now())
@@ -149,7 +149,7 @@ async def test_retries_never_wait_longer_than_a_minute():
 
 async def test_the_loop_turns_between_keys_that_are_ready():
     """A thousand passes that wait for nothing let others in after each of them."""
-    queue, served, turns = WorkQueue(), [], []
+    queue, served, turns = WorkQueue("tests"), [], []
 
     async def worker(key):
         served.append(key)
@@ -168,7 +168,7 @@ async def test_the_loop_turns_between_keys_that_are_ready():
 
 async def test_close_cancels_timers():
     """After close nothing comes any more."""
-    queue, errors = WorkQueue(), []
+    queue, errors = WorkQueue("tests"), []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
     queue.add_at("a", 5)
     queue.close()
@@ -178,7 +178,7 @@ async def test_close_cancels_timers():
 
 
 async def test_a_pass_that_is_cancelled_from_within_is_tried_again_and_its_worker_stays():
-    queue, runs = WorkQueue(rand=lambda: 1.0), []
+    queue, runs = WorkQueue("tests", rand=lambda: 1.0), []
 
     async def worker(key):
         runs.append((key, now()))

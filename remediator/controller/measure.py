@@ -1,0 +1,73 @@
+"""What the metrics of the controller show of its cache: gauges as they are now, durations once they are known."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from prometheus_client import Gauge
+
+from remediator import metrics
+from remediator.controller.cache import ClusterCache
+from remediator.core import budget
+from remediator.core.breaker import Breaker, starts
+from remediator.core.case import Case, Phase
+from remediator.core.history import drained_for, held_since, last_fault, phase_since
+from remediator.core.node import Node
+
+
+def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
+    """Bring the gauges up to date."""
+    cases = [case for case in cache.cases if case.open]
+    show(metrics.CASES, Counter(case.phase.value or "New" for case in cases))
+    show(metrics.HELD, Counter(block.reason.value for case in cases for block in case.blocks))
+    show(metrics.OLDEST_HOLD, _oldest_holds(cases, now))
+    begun = starts(cache.cases)
+    metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
+    metrics.BREAKER_STARTS.set(sum(start > now - breaker.window for start in begun))
+    show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
+    metrics.BUDGET.clear()
+    for ledger in cache.budgets:
+        account = budget.account(ledger, cache.counted()[ledger.name])
+        counts = {"total": account.total, "most": account.most, "unavailable": len(account.unavailable)}
+        for count, nodes in {**counts, "allowed": account.allowed, "claimed": len(ledger.claims)}.items():
+            metrics.BUDGET.labels(ledger.name, count).set(nodes)
+
+
+def show(gauge: Gauge, values: Mapping[str, float]) -> None:
+    """These values by label, and no others."""
+    gauge.clear()
+    for label, value in values.items():
+        gauge.labels(label).set(value)
+
+
+def _oldest_holds(cases: list[Case], now: datetime) -> dict[str, float]:
+    oldest: dict[str, float] = {}
+    for case in cases:
+        for block in case.blocks:
+            age = max(0.0, (now - held_since(case, block.reason)).total_seconds())
+            oldest[block.reason.value] = max(age, oldest.get(block.reason.value, 0.0))
+    return oldest
+
+
+def saved(cache: ClusterCache, before: Case, after: Case) -> None:
+    """A case was written: how long was its last phase, and, where it has recovered, all of it?"""
+    if not after.timeline or after.phase is before.phase:
+        return
+    now = after.ended or after.timeline[-1].at
+    metrics.PHASE_SECONDS.labels(before.phase.value or "New").observe(_seconds(phase_since(before), now))
+    if after.phase is Phase.RECOVERED and after.tries:
+        drained = drained_for(cache.operations.by("case_uid", after.uid)).total_seconds()
+        whole = _seconds(after.created, now)
+        metrics.RECOVERY_SECONDS.labels("included").observe(whole)
+        metrics.RECOVERY_SECONDS.labels("excluded").observe(max(0.0, whole - drained))
+
+
+def opened(before: Iterable[Case], node: Node, now: datetime) -> None:
+    """A case of the node was opened beside those that it had before: how long ago did the last of these end?"""
+    last = last_fault(before, node.uid)
+    if last is not None:
+        metrics.BETWEEN_FAULTS_SECONDS.observe(_seconds(last, now))
+
+
+def _seconds(since: datetime, now: datetime) -> float:
+    return max(0.0, (now - since).total_seconds())
