@@ -42,6 +42,7 @@ class Trigger:
     reason: str
     message: str
     since: datetime
+    cause: str = ""  # what the policy compared with other nodes then, where that is not the message
 
 
 @dataclass(frozen=True, slots=True)

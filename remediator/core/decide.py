@@ -6,6 +6,7 @@ from datetime import datetime
 
 from remediator.core import evidence, names
 from remediator.core.case import Case, Trigger
+from remediator.core.correlation import common_text
 from remediator.core.evidence import Doubt, Health, Judgement
 from remediator.core.node import Node
 from remediator.core.policy import Policy
@@ -92,7 +93,7 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
     due = [(policy, judgement) for policy, judgement in fresh if judgement.due and judgement.due <= now]
     if due:
         policy, judgement = min(due, key=lambda pair: (pair[0].severity.rank, pair[1].due, pair[0].name))
-        return Start(case_name(node, policy, judgement), policy.name, _trigger(judgement))
+        return Start(case_name(node, policy, judgement), policy.name, _trigger(node, policy, judgement))
     if fresh:
         policy, judgement = min(fresh, key=lambda pair: (pair[1].due, pair[0].name))
         return Wait(judgement.due or now, policy.name)
@@ -136,9 +137,11 @@ def onsets(node: Node, policies: Iterable[Policy]) -> list[str]:
     return [name_of_onset(node, policy, since) for policy in policies for since in evidence.onsets(node, policy)]
 
 
-def _trigger(judgement: Judgement) -> Trigger:
+def _trigger(node: Node, policy: Policy, judgement: Judgement) -> Trigger:
     """What the case remembers of the condition that it was opened for."""
     condition = judgement.condition
     if condition is None or judgement.since is None:
         raise ValueError("a trigger needs a condition that holds")
-    return Trigger(condition.type, condition.status.value, condition.reason, condition.message, judgement.since)
+    status, reason, message = condition.status.value, condition.reason, condition.message
+    text = common_text(policy, reason, message, node.labels) if policy.correlation else ""
+    return Trigger(condition.type, status, reason, message, judgement.since, "" if text == message else text)

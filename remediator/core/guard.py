@@ -8,7 +8,7 @@ from remediator.core import budget as budgets_
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Account, Budget, Claim, Members
 from remediator.core.case import Block, Case
-from remediator.core.correlation import SharedCause, shared_cause
+from remediator.core.correlation import SharedCause, cause_of
 from remediator.core.evidence import Health, judge
 from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy, Urgency
@@ -71,7 +71,7 @@ def preconditions(
     # One that does nothing to the node never waits for another.
     holder = _holder(case, node, past, fleet.gone) if policy.urgency is Urgency.NOW else ""
     rests = None if case.claimed else cooldown_until(case, policy, past, now)
-    common = shared_cause(case)
+    common = cause_of(case, policy, node)
     sharing = sorted(fleet.causes.get(common, ())) if common else []
     checks = (
         (bool(sharing), Reason.SHARED_CAUSE, f"{len(sharing)} nodes say the same ({', '.join(sharing[:5])})"),

@@ -85,12 +85,19 @@ class Verify:
     timeout: timedelta
 
 
+MESSAGE = "message"
+
+
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """So many nodes that say the same thing, begun within this time, have one cause that no node's repair cures."""
+    """So many nodes that have what `by` names in common, begun within this time, have one cause.
+
+    `by`: "message" and "reason" of the condition, and keys of node labels; all of them must be the same.
+    """
 
     nodes: int
     within: timedelta
+    by: tuple[str, ...] = (MESSAGE,)
 
 
 @dataclass(frozen=True, slots=True)

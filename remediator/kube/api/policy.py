@@ -149,8 +149,19 @@ class PolicyTicket(Base, frozen=True, kw_only=True):
 class Correlation(Base, frozen=True, kw_only=True):
     """When nodes that say the same thing have one cause that no node's repair cures."""
 
-    nodes: Annotated[int, Meta(ge=2, le=1000), doc("So many nodes with the same condition and message. Default 3.")] = 3
+    nodes: Annotated[
+        int, Meta(ge=2, le=1000), doc("So many nodes that have the condition and all of `by` in common. Default 3.")
+    ] = 3
     within: Annotated[Positive, doc("Begun within this time of each other. Default 10m.")] = "10m"
+    by: Annotated[
+        tuple[Name, ...],
+        Meta(max_length=8),
+        doc(
+            "What must be the same: message or reason of the condition, or keys of node labels such as "
+            "topology.kubernetes.io/rack; all that are named. Default: the message.",
+            x_kubernetes_list_type="atomic",
+        ),
+    ] = ()
 
 
 class RemediationPolicySpec(Base, frozen=True, kw_only=True):

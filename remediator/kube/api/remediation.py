@@ -30,6 +30,9 @@ class Trigger(Base, frozen=True, kw_only=True):
     reason: Annotated[Reason, doc("Its reason.")] = ""
     message: Annotated[Message, doc("Its message.")] = ""
     since: Annotated[Time | None, doc("Since when it held.")] = None
+    cause: Annotated[
+        Message, doc("What the policy compared with other nodes (correlation.by), where that is not the message.")
+    ] = ""
 
 
 class NodeRemediationSpec(Base, frozen=True, kw_only=True):

@@ -3,9 +3,10 @@
 import pytest
 
 from remediator.core.case import Trigger
-from remediator.core.correlation import SharedCause, shared_cause, shared_causes
+from remediator.core.correlation import SharedCause, cause_of, shared_cause, shared_causes
+from remediator.core.decide import decide
 from remediator.core.policy import Correlation
-from tests.builders import GPU, a_case, a_node, a_policy, at, condition, minutes, pool
+from tests.builders import GPU, a_case, a_node, a_policy, at, condition, minutes, pool, when
 
 TEXT = "server 10.0.0.5 does not answer"
 THREE = a_policy(correlation=Correlation(3, minutes(10)))
@@ -63,3 +64,38 @@ def test_the_last_node_to_notice_that_the_server_is_back_is_no_single_fault(ende
 def test_a_case_remembers_its_cause_and_none_where_nothing_was_said():
     assert shared_cause(opened_for(TEXT)) == DEAD
     assert shared_cause(opened_for("")) is None
+
+
+@pytest.mark.parametrize(
+    ("by", "together"),
+    [
+        (("message",), 0),
+        (("reason",), 4),
+        (("rack",), 3),
+        (("reason", "rack"), 3),
+        (("row",), 0),
+        (("message", "rack"), 0),
+    ],
+)
+def test_nodes_are_compared_by_what_the_policy_names(by, together):
+    """Four nodes of the same reason, each with a PCI address of its own; three stand in one rack."""
+    policy = a_policy(correlation=Correlation(3, minutes(10), by))
+    seen = [node(f"n{n}", message=f"GPU 0000:{n}:00.0 lost", labels={"rack": "a" if n < 3 else "b"}) for n in range(4)]
+    assert sum(len(names) for names in shared_causes(policy, seen, [], at(1)).values()) == together
+
+
+def test_a_case_carries_what_was_compared_so_that_one_ticket_is_about_all_of_them():
+    policy = a_policy("p", when(tolerance=0), correlation=Correlation(2, minutes(10), ("reason", "rack")))
+    decisions = [decide(node(name, message=name, labels={"rack": "a"}), [policy], [], at(1)) for name in ("n1", "n2")]
+    causes = {decision.trigger.cause for decision in decisions}
+    assert causes == {"reason Xid79, rack a"}
+    case = a_case(policy="p", trigger=decisions[0].trigger)
+    assert shared_cause(case) == SharedCause("p", GPU, "reason Xid79, rack a")
+
+
+def test_what_a_policy_compares_now_counts_for_cases_that_are_open_already():
+    """A user adds `by: [reason]` in the middle of a storm: cases that were opened before it hold, too."""
+    policy = a_policy(correlation=Correlation(2, minutes(10), ("reason",)))
+    seen = [node(f"n{n}", message=f"GPU {n} lost") for n in range(3)]
+    case = opened_for("GPU 0 lost", node="n0")
+    assert cause_of(case, policy, seen[0]) in shared_causes(policy, seen, [], at(1))

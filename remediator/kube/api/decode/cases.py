@@ -51,7 +51,7 @@ _REASONS = frozenset(Reason)
 def _trigger(wire: api.Trigger) -> case.Trigger | None:
     if not wire.condition:
         return None
-    return case.Trigger(wire.condition, wire.status, wire.reason, wire.message, moment(wire.since) or EPOCH)
+    return case.Trigger(wire.condition, wire.status, wire.reason, wire.message, moment(wire.since) or EPOCH, wire.cause)
 
 
 def _rung(number: int) -> int:

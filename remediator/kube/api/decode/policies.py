@@ -59,7 +59,7 @@ def _readiness(conditions: Iterable[api.Condition]) -> policy.Readiness | None:
 
 
 def _correlation(wire: api.Correlation | None) -> policy.Correlation | None:
-    return policy.Correlation(wire.nodes, duration(wire.within)) if wire else None
+    return policy.Correlation(wire.nodes, duration(wire.within), wire.by or (policy.MESSAGE,)) if wire else None
 
 
 def _when(wire: api.When) -> policy.When:

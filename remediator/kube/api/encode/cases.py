@@ -18,6 +18,7 @@ def new_case(name: str, node: Node, policy: str, trigger: Trigger) -> Body:
         reason=trigger.reason[:128],
         message=trigger.message[:4096],
         since=second(trigger.since),
+        cause=trigger.cause[:4096],
     )
     spec = api.NodeRemediationSpec(node_name=node.name, node_uid=node.uid, policy_name=policy, trigger=seen)
     meta = api.ObjectMeta(name=name, finalizers=(names.CASE_FINALIZER,))
