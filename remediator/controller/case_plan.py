@@ -18,7 +18,7 @@ from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.api import encode
 
-MOST_HEARTBEATS = 64  # that an attempt has room for
+MOST_HEARTBEATS, LONGEST_CONDITION = 64, 316  # what an attempt has room for
 
 
 def add_finalizer(case: Case) -> Plan:
@@ -194,7 +194,8 @@ def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict
     if node is None:
         return {}
     proving = {name for group in watched(node, policy) for name, _ in group} if policy else set()
-    kept = sorted(node.conditions, key=lambda name: (name not in proving, name))[:MOST_HEARTBEATS]
+    fitting = (name for name in node.conditions if len(name) <= LONGEST_CONDITION)
+    kept = sorted(fitting, key=lambda name: (name not in proving, name))[:MOST_HEARTBEATS]
     return {name: min(node.conditions[name].heartbeat, now + AHEAD) for name in kept}
 
 

@@ -10,6 +10,7 @@ from remediator.core.case import Block, Case, Phase, advance
 
 # Blocks whose reasons are the same are written at most this often: their text names nodes, which come and go.
 REWRITE_AFTER = timedelta(minutes=1)
+MOST_BLOCKS, LONGEST = 16, 4096  # what status.blockedBy has room for; the others hold the case all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ def hold(case: Case, blocks: tuple[Block, ...], written: datetime | None, now: d
         written: When its blocks were last written by this process; None where that is not known.
         now: Aware UTC.
     """
+    blocks = tuple(replace(block, message=block.message[:LONGEST]) for block in blocks[:MOST_BLOCKS])
     degrade = (ChangeNode(case.node, marks.degrade(case)),) if guard.waits_in_queue(blocks) else ()
     after = replace(case, phase=case.phase if case.claimed else Phase.HELD, blocks=blocks)
     if _reasons(blocks) != _reasons(case.blocks) or after.phase is not case.phase:

@@ -335,6 +335,22 @@ async def test_a_case_starts_however_far_back_its_policy_looks(harness, window):
     assert tainted(harness) == ["gpu-0"]
 
 
+async def test_a_case_says_why_it_is_held_though_more_budgets_hold_it_than_there_is_room_for(harness):
+    harness.beating = False
+    await harness.policy()
+    for number in range(20):
+        await harness.budget(f"budget-{number:02}", 0)
+    await harness.node("gpu-0", "True")
+    await (await admissions(harness)).run(SYSTEM.now())
+    await NodeReconciler((await replica(harness))[0]).reconcile("gpu-0", SYSTEM.now())
+    passed = await admissions(harness)
+    await settle(passed)
+    assert harness.reasons("gpu-0") == ["BudgetSpent"] * 16
+    version = harness.cases("gpu-0")[0]["metadata"]["resourceVersion"]
+    await settle(passed)
+    assert harness.cases("gpu-0")[0]["metadata"]["resourceVersion"] == version
+
+
 async def test_a_budget_whose_status_is_refused_holds_its_nodes_and_no_others(harness):
     """A webhook refuses to let us write the ledger of one pool."""
     harness.beating = False

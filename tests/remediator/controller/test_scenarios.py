@@ -65,6 +65,16 @@ async def test_a_sick_node_is_claimed_looked_at_drained_rebooted_verified_and_gi
     assert harness.cases("gpu-2") == []
 
 
+async def test_a_node_with_hundreds_of_conditions_and_names_longer_than_any_field_is_given_back(harness):
+    """Neither Kubernetes nor anybody else bounds the type of a Condition."""
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    for number in range(100):
+        await harness.condition("gpu-1", "Unknown", f"{number:03}{'x' * 400}")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+
+
 async def test_while_it_works_the_node_carries_the_taint_and_a_ledger_the_claim(harness):
     await harness.policy()
     harness.answer("reboot", RUNS)
