@@ -11,7 +11,7 @@ from remediator_sim.invariants.tracked import Limits
 
 
 class Checker:
-    """The ten promises and what is known of them."""
+    """The thirteen promises and what is known of them."""
 
     def __init__(self, limits: Limits) -> None:
         self.history = History(limits)

@@ -12,7 +12,7 @@ from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.kube.api.builtin import LEASE
 from remediator_sim.controller import COMMAND
-from remediator_sim.invariants import Checked
+from remediator_sim.invariants import SIMULATED, Checked
 from remediator_sim.scenarios.ending import Ending
 from remediator_sim.scenarios.environment import BREAKER, Environment
 from remediator_sim.scenarios.fleet import ALL
@@ -153,7 +153,7 @@ class Runner:
             reboots=sum(len(environment.reboots(node)) for node in environment.hosts),
             evictions=environment.evictions(),
             issues=environment.reported_issues(),
-            invariants=checked,
+            invariants={name: check for name, check in checked.items() if check.checks or name not in SIMULATED},
             advised=environment.extender.asked,
             placements=environment.placements,
             violations=[str(violation) for violation in environment.github.violations],
