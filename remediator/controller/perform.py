@@ -215,6 +215,14 @@ class Performer:
         return decode.remediation_case(live)
 
     async def gone(self, uids: Collection[str]) -> frozenset[str]:
+        """Which of these cases are no more and have no Pod left that could act on a node, by live lists."""
+        unknown = await self.unknown(uids)
+        if not unknown:
+            return unknown
+        listed = await self.client.list_all(POD, namespace=self.cache.namespaces.operations)
+        return unknown - {decode.operation_pod(pod).case_uid for pod in listed}
+
+    async def unknown(self, uids: Collection[str]) -> frozenset[str]:
         """Which of these cases are no more, by a live list of all that there are."""
         if not uids:
             return frozenset()

@@ -12,6 +12,7 @@ from remediator.controller.admission import Admissions
 from remediator.controller.cache import ClusterCache, availability
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.marks import marked
+from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
 from remediator.controller.presence import LOOK, Presence
 from remediator.controller.reconcile import Reconciler
@@ -40,7 +41,7 @@ class Key(NamedTuple):
     name: str = ""
 
 
-ADMISSION, EXPIRED = Key("admission"), Key("retention")
+ADMISSION, EXPIRED, ORPHANS = Key("admission"), Key("retention"), Key("orphans")
 
 
 class Controller:
@@ -60,6 +61,7 @@ class Controller:
         }
         self._admissions = Admissions(self.cache, performer, settings.breaker)
         self._retention = Retention(self.cache, performer)
+        self._orphans = Orphans(self.cache, performer)
         self._presence = Presence(self.cache, leader)
         self._queue: LeaderQueue[Key] = LeaderQueue(
             "controller",
@@ -175,6 +177,7 @@ class Controller:
         """All that a pass may do something about; of what has ended, only what still holds something."""
         cache = self.cache
         yield ADMISSION
+        yield ORPHANS
         yield from (Key("policy", policy.name) for policy in cache.policies)
         yield from (Key("node", node.name) for node in cache.nodes)
         yield from (Key("case", case.name) for case in self._unfinished())
@@ -208,6 +211,8 @@ class Controller:
         self._presence.look(now)
         if key.kind in self._reconcilers:
             return await self._reconcilers[key.kind].reconcile(key.name, now)
+        if key == ORPHANS:
+            return await self._orphans.run(now)
         return await (self._retention if key == EXPIRED else self._admissions).run(now)
 
 

@@ -57,7 +57,9 @@ async def test_what_has_ended_and_holds_nothing_is_not_looked_at_again(harness):
     await harness.node("gpu-1", "True")
     async with running(harness) as controller:
         await until(lambda: harness.ended("gpu-1", "Recovered"))
-        await until(lambda: {key.kind for key in controller._everything()} == {"admission", "policy", "node"})
+        await until(
+            lambda: {key.kind for key in controller._everything()} == {"admission", "orphans", "policy", "node"}
+        )
         assert len(controller.cache.cases) == len(controller.cache.operations) == 1
 
 

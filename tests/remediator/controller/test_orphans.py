@@ -1,0 +1,101 @@
+"""Marks of cases that nobody knows any more are swept; those of a case whose Pod may still act are not."""
+
+from typing import Any
+
+from remediator.clock import SYSTEM
+from remediator.controller.explain import snapshot
+from remediator.controller.orphans import Orphans
+from remediator.controller.perform import Performer
+from remediator.core import names
+from tests.harness.controller import OPERATIONS, RUNS, ControllerHarness, running, until
+from tests.harness.kinds import CASES, NODES, PODS
+
+
+async def _sweep(harness: ControllerHarness, blind_to: str = "") -> None:
+    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
+    if blind_to:
+        cache.cases._reflector._drop(blind_to)
+    await Orphans(cache, Performer(harness.client, cache, lambda: True)).run(SYSTEM.now())
+
+
+async def _marked(harness: ControllerHarness, uid: str, *more: dict[str, Any]) -> None:
+    """A node with all our marks for a case of this uid, and a taint of a user."""
+    await harness.node("gpu-1")
+    taints = [
+        {"key": names.CASE_TAINT, "value": uid, "effect": "NoSchedule"},
+        {"key": names.DEGRADED_TAINT, "effect": "PreferNoSchedule"},
+        {"key": "maintenance", "effect": "NoSchedule"},
+        *more,
+    ]
+    annotations = {names.CORDONED_BY: uid}
+    await harness.change(
+        NODES, "gpu-1", metadata={"annotations": annotations}, spec={"taints": taints, "unschedulable": True}
+    )
+
+
+def _state(harness: ControllerHarness) -> tuple[list[str], bool, bool]:
+    node = harness.look("gpu-1")
+    noted = names.CORDONED_BY in (node["metadata"].get("annotations") or {})
+    return harness.taints("gpu-1"), bool(node["spec"].get("unschedulable")), noted
+
+
+async def _pod(harness: ControllerHarness, uid: str, phase: str) -> None:
+    labels = {names.CASE_UID_LABEL: uid, names.OPERATION_LABEL: "reboot"}
+    meta = {"name": "left", "labels": labels, "finalizers": [names.POD_FINALIZER]}
+    env = [{"name": "NODE_NAME", "value": "gpu-1"}]
+    spec = {"nodeName": "gpu-1", "containers": [{"name": "main", "image": "operations", "env": env}]}
+    await harness.client.create(PODS, {"metadata": meta, "spec": spec}, namespace=OPERATIONS)
+    await harness.client.patch(PODS, "left", {"status": {"phase": phase}}, namespace=OPERATIONS, subresource="status")
+
+
+async def test_the_marks_of_a_case_that_was_restored_under_another_uid_are_taken_off(harness: ControllerHarness):
+    await _marked(harness, "uid-before-the-restore")
+    await _sweep(harness)
+    assert _state(harness) == (["maintenance"], False, False)
+
+
+async def test_a_case_that_a_stale_cache_does_not_show_keeps_its_marks(harness: ControllerHarness):
+    await harness.make(CASES, "case-1", nodeName="gpu-1", nodeUID="uid", policyName="gpu-lost")
+    uid = harness.cases("gpu-1")[0]["metadata"]["uid"]
+    await _marked(harness, uid)
+    await _sweep(harness, blind_to="case-1")
+    assert _state(harness)[0][0] == names.CASE_TAINT
+    assert _state(harness)[1:] == (True, True)
+
+
+async def test_marks_stay_for_as_long_as_a_pod_of_the_case_may_act_on_the_node(harness: ControllerHarness):
+    harness.answer("reboot", RUNS)
+    await _marked(harness, "gone")
+    await _pod(harness, "gone", "Running")
+    await _sweep(harness)
+    assert _state(harness)[0][0] == names.CASE_TAINT
+    await harness.client.patch(
+        PODS, "left", {"status": {"phase": "Failed"}}, namespace=OPERATIONS, subresource="status"
+    )
+    await _sweep(harness)
+    assert harness.pods() == [], "its finalizer is ours, and nobody else takes it off"
+    await _sweep(harness)
+    assert _state(harness) == (["maintenance"], False, False)
+
+
+async def test_a_node_that_a_user_has_cordoned_stays_so(harness: ControllerHarness):
+    await _marked(harness, "gone")
+    await harness.change(NODES, "gpu-1", metadata={"annotations": {names.CORDONED_BY: None}})
+    await _sweep(harness)
+    assert _state(harness) == (["maintenance"], True, False)
+
+
+async def test_a_case_whose_finalizer_was_stripped_while_nobody_led_leaves_nothing_behind(harness: ControllerHarness):
+    await harness.policy()
+    harness.answer(names.DRAIN_TEMPLATE, RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.pods(names.DRAIN_TEMPLATE))
+    await harness.condition("gpu-1", "False")
+    name = harness.cases("gpu-1")[0]["metadata"]["name"]
+    await harness.change(CASES, name, metadata={"finalizers": None})
+    await harness.client.delete(CASES, name)
+    async with running(harness, "two"):
+        await until(lambda: not harness.pods())
+    async with running(harness, "three"):
+        await until(lambda: harness.clean("gpu-1") and not harness.pods())
