@@ -42,7 +42,7 @@ GAVE_UP = Counter(
 )
 BUDGET = Gauge(
     "remediator_budget_nodes",
-    "Nodes of each budget, by count: total, most (that may be unavailable), unavailable, allowed (more), claimed.",
+    "Nodes of each budget, by count: total, most (that may be unavailable), unavailable, claimed.",
     ["budget", "count"],
     registry=REGISTRY,
 )

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from itertools import product
 
 from prometheus_client import Gauge
 
@@ -14,23 +15,36 @@ from remediator.core.case import Case, Phase
 from remediator.core.history import drained_for, held_since, last_fault, phase_since
 from remediator.core.node import Node
 
+BUDGET_COUNTS = ("total", "most", "unavailable", "claimed")
+_shown_budgets: set[str] = set()  # with the registry's samples, of which there is one set in a process, too
+
 
 def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     """Bring the gauges up to date."""
-    cases = [case for case in cache.cases if case.open]
+    known = list(cache.cases)
+    cases = [case for case in known if case.open]
     show(metrics.CASES, Counter(case.phase.value or "New" for case in cases))
     show(metrics.HELD, Counter(block.reason.value for case in cases for block in case.blocks))
     show(metrics.OLDEST_HOLD, _oldest_holds(cases, now))
-    begun = starts(cache.cases)
+    begun = starts(known)
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
     metrics.BREAKER_STARTS.set(sum(start > now - breaker.window for start in begun))
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
-    metrics.BUDGET.clear()
+    _budgets(cache)
+
+
+def _budgets(cache: ClusterCache) -> None:
+    """Only what has gone is taken off: making a thousand labels anew would stop the loop for too long."""
+    counted = cache.counted()
+    for name, count in product(_shown_budgets - counted.keys(), BUDGET_COUNTS):
+        metrics.BUDGET.remove(name, count)
+    _shown_budgets.clear()
+    _shown_budgets.update(counted)
     for ledger in cache.budgets:
-        account = budget.account(ledger, cache.counted()[ledger.name])
-        counts = {"total": account.total, "most": account.most, "unavailable": len(account.unavailable)}
-        for count, nodes in {**counts, "allowed": account.allowed, "claimed": len(ledger.claims)}.items():
-            metrics.BUDGET.labels(ledger.name, count).set(nodes)
+        account = budget.account(ledger, counted[ledger.name])
+        nodes = (account.total, account.most, len(account.unavailable), len(ledger.claims))
+        for count, number in zip(BUDGET_COUNTS, nodes, strict=True):
+            metrics.BUDGET.labels(ledger.name, count).set(number)
 
 
 def show(gauge: Gauge, values: Mapping[str, float]) -> None:

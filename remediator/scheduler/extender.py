@@ -140,10 +140,10 @@ class Extender:
     def _on_judged(self) -> None:
         """Let health refuse, or only score; answers that stand ready are made anew, each when it is asked for."""
         before, self._open = self._open, open_reason(self._open, self._tally, self._fleet.paused)
-        for reason in OpenReason:
-            metrics.OPEN.labels(reason.value).set(reason is self._open)
         if before is self._open:
             return
+        for reason in OpenReason:
+            metrics.OPEN.labels(reason.value).set(reason is self._open)
         self._announcer.announce(self._open, describe(self._open, self._tally))
         if (before is None) != (self._open is None):
             self._shapes.clear()

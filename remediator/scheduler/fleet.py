@@ -63,7 +63,7 @@ class Fleet:
         self._nodes, self._policies = informers.nodes, informers.policies
         pods = informers.watch("gpu-pods", gpu_pods.POD, holding, fields=gpu_pods.RUNNING)
         self._pause = informers.pause
-        self._informers: tuple[Informer[Any], ...] = (self._nodes, self._policies, informers.cases, pods, self._pause)
+        self._informers: tuple[Informer[Any], ...] = (self._nodes, self._policies, informers.cases, pods)
         self._nodes.on_change(self._on_node)
         self._policies.on_change(self._on_policy)
         informers.cases.on_change(self._on_case)
@@ -84,7 +84,7 @@ class Fleet:
 
     @property
     def paused(self) -> bool:
-        """Whether somebody stopped everything new."""
+        """Whether somebody stopped everything new; where that cannot be read, nobody did."""
         return any(pause.paused for pause in self._pause)
 
     def row(self, node: Node) -> NodeState:

@@ -105,7 +105,6 @@ async def test_a_full_budget_and_an_open_breaker_are_seen_and_for_how_long_they_
             "total": 2,
             "most": 1,
             "unavailable": 1,
-            "allowed": 0,
             "claimed": 1,
         }
         assert await scrape.value("remediator_fleet_breaker_open") == 1
@@ -123,7 +122,7 @@ async def test_a_full_budget_and_an_open_breaker_are_seen_and_for_how_long_they_
         await until(renamed)
 
 
-COUNTS = ("total", "most", "unavailable", "allowed", "claimed")
+COUNTS = ("total", "most", "unavailable", "claimed")
 
 
 async def test_a_write_that_is_refused_is_counted_by_the_kind_of_refusal(harness: ControllerHarness) -> None:
