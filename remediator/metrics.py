@@ -25,6 +25,12 @@ HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by rea
 FAILING = Gauge(
     "remediator_breaker_open", "1 where most attempts under a policy were in vain.", ["policy"], registry=REGISTRY
 )
+TOLD = Gauge(
+    "remediator_told_holds",
+    "Cases that are held for so long that a user is told, by reason.",
+    ["reason"],
+    registry=REGISTRY,
+)
 UNKNOWN = Gauge(
     "remediator_unknown_nodes",
     "Nodes whose health is unknown, by the condition that is absent, Unknown or ignored; the leader counts.",
@@ -42,7 +48,8 @@ GAVE_UP = Counter(
 )
 BUDGET = Gauge(
     "remediator_budget_nodes",
-    "Nodes of each budget, by count: total, most (that may be unavailable), unavailable, claimed.",
+    "Nodes of each budget, by count: total, most (that may be unavailable), unavailable, claimed, quarantined, "
+    "most_quarantined.",
     ["budget", "count"],
     registry=REGISTRY,
 )

@@ -1,5 +1,6 @@
 """A case that may not start → its effects. Pure: decides when status.blockedBy is written again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -7,6 +8,8 @@ from remediator.controller import marks
 from remediator.controller.effects import ChangeNode, Effect, SaveCase
 from remediator.core import guard
 from remediator.core.case import Block, Case, Phase, advance
+from remediator.core.history import waiting_since
+from remediator.core.reasons import Reason, told_after
 
 # Blocks whose reasons are the same are written at most this often: their text names nodes, which come and go.
 REWRITE_AFTER = timedelta(minutes=1)
@@ -15,11 +18,15 @@ MOST_BLOCKS, LONGEST = 16, 4096  # what status.blockedBy has room for; the other
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What is written for a case that may not start. `rewrite_at` is when a newer text may be written."""
+    """What is written for a case that may not start.
+
+    `rewrite_at` is when a newer text may be written, `tell_at` when a user is to be told that the hold lasts.
+    """
 
     effects: tuple[Effect, ...]
     saved: bool
     rewrite_at: datetime | None = None
+    tell_at: datetime | None = None
 
 
 def hold(case: Case, blocks: tuple[Block, ...], written: datetime | None, now: datetime) -> Hold:
@@ -31,20 +38,40 @@ def hold(case: Case, blocks: tuple[Block, ...], written: datetime | None, now: d
         written: When its blocks were last written by this process; None where that is not known.
         now: Aware UTC.
     """
-    blocks = tuple(replace(block, message=block.message[:LONGEST]) for block in blocks[:MOST_BLOCKS])
+    shortened = [replace(block, message=block.message[:LONGEST]) for block in blocks[:MOST_BLOCKS]]
+    blocks, tell_at = _told(case, shortened, now)
     degrade = (ChangeNode(case.node, marks.degrade(case)),) if guard.waits_in_queue(blocks) else ()
     after = replace(case, phase=case.phase if case.claimed else Phase.HELD, blocks=blocks)
+    told = {block.reason for block in case.blocks if block.told}
+    news = [block for block in blocks if block.told and block.reason not in told]
+    if news:
+        message = f"held for {now - waiting_since(case)}: {news[0].reason.value}: {news[0].message}"
+        return Hold((SaveCase(case, advance(after, Reason.HELD_LONG, message, now)), *degrade), saved=True)
     if _reasons(blocks) != _reasons(case.blocks) or after.phase is not case.phase:
         known = _reasons(case.blocks)
         newest = next((block for block in blocks if block.reason not in known), blocks[0])
         save = SaveCase(case, advance(after, newest.reason, newest.message, now))
-        return Hold((save, *degrade), saved=True)
+        return Hold((save, *degrade), saved=True, tell_at=tell_at)
     if blocks == case.blocks:
-        return Hold(degrade, saved=False)
+        return Hold(degrade, saved=False, tell_at=tell_at)
     expired = any(block.until is not None and block.until <= now for block in case.blocks)
     if expired or written is None or now - written >= REWRITE_AFTER:
-        return Hold((SaveCase(case, after), *degrade), saved=True)
-    return Hold(degrade, saved=False, rewrite_at=written + REWRITE_AFTER)
+        return Hold((SaveCase(case, after), *degrade), saved=True, tell_at=tell_at)
+    return Hold(degrade, saved=False, rewrite_at=written + REWRITE_AFTER, tell_at=tell_at)
+
+
+def _told(case: Case, blocks: Sequence[Block], now: datetime) -> tuple[tuple[Block, ...], datetime | None]:
+    """The blocks, with those that have lasted too long marked, and when the next one will have.
+
+    None is marked beside one that a user has chosen.
+    """
+    times = {block.reason: time for block in blocks if (time := told_after(block.reason)) is not None}
+    if len(times) < len({block.reason for block in blocks}):
+        return tuple(blocks), None
+    since, before = waiting_since(case), {block.reason for block in case.blocks if block.told}
+    due = {reason: since + time for reason, time in times.items() if reason not in before}
+    coming = [when for when in due.values() if when > now]
+    return tuple(replace(block, told=due.get(block.reason, now) <= now) for block in blocks), min(coming, default=None)
 
 
 def _reasons(blocks: tuple[Block, ...]) -> list[str]:

@@ -15,7 +15,7 @@ from remediator.core.case import Case, Phase
 from remediator.core.history import drained_for, held_since, last_fault, phase_since
 from remediator.core.node import Node
 
-BUDGET_COUNTS = ("total", "most", "unavailable", "claimed")
+BUDGET_COUNTS = ("total", "most", "unavailable", "claimed", "quarantined", "most_quarantined")
 _shown_budgets: set[str] = set()  # with the registry's samples, of which there is one set in a process, too
 
 
@@ -25,6 +25,7 @@ def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     cases = [case for case in known if case.open]
     show(metrics.CASES, Counter(case.phase.value or "New" for case in cases))
     show(metrics.HELD, Counter(block.reason.value for case in cases for block in case.blocks))
+    show(metrics.TOLD, Counter(block.reason.value for case in cases for block in case.blocks if block.told))
     show(metrics.OLDEST_HOLD, _oldest_holds(cases, now))
     begun = starts(known)
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
@@ -42,7 +43,8 @@ def _budgets(cache: ClusterCache) -> None:
     _shown_budgets.update(counted)
     for ledger in cache.budgets:
         account = budget.account(ledger, counted[ledger.name])
-        nodes = (account.total, account.most, len(account.unavailable), len(ledger.claims))
+        waiting = (len(account.quarantined), account.most_quarantined)
+        nodes = (account.total, account.most, len(account.unavailable), len(ledger.claims), *waiting)
         for count, number in zip(BUDGET_COUNTS, nodes, strict=True):
             metrics.BUDGET.labels(ledger.name, count).set(number)
 

@@ -80,6 +80,7 @@ class Block:
     reason: Reason
     message: str
     until: datetime | None = None
+    told: bool = False  # it has lasted so long that a user is told
 
 
 @dataclass(frozen=True, slots=True)

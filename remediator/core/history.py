@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from remediator.core.case import Case, Operation, Phase
-from remediator.core.reasons import Reason
+from remediator.core.reasons import CHOSEN, Reason
 
 # The phase that begins with a line of the timeline; the other lines change no phase.
 PHASES: Mapping[Reason, Phase] = {
@@ -40,6 +40,16 @@ def held_since(case: Case, reason: Reason) -> datetime:
             break
         since = event.at if event.reason is reason else since
     return since or phase_since(case)
+
+
+def waiting_since(case: Case) -> datetime:
+    """Since when the case has been held without a break, whatever the reasons, by none that a user has chosen."""
+    since = None
+    for event in reversed(case.timeline):
+        if event.reason in PHASES or event.reason in CHOSEN or event.reason is Reason.RESUMED:
+            return since or event.at
+        since = event.at
+    return phase_since(case)
 
 
 def drained_for(operations: Iterable[Operation]) -> timedelta:

@@ -1,5 +1,6 @@
 """Reasons: one word for each thing that can happen to a case, the same in status, event, metric, log and `explain`."""
 
+from datetime import timedelta
 from enum import StrEnum
 
 
@@ -31,6 +32,7 @@ class Reason(StrEnum):
     HEALTH_UNKNOWN = "HealthUnknown"
 
     # Milestones of a case that goes on.
+    HELD_LONG = "HeldLong"
     DETECTED = "Detected"
     CLAIMED = "Claimed"
     DIAGNOSED = "Diagnosed"
@@ -81,6 +83,29 @@ STOPS = frozenset(
 )
 
 
+# Holds that a user has chosen: nobody is told that they last.
+CHOSEN = frozenset(
+    {
+        Reason.DRY_RUN,
+        Reason.POLICY_PAUSED,
+        Reason.PAUSED,
+        Reason.HELD_BY_USER,
+        Reason.OPTED_OUT,
+        Reason.CORDONED_BY_USER,
+        Reason.COOLDOWN,
+    }
+)
+# A budget that is full for so long stops the repair of many nodes; any other hold concerns one.
+_FULL, _OTHERS = timedelta(minutes=30), timedelta(hours=1)
+
+
+def told_after(reason: Reason) -> timedelta | None:
+    """After what time a user is told that this holds a case; None where a user has chosen it."""
+    if reason in CHOSEN:
+        return None
+    return _FULL if reason in (Reason.BUDGET_SPENT, Reason.QUARANTINE_FULL) else _OTHERS
+
+
 # Reasons that somebody should look at; their Events are warnings.
 WARNINGS = frozenset(
     {
@@ -95,6 +120,7 @@ WARNINGS = frozenset(
         Reason.BUDGET_REFUSED,
         Reason.QUARANTINE_FULL,
         Reason.POLICY_FAILING,
+        Reason.HELD_LONG,
         Reason.SHARED_CAUSE,
         Reason.LADDER_EXHAUSTED,
         Reason.ATTEMPTS_SPENT,

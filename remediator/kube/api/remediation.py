@@ -56,6 +56,7 @@ class Blocker(Base, frozen=True, kw_only=True):
     reason: Annotated[Reason, doc("One word; the same in events, metrics and `remediator explain`.")]
     message: Annotated[Message, doc("One sentence with names and numbers.")] = ""
     until: Annotated[Time | None, doc("When it ends by itself, if that is known.")] = None
+    told: Annotated[bool, doc("It has lasted so long that a person is told.")] = False
 
 
 class Intent(Base, frozen=True, kw_only=True):

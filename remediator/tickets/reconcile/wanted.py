@@ -1,13 +1,32 @@
 """Which cases want a ticket, and what such a ticket is about. Pure; each choice is one expression."""
 
-from remediator.core.case import Case, Phase
+from remediator.core.case import Block, Case, Phase
 from remediator.core.correlation import shared_cause
 from remediator.core.policy import Mode, Policy, TicketWhen
 from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Subject, one_line
 
-# A case that is held for these waits for a user.
+# A case that is held for these waits for a user at once; one that is held for others, when that has lasted too long.
 NEEDS_USER = frozenset({Reason.TICKET_ONLY, Reason.SHARED_CAUSE, Reason.QUARANTINE_FULL, Reason.POLICY_FAILING})
+
+
+# These hold many cases at once, which are told in one ticket.
+OF_MANY = frozenset(
+    {
+        Reason.BUDGET_SPENT,
+        Reason.BUDGET_UNREADY,
+        Reason.BUDGET_REFUSED,
+        Reason.QUARANTINE_FULL,
+        Reason.POLICY_FAILING,
+        Reason.BREAKER_OPEN,
+        Reason.UNKNOWN_OPERATION,
+    }
+)
+
+
+def needs_user(block: Block) -> bool:
+    """Whether what holds a case waits for a user."""
+    return block.told or block.reason in NEEDS_USER
 
 
 def of_case(case: Case) -> Subject:
@@ -17,6 +36,9 @@ def of_case(case: Case) -> Subject:
     if common and Reason.SHARED_CAUSE in reasons:
         message = one_line(common.text, 4096)
         return Subject(About.CAUSE, policy=common.policy, condition=common.condition, message=message)
+    many = next((block.reason for block in case.blocks if block.reason in OF_MANY and needs_user(block)), None)
+    if many and case.open and case.trigger:
+        return Subject(About.CAUSE, policy=case.policy, condition=case.trigger.condition, message=f"held: {many.value}")
     return Subject(About.NODE, node=case.node)
 
 
@@ -25,7 +47,7 @@ def wants(case: Case, policy: Policy | None) -> bool:
     if policy is None or not case.open or policy.mode is Mode.DRY_RUN:
         return False
     if policy.ticket is TicketWhen.ON_ESCALATION:
-        return case.phase is Phase.ESCALATED or any(block.reason in NEEDS_USER for block in case.blocks)
+        return case.phase is Phase.ESCALATED or any(needs_user(block) for block in case.blocks)
     return policy.ticket is TicketWhen.ALWAYS and case.phase is not Phase.NEW  # the controller has not judged it yet
 
 

@@ -7,7 +7,7 @@ from remediator.core.case import Case
 from remediator.core.reasons import REMEDY, Reason
 from remediator.core.ticket import Alert
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput
-from remediator.tickets.reconcile.wanted import NEEDS_USER
+from remediator.tickets.reconcile.wanted import needs_user
 from remediator.tickets.render.markdown import block, link
 
 COMMANDS = 5
@@ -33,13 +33,13 @@ def _runbooks(alerts: Iterable[Alert]) -> Iterator[str]:
 
 
 def _waits(case: Case) -> bool:
-    return any(block.reason in NEEDS_USER for block in case.blocks)
+    return any(needs_user(block) for block in case.blocks)
 
 
 def _remedy(linked: LinkedCase) -> str:
     """The remedy of the reason for which a user is needed, and that reason."""
     case = linked.case
-    blocking = (block.reason for block in case.blocks if block.reason in NEEDS_USER)
+    blocking = (block.reason for block in case.blocks if needs_user(block))
     reason = case.reason if linked.escalated else next(blocking, None)
     words = remedy(reason)
     return f"{words[0].upper()}{words[1:]}. (`{reason.value if reason else case.phase.value}`)"

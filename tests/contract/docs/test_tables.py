@@ -14,10 +14,11 @@ import pytest
 import yaml
 
 import remediator.app  # noqa: F401  (its metrics are those of all parts)
-from remediator.core.reasons import REMEDY, Reason
+from remediator.core.reasons import REMEDY, Reason, told_after
 from remediator.kube.api.not_yet import NOT_YET
 from remediator.metrics import REGISTRY
 from remediator.scheduler import verdict
+from remediator.tickets.reconcile.wanted import NEEDS_USER
 from remediator_sim.invariants.table import TEXTS
 from tests.contract.docs.pages import PAGES, ROOT
 from tests.contract.test_programs import (
@@ -84,8 +85,16 @@ def test_a_phrase_that_no_program_says_is_found(tmp_path: Path) -> None:
 
 
 def test_every_reason_that_holds_a_case_is_in_the_page_about_policies_with_its_remedy() -> None:
-    rows = {bare(reason): remedy for reason, remedy in table("policies.md", "reason | what to do")}
-    assert rows == {reason.value: remedy for reason, remedy in REMEDY.items()}
+    rows = {bare(reason): cells for reason, *cells in table("policies.md", "reason | what to do | a person is told")}
+    assert rows == {reason.value: [remedy, _told(reason)] for reason, remedy in REMEDY.items()}
+
+
+def _told(reason: Reason) -> str:
+    """When a person is told that this holds a case."""
+    time = told_after(reason)
+    if reason in NEEDS_USER or reason in (Reason.LADDER_EXHAUSTED, Reason.ATTEMPTS_SPENT):
+        return "at once"
+    return f"after {time.total_seconds() / 60:g} min" if time else "never"
 
 
 def test_the_page_about_policies_has_every_field_that_is_not_supported_yet() -> None:

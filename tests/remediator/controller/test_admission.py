@@ -403,3 +403,22 @@ async def test_a_claim_counts_as_a_start_until_its_first_attempt_however_old_it_
         one.breaker = one_in_ten_minutes
         await one.run(SYSTEM.now() + timedelta(minutes=minute))
         assert len(tainted(harness)) == 1, f"minute {minute}"
+
+
+async def test_a_budget_that_is_full_for_half_an_hour_is_told_at_that_time_without_another_event(fleet):
+    harness = await fleet(2, 1)
+    start = SYSTEM.now()
+    await settle(await admissions(harness))
+    held = next(node for node in ("gpu-0", "gpu-1") if node not in tainted(harness))
+    again = await (await admissions(harness)).run(start)
+    assert again is not None
+    assert again <= 30 * 60
+    for node in ("gpu-0", "gpu-1"):
+        harness.set_clock(node, timedelta(minutes=31))
+        await harness.condition(node, "True", "Ready")
+        await harness.condition(node, "True")
+    await (await admissions(harness)).run(start + timedelta(minutes=31))
+    (block,) = harness.cases(held)[-1]["status"]["blockedBy"]
+    assert (block["reason"], block["told"]) == ("BudgetSpent", True)
+    events = [entry.obj for entry in harness.server.cluster.store.collection("events").entries.values()]
+    assert [(one["type"], one["reason"]) for one in events if one["reason"] == "HeldLong"] == [("Warning", "HeldLong")]

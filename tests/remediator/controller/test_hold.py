@@ -6,7 +6,7 @@ import pytest
 
 from remediator.controller.effects import ChangeNode, SaveCase
 from remediator.controller.hold import hold
-from remediator.core.case import Block, Phase
+from remediator.core.case import Block, CaseEvent, Phase
 from remediator.core.reasons import Reason
 from tests.builders import a_case, at
 
@@ -24,7 +24,7 @@ def held(*blocks, phase=Phase.HELD):
 @pytest.mark.parametrize(
     ("case", "blocks", "written", "now", "saved", "rewrite_at"),
     [
-        pytest.param(held(SPENT), [SPENT], at(0), at(60), False, None, id="the same for an hour: nothing"),
+        pytest.param(held(SPENT), [SPENT], at(0), at(29), False, None, id="the same for 29 minutes: nothing"),
         pytest.param(held(SPENT), [DRY_RUN], at(0), at(0, 1), True, None, id="another reason: at once"),
         pytest.param(held(SPENT), [SPENT, BREAKER], at(0), at(0, 1), True, None, id="one reason more: at once"),
         pytest.param(held(SPENT), [OTHER], at(0), at(0, 59), False, at(1), id="another text, 59 s"),
@@ -53,3 +53,33 @@ def test_only_another_reason_is_an_event_of_the_case(blocks, events):
 def test_a_node_that_only_waits_its_turn_gets_no_new_work_where_another_has_room(block, degraded):
     effects = hold(held(block), (block,), at(0), at(0)).effects
     assert [type(effect) for effect in effects] == [ChangeNode] * degraded
+
+
+UNKNOWN = Block(Reason.HEALTH_UNKNOWN, "GpuLost is absent")
+
+
+@pytest.mark.parametrize(
+    ("block", "minute", "told"),
+    [(SPENT, 29.9, False), (SPENT, 30, True), (UNKNOWN, 59.9, False), (UNKNOWN, 60, True), (DRY_RUN, 9999, False)],
+)
+def test_a_hold_that_no_user_chose_and_that_lasts_is_told(block, minute, told):
+    result = hold(held(block), (block,), at(0), at(minute))
+    events = [effect.after.timeline[-1].reason for effect in result.effects if isinstance(effect, SaveCase)]
+    assert events == [Reason.HELD_LONG] * told
+    if not told and block is not DRY_RUN:
+        assert result.tell_at == at(30 if block is SPENT else 60)
+
+
+def test_it_is_told_once_and_for_as_long_as_it_lasts():
+    case = held(replace(SPENT, told=True))
+    assert hold(case, (SPENT,), at(0), at(300)).effects[:-1] == ()
+    (save, _) = hold(case, (OTHER,), at(0), at(300)).effects
+    assert save.after.blocks == (replace(OTHER, told=True),)
+
+
+def test_reasons_that_take_turns_are_one_hold_and_one_that_a_user_chose_begins_anew():
+    turns = [CaseEvent(at(n), reason, "") for n, reason in enumerate([Reason.HEALTH_UNKNOWN, Reason.NODE_BUSY] * 25)]
+    case = a_case(phase=Phase.HELD, blocks=(UNKNOWN,), timeline=tuple(turns), created=-20)
+    assert hold(case, (UNKNOWN,), at(0), at(50)).saved, "its timeline is full, so it is as old as the case"
+    chosen = replace(case, timeline=(*turns[1:], CaseEvent(at(49), Reason.DRY_RUN, "")))
+    assert hold(chosen, (UNKNOWN,), at(0), at(50)).tell_at == at(49 + 60)

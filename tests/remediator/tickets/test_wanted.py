@@ -139,3 +139,16 @@ def test_what_is_remembered_is_bounded_and_what_stands_stays() -> None:
 def test_of_what_a_person_closed_only_what_stood_then_and_stands_now_lasts() -> None:
     before = (reported("a"), reported("b"), reported("cause", OVER_))
     assert still_active(before, (reported("a"), reported("cause"))) == (reported("a"),)
+
+
+def test_a_hold_that_lasts_wants_a_ticket_and_one_that_many_share_wants_one_for_all() -> None:
+    alone = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.NODE_BUSY, "x", told=True),))
+    full = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.BUDGET_SPENT, "3 of 3", told=True),))
+    for case in (alone, full):
+        assert wants(case, replace(POLICY, ticket=TicketWhen.ON_ESCALATION))
+        assert not wants(case, replace(POLICY, ticket=TicketWhen.NEVER))
+    assert of_case(alone) == NODE
+    message = "held: BudgetSpent"
+    assert of_case(full) == Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message=message)
+    other = replace(full, name="other", node="gpu-99", blocks=(Block(Reason.BUDGET_SPENT, "4 of 3", told=True),))
+    assert of_case(other) == of_case(full)

@@ -26,7 +26,8 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
         rung=_rung(status.rung or 1),
         attempts=tuple(_attempt(attempt) for attempt in status.attempts),
         blocks=tuple(
-            case.Block(_reason(block.reason), block.message, moment(block.until)) for block in status.blocked_by
+            case.Block(_reason(block.reason), block.message, moment(block.until), block.told)
+            for block in status.blocked_by
         ),
         diagnosis=status.diagnostics.outcome if status.diagnostics else case.Diagnosis.PENDING,
         evidence=status.evidence,
@@ -38,6 +39,10 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
         reason=_reason(status.reason) if status.reason else None,
         message=status.message,
     )
+
+
+def _block(wire: api.Blocker) -> case.Block:
+    return case.Block(_reason(wire.reason), wire.message, moment(wire.until), wire.told)
 
 
 def _reason(word: str) -> Reason:

@@ -44,7 +44,9 @@ def case_status(case: Case) -> Body:
 
 
 def _blocker(block: Block) -> api.Blocker:
-    return api.Blocker(reason=block.reason, message=block.message[:4096], until=second_or_none(block.until))
+    return api.Blocker(
+        reason=block.reason, message=block.message[:4096], until=second_or_none(block.until), told=block.told
+    )
 
 
 def _attempt(attempt: Attempt, number: int) -> api.Attempt:
