@@ -1,10 +1,13 @@
 #!/usr/bin/env -S python3 -I -S -B
-"""Mark a node SchedulingDisabled, and remember that it was us.
+"""Take a node out of service for a person: the cordon of the case that holds it outlives the case.
 
-The annotation remediator.dev/cordoned-by=<case uid> is written in the same request, so that the cordon can be undone
-later if, and only if, it is ours. A node that a person, or another case, has cordoned is left exactly as it is.
+A case cordons its node when it claims it, and takes this cordon off at its end: the annotation
+remediator.dev/cordoned-by=<case uid> says that it is the case's. Here this annotation becomes
+remediator.dev/kept-cordoned=<case uid>, so the cordon stays until a person takes it off. A node that a person, or
+another case, has cordoned is left exactly as it is.
 
-PARAMETERS: caseUID (the case that holds the node). Exit 2 when that case does not hold the node.
+PARAMETERS: caseUID (the case that holds the node). Exit 2 when that case does not hold the node, or when a user has
+uncordoned it.
 """
 
 import os.path
@@ -15,20 +18,23 @@ sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; pyt
 from typing import Any
 
 from nodelib.contract.operation import Environment, main
-from nodelib.k8s.cordon_mark import ANNOTATION, Change, cordoned_by, is_cordoned, left, write
+from nodelib.k8s.cordon_mark import ANNOTATION, KEPT, Change, cordoned_by, kept_by, left, require_cordon, write
 
 
 def decide(node: dict[str, Any], case_uid: str) -> Change | str:
-    """Return the cordon with its mark, or why there is nothing to do."""
+    """Return the change that lets the cordon outlive the case, or why there is nothing to do."""
     name = node["metadata"]["name"]
-    if is_cordoned(node):
-        return f"{name} is cordoned by this case already" if cordoned_by(node) == case_uid else left(node)
-    patch = {"metadata": {"annotations": {ANNOTATION: case_uid}}, "spec": {"unschedulable": True}}
-    return Change(patch, f"cordoned {name}", f"would cordon {name} with {ANNOTATION}={case_uid}")
+    require_cordon(node)
+    if kept_by(node) == case_uid and not cordoned_by(node):
+        return f"{name} is kept cordoned already"
+    if cordoned_by(node) != case_uid:
+        return left(node)
+    patch = {"metadata": {"annotations": {ANNOTATION: None, KEPT: case_uid}}}
+    return Change(patch, f"{name} stays cordoned for a person", f"would keep {name} cordoned with {KEPT}={case_uid}")
 
 
 def cordon(environment: Environment, dry_run: bool) -> str:
-    """Cordon the node of this environment and return the sentence."""
+    """Keep the node of this environment cordoned and return the sentence."""
     return write(environment, dry_run, decide)
 
 

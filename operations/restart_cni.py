@@ -10,7 +10,7 @@ Canal, Cilium, Flannel, the AWS and Azure agents, Antrea, kube-router, Kube-OVN,
 it. Where two of them are chained, name the one to restart.
 
 Exit 2: no such DaemonSet, or several with a Pod on this node; one that updates OnDelete and would come back in another
-version; one that does not tolerate a taint of the node, remediator.dev/case:NoSchedule among them, and so would get no
+version; one that does not tolerate a taint of the node, and so would get no
 new Pod; the kubelet does not report; the case or the operation has ended, or does not hold this node.
 Exit 1: no new Pod was Ready in time; why is named.
 """

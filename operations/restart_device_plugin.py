@@ -3,8 +3,7 @@
 
 A device plugin that has called a GPU unhealthy does not offer it again before its own restart, and after a reset of a
 GPU its list is old. Pods that run on the node keep their GPUs. Only a Pod that is older than this attempt is deleted,
-by uid and resourceVersion, so a second start deletes nothing more. A DaemonSet that does not tolerate
-remediator.dev/case, as NVIDIA's does not, makes the new Pod when the node is given back: then it is not waited for.
+by uid and resourceVersion, so a second start deletes nothing more.
 
 PARAMETERS: caseUID (the case that holds the node), daemonSet (a name, * allowed), namespace, selector (labels of the
 DaemonSet: app=x,tier=y), waitSeconds (300). Without the first three the DaemonSet is found by the names that the GPU
@@ -12,7 +11,7 @@ operator, the plugin's chart and manifests, GKE and HAMi give it.
 
 Exit 2: no such DaemonSet (a DRA driver needs no restart: take this operation out of `after` of the template reset-gpu
 and out of the ladders), or several with a Pod on this node; one that updates OnDelete and would come back in another
-version; one that does not tolerate a taint of the node besides remediator.dev/case, and so would get no new Pod; the
+version; one that does not tolerate a taint of the node, and so would get no new Pod; the
 kubelet does not report; the case or the operation has ended, or does not hold this node.
 Exit 1: no new Pod was Ready in time; why is named.
 """

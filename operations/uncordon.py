@@ -1,11 +1,12 @@
 #!/usr/bin/env -S python3 -I -S -B
-"""Let Pods be placed on a node again, if it was this case that marked it SchedulingDisabled.
+"""Let the cordon of a node end with the case again, after the operation cordon of the same case.
 
-The mark is ours when the annotation remediator.dev/cordoned-by has the uid of the case; it goes in the same request. A
-node that a person, or another case, has cordoned is left exactly as it is, and so is one that is not cordoned: if a
-person has uncordoned it, the annotation that stays tells the controller so.
+The annotation remediator.dev/kept-cordoned=<case uid> becomes remediator.dev/cordoned-by=<case uid>, in one write: the
+controller takes the cordon off when it gives the node back. A node that a person, or another case, has cordoned is left
+exactly as it is.
 
-PARAMETERS: caseUID (the case that holds the node). Exit 2 when that case does not hold the node.
+PARAMETERS: caseUID (the case that holds the node). Exit 2 when that case does not hold the node, or when a user has
+uncordoned it.
 """
 
 import os.path
@@ -16,22 +17,23 @@ sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; pyt
 from typing import Any
 
 from nodelib.contract.operation import Environment, main
-from nodelib.k8s.cordon_mark import ANNOTATION, Change, cordoned_by, is_cordoned, left, write
+from nodelib.k8s.cordon_mark import ANNOTATION, KEPT, Change, cordoned_by, kept_by, left, require_cordon, write
 
 
 def decide(node: dict[str, Any], case_uid: str) -> Change | str:
-    """Return the end of our cordon and its mark, or why there is nothing to do."""
+    """Return the change that lets the cordon end with the case, or why there is nothing to do."""
     name = node["metadata"]["name"]
-    if not is_cordoned(node):
-        return f"{name} is not cordoned"
-    if cordoned_by(node) != case_uid:
+    require_cordon(node)
+    if cordoned_by(node) == case_uid:
+        return f"the cordon of {name} ends with the case already"
+    if cordoned_by(node) or kept_by(node) != case_uid:
         return left(node)
-    patch = {"metadata": {"annotations": {ANNOTATION: None}}, "spec": {"unschedulable": None}}
-    return Change(patch, f"uncordoned {name}", f"would uncordon {name} and take {ANNOTATION}={case_uid} away")
+    patch = {"metadata": {"annotations": {ANNOTATION: case_uid, KEPT: None}}}
+    return Change(patch, f"the cordon of {name} ends with the case", f"would set {ANNOTATION}={case_uid} on {name}")
 
 
 def uncordon(environment: Environment, dry_run: bool) -> str:
-    """Uncordon the node of this environment and return the sentence."""
+    """Let the cordon of the node of this environment end with the case and return the sentence."""
     return write(environment, dry_run, decide)
 
 

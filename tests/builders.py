@@ -68,7 +68,7 @@ def a_sick_node(name: str = "gpu-1", *, minute: float = 0, **more: Any) -> Node:
 
 def held_by(case: Case) -> Taint:
     """The taint that says that the case holds the node."""
-    return Taint(names.CASE_TAINT, case.uid, "NoSchedule")
+    return Taint(names.CASE_TAINT, case.uid, "PreferNoSchedule")
 
 
 def when(*clauses: Clause, tolerance: float = 2) -> When:
@@ -166,7 +166,6 @@ def a_template(name: str = "reboot", strategy: Strategy = Strategy.EVICT, **more
     """A template that drains for up to 30 minutes, then runs on the node for up to 15."""
     facts: dict[str, Any] = {
         "drain_timeout": minutes(30),
-        "cordon": False,
         "run_on": RunOn.TARGET,
         "timeout": minutes(15),
         "boot_id_changed": False,

@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from nodelib.contract.operation import Environment, Failed
+from nodelib.contract.operation import Environment, Failed, Refused
 from nodelib.k8s.api import MERGE_PATCH, Api, Unreachable
 from nodelib.k8s.claims import require_claim
 
-ANNOTATION = "remediator.dev/cordoned-by"
+ANNOTATION = "remediator.dev/cordoned-by"  # the case whose claim the cordon is: it ends with the case
+KEPT = "remediator.dev/kept-cordoned"  # the case whose operation keeps the node out for a person
 ATTEMPTS = 10
 
 
@@ -25,6 +26,12 @@ class Change(NamedTuple):
 Decide = Callable[[dict[str, Any], str], Change | str]
 
 
+def require_cordon(node: dict[str, Any]) -> None:
+    """Raise Refused where a user has taken off the cordon that the claim of the case set."""
+    if not is_cordoned(node):
+        raise Refused(f"a user has uncordoned {node['metadata']['name']}")
+
+
 def is_cordoned(node: dict[str, Any]) -> bool:
     """Tell whether anybody has cordoned it."""
     return bool((node.get("spec") or {}).get("unschedulable"))
@@ -33,6 +40,11 @@ def is_cordoned(node: dict[str, Any]) -> bool:
 def cordoned_by(node: dict[str, Any]) -> str:
     """Return the uid of the case that the mark names, "" where there is none."""
     return (node["metadata"].get("annotations") or {}).get(ANNOTATION) or ""
+
+
+def kept_by(node: dict[str, Any]) -> str:
+    """Return the uid of the case that keeps the node out for a person, "" where none does."""
+    return (node["metadata"].get("annotations") or {}).get(KEPT) or ""
 
 
 def left(node: dict[str, Any]) -> str:

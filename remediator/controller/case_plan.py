@@ -88,7 +88,12 @@ def claim(view: CaseView, now: datetime) -> Plan:
     after = replace(advance(case, Reason.CLAIMED, message, now, Phase.DRAINING), started=now, blocks=())
     if view.node is None:
         return ()
-    return (ChangeNode(case.node, marks.claim(case, view.node, view.cordon, view.gone)), SaveCase(case, after))
+    return (ChangeNode(case.node, marks.claim(case, view.node, view.gone)), SaveCase(case, after))
+
+
+def disown(view: CaseView, now: datetime) -> Plan:
+    """A cordon that a user has taken off is not ours any more."""
+    return (ChangeNode(view.case.node, marks.disown(view.case)),)
 
 
 def stay(view: CaseView, now: datetime) -> Plan:

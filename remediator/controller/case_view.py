@@ -32,7 +32,6 @@ class CaseView:
         next: What the ladder offers, or why it offers nothing.
         follow_up: The template that completes the newest attempt; None where nothing is left to complete.
         look_again: When the proof of health may be complete, or its time over.
-        cordon: Whether any operation of the ladder wants the node cordoned.
         diagnostics: The template of collect-diagnostics.
         stops: What a user stops the case with.
         absences: When nobody could act.
@@ -51,7 +50,6 @@ class CaseView:
     next: Next | Reason
     follow_up: str | None
     look_again: datetime | None
-    cordon: bool
     diagnostics: Template | None
     stops: tuple[Block, ...] = ()
     absences: Absences = NEVER_AWAY
@@ -86,9 +84,10 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         proof=proof,
         rungs=isinstance(following, Next),
         follow=tried is Tried.SUCCEEDED and _succeeded(case) and follows is not None,
+        uncordoned=node is not None and marks.uncordoned(node, case),
         stopped=bool(stops),
     )
-    diagnostics, cordon = cache.templates.get(names.DIAGNOSTICS_TEMPLATE), _cordon(cache, policy)
+    diagnostics = cache.templates.get(names.DIAGNOSTICS_TEMPLATE)
     return CaseView(
         observation,
         case,
@@ -100,7 +99,6 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         following,
         follows,
         again,
-        cordon,
         diagnostics,
         stops,
         cache.absences,
@@ -120,11 +118,6 @@ def _handled(cache: ClusterCache, case: Case, node: Node | None) -> tuple[tuple[
     given_back = onsets(node, [policy]) if policy and (case.deleting or case.reason in BY_USER) else ()
     selecting = [policy for policy in cache.policies if policy.selects(node)]
     return tuple(dict.fromkeys((case.name, *given_back))), frozenset(onsets(node, selecting))
-
-
-def _cordon(cache: ClusterCache, policy: Policy | None) -> bool:
-    templates = (cache.templates.get(rung.operation) for rung in (policy.ladder if policy else ()))
-    return any(template is not None and template.cordon for template in templates)
 
 
 def _abandoned(case: Case, policy: Policy | None, now: datetime) -> Reason | None:

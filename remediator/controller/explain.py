@@ -78,6 +78,11 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
     if view.node is not None and HANDLERS[step].by_admission:
         yield from (f"  {line}" for line in _blocks(cache, case, view.node, breaker, now))
+    if view.node is not None and view.node.cordoned_by == case.uid:
+        yield (
+            f"  the cordon of {case.node} ends with the case, also where somebody else has cordoned it since: "
+            f"to keep the node out, label it {names.EXCLUDE}=true"
+        )
     if case.claimed and not HANDLERS[step].by_admission:
         yield from (f"  {_line(block)}" for block in view.stops)
     for attempt in case.attempts:

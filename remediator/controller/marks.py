@@ -18,7 +18,7 @@ OURS = (names.CASE_TAINT, names.DEGRADED_TAINT)
 def marked(node: Node, case: Case) -> bool:
     """Whether the node still carries a mark of this case, or does not remember it yet."""
     queued = case.finalizer and node.degraded and not node.case_uid
-    ours = node.case_uid == case.uid or node.cordoned_by == case.uid or queued
+    ours = case.uid in node.marks or queued
     forgotten = case.finalizer and to_remember(case) and case.name not in node.handled
     return node.uid == case.node_uid and (ours or forgotten)
 
@@ -28,24 +28,45 @@ def to_remember(case: Case) -> bool:
     return case.started is not None or case.deleting
 
 
-def claim(case: Case, judged: Node, cordon: bool, gone: frozenset[str] = frozenset()) -> Change:
-    """Put the case's taint on the node, and our cordon where asked and nobody else has cordoned it.
+def claim(case: Case, judged: Node, gone: frozenset[str] = frozenset()) -> Change:
+    """Cordon the node and mark it as the case's, in one write, and keep cluster-autoscaler from removing it.
 
-    Only on the node that was judged: one that a user has excluded or cordoned meanwhile is judged again. The mark of
-    another case is replaced only where that case is `gone`.
+    Only the node that was judged: one that a user has excluded or cordoned meanwhile is judged again. The mark of
+    another case is replaced only where that case is `gone`. What a user has asked of cluster-autoscaler stays theirs.
     """
-    ours = Taint(names.CASE_TAINT, case.uid, "NoSchedule")
 
     def change(node: Node) -> Mapping[str, Any] | Retry | None:
         if node.uid == case.node_uid and node.case_uid == case.uid:
             return None
-        if node != judged or node.marks - {case.uid} - gone:
+        if node != judged or node.cordoned_by_user or node.marks - {case.uid} - gone:
             return Retry(MOVED, f"node {node.name} has changed since it was judged")
         others = [taint for taint in node.taints if taint.key not in OURS]
-        if not cordon or node.unschedulable:
-            return encode.node_marks(node, [*others, ours])
-        notes = {names.CORDONED_BY: case.uid}
-        return encode.node_marks(node, [*others, ours], unschedulable=True, annotations=notes)
+        notes: dict[str, str | None] = {names.CORDONED_BY: case.uid}
+        if node.kept_cordoned:
+            notes[names.KEPT_CORDONED] = None
+        if not node.scale_down_disabled or node.scale_down_disabled_by:
+            notes |= {names.SCALE_DOWN_DISABLED: "true", names.SCALE_DOWN_DISABLED_BY: case.uid}
+        return encode.node_marks(node, [*others, mark(case)], unschedulable=True, annotations=notes)
+
+    return change
+
+
+def mark(case: Case) -> Taint:
+    """The taint that says which case holds a node. It keeps nothing off: that is what the cordon does."""
+    return Taint(names.CASE_TAINT, case.uid, "PreferNoSchedule")
+
+
+def uncordoned(node: Node, case: Case) -> bool:
+    """Whether a user has taken off the cordon that the node still calls the case's."""
+    return node.uid == case.node_uid and node.cordoned_by == case.uid and not node.unschedulable
+
+
+def disown(case: Case) -> Change:
+    """Say no longer that the cordon is ours."""
+
+    def change(node: Node) -> Mapping[str, Any] | None:
+        notes: dict[str, str | None] = {names.CORDONED_BY: None}
+        return encode.node_marks(node, node.taints, annotations=notes) if uncordoned(node, case) else None
 
     return change
 
@@ -66,6 +87,10 @@ def release(case: Case, handled: tuple[str, ...] = (), standing: frozenset[str] 
         kept = [taint for taint in node.taints if not (ours and taint.key in OURS)]
         remembered = _remembered(node.handled, handled, standing)
         notes: dict[str, str | None] = {names.HANDLED: ",".join(remembered)} if handled else {}
+        if node.scale_down_disabled_by == case.uid:
+            notes[names.SCALE_DOWN_DISABLED_BY] = None
+            if node.scale_down_disabled == "true":
+                notes[names.SCALE_DOWN_DISABLED] = None
         if node.cordoned_by != case.uid:
             return encode.node_marks(node, kept, annotations=notes)
         return encode.node_marks(node, kept, unschedulable=None, annotations={**notes, names.CORDONED_BY: None})

@@ -188,7 +188,7 @@ class Controller:
 
     def _unfinished(self) -> Iterator[Case]:
         """Cases that are open, or have something left to take off; of most that have ended no node is asked."""
-        marks = {uid for node in self.cache.nodes for uid in (node.case_uid, node.cordoned_by)}
+        marks = {uid for node in self.cache.nodes for uid in node.marks}
         for case in self.cache.cases:
             node = self.cache.nodes.get(case.node) if case.uid in marks else None
             if case.open or case.finalizer or (node is not None and marked(node, case)):

@@ -193,8 +193,6 @@ def reason_to_end(case: Case, node: Node | None) -> Reason | None:
         return Reason.RELEASED_BY_USER
     if case.claimed and node.case_uid != case.uid:
         return Reason.TAINT_REMOVED_BY_USER
-    if case.claimed and node.cordoned_by == case.uid and not node.unschedulable:
-        return Reason.UNCORDONED_BY_USER
     return None
 
 

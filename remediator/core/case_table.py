@@ -35,6 +35,7 @@ class CaseObservation:
     proof: Proof
     rungs: bool  # something is left to try
     follow: bool  # the newest attempt succeeded, and its template wants another operation after it
+    uncordoned: bool  # a user has taken our cordon off, and the node still calls it ours
     stopped: bool  # a user, or the policy's mode, lets nothing new begin
 
 
@@ -48,6 +49,7 @@ class Step(Enum):
     END = auto()
     CLEAR = auto()  # end the case: the fault went by itself before we did anything
     CLAIM = auto()
+    DISOWN = auto()  # no longer call a cordon ours that a user has taken off
     HOLD = auto()  # show what stops the case, and wait for its end
     DIAGNOSE = auto()
     START = auto()
@@ -97,6 +99,12 @@ CASE_TABLE: Table[Step] = Table(
             Step.END,
             "Nothing runs, so the case can end. It stands above claim, start and escalation: a user who "
             "deletes or releases the case, or takes its taint off, is obeyed at the next step.",
+        ),
+        Row(
+            {"claimed": True, "uncordoned": True},
+            Step.DISOWN,
+            "A user has taken our cordon off, and may cordon the node for a reason of their own at any time. The mark "
+            "goes before anything else is done, or the end of the case would take that cordon off.",
         ),
         Row(
             {"escalated": True},

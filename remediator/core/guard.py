@@ -90,6 +90,7 @@ def preconditions(
 def stops(case: Case, node: Node, policy: Policy | None, paused: bool) -> tuple[Block, ...]:
     """What a user stops the case with, also in its middle; empty where nothing does."""
     mode = policy.mode if policy and not policy.unreadable else None
+    kept = case.claimed and node.kept_cordoned == case.uid  # its own operation took the node out for a person
     checks = (
         (paused, Reason.PAUSED, "all new work is paused"),
         (policy is not None and policy.unreadable, Reason.POLICY_UNREADABLE, f"policy {case.policy} cannot be read"),
@@ -98,7 +99,8 @@ def stops(case: Case, node: Node, policy: Policy | None, paused: bool) -> tuple[
         (case.hold, Reason.HELD_BY_USER, "spec.hold is true"),
         (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
         (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
-        (node.cordoned_by_user, Reason.CORDONED_BY_USER, f"{node.name} is cordoned"),
+        (node.cordoned_by_user and not kept, Reason.CORDONED_BY_USER, f"{node.name} is cordoned"),
+        (case.claimed and not node.unschedulable, Reason.UNCORDONED_BY_USER, f"a user has uncordoned {node.name}"),
     )
     return tuple(block(reason, message) for holds, reason, message in checks if holds)
 

@@ -59,6 +59,9 @@ class Node:
     boot_id: str = ""
     handled: tuple[str, ...] = ()  # the names of cases that are over and are not opened again, oldest first
     cordoned_by: str = ""
+    kept_cordoned: str = ""  # the case whose operation took the node out for a person: that cordon outlives the case
+    scale_down_disabled: str = ""
+    scale_down_disabled_by: str = ""
     gpus: Gpus = ()
     version: str = field(default="", compare=False)
 
@@ -75,8 +78,8 @@ class Node:
 
     @property
     def marks(self) -> frozenset[str]:
-        """The uids of the cases that the node's taint and cordon name."""
-        return frozenset({self.case_uid, self.cordoned_by} - {""})
+        """The uids of the cases that the node's taint, cordon and annotations of ours name."""
+        return frozenset({self.case_uid, self.cordoned_by, self.scale_down_disabled_by} - {""})
 
     @property
     def degraded(self) -> bool:

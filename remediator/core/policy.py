@@ -195,7 +195,6 @@ class Template:
     name: str
     strategy: Strategy
     drain_timeout: timedelta
-    cordon: bool
     run_on: RunOn
     timeout: timedelta
     boot_id_changed: bool

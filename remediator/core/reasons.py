@@ -16,6 +16,7 @@ class Reason(StrEnum):
     CONTROL_PLANE = "ControlPlane"
     HOSTS_CONTROLLER = "HostsController"
     CORDONED_BY_USER = "CordonedByUser"
+    UNCORDONED_BY_USER = "UncordonedByUser"
     NODE_BUSY = "NodeBusy"
     UNKNOWN_OPERATION = "UnknownOperation"
     POLICY_MISSING = "PolicyMissing"
@@ -54,7 +55,6 @@ class Reason(StrEnum):
     ATTEMPTS_SPENT = "AttemptsSpent"
     CASE_DELETED = "CaseDeleted"
     TAINT_REMOVED_BY_USER = "TaintRemovedByUser"
-    UNCORDONED_BY_USER = "UncordonedByUser"
     NODE_GONE = "NodeGone"
     RELEASED_BY_USER = "ReleasedByUser"
 
@@ -79,6 +79,7 @@ STOPS = frozenset(
         Reason.OPTED_OUT,
         Reason.CONTROL_PLANE,
         Reason.CORDONED_BY_USER,
+        Reason.UNCORDONED_BY_USER,
     }
 )
 
@@ -116,6 +117,7 @@ WARNINGS = frozenset(
         Reason.UNKNOWN_OPERATION,
         Reason.POLICY_MISSING,
         Reason.POLICY_UNREADABLE,
+        Reason.UNCORDONED_BY_USER,
         Reason.BREAKER_OPEN,
         Reason.BUDGET_REFUSED,
         Reason.QUARANTINE_FULL,
@@ -134,7 +136,9 @@ REMEDY: dict[Reason, str] = {
     Reason.OPTED_OUT: "remove the label remediator.dev/exclude from the node, or set it to false",
     Reason.CONTROL_PLANE: "control plane nodes are repaired by a person",
     Reason.HOSTS_CONTROLLER: "start another replica of the controller on another node",
-    Reason.CORDONED_BY_USER: "uncordon the node to let the case start",
+    Reason.CORDONED_BY_USER: "uncordon the node to let the case start, or delete the case",
+    Reason.UNCORDONED_BY_USER: "cordon the node, then set its annotation remediator.dev/cordoned-by to the uid of the "
+    "case, and the case goes on; or delete the case",
     Reason.NODE_BUSY: "wait for the other case of the node to end, or delete one of the two",
     Reason.UNKNOWN_OPERATION: "create the NodeOperationTemplate that the policy names, or correct the policy",
     Reason.POLICY_MISSING: "create the policy again, or delete the case; it ends by itself in half an hour",

@@ -21,6 +21,7 @@ KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TEMPLATE
 
 SYSTEM, OURS = "remediator-system", "remediator-operations"
 CASE_TAINT, DEGRADED_TAINT = "remediator.dev/case", "remediator.dev/degraded"
+SCALE_DOWN_DISABLED_BY = "remediator.dev/scale-down-disabled-by"
 CORDONED_BY, FINALIZER = "remediator.dev/cordoned-by", "remediator.dev/release"
 PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))

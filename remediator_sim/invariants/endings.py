@@ -59,12 +59,14 @@ def _left(history: History, tracked: Tracked) -> str:
     """What a case that is over has left behind, as a sentence; HELD for nothing."""
     case, over = contract.uid(tracked.last), clock(tracked.over or history.at)
     node = history.nodes.get(tracked.last["spec"]["nodeName"])
+    notes = part(node, "metadata", "annotations")
     ledgers = [contract.name(ledger) for ledger in history.objects[BUDGETS].values() if case in contract.claims(ledger)]
     pods = [contract.name(pod) for pod in history.objects[PODS].values() if _of(pod, case, history)]
     kept = tracked.gone is None and contract.FINALIZER in part(tracked.last, "metadata", "finalizers")
     leftovers = [
         *(["its taint"] if contract.held_by(node) == case else []),
-        *(["its cordon"] if part(node, "metadata", "annotations").get(contract.CORDONED_BY) == case else []),
+        *(["its cordon"] if notes.get(contract.CORDONED_BY) == case else []),
+        *(["its word to cluster-autoscaler"] if notes.get(contract.SCALE_DOWN_DISABLED_BY) == case else []),
         *(f"an entry in budget {name}" for name in ledgers),
         *(f"Pod {name}" for name in pods),
         *(["its finalizer"] if kept else []),

@@ -52,8 +52,8 @@ CHRONYD = {"service": "chronyd", "settleSeconds": 1}
 # A reboot is rehearsed and never more: sysrq knows no namespaces.
 EXPECTED = {
     "collect-diagnostics": Expected(0, '"bootID"'),
-    "cordon": Expected(0, f"cordoned {TARGET}"),
-    "uncordon": Expected(0, f"uncordoned {TARGET}"),
+    "cordon": Expected(0, f"{TARGET} stays cordoned for a person"),
+    "uncordon": Expected(0, f"the cordon of {TARGET} ends with the case"),
     "drain": Expected(0, f"drained {TARGET}: 1 pods evicted", parameters={"strategy": "Evict", "timeoutSeconds": 60}),
     "reboot": Expected(0, f"would reboot {TARGET}", dry=True),
     "remount-nfs": Expected(0, "nothing to remount: 0 NFS mounts"),

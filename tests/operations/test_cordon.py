@@ -5,6 +5,16 @@ import pytest
 from tests.harness.apiserver import NODE, change
 from tests.operations.conftest import Program
 
+BY, KEPT = "remediator.dev/cordoned-by", "remediator.dev/kept-cordoned"
+
+
+@pytest.fixture
+def api(api):
+    """The API server, with gpu-1 cordoned by the claim of case-1."""
+    change(NODE, "spec", unschedulable=True)(api)
+    change(NODE, "metadata", annotations={BY: "case-1", "team": "a"})(api)
+    return api
+
 
 @pytest.fixture
 def cordon(tmp_path, api):
@@ -14,27 +24,33 @@ def cordon(tmp_path, api):
     return lambda *options, **more: program(*options, parameters={"caseUID": "case-1"}, **more)
 
 
-def test_it_cordons_and_says_in_the_same_write_that_it_was_us(api, cordon):
+def test_the_cordon_of_the_case_becomes_one_that_outlives_it(api, cordon):
     ran = cordon()
-    assert (ran.code, ran.message) == (0, "cordoned gpu-1"), ran.out
+    assert (ran.code, ran.message) == (0, "gpu-1 stays cordoned for a person"), ran.out
     assert api.node["spec"]["unschedulable"] is True
-    assert api.node["metadata"]["annotations"] == {"remediator.dev/cordoned-by": "case-1"}
+    assert api.node["metadata"]["annotations"] == {KEPT: "case-1", "team": "a"}
     assert len(api.writes()) == 1
 
 
 def test_doing_it_twice_changes_nothing_more(api, cordon):
     cordon()
     ran = cordon()
-    assert (ran.code, ran.message) == (0, "gpu-1 is cordoned by this case already")
+    assert (ran.code, ran.message) == (0, "gpu-1 is kept cordoned already")
     assert len(api.writes()) == 1
+
+
+def test_a_node_that_a_user_has_uncordoned_is_not_cordoned_again(api, cordon):
+    api.edit(NODE, lambda node: node["spec"].pop("unschedulable"))
+    ran = cordon()
+    assert (ran.code, ran.message) == (2, "refused: a user has uncordoned gpu-1")
+    assert api.writes() == []
 
 
 @pytest.mark.parametrize(
     ("by", "words"),
-    [({}, "by somebody else"), ({"remediator.dev/cordoned-by": "case-2"}, "by case case-2")],
+    [({}, "by somebody else"), ({BY: "case-2"}, "by case case-2"), ({KEPT: "case-0"}, "by somebody else")],
 )
 def test_the_cordon_of_another_is_left_as_it_is(api, cordon, by, words):
-    change(NODE, "spec", unschedulable=True)(api)
     change(NODE, "metadata", annotations=by)(api)
     ran = cordon()
     assert ran.code == 0
@@ -51,11 +67,11 @@ def test_it_refuses_when_the_case_does_not_hold_the_node(api, cordon):
 
 
 def test_a_node_that_changes_meanwhile_is_looked_at_again(api, cordon):
-    def a_person_cordons_first(method, path):
-        if method == "PATCH" and not api.node["spec"].get("unschedulable"):
-            change(NODE, "spec", unschedulable=True)(api)
+    def a_person_takes_it_over_first(method, path):
+        if method == "PATCH" and BY in api.node["metadata"]["annotations"]:
+            change(NODE, "metadata", annotations={})(api)
 
-    api.on_request = a_person_cordons_first
+    api.on_request = a_person_takes_it_over_first
     ran = cordon()
     assert (ran.code, ran.message) == (0, "left as it is: gpu-1 was cordoned by somebody else")
     assert api.node["metadata"]["annotations"] == {}
@@ -74,7 +90,7 @@ def test_a_node_that_is_gone_is_refused(api, cordon):
 def test_a_dry_run_says_what_it_would_write(api, cordon):
     ran = cordon("--dry-run")
     assert (ran.code, ran.message) == (0, "")
-    assert ran.out.strip() == "would cordon gpu-1 with remediator.dev/cordoned-by=case-1"
+    assert ran.out.strip() == "would keep gpu-1 cordoned with remediator.dev/kept-cordoned=case-1"
     assert api.writes() == []
 
 

@@ -141,15 +141,19 @@ def test_a_daemon_set_with_nvidias_own_tolerations_makes_another_pod_when_the_no
     cluster.wait_for(lambda: [one for one in pods_of(cluster, "gpu-5", "default") if one[1] == "Running"])
 
 
-def test_a_cordon_is_undone_with_its_note(cluster, tmp_path):
+def test_a_cordon_outlives_its_case_until_that_is_undone(cluster, tmp_path):
     cluster("create", "-f", "-", stdin=gpu_node(3))
     cluster.hold("gpu-3")
-    for name, said in (("cordon", "cordoned gpu-3"), ("uncordon", "uncordoned gpu-3")):
+    cluster("cordon", "gpu-3")
+    cluster("annotate", "node", "gpu-3", "remediator.dev/cordoned-by=case-1")
+    noted = {"cordon": "remediator.dev/kept-cordoned", "uncordon": "remediator.dev/cordoned-by"}
+    said = {"cordon": "gpu-3 stays cordoned for a person", "uncordon": "the cordon of gpu-3 ends with the case"}
+    for name in ("cordon", "uncordon"):
         ran = cluster.program(tmp_path, name, "gpu-3")(parameters={"caseUID": "case-1"})
-        assert (ran.code, ran.message) == (0, said), ran.out
-    node = cluster.read("node", "gpu-3")
-    assert "unschedulable" not in node["spec"]
-    assert "remediator.dev/cordoned-by" not in node["metadata"]["annotations"]
+        assert (ran.code, ran.message) == (0, said[name]), ran.out
+        node = cluster.read("node", "gpu-3")
+        marks = {key: value for key, value in node["metadata"]["annotations"].items() if "cordon" in key}
+        assert (node["spec"]["unschedulable"], marks) == (True, {noted[name]: "case-1"})
 
 
 def test_a_node_that_is_not_heard_of_loses_its_power_once(cluster, tmp_path):

@@ -22,7 +22,7 @@ from remediator.core.case import reason_to_end
 from remediator.core.case_table import Step
 from remediator.core.reasons import Reason
 
-LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.UNCORDONED_BY_USER, Reason.NODE_GONE})
+LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.NODE_GONE})
 
 
 async def ledgers_are_free(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
@@ -71,6 +71,7 @@ HANDLERS: Mapping[Step, Handler[CaseView]] = {
     Step.END: Handler(case_plan.end, must_leave),
     Step.CLEAR: Handler(case_plan.clear),
     Step.CLAIM: Handler(case_plan.claim, by_admission=True),
+    Step.DISOWN: Handler(case_plan.disown),
     Step.HOLD: Handler(case_plan.stay, again=after(10.0)),
     Step.DIAGNOSE: Handler(diagnosis.diagnose, may_look, after(1.0)),
     Step.START: Handler(case_plan.start, by_admission=True),

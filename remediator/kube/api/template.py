@@ -62,12 +62,6 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
     """How an operation is done: what happens to the node's Pods, where it runs, and when it has succeeded."""
 
     drain: Annotated[Drain, doc("How Pods are moved off the node first. Required.")]
-    cordon: Annotated[
-        bool,
-        doc(
-            "Also mark the node SchedulingDisabled while the case lasts; it is undone only if we did it. Default false."
-        ),
-    ] = False
     run_on: Annotated[
         RunOn,
         doc("Target: on the node itself. Elsewhere: on any healthy node. Default Target."),

@@ -7,7 +7,15 @@ from remediator.core.reasons import Reason
 from remediator.core.ticket import About, Subject, one_line
 
 # A case that is held for these waits for a user at once; one that is held for others, when that has lasted too long.
-NEEDS_USER = frozenset({Reason.TICKET_ONLY, Reason.SHARED_CAUSE, Reason.QUARANTINE_FULL, Reason.POLICY_FAILING})
+NEEDS_USER = frozenset(
+    {
+        Reason.TICKET_ONLY,
+        Reason.SHARED_CAUSE,
+        Reason.QUARANTINE_FULL,
+        Reason.POLICY_FAILING,
+        Reason.UNCORDONED_BY_USER,
+    }
+)
 
 
 # These hold many cases at once, which are told in one ticket.

@@ -321,7 +321,8 @@ async def end(harness, node):
     case = harness.cases(node)[0]["metadata"]["name"]
     status = {"phase": "Cancelled", "endedAt": "2026-01-01T12:00:00Z"}
     await harness.client.patch(CASES, case, {"status": status}, subresource="status")
-    await harness.change(NODES, node, spec={"taints": None}, metadata={"annotations": {names.HANDLED: case}})
+    notes = {names.HANDLED: case, names.CORDONED_BY: None, names.SCALE_DOWN_DISABLED_BY: None}
+    await harness.change(NODES, node, spec={"taints": None, "unschedulable": None}, metadata={"annotations": notes})
 
 
 @pytest.mark.parametrize("window", ["100d", "999999d999999d"])

@@ -14,36 +14,40 @@ from tests.builders import a_case, a_node, a_sick_node, at, held_by
 CASE = a_case(phase=Phase.DRAINING, started=at(0))
 MINE = Taint("maintenance", "alice", "NoSchedule", "2026-01-01T00:00:00Z")
 MINE_WRITTEN = {"key": "maintenance", "effect": "NoSchedule", "value": "alice", "timeAdded": "2026-01-01T00:00:00Z"}
-OURS_WRITTEN = {"key": names.CASE_TAINT, "effect": "NoSchedule", "value": CASE.uid}
+OURS_WRITTEN = {"key": names.CASE_TAINT, "effect": "PreferNoSchedule", "value": CASE.uid}
 DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
 UNDER = {"resourceVersion": "1"}
 
 
-def claimed(node, cordon, gone=frozenset()):
+NOTED = {
+    names.CORDONED_BY: CASE.uid,
+    names.SCALE_DOWN_DISABLED: "true",
+    names.SCALE_DOWN_DISABLED_BY: CASE.uid,
+}
+
+
+def claimed(node, gone=frozenset()):
     """The patch of a claim on the node that was judged."""
-    return marks.claim(CASE, node, cordon, gone)(node)
+    return marks.claim(CASE, node, gone)(node)
 
 
-def test_a_claim_adds_our_taint_keeps_a_persons_and_is_bound_to_the_version():
-    patch = claimed(a_sick_node(taints=[MINE]), cordon=False)
-    assert patch == {"metadata": UNDER, "spec": {"taints": [MINE_WRITTEN, OURS_WRITTEN]}}
+def test_a_claim_is_a_cordon_with_our_mark_in_one_write_that_is_bound_to_the_version():
+    assert claimed(a_sick_node(taints=[MINE])) == {
+        "metadata": UNDER | {"annotations": NOTED},
+        "spec": {"unschedulable": True, "taints": [MINE_WRITTEN, OURS_WRITTEN]},
+    }
 
 
-def test_a_claim_replaces_the_mark_of_the_queue():
-    patch = claimed(a_sick_node(taints=[DEGRADED]), cordon=False)
+def test_a_claim_replaces_the_mark_of_the_queue_and_that_of_an_older_cordon_for_a_person():
+    patch = claimed(a_sick_node(taints=[DEGRADED], kept_cordoned="uid-of-an-older-case"))
     assert patch["spec"]["taints"] == [OURS_WRITTEN]
+    assert patch["metadata"]["annotations"] == NOTED | {names.KEPT_CORDONED: None}
 
 
-def test_a_claim_cordons_where_asked_and_says_whose_cordon_it_is():
-    patch = claimed(a_sick_node(), cordon=True)
-    assert patch["spec"]["unschedulable"] is True
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_what_a_user_has_asked_of_cluster_autoscaler_stays_theirs(value):
+    patch = claimed(a_sick_node(scale_down_disabled=value))
     assert patch["metadata"]["annotations"] == {names.CORDONED_BY: CASE.uid}
-
-
-def test_a_persons_cordon_never_becomes_ours():
-    patch = claimed(a_sick_node(unschedulable=True), cordon=True)
-    assert "unschedulable" not in patch["spec"]
-    assert "annotations" not in patch["metadata"]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +57,7 @@ def test_a_persons_cordon_never_becomes_ours():
     ],
 )
 def test_a_claim_writes_nothing_where_there_is_nothing_to_do(node):
-    assert claimed(node, cordon=False) is None
+    assert claimed(node) is None
 
 
 OTHER = a_case("other", phase=Phase.DRAINING)
@@ -67,19 +71,20 @@ OTHER = a_case("other", phase=Phase.DRAINING)
         pytest.param(a_sick_node(), a_sick_node(unschedulable=True), id="cordoned meanwhile"),
         pytest.param(a_sick_node(), a_sick_node(taints=[held_by(OTHER)]), id="claimed meanwhile"),
         pytest.param(a_sick_node(taints=[held_by(OTHER)]), a_sick_node(taints=[held_by(OTHER)]), id="another's"),
+        pytest.param(a_sick_node(unschedulable=True), a_sick_node(unschedulable=True), id="a user's cordon"),
         pytest.param(a_sick_node(cordoned_by="o"), a_sick_node(cordoned_by="o"), id="another's cordon"),
     ],
 )
 def test_a_claim_takes_no_node_but_the_one_that_was_judged_and_no_other_cases(judged, node):
-    assert isinstance(marks.claim(CASE, judged, False)(node), Retry)
+    assert isinstance(marks.claim(CASE, judged)(node), Retry)
 
 
 def test_a_claim_goes_on_where_only_a_heartbeat_moved_the_node():
-    assert marks.claim(CASE, a_sick_node(), False)(a_sick_node(minute=1, version="2")) is not None
+    assert marks.claim(CASE, a_sick_node())(a_sick_node(minute=1, version="2")) is not None
 
 
 def test_the_mark_of_a_case_that_is_no_more_is_replaced():
-    patch = claimed(a_sick_node(taints=[held_by(OTHER)]), False, frozenset({OTHER.uid}))
+    patch = claimed(a_sick_node(taints=[held_by(OTHER)]), frozenset({OTHER.uid}))
     assert patch["spec"]["taints"] == [OURS_WRITTEN]
 
 
@@ -105,7 +110,7 @@ def test_a_release_leaves_a_persons_cordon():
 def test_a_release_leaves_the_taint_of_another_case():
     other = held_by(a_case("other"))
     patch = marks.release(CASE)(a_node(taints=[other]))
-    assert patch["spec"]["taints"] == [{"key": names.CASE_TAINT, "effect": "NoSchedule", "value": other.value}]
+    assert patch["spec"]["taints"] == [{"key": names.CASE_TAINT, "effect": "PreferNoSchedule", "value": other.value}]
 
 
 def test_a_release_is_done_once():
@@ -134,3 +139,34 @@ def test_a_node_that_waits_is_marked_once_and_never_beside_a_claim():
     assert [taint["key"] for taint in patch["spec"]["taints"]] == ["maintenance", names.DEGRADED_TAINT]
     for node in (a_sick_node(taints=[DEGRADED]), a_sick_node(taints=[held_by(CASE)]), a_sick_node(uid="other")):
         assert marks.degrade(a_case())(node) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [("true", {names.SCALE_DOWN_DISABLED: None}), ("false", {}), ("", {})],
+    ids=["ours", "edited", "taken"],
+)
+def test_a_release_gives_cluster_autoscaler_its_node_back_unless_a_user_has_spoken_since(value, left):
+    node = a_node(taints=[held_by(CASE)], scale_down_disabled=value, scale_down_disabled_by=CASE.uid)
+    assert marks.release(CASE)(node)["metadata"]["annotations"] == {names.SCALE_DOWN_DISABLED_BY: None} | left
+
+
+def test_a_cordon_for_a_person_outlives_the_case():
+    node = a_node(taints=[held_by(CASE)], unschedulable=True, kept_cordoned=CASE.uid)
+    patch = marks.release(CASE)(node)
+    assert "unschedulable" not in patch["spec"]
+    assert names.KEPT_CORDONED not in patch["metadata"].get("annotations", {})
+
+
+def test_a_cordon_that_a_user_has_taken_off_is_not_called_ours_any_more():
+    node = a_node(taints=[held_by(CASE)], cordoned_by=CASE.uid)
+    assert marks.disown(CASE)(node)["metadata"]["annotations"] == {names.CORDONED_BY: None}
+    assert marks.disown(CASE)(a_node(unschedulable=True, cordoned_by=CASE.uid)) is None
+
+
+def test_what_is_handled_is_a_bounded_set_that_forgets_first_what_does_not_show_any_more():
+    before = tuple(f"old-{number}" for number in range(marks.MOST_HANDLED))
+    standing = frozenset(before[:5])
+    written = marks.release(CASE, (CASE.name,), standing)(a_node(taints=[held_by(CASE)], handled=before))
+    kept = written["metadata"]["annotations"][names.HANDLED].split(",")
+    assert (len(kept), kept[-1], kept[:6]) == (marks.MOST_HANDLED, CASE.name, [*before[:5], before[6]])

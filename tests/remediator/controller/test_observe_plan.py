@@ -42,8 +42,8 @@ from tests.harness.replica import empty_cache
 
 NOW = at(5)
 CLAIMED = a_case(phase=Phase.DRAINING, started=at(1), diagnosis=Diagnosis.SUCCEEDED)
-OURS = [held_by(CLAIMED)]
-SICK = a_sick_node(taints=OURS)
+OURS = {"taints": [held_by(CLAIMED)], "unschedulable": True, "cordoned_by": CLAIMED.uid}
+SICK = a_sick_node(**OURS)
 RUNNING = replace(CLAIMED, attempts=(an_attempt(outcome=AttemptOutcome.OPEN, operation="op-1", template="reboot"),))
 DRAIN, DIAGNOSTICS = a_template("drain", Strategy.NONE), a_template("collect-diagnostics", Strategy.NONE)
 
@@ -101,7 +101,7 @@ def planned(case, *facts, now=NOW, **cache):
 
 ALONE = a_case(policy="gone", timeline=(CaseEvent(at(0), Reason.POLICY_MISSING, "no policy gone"),))
 OPERATION = an_operation("op-1", CLAIMED, phase=OperationPhase.OPERATING)
-WELL = a_node("gpu-1", condition(status="False", since=2, heartbeat=19), taints=OURS, heartbeat=19)
+WELL = a_node("gpu-1", condition(status="False", since=2, heartbeat=19), **OURS, heartbeat=19)
 ENDED = replace(CLAIMED, phase=Phase.RECOVERED, ended=at(4))
 UNLOOKED = replace(CLAIMED, diagnosis=Diagnosis.PENDING)
 LOOKER = diagnostics_pod_name(CLAIMED)
@@ -156,7 +156,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
         pytest.param(
             UNLOOKED,
             [a_pod(LOOKER, **LOOKING)],
-            {"now": at(18), "node": a_sick_node(minute=18, taints=OURS)},
+            {"now": at(18), "node": a_sick_node(minute=18, **OURS)},
             Step.DIAGNOSE,
             [("patch", "Pod", LOOKER), ("delete", "Pod", LOOKER), ("case", "Draining", "DiagnosisFailed")],
             id="nor that it takes too long",
@@ -319,7 +319,7 @@ def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a
 )
 def test_why_a_person_is_called_when_recovery_was_not_proven(status, health, reason):
     case = replace(CLAIMED, attempts=(an_attempt(outcome=AttemptOutcome.SUCCEEDED, heartbeats={GPU: at(1)}),))
-    node = a_node("gpu-1", condition(GPU, status, since=2, heartbeat=21), ready="False", heartbeat=21, taints=OURS)
+    node = a_node("gpu-1", condition(GPU, status, since=2, heartbeat=21), ready="False", heartbeat=21, **OURS)
     view = case_view(a_cache(case, node=node), case, at(22))
     assert (view.observation.health, view.observation.proof, case_step(view.observation)) == (
         health,
@@ -383,7 +383,7 @@ def ended(name, code, message="said"):
         pytest.param(
             DRAINING,
             [a_pod(DRAIN_POD, **OF)],
-            {"now": at(31), "node": a_sick_node(minute=31, taints=OURS)},
+            {"now": at(31), "node": a_sick_node(minute=31, **OURS)},
             Move.TIME_OUT,
             [("delete", "Pod", DRAIN_POD), ("operation", "Failed", "DrainTimeout")],
             id="too late: its Pod is marked for deletion before the ladder may climb",
@@ -407,7 +407,7 @@ def ended(name, code, message="said"):
         pytest.param(
             DRAINED,
             [],
-            {"node": a_node("gpu-1", condition(status="False"), taints=OURS)},
+            {"node": a_node("gpu-1", condition(status="False"), **OURS)},
             Move.CANCEL,
             [("operation", "Cancelled", "ClearedItself")],
             id="the fault is gone before the intent",
@@ -455,7 +455,7 @@ def ended(name, code, message="said"):
         pytest.param(
             INTENDED,
             [ended(OWN_POD, 137)],
-            {"templates": (REBOOT,), "node": a_sick_node(boot_id="boot-2", taints=OURS)},
+            {"templates": (REBOOT,), "node": a_sick_node(boot_id="boot-2", **OURS)},
             Move.SUCCEED,
             [("operation", "Succeeded", "Done")],
             id="a new boot and Ready: it worked",
@@ -501,7 +501,7 @@ def test_what_an_operation_does_next(operation, facts, cache, move, effects):
         pytest.param(replace(RUNNING, deleting=True), SICK, FRESH, False, id="its case is deleted"),
         pytest.param(RUNNING, SICK, replace(FRESH, deleting=True), False, id="it is deleted itself"),
         pytest.param(RUNNING, a_sick_node(), FRESH, False, id="the taint is gone"),
-        pytest.param(RUNNING, a_sick_node(uid="other", taints=OURS), FRESH, False, id="a namesake"),
+        pytest.param(RUNNING, a_sick_node(uid="other", **OURS), FRESH, False, id="a namesake"),
     ],
 )
 def test_when_an_operation_may_disturb_its_node(case, node, operation, mine):

@@ -90,7 +90,7 @@ async def test_an_answer_that_was_lost_is_no_harm(harness, performer):
 async def test_what_is_gone_already_is_done(performer):
     assert await performer.one(PATCH) == Done()
     assert await performer.one(DELETE) == Done()
-    assert await performer.one(ChangeNode("gone", marks.claim(a_case(), a_sick_node(), False))) == Done()
+    assert await performer.one(ChangeNode("gone", marks.claim(a_case(), a_sick_node()))) == Done()
 
 
 async def test_a_namespace_that_is_not_there_yet_is_waited_for(harness):
@@ -154,7 +154,7 @@ async def claim(harness, performer):
     stale = decode.node(await harness.client.get(NODE, "gpu-1"))
     performer.cache.nodes.note("gpu-1", stale)
     await harness.condition("gpu-1", "True", "Ready")
-    return ChangeNode("gpu-1", marks.claim(a_case(node_uid=stale.uid), stale, False))
+    return ChangeNode("gpu-1", marks.claim(a_case(node_uid=stale.uid), stale))
 
 
 async def test_a_node_whose_heartbeat_moved_it_is_read_live_and_claimed(harness, performer, claim):

@@ -37,8 +37,18 @@ def _label(value):
     return lambda harness: harness.change(NODES, "gpu-1", metadata={"labels": {names.EXCLUDE: value}})
 
 
-def _cordon(value):
-    return lambda harness: harness.change(NODES, "gpu-1", spec={"unschedulable": value})
+def _disown(harness):
+    """A user makes the cordon theirs."""
+    return harness.change(NODES, "gpu-1", metadata={"annotations": {names.CORDONED_BY: None}})
+
+
+def _own(harness):
+    uid = harness.cases("gpu-1")[0]["metadata"]["uid"]
+    return harness.change(NODES, "gpu-1", metadata={"annotations": {names.CORDONED_BY: uid}})
+
+
+def _uncordon(harness):
+    return harness.change(NODES, "gpu-1", spec={"unschedulable": None})
 
 
 def _hold(value):
@@ -56,10 +66,10 @@ STOPS = {
     "DryRun": (_mode("DryRun"), _mode("Enforce")),
     "OptedOut": (_label("yes"), _label(None)),
     "HeldByUser": (_hold(True), _hold(False)),
-    "CordonedByUser": (_cordon(True), _cordon(None)),
+    "CordonedByUser": (_disown, _own),
 }
 ENDS = {"TaintRemovedByUser": _taints, "CaseDeleted": lambda harness: harness.delete_case("gpu-1")}
-EVERY = {**{reason: stop for reason, (stop, _) in STOPS.items()}, **ENDS}
+EVERY = {**{reason: stop for reason, (stop, _) in STOPS.items()}, "UncordonedByUser": _uncordon, **ENDS}
 
 
 class Replica:
@@ -266,6 +276,7 @@ async def test_deleting_both_cases_of_a_node_leaves_it_alone_until_a_condition_c
         await harness.quiet()
         assert (harness.cases("gpu-1"), harness.ran.count("drain gpu-1")) == ([], 2)
         await until(lambda: SYSTEM.now() > onset + timedelta(seconds=1))  # times of conditions have no fractions
+        harness.set_clock("gpu-1", timedelta())
         await harness.condition("gpu-1", "False")
         await harness.condition("gpu-1", "True")
         await until(lambda: harness.ran.count("drain gpu-1") == 3)

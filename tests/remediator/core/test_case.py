@@ -32,10 +32,7 @@ ESCALATED = replace(CLAIMED, phase=Phase.ESCALATED)
             id="or puts another case's there",
         ),
         pytest.param(
-            CLAIMED,
-            a_node(taints=MINE, cordoned_by=CLAIMED.uid),
-            Reason.UNCORDONED_BY_USER,
-            id="a person undoes our cordon",
+            CLAIMED, a_node(taints=MINE, cordoned_by=CLAIMED.uid), None, id="a person undoes our cordon: that holds it"
         ),
         pytest.param(
             CLAIMED, a_node(taints=MINE, cordoned_by=CLAIMED.uid, unschedulable=True), None, id="our cordon stands"

@@ -27,6 +27,9 @@ def node(wire: builtin.Node) -> Node:
         boot_id=wire.status.node_info.boot_id,
         handled=tuple(name for name in annotations.get(names.HANDLED, "").split(",") if name),
         cordoned_by=annotations.get(names.CORDONED_BY, ""),
+        kept_cordoned=annotations.get(names.KEPT_CORDONED, ""),
+        scale_down_disabled=annotations.get(names.SCALE_DOWN_DISABLED, ""),
+        scale_down_disabled_by=annotations.get(names.SCALE_DOWN_DISABLED_BY, ""),
         gpus=gpu_pods.readable(wire),
         version=wire.metadata.resource_version,
     )

@@ -79,7 +79,6 @@ def template(wire: api.NodeOperationTemplate) -> policy.Template:
         strategy=spec.drain.strategy,
         drain_timeout=duration(spec.drain.timeout),
         skip_wait_for_delete=duration(skip) if skip else None,
-        cordon=spec.cordon,
         run_on=spec.run_on,
         timeout=duration(spec.timeout),
         boot_id_changed=spec.success.boot_id_changed,
