@@ -96,7 +96,15 @@ def test_everything_that_stands_in_the_way_is_said_at_once():
 @pytest.mark.parametrize(
     ("world", "why"),
     [
-        pytest.param({"case": a_case(**CLAIMED), "past": [OVER]}, "already begun", id="a cooldown once claimed"),
+        pytest.param(
+            {
+                "case": a_case(**CLAIMED),
+                "past": [OVER],
+                "node": a_sick_node(unschedulable=True, cordoned_by="uid-case-1"),
+            },
+            "already begun",
+            id="a cooldown once claimed",
+        ),
         pytest.param(
             {"node": a_sick_node(unschedulable=True, cordoned_by="uid-case-1")}, "ours", id="a cordon of our own"
         ),
