@@ -485,7 +485,7 @@ async def test_a_rung_that_takes_a_node_out_for_a_person_outlives_the_case(harne
         await until(lambda: harness.phase("gpu-1") == "Recovered" and not harness.taints("gpu-1"))
         await harness.quiet()
         assert harness.look("gpu-1")["spec"]["unschedulable"] is True
-        await harness.condition("gpu-1", "True")
+        await harness.condition("gpu-1", "True", since=now() + timedelta(seconds=2))  # another onset than the first
         await until(lambda: harness.reasons("gpu-1") == ["CordonedByUser"])
 
 
