@@ -56,7 +56,8 @@ class Elector:
         self._duration, self._renew, self._retry = duration, renew, retry
         self._clock, self._rand, self._on_stuck = clock, rand, on_stuck
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
-        self._seen = self._before = Lease({})
+        self._seen = Lease({})
+        self._before: Lease | None = None
         self._notes: dict[str, str] = {}
         self._seen_at = -math.inf
         self._held_from = -math.inf
@@ -71,11 +72,12 @@ class Elector:
     @property
     def before(self) -> tuple[datetime | None, Mapping[str, str]]:
         """When who led before us renewed the Lease last, None where nobody did, and its annotations then."""
-        renewed = self._before.spec.renew_time
+        lease = self._before or Lease({})
+        annotations, renewed = lease.metadata.get("annotations") or {}, lease.spec.renew_time
         try:
-            return (parse(renewed) if renewed else None), self._before.metadata.get("annotations") or {}
+            return (parse(renewed) if renewed else None), annotations
         except ValueError:
-            return None, {}
+            return None, annotations
 
     def note(self, name: str, value: str) -> None:
         """Keep an annotation on the Lease, from the next renewal on and for who leads next."""
@@ -127,6 +129,7 @@ class Elector:
         finally:
             self._leading = False
             await self._stop(task)
+            self._before = None
         if ended:
             task.result()
         return ended
@@ -183,8 +186,7 @@ class Elector:
             self._log.error("our clock differs from the API server's: not leading", seconds=self.skew.total_seconds())
             return False
         self._wrote = True
-        if not self._leading and (lease is None or lease.spec.holder_identity != self._identity):
-            self._before = lease or Lease({})
+        self._remember(lease)
         if lease is None:
             wish = Lease.named(self._name, self._namespace, self._renewed(None))
             self._note(await self._client.create(LEASE, wish, namespace=self._namespace))
@@ -200,6 +202,12 @@ class Elector:
             lease = None
         self._note(lease or Lease({}))
         return lease
+
+    def _remember(self, lease: Lease | None) -> None:
+        """Keep the lease as it was before we take it; our own is what we lost, or a write whose reply was lost."""
+        ours = lease is not None and lease.spec.holder_identity == self._identity
+        if not self._leading and not (ours and self._before is not None):
+            self._before, self._notes = lease or Lease({}), {}
 
     def _noted(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """With our annotations, where they are of this leadership."""

@@ -39,13 +39,12 @@ def _state(harness: ControllerHarness) -> tuple[list[str], bool, bool]:
     return harness.taints("gpu-1"), bool(node["spec"].get("unschedulable")), noted
 
 
-async def _pod(harness: ControllerHarness, uid: str, phase: str) -> None:
+async def _pod(harness: ControllerHarness, uid: str) -> None:
     labels = {names.CASE_UID_LABEL: uid, names.OPERATION_LABEL: "reboot"}
     meta = {"name": "left", "labels": labels, "finalizers": [names.POD_FINALIZER]}
     env = [{"name": "NODE_NAME", "value": "gpu-1"}]
     spec = {"nodeName": "gpu-1", "containers": [{"name": "main", "image": "operations", "env": env}]}
     await harness.client.create(PODS, {"metadata": meta, "spec": spec}, namespace=OPERATIONS)
-    await harness.client.patch(PODS, "left", {"status": {"phase": phase}}, namespace=OPERATIONS, subresource="status")
 
 
 async def test_the_marks_of_a_case_that_was_restored_under_another_uid_are_taken_off(harness: ControllerHarness):
@@ -66,12 +65,11 @@ async def test_a_case_that_a_stale_cache_does_not_show_keeps_its_marks(harness: 
 async def test_marks_stay_for_as_long_as_a_pod_of_the_case_may_act_on_the_node(harness: ControllerHarness):
     harness.answer("reboot", RUNS)
     await _marked(harness, "gone")
-    await _pod(harness, "gone", "Running")
+    await _pod(harness, "gone")
+    await until(lambda: harness.ran == ["reboot gpu-1"])
     await _sweep(harness)
     assert _state(harness)[0][0] == names.CASE_TAINT
-    await harness.client.patch(
-        PODS, "left", {"status": {"phase": "Failed"}}, namespace=OPERATIONS, subresource="status"
-    )
+    await harness.finish("reboot")
     await _sweep(harness)
     assert harness.pods() == [], "its finalizer is ours, and nobody else takes it off"
     await _sweep(harness)

@@ -17,6 +17,7 @@ from tests.harness.controller import (
     cure,
     environment,
     now,
+    reboot,
     reboot_in_vain,
     running,
     until,
@@ -761,3 +762,27 @@ async def test_four_reboots_in_vain_stop_all_others_until_a_user_says_so_whateve
         closed = now().strftime("%Y-%m-%dT%H:%M:%SZ")
         await harness.change(POLICIES, "gpu-lost", metadata={"annotations": {names.BREAKER_CLOSED_AT: closed}})
         await until(lambda: len([ran for ran in harness.ran if ran.startswith("reboot")]) == 6)
+
+
+async def _reboots_and_falls_silent(harness, node):
+    await reboot(harness, node)
+    harness.beating = False
+
+
+async def test_after_an_outage_a_node_that_was_being_verified_gets_the_time_for_a_new_heartbeat(harness):
+    """Nobody leads for longer than the time for proof, and the newest heartbeats that are known are 16 minutes old."""
+    harness.answer("reboot", Answer(exit=137, does=_reboots_and_falls_silent))
+    await harness.policy(ladder=[{"operation": "reboot"}], verify={"settle": "1s", "fresh": "1s", "timeout": "2s"})
+    await harness.node("gpu-1", "True")
+    async with running(harness, "one"):
+        await until(lambda: harness.phase("gpu-1") == "Verifying")
+    harness.set_clock("gpu-1", -timedelta(minutes=16))
+    for type in ("Ready", "GpuLost"):
+        await harness.condition("gpu-1", "True" if type == "Ready" else "False", type)
+    await asyncio.sleep(3)
+    async with running(harness, "two"):
+        await harness.quiet()
+        assert harness.phase("gpu-1") == "Verifying"
+        harness.set_clock("gpu-1", timedelta())
+        harness.beating = True
+        await until(lambda: harness.ended("gpu-1", "Recovered"))

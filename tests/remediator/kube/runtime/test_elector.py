@@ -546,3 +546,22 @@ async def test_the_next_leader_finds_what_the_last_one_noted_and_when_it_was_the
         await asyncio.sleep(10)
         assert b.before == (WALL, {"example.com/x": "1"})
         assert leases.lease["metadata"]["annotations"] == {"example.com/x": "1"}, "and it stays"
+
+
+async def test_who_was_cut_off_and_leads_again_knows_since_when_it_could_not_act():
+    """Nobody else has taken the lease meanwhile: it still names us."""
+    leases, work = Leases(), Work()
+    wire = Wire(leases)
+    elector = make(leases, "a", wire=wire)
+    async with competing(elector, work):
+        await asyncio.sleep(5)
+        assert elector.before == (None, {})
+        elector.note("example.com/x", "1")
+        await asyncio.sleep(5)
+        wire.down = True
+        await asyncio.sleep(30)
+        assert not work.running
+        wire.down = False
+        await asyncio.sleep(10)
+        assert work.running
+        assert elector.before == (WALL, {"example.com/x": "1"})
