@@ -1,16 +1,17 @@
 """Objects that cannot be read (a newer version wrote them) as the most careful thing that they could be.
 
-Only what cannot change its meaning is read of them: the head, the node of a case, selector and ledger of a budget.
+Only what cannot change its meaning is read of them: the head, the node of a case and when its attempts were started,
+selector and ledger of a budget.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import msgspec
 
 from remediator.core import budget as budgets
 from remediator.core import policy as policies
-from remediator.core.case import Case
+from remediator.core.case import Attempt, Case
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.kube import api
 from remediator.kube.api.common import Base, ObjectMeta
@@ -27,6 +28,20 @@ class _CaseSpec(Base, frozen=True, kw_only=True):
 class _Case(Base, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: _CaseSpec = _CaseSpec()
+
+
+class _Attempt(Base, frozen=True, kw_only=True):
+    operation: str = ""
+    started_at: datetime | None = None
+    follows: str = ""
+
+
+class _Attempts(Base, frozen=True, kw_only=True):
+    attempts: tuple[_Attempt, ...] = ()
+
+
+class _Tried(Base, frozen=True, kw_only=True):
+    status: _Attempts = _Attempts()
 
 
 class _Head(Base, frozen=True, kw_only=True):
@@ -68,7 +83,19 @@ def case(raw: msgspec.Raw) -> Case:
         version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
+        attempts=_attempts(raw),
         unreadable=True,
+    )
+
+
+def _attempts(raw: msgspec.Raw) -> tuple[Attempt, ...]:
+    """What the breaker counts: when each attempt was started; none where even that cannot be read."""
+    try:
+        tried = msgspec.json.decode(raw, type=_Tried).status.attempts
+    except (msgspec.MsgspecError, RecursionError):
+        return ()
+    return tuple(
+        Attempt(each.operation, "", 0, moment(each.started_at) or EPOCH, follows=each.follows) for each in tried
     )
 
 
