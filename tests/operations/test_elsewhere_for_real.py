@@ -44,7 +44,9 @@ class Cluster:
 
     def hold(self, node):
         """Let case-1 hold a node, and make an operation of it; the operation's name."""
-        self("taint", "node", node, "remediator.dev/case=case-1:NoSchedule")
+        self("taint", "node", node, "remediator.dev/case=case-1:PreferNoSchedule")
+        self("cordon", node)
+        self("annotate", "node", node, "remediator.dev/cordoned-by=case-1")
         uid = self.read("node", node)["metadata"]["uid"]
         spec = {"nodeName": node, "nodeUID": uid, "caseUID": "case-1", "templateName": "any"}
         operation = {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeOperation", "spec": spec}
@@ -118,7 +120,7 @@ def test_a_daemon_set_makes_another_pod_for_the_one_that_was_deleted(cluster, tm
     assert "updates OnDelete and has another version by now (2, Pod" in refused.message
 
 
-def test_a_daemon_set_with_nvidias_own_tolerations_makes_another_pod_when_the_node_is_given_back(cluster, tmp_path):
+def test_a_daemon_set_with_nvidias_own_tolerations_makes_another_pod_while_the_case_holds_the_node(cluster, tmp_path):
     cluster("create", "-f", "-", stdin=gpu_node(5))
     labels, name = {"app": "nvidia"}, "nvidia-device-plugin"
     tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
@@ -131,21 +133,21 @@ def test_a_daemon_set_with_nvidias_own_tolerations_makes_another_pod_when_the_no
     cluster.wait_for(lambda: time.time() // 1 > second)
     cluster.hold("gpu-5")
     here = {"caseUID": "case-1", "namespace": "default"}
+    cluster("taint", "node", "gpu-5", "example.com/maintenance=now:NoSchedule")
     refused = cluster.program(tmp_path, "restart_cni", "gpu-5")(parameters={**here, "daemonSet": name})
-    assert (refused.code, "remediator.dev/case:NoSchedule, so no new Pod would come" in refused.message) == (2, True)
+    assert refused.code == 2
+    assert "example.com/maintenance:NoSchedule, so no new Pod would come" in refused.message
     assert [uid for uid, _ in pods_of(cluster, "gpu-5", "default")] == [old]
+    cluster("taint", "node", "gpu-5", "example.com/maintenance-")
     ran = cluster.program(tmp_path, "restart_device_plugin", "gpu-5")(parameters=here)
-    assert (ran.code, ran.message.endswith("so a new one comes when the node is given back")) == (0, True), ran.out
-    cluster.wait_for(lambda: not pods_of(cluster, "gpu-5", "default"))
-    cluster("taint", "node", "gpu-5", "remediator.dev/case-")
-    cluster.wait_for(lambda: [one for one in pods_of(cluster, "gpu-5", "default") if one[1] == "Running"])
+    assert (ran.code, ran.message.startswith("restarted the device plugin of gpu-5")) == (0, True), ran.out
+    [(new, phase)] = pods_of(cluster, "gpu-5", "default")
+    assert (new != old, phase) == (True, "Running")
 
 
 def test_a_cordon_outlives_its_case_until_that_is_undone(cluster, tmp_path):
     cluster("create", "-f", "-", stdin=gpu_node(3))
     cluster.hold("gpu-3")
-    cluster("cordon", "gpu-3")
-    cluster("annotate", "node", "gpu-3", "remediator.dev/cordoned-by=case-1")
     noted = {"cordon": "remediator.dev/kept-cordoned", "uncordon": "remediator.dev/cordoned-by"}
     said = {"cordon": "gpu-3 stays cordoned for a person", "uncordon": "the cordon of gpu-3 ends with the case"}
     for name in ("cordon", "uncordon"):
