@@ -78,9 +78,9 @@ class Admissions:
         pending: dict[str, PendingAdmission] = {}
         for view, step in waiting:
             with Contained("admission", view.case.name):
-                made = self._pending(view, step, fleet, failed, now)
-                if not self._moves(made.request, failed):
-                    pending[view.case.uid] = made
+                asking = self._pending(view, step, fleet, failed, now)
+                if not self._moves(asking.request, failed):
+                    pending[view.case.uid] = asking
         requests = [admission.request for admission in pending.values()]
         admission = guard.admit(requests, budgets, self.cache.counted(), self._starts(now), self.breaker, now)
         refused = await self._enter(budgets, admission)

@@ -24,6 +24,6 @@ def explain(
     for row in rows.values():
         tally = tally.plus(row, 1)
     reason = open_reason(None, tally, paused)
-    found = verdict(rows[node.name], Shape(), reason is not None)
-    said = "refused to Pods" if found in UNRESOLVABLE else "let through"
-    return f"scheduler: {found.value}, {said}; {describe(reason, tally)}"
+    node_reason = verdict(rows[node.name], Shape(), reason is not None)
+    answer = "refused to Pods" if node_reason in UNRESOLVABLE else "let through"
+    return f"scheduler: {node_reason.value}, {answer}; {describe(reason, tally)}"
