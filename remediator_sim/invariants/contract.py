@@ -26,6 +26,7 @@ CORDONED_BY, FINALIZER = "remediator.dev/cordoned-by", "remediator.dev/release"
 PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
 LOOKS, DRAINS = "collect-diagnostics", "drain"
+AHEAD, FAR = timedelta(minutes=5), timedelta(days=1)
 OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 
 
@@ -126,6 +127,12 @@ def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bo
     if shown["status"] not in ("True", "False"):
         return True if kind == "Ready" and wanted == shown["status"] else None
     return shown["status"] == wanted and shown.get("reason", "") in (clause.get("reasons") or [shown.get("reason", "")])
+
+
+def _believed(condition: Obj, now: datetime, stale: timedelta) -> bool:
+    """Whether the times of a Condition can be true: a heartbeat that is new, and nothing that has yet to come."""
+    beat, turned = (moment(condition.get(word) or "") for word in ("lastHeartbeatTime", "lastTransitionTime"))
+    return now - stale <= beat <= now + AHEAD and turned <= now + FAR
 
 
 def _detected(node: Obj | None) -> bool:

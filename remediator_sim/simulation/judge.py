@@ -1,7 +1,7 @@
 """The invariants, asked at every write as it happens."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from remediator_sim.apiserver import EmbeddedServer
@@ -9,7 +9,6 @@ from remediator_sim.apiserver.store import Change, Listener
 from remediator_sim.invariants.checker import Checker
 from remediator_sim.invariants.contract import KINDS
 from remediator_sim.invariants.event import ABSENT, FINAL, KILLED, PERSON, TICK, Event
-from remediator_sim.invariants.results import Checked
 from remediator_sim.invariants.tracked import Limits
 
 Tell = Callable[[Event], None]
@@ -19,13 +18,29 @@ EVERY = 20.0  # seconds between two looks at the clock
 class Judge:
     """Listens to one server from its making on. `tell` is given each event once it was judged."""
 
-    def __init__(self, server: EmbeddedServer, limits: Limits, tell: Tell, found: Callable[[str], None]) -> None:
-        self._cluster, self._checker = server.cluster, Checker(limits)
-        self._tell, self._found, self._known = tell, found, 0
+    def __init__(
+        self, server: EmbeddedServer, limits: Limits, tell: Tell, report_broken: Callable[[str], None]
+    ) -> None:
+        self._cluster, self._limits = server.cluster, limits
+        self._tell, self._found, self._known = tell, report_broken, 0
+        self._earlier: list[Checker] = []
+        self._checker = self._begun()
         for kind in KINDS:
-            for entry in server.cluster.store.collection(kind).entries.values():
-                self._checker.history.take(Event(kind, self._cluster.now(), None, entry.obj))
             self._listen(kind)
+
+    def _begun(self) -> Checker:
+        """A checker that knows what stands now, and nothing of what was before."""
+        checker = Checker(self._limits)
+        for kind in KINDS:
+            for entry in self._cluster.store.collection(kind).entries.values():
+                checker.history.take(Event(kind, self._cluster.now(), None, entry.obj))
+        return checker
+
+    def restored(self) -> None:
+        """What is stored was set back: what was known of it holds no more, apart from the marks of users."""
+        self._earlier.append(self._checker)
+        self._checker = self._begun()
+        self._known = len(self.broken())
 
     def _listen(self, kind: str) -> None:
         def hear(change: Change) -> None:
@@ -50,11 +65,14 @@ class Judge:
 
     def broken(self) -> list[str]:
         """What was found wrong, by promise."""
-        return [f"{checked.name}: {text}" for checked in self.report().values() for text in checked.broken]
+        checkers = (*self._earlier, self._checker)
+        results = (checked for checker in checkers for checked in checker.report().values())
+        return [f"{checked.name}: {text}" for checked in results for text in checked.broken]
 
-    def report(self) -> Mapping[str, Checked]:
-        """How each promise stands, and how often it was put to the test."""
-        return self._checker.report()
+    def checks(self) -> dict[str, int]:
+        """How often each promise was put to the test."""
+        reports = [checker.report() for checker in (*self._earlier, self._checker)]
+        return {name: sum(report[name].checks for report in reports) for name in reports[0]}
 
     def nodes(self) -> list[str]:
         """The names of the nodes that there are."""

@@ -135,8 +135,8 @@ class NodeModel:
         if self._since.get(kind, ("", ""))[0] != status:
             self._since[kind] = status, at
         message = fault.message if fault else f"{kind} is {status}"
-        said = {"type": kind, "status": status, "reason": reason or f"{kind}{status}", "message": message}
-        return said | {"lastHeartbeatTime": at, "lastTransitionTime": self._since[kind][1]}
+        condition = {"type": kind, "status": status, "reason": reason or f"{kind}{status}", "message": message}
+        return condition | {"lastHeartbeatTime": at, "lastTransitionTime": self._since[kind][1]}
 
     async def watch_over(self) -> None:
         """The control plane's look at silent kubelets, until cancelled."""

@@ -44,10 +44,24 @@ class PodModels:
             self._deleted.pop(uid, None)
             return
         if uid not in self._lives:
-            self._deleted[uid] = asyncio.Event()
-            self._lives[uid] = asyncio.ensure_future(self._live(meta["namespace"], meta["name"], uid))
+            self._begin(meta, uid)
         if meta.get("deletionTimestamp"):
             self._deleted[uid].set()
+
+    def restored(self) -> None:
+        """What is stored was set back: kubelets end what they run for Pods that are gone, and go on with the others."""
+        entries = self._server.cluster.store.collection("pods").entries.values()
+        standing = {entry.obj["metadata"]["uid"]: entry.obj["metadata"] for entry in entries}
+        for uid in [uid for uid in self._lives if uid not in standing]:
+            self._lives.pop(uid).cancel()
+            self._deleted.pop(uid, None)
+        for uid, meta in standing.items():
+            if uid not in self._lives:
+                self._begin(meta, uid)
+
+    def _begin(self, meta: Object, uid: str) -> None:
+        self._deleted[uid] = asyncio.Event()
+        self._lives[uid] = asyncio.ensure_future(self._live(meta["namespace"], meta["name"], uid))
 
     def _look(self, namespace: str, name: str) -> Object:
         entry = self._server.cluster.find("pods", namespace, name)
@@ -61,6 +75,8 @@ class PodModels:
         node = self._nodes.get(pod["spec"].get("nodeName", ""))
         if node is None:
             return
+        if pod["status"].get("phase") == "Running":
+            await self._report(pod, Ended(LOST, "its container is not there"))
         if pod["status"].get("phase") == "Pending":
             await self._until_started(node, uid)
             if not self._deleted[uid].is_set():
@@ -100,8 +116,8 @@ class PodModels:
         """Run its program to an end: its own, its deadline's, a deletion's, or that of its node."""
         meta = pod["metadata"]
         await self._status(pod, {"phase": "Running"})
-        said = [""]
-        program = asyncio.ensure_future(self._program(node, pod, said))
+        sentence = [""]
+        program = asyncio.ensure_future(self._program(node, pod, sentence))
         seconds = pod["spec"].get("activeDeadlineSeconds")
         waits = [asyncio.ensure_future(event.wait()) for event in (self._deleted[uid], node.died)]
         try:
@@ -109,32 +125,33 @@ class PodModels:
         finally:
             for wait in waits:
                 wait.cancel()
-        ended = self._how(program, waits[1].done() and not waits[1].cancelled(), said[0])
+        ended = self._how(program, waits[1].done() and not waits[1].cancelled(), sentence[0])
         program.cancel()
         await node.booted.wait()
         if TEMPLATE in meta.get("labels", {}):
             self._note(node.name, f"{meta['name']} ended with {ended.code}: {ended.message}")
+        await self._report(pod, ended)
+
+    async def _report(self, pod: Object, ended: Ended) -> None:
         state = {"terminated": {"exitCode": ended.code, "message": ended.message, "reason": "Ended"}}
         phase = "Failed" if ended.code else "Succeeded"
         containers = [{"name": pod["spec"]["containers"][0]["name"], "state": state}]
         await self._status(pod, {"phase": phase, "containerStatuses": containers})
 
-    def _how(self, program: "asyncio.Future[Ended]", node_died: bool, said: str) -> Ended:
+    def _how(self, program: "asyncio.Future[Ended]", node_died: bool, sentence: str) -> Ended:
         if program.done() and not program.cancelled():
             return program.result()
-        return Ended(LOST if node_died else KILLED, said)
+        return Ended(LOST if node_died else KILLED, sentence)
 
-    async def _program(self, node: NodeModel, pod: Object, said: list[str]) -> Ended:
+    async def _program(self, node: NodeModel, pod: Object, sentence: list[str]) -> Ended:
         template = pod["metadata"].get("labels", {}).get(TEMPLATE)
         if template is None:
             await asyncio.Event().wait()
-        env = {
-            variable["name"]: variable.get("value", "") for variable in pod["spec"]["containers"][0].get("env") or ()
-        }
+        env = {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0].get("env") or ()}
         self._note(node.name, f"{pod['metadata']['name']} runs {template} for {env['NODE_NAME']}")
 
         def say(text: str) -> None:
-            said[0] = text
+            sentence[0] = text
 
         run = Run(node, self._nodes.get(env["NODE_NAME"]), str(template), env, self._client, self._chance, say)
         return await PROGRAMS.get(str(template), USUAL)(run)

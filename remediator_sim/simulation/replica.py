@@ -13,7 +13,8 @@ from remediator_sim.simulation.clock import HostClock
 from remediator_sim.simulation.loop import PROCESS, Process, VirtualLoop
 from remediator_sim.simulation.wire import Network, Wire
 
-SHIPPED, QUIET = 1.0, 20.0  # by how much the intervals of the lease are longer than the shipped ones
+SHIPPED, QUIET = 1.0, 8.0  # by how much the intervals of the lease are longer than the shipped ones
+SOUND = 30.0  # seconds by which a clock may be wrong
 RESTART = 10.0  # seconds after which a process that ended is started again
 
 
@@ -55,6 +56,9 @@ class ReplicaModel:
         return (
             replica is not None and wire is not None and wire.clear() and replica.ready() and not self._process.frozen
         )
+
+    def _is_sound(self) -> bool:
+        return not self._process.frozen and abs(self.clock.ahead) < SOUND
 
     def start(self) -> None:
         """Start a process, unless one runs."""

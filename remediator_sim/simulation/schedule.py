@@ -4,10 +4,12 @@ from random import Random
 
 from remediator_sim.simulation.fault import KNOWN
 from remediator_sim.simulation.plan import Plan, Step
-from remediator_sim.simulation.steps import nodes, replicas, users, wires
+from remediator_sim.simulation.steps import clocks, nodes, objects, replicas, users, wires
 from remediator_sim.simulation.steps.kind import Fleet, Kind
 
-KINDS: dict[str, Kind] = {kind.name: kind for part in (nodes, replicas, wires, users) for kind in part.KINDS}
+KINDS: dict[str, Kind] = {
+    kind.name: kind for part in (nodes, replicas, wires, users, objects, clocks) for kind in part.KINDS
+}
 NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
 BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest

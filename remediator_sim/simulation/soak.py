@@ -41,10 +41,10 @@ def load(path: Path | None) -> Results:
     """What an earlier run has found out."""
     results = Results()
     for line in path.read_text().splitlines() if path and path.exists() else ():
-        document = json.loads(line)
-        checks = tuple((name, count) for name, count in document["checks"])
-        results.verdicts[document["seed"]] = Verdict(
-            document["seed"], tuple(document["broken"]), checks, document["seconds"]
+        line_verdict = json.loads(line)
+        checks = tuple((name, count) for name, count in line_verdict["checks"])
+        results.verdicts[line_verdict["seed"]] = Verdict(
+            line_verdict["seed"], tuple(line_verdict["broken"]), checks, line_verdict["seconds"]
         )
     return results
 

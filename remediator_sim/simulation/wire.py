@@ -1,4 +1,4 @@
-"""How one process reaches the API server, and what goes wrong on the way: by seed, for this process alone."""
+"""How planned process reaches the API server, and what goes wrong on the way: by seed, for this process alone."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -36,7 +36,7 @@ class WireFault:
     share: float = 1.0
 
     def matches(self, method: str, path: str) -> bool:
-        """Whether the request is one of those that it is meant for."""
+        """Whether the request is planned of those that it is meant for."""
         return self.left > 0 and (not self.methods or method in self.methods) and self.part in path
 
 
@@ -59,7 +59,7 @@ class Network:
 
 
 class Wire:
-    """A Transport around another one. `die` is called where a planned fault kills the process."""
+    """A Transport around another planned. `die` is called where a planned fault kills the process."""
 
     def __init__(self, inner: Transport, network: Network, chance: Random, die: Callable[[], None]) -> None:
         self._inner, self._network, self._chance, self._die = inner, network, chance, die
@@ -141,12 +141,14 @@ class Wire:
         return reply
 
     def _meet(self, method: str, path: str) -> WireFault | None:
-        fault = next((fault for fault in self.faults if fault.until >= now() and fault.matches(method, path)), None)
+        fault = next(
+            (planned for planned in self.faults if planned.until >= now() and planned.matches(method, path)), None
+        )
         self._troubled = now() if fault else self._troubled
         if fault is None or self._chance.random() >= fault.share:
             return None
         fault.left -= 1
-        self.faults = [fault for fault in self.faults if fault.left > 0]
+        self.faults = [planned for planned in self.faults if planned.left > 0]
         return fault
 
     async def _travel(self) -> None:

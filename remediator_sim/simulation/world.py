@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -12,12 +13,13 @@ from typing import Any
 import msgspec
 
 from remediator.core.breaker import Breaker
+from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver.status import Obj
-from remediator_sim.invariants.contract import CASES, PAUSED, SYSTEM, ended, phase
-from remediator_sim.invariants.event import HARM, PROBE, Event
+from remediator_sim.apiserver.store import Key, Snapshot
+from remediator_sim.invariants.contract import CASES, DRAINS, OURS, PAUSED, SYSTEM, ended, phase, template
+from remediator_sim.invariants.event import BAD, HARM, PROBE, Event
 from remediator_sim.invariants.observer import PROBE_POD
-from remediator_sim.invariants.results import Checked
 from remediator_sim.invariants.tracked import Limits
 from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, PODS
@@ -35,9 +37,9 @@ from remediator_sim.simulation.telling import told
 from remediator_sim.simulation.wire import Network, Wire, WireFault
 
 LONGEST, REST = 4.5 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
-LOOK, PROBE_EVERY = 5.0, 60.0
+LOOK, PROBE_EVERY, BACKUP = 5.0, 60.0, 60.0
 BUSY = ("Draining", "Operating", "Verifying", "")
-BEFORE, AFTER = 15.0, 60.0  # seconds around a step in which all intervals are the shipped ones
+BEFORE, AFTER = 36.0, 60.0  # seconds around a step in which all intervals are the shipped ones
 MARKED = 5
 OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
@@ -57,7 +59,7 @@ class Outcome:
     plan: Plan
     journal: str
     broken: tuple[str, ...]
-    report: Mapping[str, Checked]
+    checks: Mapping[str, int]
     requests: int
 
 
@@ -67,18 +69,23 @@ class World:
     def __init__(self, plan: Plan) -> None:
         random.seed(plan.seed)  # the product's own jitter
         self.plan, self.journal, self.network, self.ended = plan, Journal(), Network(), False
+        self.armed = 0  # crashes that wait for their request
         self.clock = HostClock()
         self.server = cluster.fresh(self.clock.clock, plan.seed)
         self._chance = Random(f"world {plan.seed}")
         wire = Wire(self.server.transport(), self.network, Random(f"wire {plan.seed}"), lambda: None)
         self.client = Client(wire)
         self.broken: list[str] = []
-        self.judge = Judge(self.server, LIMITS, self._hear, self._found)
-        conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready"})
-        self.nodes = {name: NodeModel(name, self.client, conditions, self._chance, self.note) for name in plan.nodes}
+        self.judge = Judge(self.server, LIMITS, self._hear, self._report)
+        self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready"})
+        self.nodes = {name: self._node(name) for name in plan.nodes}
         self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note)
         self.replicas = {name: self._replica(name) for name in ("A", "B")}
+        self._backups: list[tuple[float, Snapshot]] = []
         self._busy: dict[str, set[str]] = {name: set() for name in plan.nodes}
+
+    def _node(self, name: str) -> NodeModel:
+        return NodeModel(name, self.client, self.conditions, self._chance, self.note)
 
     def _replica(self, name: str) -> ReplicaModel:
         chance = Random(f"replica {name} {self.plan.seed}")
@@ -90,7 +97,7 @@ class World:
         """One more line of the story."""
         self.journal.note(who, text)
 
-    def _found(self, sentence: str) -> None:
+    def _report(self, sentence: str) -> None:
         self.broken.append(sentence)
         self.note("JUDGE", sentence)
 
@@ -129,15 +136,15 @@ class World:
 
     def open_cases(self, node: str) -> list[str]:
         """The names of the open cases of a node."""
-        objs = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
-        return [obj["metadata"]["name"] for obj in objs if obj["spec"]["nodeName"] == node and not ended(obj)]
+        cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
+        return [case["metadata"]["name"] for case in cases if case["spec"]["nodeName"] == node and not ended(case)]
 
     def replica(self, word: str) -> ReplicaModel | None:
         """A replica by its name, or the one that leads ("leader") or does not ("follower") now."""
         if word in self.replicas:
             return self.replicas[word]
         leads = word == "leader"
-        return next((replica for replica in self.replicas.values() if replica.is_leader == leads), None)
+        return next((model for model in self.replicas.values() if model.is_leader == leads), None)
 
     def wire(self, word: str) -> Wire | None:
         """How that replica reaches the server, None where it does not run."""
@@ -148,6 +155,58 @@ class World:
         """Plan something for the requests of that replica."""
         if wire := self.wire(word):
             wire.faults.append(fault)
+
+    # --- what steps do -----------------------------------------------------------------------------------------------
+
+    def bad(self) -> None:
+        """Note that something was written that cannot be read, or cannot be."""
+        self.judge.put(BAD, None, {})
+
+    def write_raw(self, storage: str, key: Key, part: str, value: Obj, *, mended: bool = False) -> None:
+        """Write a part of an object as etcd would hold it, whatever the schema says."""
+        obj = self.server.cluster.store.collection(storage).entries[key].copy()
+        obj[part] = value
+        self.note("etcd", f"{storage} {key[1]} {'is mended' if mended else 'cannot be read'}")
+        self.server.cluster.put(storage, obj)
+        if not mended:
+            self.bad()
+
+    def restore(self, ago: float) -> None:
+        """Set the server back to its newest backup that is so old. Versions go on, as etcd's own tool has it."""
+        fit = [backup for at, backup in self._backups if at <= now() - ago] or [self._backups[0][1]]
+        store = self.server.cluster.store
+        store.restore(fit[-1], store.rv + 1000)
+        self.network.cut()
+        self.judge.restored()
+        self.pods.restored()
+        for node in self.nodes.values():
+            node.wake()
+
+    def running_drains(self) -> list[str]:
+        """The names of the drain Pods that run."""
+        entries = self.server.cluster.store.collection("pods").entries.values()
+        drains = (entry.obj for entry in entries if template(entry.obj) == DRAINS)
+        return [pod["metadata"]["name"] for pod in drains if pod["status"].get("phase") == "Running"]
+
+    async def delete_pod(self, name: str) -> None:
+        """Delete a Pod of ours, its grace kept."""
+        with suppress(errors.ApiError):
+            await self.client.delete(PODS, name, namespace=OURS)
+
+    async def replace_machine(self, name: str, seconds: float) -> None:
+        """Take a node away, and register another machine under its name later."""
+        node = self.nodes[name]
+        if not (node.alive and node.registered):
+            return
+        node.registered = False
+        node.faults.clear()
+        with suppress(errors.ApiError):
+            await self.client.delete(NODES, name)
+        down = asyncio.ensure_future(node.go_down(seconds))
+        await asyncio.sleep(min(30.0, seconds / 2))
+        await self.pods.collect(name)
+        await down
+        await node.register()
 
     # --- at work -----------------------------------------------------------------------------------------------------
 
@@ -164,16 +223,17 @@ class World:
                 task.cancel()
         for model in self.replicas.values():
             model.crash()
-        return Outcome(self.plan, self.journal.text, tuple(self.broken), self.judge.report(), len(self.server.audit))
+        return Outcome(self.plan, self.journal.text, tuple(self.broken), self.judge.checks(), len(self.server.audit))
 
     def _under_way(self) -> bool:
         """Whether some case holds its node and is not yet handed to a person."""
-        objs = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
-        return any(phase(obj) in BUSY[:3] for obj in objs if not ended(obj))
+        cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
+        return any(phase(case) in BUSY[:3] for case in cases if not ended(case))
 
     def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
         yield self.judge.run()
         yield self._watch_leaders()
+        yield self._back_up()
         yield self._probe()
         yield self._set_intervals()
         for node in self.nodes.values():
@@ -223,6 +283,11 @@ class World:
         namespace = self.look("namespaces", SYSTEM)
         return PAUSED in (namespace["metadata"].get("annotations") or {})
 
+    async def _back_up(self) -> None:
+        while True:
+            self._backups.append((now(), self.server.cluster.store.snapshot()))
+            await asyncio.sleep(BACKUP)
+
     async def _probe(self) -> None:
         """Ask the extenders of the replicas that see everything about every node, as a scheduler does."""
         while True:
@@ -242,10 +307,10 @@ class World:
     async def _set_intervals(self) -> None:
         """The shipped intervals around each step, and longer ones in the quiet between."""
         while True:
-            near = any(step.at - BEFORE <= now() <= step.at + AFTER for step in self.plan.steps)
+            near = self.armed > 0 or any(step.at - BEFORE <= now() <= step.at + AFTER for step in self.plan.steps)
             for model in self.replicas.values():
                 model.stretch(SHIPPED if near else QUIET)
-            await asyncio.sleep(BEFORE / 2)
+            await asyncio.sleep(BEFORE / 4)
 
 
 def _budget(name: str, spec: dict[str, object]) -> Obj:

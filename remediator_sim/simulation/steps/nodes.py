@@ -4,6 +4,7 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING
 
+from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.fault import KNOWN, Fault
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
@@ -53,9 +54,33 @@ async def _stuck(world: "World", step: Step) -> None:
     world.pods.stuck.discard(step.target)
 
 
+def _draw_preempt(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(count=chance.choice((1, 2, 4)))
+
+
+async def _preempt(world: "World", step: Step) -> None:
+    """Pods of higher priority take the place of the next drain Pods."""
+    for _ in range(step["count"]):
+        await until(lambda: bool(world.running_drains()) or world.ended, 2.0)
+        for name in world.running_drains()[:1]:
+            await world.delete_pod(name)
+        await asyncio.sleep(30)
+
+
+def _draw_gone(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.nodes), seconds=chance.choice((60, 900)))
+
+
+async def _gone(world: "World", step: Step) -> None:
+    """A node is taken out of the cluster, and another machine comes under its name."""
+    await world.replace_machine(step.target, step["seconds"])
+
+
 KINDS = (
     Kind("fault", 0, _draw_fault, _fault),
     Kind("heal", 2, _draw_heal, _heal),
     Kind("down", 2, _draw_down, _down),
     Kind("stuck", 1, _draw_stuck, _stuck),
+    Kind("preempt", 1, _draw_preempt, _preempt),
+    Kind("gone", 1, _draw_gone, _gone),
 )

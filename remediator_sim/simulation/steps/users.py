@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from remediator.core import names
 from remediator.kube import api
 from remediator.kube.wire import errors
+from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, SPACES, plain
+from remediator_sim.simulation.cluster import policy
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-CASES, POLICIES = plain(api.CASE), plain(api.POLICY)
+CASES, POLICIES, BUDGETS = plain(api.CASE), plain(api.POLICY), plain(api.BUDGET)
+BUDGET_STORAGE = "nodedisruptionbudgets.remediator.dev"
 
 
 def _draw_node(chance: Random, fleet: Fleet) -> Drawn:
@@ -85,6 +88,29 @@ async def _mode(world: "World", step: Step) -> None:
         await world.client.patch(POLICIES, step.target, {"spec": {"mode": "Enforce"}})
 
 
+async def _delete_policy(world: "World", step: Step) -> None:
+    """Delete a policy, and create it again later."""
+    with suppress(errors.ApiError):
+        await world.client.delete(POLICIES, step.target)
+        await asyncio.sleep(step["seconds"])
+        await create(world.client, policy(step.target, "Enforce"))
+
+
+def _draw_budget(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn("fleet", most=chance.choice((0, 1, 3)), seconds=chance.choice((60, 900)))
+
+
+async def _edit_budget(world: "World", step: Step) -> None:
+    """Let fewer nodes be unavailable for a while."""
+    before = world.look(BUDGET_STORAGE, step.target)["spec"]
+    fewer = {"minAvailable": None, "maxUnavailable": None} | {"maxUnavailable": step["most"]}
+    with suppress(errors.ApiError):
+        await world.client.patch(BUDGETS, step.target, {"spec": fewer})
+        await asyncio.sleep(step["seconds"])
+        words = {word: before.get(word) for word in ("minAvailable", "maxUnavailable")}
+        await world.client.patch(BUDGETS, step.target, {"spec": words})
+
+
 KINDS = (
     Kind("cordon", 2, _draw_node, _cordon),
     Kind("uncordon", 1, _draw_node, _uncordon),
@@ -93,4 +119,6 @@ KINDS = (
     Kind("delete-case", 1, _draw_node, _delete_case),
     Kind("pause", 1, _draw_seconds, _pause),
     Kind("mode", 1, _draw_policy, _mode),
+    Kind("delete-policy", 1, _draw_policy, _delete_policy),
+    Kind("edit-budget", 1, _draw_budget, _edit_budget),
 )

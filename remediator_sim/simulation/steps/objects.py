@@ -1,0 +1,80 @@
+"""What happens to what is stored: etcd comes back from a backup, and objects turn up that cannot be read."""
+
+import asyncio
+from contextlib import suppress
+from random import Random
+from typing import TYPE_CHECKING
+
+from remediator.kube.wire import errors
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator_sim.apiserver.status import Obj
+from remediator_sim.plain import NODES
+from remediator_sim.simulation.plan import Step
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+
+if TYPE_CHECKING:
+    from remediator_sim.simulation.world import World
+
+CASES, OPERATIONS = "noderemediations.remediator.dev", "nodeoperations.remediator.dev"
+BUDGETS, POLICIES = "nodedisruptionbudgets.remediator.dev", "remediationpolicies.remediator.dev"
+# What another version of ours, or a hand on etcd, may have left: by kind, the part and what stands there.
+UNREADABLE: dict[str, tuple[str, Obj]] = {
+    CASES: ("status", {"phase": "Sleeping"}),
+    OPERATIONS: ("status", {"phase": ["Pending"]}),
+    BUDGETS: ("spec", {"maxUnavailable": {"of": 3}}),
+    POLICIES: ("spec", {"ladder": "reboot"}),
+    "nodes": ("spec", {"taints": "none"}),
+}
+ODD_TIMES = ("9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-20T23:00:00Z")
+
+
+def _draw_restore(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(ago=chance.choice((120, 900, 3600)))
+
+
+async def _restore(world: "World", step: Step) -> None:
+    world.restore(step["ago"])
+
+
+def _draw_unreadable(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(storage=chance.choice(sorted(UNREADABLE)), pick=chance.random(), seconds=chance.choice((30, 600)))
+
+
+async def _unreadable(world: "World", step: Step) -> None:
+    """One object of a kind cannot be read for a while; then what is wrong with it is mended."""
+    part, wrong = UNREADABLE[step["storage"]]
+    entries = world.server.cluster.store.collection(step["storage"]).entries
+    if not entries:
+        return
+    key = sorted(entries)[int(step["pick"] * len(entries))]
+    before = entries[key].obj.get(part) or {}
+    world.write_raw(step["storage"], key, part, before | wrong)
+    await asyncio.sleep(step["seconds"])
+    if key in entries:
+        after = entries[key].obj.get(part) or {}
+        mended = {name: before.get(name) for name in wrong}
+        kept = {name: value for name, value in (after | mended).items() if value is not None}
+        world.write_raw(step["storage"], key, part, kept, mended=True)
+
+
+def _draw_odd_time(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.nodes), time=chance.choice(ODD_TIMES), word=chance.choice(WORDS))
+
+
+WORDS = ("lastHeartbeatTime", "lastTransitionTime")
+
+
+async def _odd_time(world: "World", step: Step) -> None:
+    """A node says a time that cannot be."""
+    conditions = [{"type": kind, step["word"]: step["time"]} for kind in world.conditions]
+    world.bad()
+    with suppress(errors.ApiError):
+        body = {"status": {"conditions": conditions}}
+        await world.client.patch(NODES, step.target, body, subresource="status", content_type=STRATEGIC_PATCH)
+
+
+KINDS = (
+    Kind("restore", 1, _draw_restore, _restore),
+    Kind("unreadable", 2, _draw_unreadable, _unreadable),
+    Kind("odd-time", 2, _draw_odd_time, _odd_time),
+)
