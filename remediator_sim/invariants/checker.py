@@ -22,6 +22,7 @@ class Checker:
 
     def hear(self, event: Event) -> None:
         """Check one event. They come in the order in which they happened."""
+        self.history.standing = False
         self.history.take(event)
         for row in self._rows.get(event.kind, ()):
             self._results[row.name].enter(row.check(self.history, event))

@@ -120,7 +120,7 @@ def _clauses(entry: Obj) -> list[Obj]:
 def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bool | None:
     kind, wanted = clause.get("condition", ""), clause.get("status", "True")
     shown = condition(node, kind)
-    if shown is None or now - moment(shown.get("lastHeartbeatTime") or "") > stale:
+    if shown is None or not _believed(shown, now, stale):
         return None
     if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and _detected(node)):
         return None

@@ -38,6 +38,8 @@ class History:
         self.shrunk = datetime(1970, 1, 1, tzinfo=UTC)  # when a node last went or was labelled anew
         self.marks: dict[str, Mark] = {}
         self.survivors: dict[str, tuple[datetime, Tracked, Obj]] = {}  # by uid: the newest kill, and what stood then
+        self.paused_until: datetime | None = None
+        self.standing = True  # what stood before anybody looked is taken in, and tells its own times
         self.absences: list[tuple[datetime, datetime | None]] = []  # from, until; None: still
         self.reboots: list[Obj] = []
         self.issues: list[Obj] = []
@@ -131,8 +133,8 @@ class History:
         """Note whether something that stops starts is so now."""
         if now:
             self.stops.setdefault(word, self.at)
-        else:
-            self.stops.pop(word, None)
+        elif self.stops.pop(word, None) and word == PAUSE:
+            self.paused_until = self.at
 
 
 # --- what each kind of event means ---------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ def _case(history: History, event: Event) -> None:
 def _began(history: History, attempt: Obj) -> datetime:
     """When it says that it began, where that may be believed: the write itself may have been held up."""
     started = contract.moment(attempt.get("startedAt") or "")
-    return started if abs(history.at - started) <= history.limits.grace else history.at
+    return started if history.standing or abs(history.at - started) <= history.limits.grace else history.at
 
 
 def begun(event: Event) -> list[Obj]:

@@ -36,6 +36,7 @@ def policy(name: str, mode: str) -> Document:
     """A shipped policy, in this mode."""
     document = copy.deepcopy(_policies()[name])
     document["spec"]["mode"] = mode
+    document["spec"].pop("correlation", None)
     document["spec"]["ticket"] = {"when": "Never"}
     return document
 

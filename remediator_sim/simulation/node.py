@@ -10,6 +10,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
 from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator_sim.kubelet.node import GPU
 from remediator_sim.plain import NODES, Object
 from remediator_sim.simulation.clock import HostClock, now
 from remediator_sim.simulation.fault import Fault
@@ -17,6 +18,7 @@ from remediator_sim.simulation.fault import Fault
 BEAT, SLOW_BEAT, RETRY = 60.0, 300.0, 10.0  # seconds
 UNREACHABLE_AFTER = 50.0  # seconds until the control plane says of a silent kubelet that it is Unknown
 LABELS = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"}
+SIZE = {word: {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"} for word in ("capacity", "allocatable")}
 Note = Callable[[str, str], None]
 
 
@@ -83,7 +85,8 @@ class NodeModel:
         self._labels = labels if labels is not None else self._labels
         self._since.clear()
         with suppress(errors.AlreadyExists):
-            await self._client.create(NODES, {"metadata": {"name": self.name, "labels": LABELS | self._labels}})
+            body = {"metadata": {"name": self.name, "labels": LABELS | self._labels}, "status": SIZE}
+            await self._client.create(NODES, body)
         self.registered = True
         await self.publish()
 

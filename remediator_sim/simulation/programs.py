@@ -51,17 +51,19 @@ def fresh(run: Run) -> Ended | None:
     """Why a program that runs once for one attempt must not run, None where it may. Leaves its marker."""
     expected, attempt = run.env.get("EXPECTED_BOOT_ID", ""), run.env["ATTEMPT_ID"]
     if run.node.boot_id != expected:
-        return Ended(REFUSED, f"boot id is {run.node.boot_id}, not {expected}: it was rebooted since")
+        return Ended(REFUSED, f"refused: boot id is {run.node.boot_id}, not {expected}: it was rebooted since")
     if attempt in run.node.markers:
-        return Ended(REFUSED, f"attempt {attempt} was started before")
+        return Ended(REFUSED, f"refused: attempt {attempt} was started before in this boot")
     run.node.markers.add(attempt)
     return None
 
 
-def plainly(least: float, most: float) -> Program:
-    """A program that takes so many seconds, and cures what it cures."""
+def plainly(least: float, most: float, *, once: bool = False) -> Program:
+    """A program that takes so many seconds, and cures what it cures; `once` for one attempt in one boot."""
 
     async def program(run: Run) -> Ended:
+        if once and (refusal := fresh(run)):
+            return refusal
         await asyncio.sleep(run.chance.uniform(least, most))
         run.node.treat(run.template)
         return Ended(DONE, f"{run.template} of {run.node.name} is done")
@@ -135,10 +137,10 @@ PROGRAMS: dict[str, Program] = {
     "collect-diagnostics": collect_diagnostics,
     "drain": drain,
     "reboot": reboot,
-    "reset-gpu": plainly(10, 60),
+    "reset-gpu": plainly(10, 60, once=True),
     "restart-device-plugin": plainly(5, 30),
-    "remount-nfs": plainly(2, 30),
-    "reload-driver": plainly(20, 90),
-    "restart-service": plainly(5, 30),
+    "remount-nfs": plainly(2, 30, once=True),
+    "reload-driver": plainly(20, 90, once=True),
+    "restart-service": plainly(5, 30, once=True),
     "gpu-check": plainly(5, 60),
 }

@@ -53,9 +53,7 @@ class ReplicaModel:
     def sees(self) -> bool:
         """Whether its watches have brought everything lately, and it can answer."""
         replica, wire = self.replica, self.wire
-        return (
-            replica is not None and wire is not None and wire.clear() and replica.ready() and not self._process.frozen
-        )
+        return replica is not None and wire is not None and wire.clear() and replica.ready() and self._is_sound()
 
     def _is_sound(self) -> bool:
         return not self._process.frozen and abs(self.clock.ahead) < SOUND

@@ -12,6 +12,8 @@ KINDS: dict[str, Kind] = {
 }
 NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
+# In some seeds many nodes fall ill at once, and no budget holds them: only the breaker does.
+BURSTS, MANY, AT_ONCE = 0.25, (14, 18), 300.0
 BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest
 
 
@@ -20,12 +22,13 @@ def plan_of(seed: int) -> Plan:
     chance = Random(f"plan {seed}")
     names = tuple(f"gpu-{number:02}" for number in range(1, chance.randint(*NODES) + 1))
     policies = tuple(sorted(chance.sample(sorted(KNOWN), 4)))
-    sick = tuple(chance.choice(names) for _ in range(chance.randint(*FAULTS)))
+    burst = chance.random() < BURSTS
+    sick = tuple(chance.choice(names) for _ in range(chance.randint(*(MANY if burst else FAULTS))))
     fleet = Fleet(names, policies, sick)
-    steps = [_fault(chance, fleet, node) for node in sick]
+    steps = [_fault(chance, fleet, node, AT_ONCE if burst else LAST - BEGIN) for node in sick]
     steps += [_step(chance, fleet, KINDS["crash"])]
     steps += [_step(chance, fleet, _kind(chance)) for _ in range(chance.randint(*OTHERS))]
-    most = chance.choice(BUDGETS)
+    most = ("maxUnavailable", "100%") if burst else chance.choice(BUDGETS)
     return Plan(
         seed,
         names,
@@ -46,6 +49,6 @@ def _step(chance: Random, fleet: Fleet, kind: Kind) -> Step:
     return Step(round(chance.uniform(BEGIN, LAST), 3), kind.name, target, words)
 
 
-def _fault(chance: Random, fleet: Fleet, node: str) -> Step:
+def _fault(chance: Random, fleet: Fleet, node: str, within: float) -> Step:
     step = _step(chance, fleet, KINDS["fault"])
-    return Step(step.at, step.kind, node, step.words)
+    return Step(round(BEGIN + chance.uniform(0, within), 3), step.kind, node, step.words)

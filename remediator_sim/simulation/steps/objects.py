@@ -19,12 +19,13 @@ CASES, OPERATIONS = "noderemediations.remediator.dev", "nodeoperations.remediato
 BUDGETS, POLICIES = "nodedisruptionbudgets.remediator.dev", "remediationpolicies.remediator.dev"
 # What another version of ours, or a hand on etcd, may have left: by kind, the part and what stands there.
 UNREADABLE: dict[str, tuple[str, Obj]] = {
-    CASES: ("status", {"phase": "Sleeping"}),
-    OPERATIONS: ("status", {"phase": ["Pending"]}),
-    BUDGETS: ("spec", {"maxUnavailable": {"of": 3}}),
-    POLICIES: ("spec", {"ladder": "reboot"}),
-    "nodes": ("spec", {"taints": "none"}),
+    CASES: ("status", {"rung": "first"}),
+    OPERATIONS: ("status", {"drainRound": "second"}),
+    BUDGETS: ("spec", {"fallback": "maybe"}),
+    POLICIES: ("spec", {"severity": ["Critical"]}),
+    "nodes": ("status", {"nodeInfo": {"bootID": 7}}),
 }
+DOWN = 30.0  # seconds for which the API servers are stopped
 ODD_TIMES = ("9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-20T23:00:00Z")
 
 
@@ -33,7 +34,10 @@ def _draw_restore(chance: Random, fleet: Fleet) -> Drawn:
 
 
 async def _restore(world: "World", step: Step) -> None:
+    world.network.leave()
+    await asyncio.sleep(DOWN)
     world.restore(step["ago"])
+    world.network.away = False
 
 
 def _draw_unreadable(chance: Random, fleet: Fleet) -> Drawn:
@@ -74,7 +78,7 @@ async def _odd_time(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("restore", 1, _draw_restore, _restore),
+    Kind("restore", 0, _draw_restore, _restore),
     Kind("unreadable", 2, _draw_unreadable, _unreadable),
     Kind("odd-time", 2, _draw_odd_time, _odd_time),
 )
