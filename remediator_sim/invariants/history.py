@@ -38,7 +38,6 @@ class History:
         self.shrunk = datetime(1970, 1, 1, tzinfo=UTC)  # when a node last went or was labelled anew
         self.marks: dict[str, Mark] = {}
         self.survivors: dict[str, tuple[datetime, Tracked, Obj]] = {}  # by uid: the newest kill, and what stood then
-        self.paused_until: datetime | None = None
         self.standing = True  # what stood before anybody looked is taken in, and tells its own times
         self.absences: list[tuple[datetime, datetime | None]] = []  # from, until; None: still
         self.reboots: list[Obj] = []
@@ -133,8 +132,8 @@ class History:
         """Note whether something that stops starts is so now."""
         if now:
             self.stops.setdefault(word, self.at)
-        elif self.stops.pop(word, None) and word == PAUSE:
-            self.paused_until = self.at
+        else:
+            self.stops.pop(word, None)
 
 
 # --- what each kind of event means ---------------------------------------------------------------------------------

@@ -153,6 +153,7 @@ def _unhealthy(history: History, name: str) -> str:
 def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:
     """Whether the node showed the fault all the while. What only calls a person is not in it; DryRun only scores."""
     refuses = part(policy, "spec", "urgency").get("mode") != "Never" and policy["spec"].get("mode") != "DryRun"
+    refuses = refuses and isinstance(policy["spec"].get("severity", ""), str)  # else nobody can read it
     covered = lately and refuses and contract.selects(policy["spec"].get("nodeSelector") or {}, lately[-1])
     stale = history.limits.stale
     # The newest first: that settles it for all nodes that are well.

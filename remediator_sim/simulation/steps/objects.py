@@ -15,11 +15,10 @@ from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-CASES, OPERATIONS = "noderemediations.remediator.dev", "nodeoperations.remediator.dev"
+OPERATIONS = "nodeoperations.remediator.dev"
 BUDGETS, POLICIES = "nodedisruptionbudgets.remediator.dev", "remediationpolicies.remediator.dev"
 # What another version of ours, or a hand on etcd, may have left: by kind, the part and what stands there.
 UNREADABLE: dict[str, tuple[str, Obj]] = {
-    CASES: ("status", {"rung": "first"}),
     OPERATIONS: ("status", {"drainRound": "second"}),
     BUDGETS: ("spec", {"fallback": "maybe"}),
     POLICIES: ("spec", {"severity": ["Critical"]}),

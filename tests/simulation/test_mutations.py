@@ -1,0 +1,36 @@
+"""The net is proven: each of these broken products turns a seed red."""
+
+import multiprocessing
+
+import pytest
+
+from remediator_sim.simulation import cluster
+from remediator_sim.simulation.seed import verdict_of
+from tests.simulation.mutations import MUTATIONS
+from tests.simulation.test_seeds import PROMISES
+
+SEEDS = 200
+
+
+def first_broken(name: str) -> str:
+    """What the first seed says that finds the mutation, "" where none does. For a process of its own."""
+    for patch in MUTATIONS[name]():
+        patch.apply()
+    for seed in range(1, SEEDS + 1):
+        broken = [text for text in verdict_of(seed).broken if text.startswith(PROMISES)]
+        if broken:
+            return broken[0]
+    return ""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_broken_product_turns_a_seed_red(name):
+    cluster.standing()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(first_broken, (name,))
+
+
+def test_forty_mutations_are_named():
+    assert len(MUTATIONS) >= 40
