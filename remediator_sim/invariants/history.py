@@ -81,7 +81,12 @@ class History:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
         node = case["spec"]["nodeName"]
         stops = (PAUSE, _mode(case["spec"].get("policyName", "")), _hold(contract.name(case)), _exclude(node))
-        return {word: self.stops[word] for word in stops if word in self.stops}
+        standing = {word: self.stops[word] for word in stops if word in self.stops}
+        blocks = part(case, "status").get("blockedBy") or ()
+        failing = any(block["reason"] == FAILING for block in blocks)  # open until a user closes it
+        return standing | (
+            {f"the breaker of policy {case['spec'].get('policyName', '')} is open": self.at} if failing else {}
+        )
 
     def starts_within(self, window: timedelta) -> list[Start]:
         """The newest start, and those less than the window before it."""
@@ -138,6 +143,7 @@ class History:
 
 # --- what each kind of event means ---------------------------------------------------------------------------------
 
+FAILING = "PolicyFailing"
 PAUSE = f"the namespace {contract.SYSTEM} is paused"
 
 
