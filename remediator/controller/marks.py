@@ -1,6 +1,6 @@
 """What we write on a node: our taints, our cordon and our annotations, nothing else. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 from remediator.controller.effects import Retry
@@ -87,15 +87,26 @@ def release(case: Case, handled: tuple[str, ...] = (), standing: frozenset[str] 
         kept = [taint for taint in node.taints if not (ours and taint.key in OURS)]
         remembered = _remembered(node.handled, handled, standing)
         notes: dict[str, str | None] = {names.HANDLED: ",".join(remembered)} if handled else {}
-        if node.scale_down_disabled_by == case.uid:
-            notes[names.SCALE_DOWN_DISABLED_BY] = None
-            if node.scale_down_disabled == "true":
-                notes[names.SCALE_DOWN_DISABLED] = None
-        if node.cordoned_by != case.uid:
-            return encode.node_marks(node, kept, annotations=notes)
-        return encode.node_marks(node, kept, unschedulable=None, annotations={**notes, names.CORDONED_BY: None})
+        return give_back(node, kept, {case.uid}, notes)
 
     return change
+
+
+def give_back(
+    node: Node, taints: Iterable[Taint], cases: Set[str], notes: Mapping[str, str | None] | None = None
+) -> Mapping[str, Any]:
+    """The patch that leaves these taints and ends what these cases (uids) have asked of Kubernetes and the autoscaler.
+
+    `notes` are annotations to be written besides.
+    """
+    ends: dict[str, str | None] = dict(notes or {})
+    if node.scale_down_disabled_by in cases:
+        ends[names.SCALE_DOWN_DISABLED_BY] = None
+        if node.scale_down_disabled == "true":  # else a user has spoken since
+            ends[names.SCALE_DOWN_DISABLED] = None
+    if node.cordoned_by not in cases:
+        return encode.node_marks(node, taints, annotations=ends)
+    return encode.node_marks(node, taints, unschedulable=None, annotations={**ends, names.CORDONED_BY: None})
 
 
 def _remembered(before: tuple[str, ...], handled: tuple[str, ...], standing: frozenset[str]) -> list[str]:

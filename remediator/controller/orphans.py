@@ -13,7 +13,6 @@ from remediator.controller.perform import Performer
 from remediator.core import names
 from remediator.core.node import Node
 from remediator.core.pod import Pod
-from remediator.kube.api import encode
 
 log = structlog.get_logger()
 LOOK_AGAIN = 30.0  # seconds, while a Pod of a case that is gone keeps its marks
@@ -64,11 +63,8 @@ def sweep(gone: frozenset[str], degraded: bool) -> marks.Change:
         own = {names.CASE_TAINT} if node.case_uid in gone else set()
         own |= {names.DEGRADED_TAINT} if degraded and (own or not node.case_uid) else set()
         kept = [taint for taint in node.taints if taint.key not in own]
-        ours = node.cordoned_by in gone
-        if len(kept) == len(node.taints) and not ours:
+        if len(kept) == len(node.taints) and not node.marks & gone:
             return None
-        if not ours:
-            return encode.node_marks(node, kept)
-        return encode.node_marks(node, kept, unschedulable=None, annotations={names.CORDONED_BY: None})
+        return marks.give_back(node, kept, gone)
 
     return change

@@ -32,10 +32,14 @@ def held(history: History, event: Event) -> Iterator[str]:
 
 
 def pod(history: History, event: Event) -> Iterator[str]:
-    """A Pod was written. Counts each new Pod of ours: none is made while everything new is stopped."""
+    """A Pod was written. Counts each new Pod of ours: none is made while all new work, or its case, is stopped."""
     if event.old is None and contract.template(event.obj):
-        pauses = {PAUSE: history.stops[PAUSE]} if PAUSE in history.stops else {}
-        yield _in_spite(history, pauses, f"Pod {event.key} was made")
+        stops = {PAUSE: history.stops[PAUSE]} if PAUSE in history.stops else {}
+        uid = part(event.obj, "metadata", "labels").get(contract.CASE_UID)
+        cases = [tracked.last for tracked in history.open.values() if contract.uid(tracked.last) == uid]
+        for case in cases:
+            stops |= history.stopped(case)
+        yield _in_spite(history, stops, f"Pod {event.key} was made")
 
 
 def _in_spite(history: History, stops: dict[str, datetime], what: str) -> str:
