@@ -66,7 +66,7 @@ EXPECTED = {
     "kill-orphaned-processes": Expected(0, "nothing to kill"),
     "power-cycle": Expected(2, "is Ready: reboot it", dry=True),
     "restart-cni": Expected(2, "DaemonSet"),
-    "restart-device-plugin": Expected(0, "so a new one comes when the node is given back"),
+    "restart-device-plugin": Expected(0, f"restarted the device plugin of {TARGET}"),
 }
 # Of a template without a row here nothing is known but the contract: it starts, ends, and says why.
 UNKNOWN = Expected(-1, "", dry=True)
@@ -76,8 +76,8 @@ Preparation = Callable[[Client], Awaitable[None]]
 
 async def cordoned(admin: Client) -> None:
     """As `cordon` leaves the node."""
-    marks = {"annotations": {names.CORDONED_BY: CASE_UID}}
-    await admin.patch(NODES, TARGET, {"metadata": marks, "spec": {"unschedulable": True}})
+    notes = {names.CORDONED_BY: None, names.KEPT_CORDONED: CASE_UID}
+    await admin.patch(NODES, TARGET, {"metadata": {"annotations": notes}})
 
 
 async def workload(admin: Client) -> None:
@@ -100,8 +100,6 @@ async def device_plugin(admin: Client) -> None:
         "metadata": {"name": "nvidia-device-plugin-daemonset"},
         "spec": {"selector": {"matchLabels": labels}, "template": template},
     }
-    taints = (await admin.get(NODES, TARGET))["spec"]["taints"]
-    await admin.patch(NODES, TARGET, {"spec": {"taints": None}})
     await admin.create(DAEMON_SETS, body, namespace="kube-system")
 
     async def ready() -> bool:
@@ -112,7 +110,6 @@ async def device_plugin(admin: Client) -> None:
         return older and bool(found.get("status", {}).get("numberReady") == 2)
 
     await until(ready, 60)
-    await admin.patch(NODES, TARGET, {"spec": {"taints": taints}})
 
 
 PREPARED: Mapping[str, Preparation] = {
@@ -130,11 +127,12 @@ async def runs(client: Client, name: str) -> bool:
 @pytest.fixture
 async def held(cluster: Cluster, admin: Client) -> Any:
     """The target as a case holds it; on the way out it carries no mark of ours."""
-    taint = {"key": names.CASE_TAINT, "value": CASE_UID, "effect": "NoSchedule"}
-    node = await admin.patch(NODES, TARGET, {"spec": {"taints": [taint]}})
+    taint = {"key": names.CASE_TAINT, "value": CASE_UID, "effect": "PreferNoSchedule"}
+    marks = {"annotations": {names.CORDONED_BY: CASE_UID}}
+    node = await admin.patch(NODES, TARGET, {"metadata": marks, "spec": {"taints": [taint], "unschedulable": True}})
     yield node
-    clean = {"metadata": {"annotations": {names.CORDONED_BY: None}}, "spec": {"taints": None, "unschedulable": None}}
-    await admin.patch(NODES, TARGET, clean)
+    clean = {"annotations": {names.CORDONED_BY: None, names.KEPT_CORDONED: None}}
+    await admin.patch(NODES, TARGET, {"metadata": clean, "spec": {"taints": None, "unschedulable": None}})
 
 
 class Ended(NamedTuple):
