@@ -153,7 +153,7 @@ OPERATION = {
         "phase": "Operating",
         "intent": {"bootID": "boot-0", "at": THEN},
         "drainStartedAt": THEN,
-        "drained": True,
+        "drainedAt": THEN,
         "drain": {"left": 1, "blocked": [{"pod": "a/b", "pdb": "b"}]},
     },
 }

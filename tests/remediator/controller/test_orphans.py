@@ -27,7 +27,8 @@ async def _marked(harness: ControllerHarness, uid: str, *more: dict[str, Any]) -
         {"key": "maintenance", "effect": "NoSchedule"},
         *more,
     ]
-    annotations = {names.CORDONED_BY: uid}
+    keeps = {names.SCALE_DOWN_DISABLED: "true", names.SCALE_DOWN_DISABLED_BY: uid}
+    annotations = {names.CORDONED_BY: uid, **keeps}
     await harness.change(
         NODES, "gpu-1", metadata={"annotations": annotations}, spec={"taints": taints, "unschedulable": True}
     )
@@ -35,7 +36,8 @@ async def _marked(harness: ControllerHarness, uid: str, *more: dict[str, Any]) -
 
 def _state(harness: ControllerHarness) -> tuple[list[str], bool, bool]:
     node = harness.look("gpu-1")
-    noted = names.CORDONED_BY in (node["metadata"].get("annotations") or {})
+    ours = {names.CORDONED_BY, names.SCALE_DOWN_DISABLED, names.SCALE_DOWN_DISABLED_BY}
+    noted = bool(ours & (node["metadata"].get("annotations") or {}).keys())
     return harness.taints("gpu-1"), bool(node["spec"].get("unschedulable")), noted
 
 
