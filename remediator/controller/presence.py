@@ -27,14 +27,19 @@ class Presence:
             self._include(looked, now)
         self._able, self._looked = able, max(looked, now)
 
-    def end(self) -> None:
+    def end(self, now: datetime) -> None:
         """We no longer lead. Who leads next finds in the Lease since when nobody has."""
+        if self._looked is not None and not (self._able and self._can_act()):
+            self._include(self._looked, now)
         self._looked, self._able = None, True
 
     def _begin(self, now: datetime) -> None:
         """What others have noted, and the time in which nobody led."""
         renewed, notes = self._leader.before
-        self._cache.absences = absence.read(notes.get(names.ABSENCES, ""), now)
+        known = absence.read(notes.get(names.ABSENCES, ""), now)
+        for gap in self._cache.absences.gaps:  # of an earlier leadership of ours
+            known = known.including(gap.begin, gap.end)
+        self._cache.absences = known
         if renewed is not None:
             self._include(renewed, now)
 
@@ -43,4 +48,8 @@ class Presence:
         self._leader.note(names.ABSENCES, str(self._cache.absences))
 
     def _can_act(self) -> bool:
-        return not self._cache.paused and all(informer.fresh() for informer in self._cache.informers)
+        return (
+            self._leader.is_leader
+            and not self._cache.paused
+            and all(informer.fresh() for informer in self._cache.informers)
+        )

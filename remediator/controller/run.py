@@ -205,7 +205,7 @@ class Controller:
 
     def _ended(self) -> None:
         self._nodes.doubts.clear()
-        self._presence.end()
+        self._presence.end(self._clock.now())
 
     async def _dispatch(self, key: Key, now: datetime) -> float | None:
         self._presence.look(now)

@@ -210,8 +210,8 @@ class Elector:
             self._before, self._notes = lease or Lease({}), {}
 
     def _noted(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """With our annotations, where they are of this leadership."""
-        if not self._leading or not self._notes:
+        """With our annotations of this leadership; a release keeps them, too."""
+        if not self._notes:
             return dict(metadata)
         return {**metadata, "annotations": {**(metadata.get("annotations") or {}), **self._notes}}
 
