@@ -15,6 +15,7 @@ from remediator.core.pod import Pod
 from remediator.core.reasons import Reason
 from remediator.kube.api.builtin import POD
 
+LARGEST = 4096  # bytes of evidence: what a kubelet keeps of a termination message
 DEEPEST = 32  # levels of evidence that are kept: whoever reads the case must be able to
 
 
@@ -44,6 +45,9 @@ def _begun(case: Case, now: datetime) -> datetime:
 
 def diagnosed(case: Case, pod: Pod, now: datetime) -> Case:
     """The case with what its Pod has left."""
+    size = len(pod.message.encode())
+    if size > LARGEST:
+        return failed(case, f"the evidence is too large: {size} of at most {LARGEST} bytes", now)
     evidence = _evidence(pod)
     if evidence is None:
         return failed(case, pod.message, now)

@@ -7,6 +7,7 @@ import pytest
 from remediator.controller import case_plan, operation_plan
 from remediator.controller.case_plan import operation_name
 from remediator.controller.case_view import case_view, ledgers_of
+from remediator.controller.diagnosis import diagnosed
 from remediator.controller.effects import ChangeNode, Create, Delete, Patch, SaveCase, SaveOperation
 from remediator.controller.handlers.case import HANDLERS as CASE_HANDLERS
 from remediator.controller.handlers.operation import HANDLERS as OPERATION_HANDLERS
@@ -297,6 +298,17 @@ def test_a_start_records_the_attempt_before_its_operation_is_made():
     assert saved.after.attempt.operation == name
     created = case_plan.operation(saved.after, None)
     assert (created.body["metadata"]["name"], created.body["spec"]["caseUID"]) == (name, case.uid)
+
+
+@pytest.mark.parametrize(
+    ("letters", "diagnosis", "reason"),
+    [(4088, Diagnosis.SUCCEEDED, Reason.DIAGNOSED), (4089, Diagnosis.FAILED, Reason.DIAGNOSIS_FAILED)],
+)
+def test_evidence_of_4096_bytes_is_kept_and_larger_evidence_stops_nothing(letters, diagnosis, reason):
+    message = f'{{"a":"{"x" * (letters - 2)}é"}}'
+    case = diagnosed(UNLOOKED, a_pod(LOOKER, PodPhase.SUCCEEDED, message=message, **LOOKING), NOW)
+    assert (case.diagnosis, case.phase, case.timeline[-1].reason) == (diagnosis, Phase.DRAINING, reason)
+    assert len(case.timeline[-1].message) < 100
 
 
 def test_without_its_policy_a_claimed_case_waits_for_its_return_and_then_calls_a_person():
