@@ -6,11 +6,10 @@ from typing import Any
 from remediator.controller.effects import Retry
 from remediator.core import names
 from remediator.core.case import Case
-from remediator.core.node import Node, Taint
+from remediator.core.node import MOST_HANDLED, Node, Taint
 from remediator.kube.api import encode
 
 Change = Callable[[Node], Mapping[str, Any] | Retry | None]
-MOST_HANDLED = 32
 MOVED = 0.2  # seconds until a node that has changed is judged again
 OURS = (names.CASE_TAINT, names.DEGRADED_TAINT)
 

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from remediator.core import names
 
+MOST_HANDLED = 32  # names of cases that a node remembers
+
 
 class Status(StrEnum):
     """What a Condition says. UNKNOWN is neither health nor fault."""

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from remediator.controller import marks
@@ -9,6 +10,8 @@ from remediator.controller.effects import Retry
 from remediator.core import names
 from remediator.core.case import Phase
 from remediator.core.node import Taint
+from remediator.kube.api import decode
+from remediator.kube.api.builtin import Node
 from tests.builders import a_case, a_node, a_sick_node, at, held_by
 
 CASE = a_case(phase=Phase.DRAINING, started=at(0))
@@ -162,6 +165,20 @@ def test_a_cordon_that_a_user_has_taken_off_is_not_called_ours_any_more():
     node = a_node(taints=[held_by(CASE)], cordoned_by=CASE.uid)
     assert marks.disown(CASE)(node)["metadata"]["annotations"] == {names.CORDONED_BY: None}
     assert marks.disown(CASE)(a_node(unschedulable=True, cordoned_by=CASE.uid)) is None
+
+
+def test_a_node_that_has_filled_its_memory_of_cases_is_released_all_the_same():
+    rubbish = ["z" * 261_900, "Not A Name", "", "-dash", "y" * 254]
+    known = [f"known-{number}" for number in range(40)]
+    annotations = {names.HANDLED: ",".join([*rubbish, *known, *rubbish, "x" * 253])}
+    wire = {
+        "metadata": {"name": "gpu-1", "uid": "uid-gpu-1", "annotations": annotations},
+        "spec": {"taints": [OURS_WRITTEN]},
+    }
+    node = decode.node(msgspec.convert(wire, Node))
+    assert node.handled == (*known[14:], "x" * 253)
+    written = marks.release(CASE, (CASE.name,))(node)["metadata"]["annotations"][names.HANDLED]
+    assert written.split(",") == [*known[14:], "x" * 253, CASE.name]
 
 
 def test_what_is_handled_is_a_bounded_set_that_forgets_first_what_does_not_show_any_more():

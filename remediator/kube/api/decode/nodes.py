@@ -1,9 +1,10 @@
 """Nodes, Pods and namespaces as we read them."""
 
+import re
 from sys import intern
 
 from remediator.core import names, pod
-from remediator.core.node import Condition, Node, Status, Taint
+from remediator.core.node import MOST_HANDLED, Condition, Node, Status, Taint
 from remediator.kube.api import builtin, gpu_pods
 from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
 
@@ -25,7 +26,7 @@ def node(wire: builtin.Node) -> Node:
         taints=tuple(Taint(taint.key, taint.value, taint.effect, taint.time_added) for taint in wire.spec.taints),
         unschedulable=wire.spec.unschedulable,
         boot_id=wire.status.node_info.boot_id,
-        handled=tuple(name for name in annotations.get(names.HANDLED, "").split(",") if name),
+        handled=_handled(annotations.get(names.HANDLED, "")),
         cordoned_by=annotations.get(names.CORDONED_BY, ""),
         kept_cordoned=annotations.get(names.KEPT_CORDONED, ""),
         scale_down_disabled=annotations.get(names.SCALE_DOWN_DISABLED, ""),
@@ -33,6 +34,20 @@ def node(wire: builtin.Node) -> Node:
         gpus=gpu_pods.readable(wire),
         version=wire.metadata.resource_version,
     )
+
+
+def _handled(text: str) -> tuple[str, ...]:
+    """The newest names of cases in the annotation, as many as we write; what can be no name of an object is left out.
+
+    Whoever may write the node may write anything there, and a release writes back what is read here.
+    """
+    newest = text.rsplit(",", MOST_HANDLED)[-MOST_HANDLED:]
+    return tuple(name for name in newest if len(name) <= _LONGEST_NAME and _NAME.fullmatch(name))
+
+
+_LONGEST_NAME = 253
+_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.ASCII)
 
 
 def _condition(wire: builtin.NodeCondition) -> Condition:
