@@ -240,7 +240,8 @@ class Environment:
 
     def _note_placement(self, pod: Object, node: str, without: Object | None) -> None:
         name = without["metadata"]["name"] if without else ""
-        placement = Placement(pod["metadata"]["name"], node, name, fault(without) if without else "")
+        kept_off = fault(without) if without and name != node else ""
+        placement = Placement(pod["metadata"]["name"], node, name, kept_off)
         self.placements.append(placement)
         if placement.fault:
             self.report(Line(placement.pod, "Placed", placement.text))

@@ -9,7 +9,8 @@ FAULTS = ("GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillablePro
 
 class Placement(NamedTuple):
     """One Pod. `without` is the node that the scheduler alone would take, "" where it finds none; `fault` is the
-    Condition that shows that node to be sick, "" where it is healthy.
+    Condition that shows that node to be unhealthy, "" where it is healthy or taken all the same: so many nodes are
+    unhealthy that their health only scores.
     """
 
     pod: str

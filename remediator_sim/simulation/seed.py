@@ -1,6 +1,6 @@
 """One seed from its plan to its outcome."""
 
-import time
+import os
 from dataclasses import dataclass
 
 from remediator_sim.simulation import cluster, logs, loop
@@ -34,7 +34,11 @@ def play(plan: Plan) -> Outcome:
 
 def verdict_of(seed: int) -> Verdict:
     """Run the plan of a seed."""
-    begun = time.process_time()
+    begun = os.times()
     outcome = play(plan_of(seed))
     checks = tuple(outcome.checks.items())
-    return Verdict(seed, outcome.broken, checks, time.process_time() - begun)
+    return Verdict(seed, outcome.broken, checks, _core_seconds(begun, os.times()))
+
+
+def _core_seconds(begun: os.times_result, ended: os.times_result) -> float:
+    return ended.user + ended.system - begun.user - begun.system

@@ -15,7 +15,10 @@ MODULES = sorted(
     str(path.relative_to(ROOT)) for folder in ("remediator", "remediator_sim") for path in (ROOT / folder).rglob("*.py")
 )
 # The loop's own clock is handed in with the loop.
-LOOP_TIME = ("remediator/kube/runtime/", "remediator/kube/wire/", "remediator_sim/apiserver/", "remediator_sim/npd/")
+LOOP_TIME = (
+    *("remediator/kube/runtime/", "remediator/kube/wire/", "remediator_sim/apiserver/", "remediator_sim/npd/"),
+    "remediator_sim/simulation/clock.py",
+)
 # Programs of simulated nodes: each is a process of its own, as on a real node.
 ON_NODES = {"kubelet/nsenter.py", "machine/statfs.py", "nvml/pynvml.py"}
 CLOCKS = {"remediator/clock.py", *(f"remediator_sim/{program}" for program in ON_NODES)}
