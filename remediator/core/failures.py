@@ -5,33 +5,38 @@ What it rests on is kept in the status of the policies, so that neither a restar
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
+from remediator.core.case import AttemptOutcome, Case, Phase
 from remediator.core.policy import AttemptRecord, FailureBreaker, Policy
+from remediator.core.reasons import Reason
 
 OF, MOST = 8, 4  # of so many attempts, so many may not be in vain
+NODES, POLICIES = 4, 2  # so many must say it of a template before all policies with it stop
+COUNTS_FOR = timedelta(days=1)
 KEPT = 2 * OF
+MARKING = frozenset({"cordon", "uncordon"})  # templates that cure nothing, and are not meant to
 
 
 def records(cases: Iterable[Case]) -> Iterator[AttemptRecord]:
-    """What is known of the attempts of these cases: one is in vain if it failed, or if the fault outlived it."""
+    """What became of the attempts of these cases, once the last word about each case is known.
+
+    A case that went to a user says that all its attempts were in vain; one that recovered, that its last one was not.
+    The earlier ones of that have led to the cure, and say nothing.
+    """
     for case in cases:
-        tries = case.tries
-        for number, attempt in enumerate(tries):
-            in_vain = _in_vain(case, attempt, last=number == len(tries) - 1)
-            if in_vain is not None:
+        in_vain = _in_vain(case)
+        done = (AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED) if in_vain else (AttemptOutcome.SUCCEEDED,)
+        tries = [attempt for attempt in case.tries if attempt.template not in MARKING]
+        for attempt in tries if in_vain else tries[-1:]:
+            if in_vain is not None and attempt.outcome in done:
                 ended = attempt.finished or attempt.started
-                yield AttemptRecord(attempt.operation, attempt.template, ended, in_vain)
+                yield AttemptRecord(attempt.operation, attempt.template, ended, in_vain, case.node)
 
 
-def _in_vain(case: Case, attempt: Attempt, last: bool) -> bool | None:
+def _in_vain(case: Case) -> bool | None:
     """None where nobody can tell yet, or ever will."""
-    if attempt.outcome is AttemptOutcome.FAILED:
-        return True
-    if attempt.outcome is not AttemptOutcome.SUCCEEDED:
-        return None
-    if not last or case.phase is Phase.ESCALATED:
+    if case.phase is Phase.ESCALATED or case.reason is Reason.RELEASED_BY_USER:
         return True
     return False if case.phase is Phase.RECOVERED else None
 
@@ -45,23 +50,55 @@ def merged(known: Iterable[AttemptRecord], more: Iterable[AttemptRecord]) -> tup
 def opened(policy: Policy, all_records: Mapping[str, Iterable[AttemptRecord]], now: datetime) -> str:
     """Why the breaker of a policy is open; "" where it is closed. Once open it stays so until a user closes it.
 
-    `all_records` are those of every policy, by its name: what one template does in vain counts under all of them.
+    `all_records` are those of every policy, by its name: a template that does nothing for many nodes under several
+    policies stops every policy that has it.
     """
-    since = policy.closed_at if policy.closed_at is not None and policy.closed_at <= now else None
-    breaker = policy.breaker
-    if breaker.opened is not None and (since is None or since < breaker.opened):
-        return breaker.message
-    templates = [rung.operation for rung in policy.ladder]
-    every = [record for found in all_records.values() for record in found]
-    groups = {f"under policy {policy.name}": list(all_records.get(policy.name, ()))} | {
-        f"of template {template}": [record for record in every if record.template == template] for template in templates
-    }
-    for name, group in groups.items():
-        newest = merged((), (record for record in group if since is None or record.ended > since))[-OF:]
-        vain = sum(record.in_vain for record in newest)
-        if vain >= MOST:
-            return f"{vain} of the last {len(newest)} attempts {name} were in vain"
+    if _stays_open(policy, now):
+        return policy.breaker.message
+    after = max(now - COUNTS_FOR, _closed(policy, now) or now - COUNTS_FOR)
+    own = _newest(all_records.get(policy.name, ()), after)
+    if _vain(own) >= MOST:
+        return f"{_vain(own)} of the last {len(own)} attempts under policy {policy.name} were in vain"
+    for template in dict.fromkeys(rung.operation for rung in policy.ladder):
+        message = _of_template(template, all_records, after)
+        if message:
+            return message
     return ""
+
+
+def _of_template(template: str, all_records: Mapping[str, Iterable[AttemptRecord]], after: datetime) -> str:
+    """Why a template stops whoever has it; "" where it does not."""
+    policies = {
+        record.operation: name
+        for name, group in all_records.items()
+        for record in group
+        if record.template == template and record.in_vain
+    }
+    every = (record for group in all_records.values() for record in group if record.template == template)
+    newest = _newest(every, after)
+    in_vain = [record for record in newest if record.in_vain]
+    nodes = {record.node for record in in_vain}
+    if len(nodes) < NODES or len({policies[record.operation] for record in in_vain}) < POLICIES:
+        return ""
+    return f"{len(in_vain)} of the last {len(newest)} attempts of template {template} were in vain"
+
+
+def _newest(group: Iterable[AttemptRecord], after: datetime) -> tuple[AttemptRecord, ...]:
+    return merged((), (record for record in group if record.ended > after))[-OF:]
+
+
+def _vain(group: Iterable[AttemptRecord]) -> int:
+    return sum(record.in_vain for record in group)
+
+
+def _closed(policy: Policy, now: datetime) -> datetime | None:
+    """When a user closed it; a time that is still to come closes it only then."""
+    return policy.closed_at if policy.closed_at is not None and policy.closed_at <= now else None
+
+
+def _stays_open(policy: Policy, now: datetime) -> bool:
+    since, breaker = _closed(policy, now), policy.breaker
+    return breaker.opened is not None and (since is None or since < breaker.opened)
 
 
 def state(policy: Policy, all_records: Mapping[str, Iterable[AttemptRecord]], now: datetime) -> FailureBreaker:

@@ -117,6 +117,7 @@ class AttemptRecord:
     template: str
     ended: datetime
     in_vain: bool
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,11 +246,12 @@ class AttemptRecord(Base, frozen=True, kw_only=True):
     operation: Annotated[Name, doc("Name of the NodeOperation.")]
     template: Annotated[TemplateName, doc("Name of its NodeOperationTemplate.")]
     ended_at: Annotated[Time, doc("When it ended.")]
-    in_vain: Annotated[bool, doc("It failed, or the fault outlived it.")] = False
+    in_vain: Annotated[bool, doc("Its case went to a user: it failed, or the fault outlived it.")] = False
+    node: Annotated[str, Meta(max_length=253), doc("Name of the Node.")] = ""
 
 
 class FailureBreaker(Base, frozen=True, kw_only=True):
-    """The breaker that opens when 4 of the last 8 attempts under this policy, or with one template, were in vain."""
+    """The breaker that opens when 4 of the last 8 attempts of a day, under a policy or of a template, were in vain."""
 
     opened_at: Annotated[Time | None, doc("Since when it is open; absent while it is closed.")] = None
     message: Annotated[Message, doc("Why it is open.")] = ""

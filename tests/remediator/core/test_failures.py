@@ -7,6 +7,7 @@ import pytest
 from remediator.core.case import AttemptOutcome, Phase
 from remediator.core.failures import KEPT, merged, opened, records, state
 from remediator.core.policy import AttemptRecord, FailureBreaker
+from remediator.core.reasons import Reason
 from tests.builders import a_case, a_policy, an_attempt, at
 
 FAILED, DONE = AttemptOutcome.FAILED, AttemptOutcome.SUCCEEDED
@@ -16,7 +17,8 @@ POLICY = a_policy(ladder=(("reboot", 1),))
 def seen(*in_vain, template="reboot", prefix="op"):
     """The records of attempts, one a minute, in vain where "x"."""
     return tuple(
-        AttemptRecord(f"{prefix}-{n}", template, at(n), mark == "x") for n, mark in enumerate("".join(in_vain))
+        AttemptRecord(f"{prefix}-{n}", template, at(n), mark == "x", f"{prefix}-node-{n}")
+        for n, mark in enumerate("".join(in_vain))
     )
 
 
@@ -27,17 +29,22 @@ def why(in_vain, policy=POLICY, minute=60, **others):
 @pytest.mark.parametrize(
     ("attempts", "more", "in_vain"),
     [
-        ([FAILED], {}, [True]),
+        ([FAILED], {}, []),
+        ([FAILED], {"phase": Phase.ESCALATED}, [True]),
         ([DONE], {"phase": Phase.VERIFYING}, []),
         ([DONE], {"phase": Phase.RECOVERED, "ended": at(9)}, [False]),
         ([DONE], {"phase": Phase.ESCALATED}, [True]),
         ([DONE], {"phase": Phase.CANCELLED, "ended": at(9)}, []),
-        ([DONE, DONE], {"phase": Phase.RECOVERED, "ended": at(9)}, [True, False]),
-        ([FAILED, AttemptOutcome.OPEN], {}, [True]),
-        ([AttemptOutcome.CANCELLED, AttemptOutcome.REFUSED], {}, []),
+        ([DONE], {"phase": Phase.CANCELLED, "ended": at(9), "reason": Reason.RELEASED_BY_USER}, [True]),
+        ([DONE, DONE], {"phase": Phase.RECOVERED, "ended": at(9)}, [False]),
+        ([FAILED, DONE], {"phase": Phase.RECOVERED, "ended": at(9)}, [False]),
+        ([FAILED], {"phase": Phase.RECOVERED, "ended": at(9)}, []),
+        ([FAILED, DONE], {"phase": Phase.ESCALATED}, [True, True]),
+        ([FAILED, AttemptOutcome.OPEN], {}, []),
+        ([AttemptOutcome.CANCELLED, AttemptOutcome.REFUSED], {"phase": Phase.ESCALATED}, []),
     ],
 )
-def test_an_attempt_is_in_vain_if_it_failed_or_the_fault_outlived_it(attempts, more, in_vain):
+def test_an_attempt_is_in_vain_if_its_case_went_to_a_user(attempts, more, in_vain):
     case = a_case(attempts=tuple(an_attempt(outcome=outcome, started=n) for n, outcome in enumerate(attempts)), **more)
     assert [record.in_vain for record in records([case])] == in_vain
 
@@ -61,6 +68,51 @@ def test_one_template_that_fails_under_many_policies_opens_the_breaker_of_each()
     others = {name: seen("xx", prefix=name) for name in ("a", "b")}
     assert why("", **others) == "4 of the last 4 attempts of template reboot were in vain"
     assert why("", policy=a_policy(ladder=(("reset-gpu", 1),)), **others) == ""
+
+
+def test_four_nodes_and_two_policies_must_say_it_of_a_template():
+    on_three = {name: tuple(replace(record, node=f"{name}-0") for record in seen("xxx", prefix=name)) for name in "abc"}
+    assert why("", **on_three) == ""
+    assert why("", a=seen("xxxxxxxx")) == "", "one policy"
+
+
+def test_four_nodes_that_their_second_rung_cures_open_nothing():
+    ladder = (("reset-gpu", 1), ("reboot", 1))
+    assert opened(a_policy(ladder=ladder), _climbs(4, Phase.RECOVERED, "reset-gpu", "reboot"), at(60)) == ""
+
+
+def test_two_dead_boards_stop_their_policy_and_no_other_one_that_reboots():
+    dead = _climbs(2, Phase.ESCALATED, "reboot", "reboot")
+    assert opened(POLICY, dead, at(60)).startswith("4 of the last 4 attempts under policy gpu-lost")
+    assert opened(a_policy("gpu-xid", ladder=(("reboot", 1),)), dead, at(60)) == ""
+
+
+def test_a_rung_that_only_cordons_cures_nothing_and_is_not_counted():
+    bad = _climbs(3, Phase.ESCALATED, "reboot", "cordon")
+    assert [record.template for record in bad["gpu-lost"]] == ["reboot"] * 3
+    assert opened(a_policy(ladder=(("reboot", 1), ("cordon", 1))), bad, at(60)) == ""
+
+
+@pytest.mark.parametrize(("hours", "stops"), [(23, True), (25, False)])
+def test_attempts_of_more_than_a_day_ago_do_not_count(hours, stops):
+    assert bool(why("xxxx", minute=hours * 60)) is stops
+
+
+def _climbs(nodes, phase, *templates):
+    """The records of so many cases that each went through these rungs and ended so."""
+    cases = [
+        a_case(
+            f"case-{n}",
+            node=f"gpu-{n}",
+            phase=phase,
+            attempts=tuple(
+                an_attempt(rung, DONE, started=n + rung, template=template, operation=f"{n}-{rung}")
+                for rung, template in enumerate(templates)
+            ),
+        )
+        for n in range(nodes)
+    ]
+    return {"gpu-lost": tuple(records(cases))}
 
 
 OPEN = replace(POLICY, breaker=FailureBreaker(at(4), "4 of 4", seen("xxxx")))

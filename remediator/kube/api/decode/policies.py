@@ -47,7 +47,7 @@ def _breaker(wire: api.FailureBreaker | None) -> policy.FailureBreaker:
     if wire is None:
         return policy.FailureBreaker()
     records = tuple(
-        policy.AttemptRecord(record.operation, record.template, moment(record.ended_at), record.in_vain)
+        policy.AttemptRecord(record.operation, record.template, moment(record.ended_at), record.in_vain, record.node)
         for record in wire.attempts
     )
     return policy.FailureBreaker(moment(wire.opened_at), wire.message, records)

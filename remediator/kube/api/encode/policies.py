@@ -57,6 +57,7 @@ def policy_breaker(version: str, breaker: FailureBreaker) -> Body:
             template=record.template,
             ended_at=second(record.ended),
             in_vain=record.in_vain,
+            node=record.node,
         )
         for record in breaker.records
     )
