@@ -14,6 +14,7 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import CaseView, case_view, ledgers_of
 from remediator.controller.effects import Done, EffectResult, GaveUp, Retry
 from remediator.controller.fleet import fleet_context
+from remediator.controller.gone import GoneCases
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.hold import hold
 from remediator.controller.ledgers import Ledgers
@@ -48,8 +49,11 @@ class PendingAdmission:
 class Admissions:
     """The admission pass."""
 
-    def __init__(self, cache: ClusterCache, performer: Performer, breaker: Breaker) -> None:
+    def __init__(
+        self, cache: ClusterCache, performer: Performer, breaker: Breaker, monotonic: Callable[[], float]
+    ) -> None:
         self.cache, self.performer, self.breaker = cache, performer, breaker
+        self._gone_cases = GoneCases(performer, monotonic)
         self.ledgers = Ledgers(cache, performer)
         self._at_once = asyncio.Semaphore(AT_ONCE)
         self._written: dict[str, datetime] = {}  # when status.blockedBy was written last, by the uid of the case
@@ -71,8 +75,9 @@ class Admissions:
         read, unread = await self._read_partly_claimed(waiting)
         if read:
             waiting = [(view, step) for view, step in self._waiting(now) if view.case.uid not in unread]
-        gone = await self._gone(waiting)
-        fleet = replace(fleet_context(self.cache, now), gone=gone)
+        fleet = fleet_context(self.cache, now)
+        gone, ask_again = await self._gone_cases.among(self._unknown(waiting, fleet, now))
+        fleet = replace(fleet, gone=gone)
         waiting = [(replace(view, gone=gone), step) for view, step in waiting]
         budgets = {ledger.name: ledger for ledger in self.cache.budgets}
         pending: dict[str, PendingAdmission] = {}
@@ -86,7 +91,8 @@ class Admissions:
         refused = await self._enter(budgets, admission)
         entered = [request for request in admission.admitted if not self._over(request, refused)]
         results = await self._carry_out(pending, replace(admission, admitted=tuple(entered)), now)
-        return [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
+        waits = [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
+        return waits if ask_again is None else [*waits, ask_again]
 
     async def _enter(self, budgets: Mapping[str, budget.Budget], admission: Admission) -> Failed:
         """Write what each ledger gains; those that could not be written."""
@@ -134,10 +140,17 @@ class Admissions:
                     unread[view.case.uid] = Retry(error.retry_after or 2.0, str(error))
         return read, unread
 
-    async def _gone(self, waiting: Sequence[tuple[CaseView, Step]]) -> frozenset[str]:
-        """Cases that nodes which are to be claimed name, and that nobody knows: those that a live list has not."""
-        marks = {uid for view, step in waiting if view.node and step is Step.CLAIM for uid in view.node.marks}
-        return await self.performer.gone({uid for uid in marks if self.cache.case(uid) is None})
+    def _unknown(self, waiting: Sequence[tuple[CaseView, Step]], fleet: FleetContext, now: datetime) -> set[str]:
+        """Uids on nodes that are to be claimed, of cases that the cache does not know, where nothing else holds."""
+        unknown: set[str] = set()
+        for view, step in waiting:
+            marks = view.node.marks if view.node and step is Step.CLAIM else ()
+            uids = {uid for uid in marks if self.cache.case(uid) is None}
+            if uids:
+                with Contained("admission", view.case.name):
+                    free = self._pending(view, step, replace(fleet, gone=frozenset(uids)), {}, now)
+                    unknown |= set() if free.request.blocks else uids
+        return unknown
 
     async def _read_live(self, case: Case, ledgers: Iterable[str]) -> None:
         client, note = self.performer.client, self.performer.note

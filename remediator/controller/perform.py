@@ -25,12 +25,13 @@ from remediator.controller.effects import (
     SaveCase,
     SaveOperation,
 )
+from remediator.core import names
 from remediator.core.case import Case, CaseEvent
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.kube import api
 from remediator.kube.api import decode, encode
-from remediator.kube.api.builtin import CASE_HEAD, EVENT, NAMESPACE, NODE, POD
+from remediator.kube.api.builtin import CASE_HEAD, EVENT, NAMESPACE, NODE, POD, POD_HEAD
 from remediator.kube.runtime.backoff import Backoff
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire import errors
@@ -219,15 +220,15 @@ class Performer:
         unknown = await self.unknown(uids)
         if not unknown:
             return unknown
-        listed = await self.client.list_all(POD, namespace=self.cache.namespaces.operations)
-        return unknown - {decode.operation_pod(pod).case_uid for pod in listed}
+        listed = await self.client.metadata(POD_HEAD, namespace=self.cache.namespaces.operations)
+        return unknown - {pod.metadata.labels.get(names.CASE_UID_LABEL, "") for pod in listed}
 
     async def unknown(self, uids: Collection[str]) -> frozenset[str]:
         """Which of these cases are no more, by a live list of all that there are."""
         if not uids:
             return frozenset()
         try:
-            known = {case.metadata.uid for case in await self.client.list_all(CASE_HEAD)}
+            known = {case.metadata.uid for case in await self.client.metadata(CASE_HEAD)}
         except errors.ApiError as error:
             log.warning("cases not listed: none counts as gone", answer=str(error))
             return frozenset()

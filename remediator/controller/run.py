@@ -59,7 +59,7 @@ class Controller:
             "operation": OperationReconciler(dependencies),
             "policy": PolicyReconciler(dependencies),
         }
-        self._admissions = Admissions(self.cache, performer, settings.breaker)
+        self._admissions = Admissions(self.cache, performer, settings.breaker, clock.monotonic)
         self._retention = Retention(self.cache, performer)
         self._orphans = Orphans(self.cache, performer)
         self._presence = Presence(self.cache, leader)

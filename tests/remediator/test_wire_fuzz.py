@@ -361,7 +361,7 @@ def decide_everything(changes: list[Any]) -> None:
 def admit(cache: ClusterCache) -> None:
     """One pass of admission, without its writes."""
     performer = Performer(None, cache, lambda: True)  # type: ignore[arg-type]
-    admissions, fleet = Admissions(cache, performer, Breaker()), fleet_context(cache, NOW)
+    admissions, fleet = Admissions(cache, performer, Breaker(), lambda: 0.0), fleet_context(cache, NOW)
     pending = [admissions._pending(view, step, fleet, {}, NOW) for view, step in admissions._waiting(NOW)]
     ledgers = {ledger.name: ledger for ledger in cache.budgets}
     requests = [made.request for made in pending]

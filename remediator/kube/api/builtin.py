@@ -198,6 +198,7 @@ class Lease(msgspec.Struct, rename="camel"):
 
 NODE = Kind("", "v1", "nodes", "Node", Node)
 POD = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
+POD_HEAD = Kind(POD.group, POD.version, POD.plural, POD.name, Head, namespaced=True)
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", Namespace)
 EVENT = Kind("", "v1", "events", "Event", Head, namespaced=True)
 LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", Lease, namespaced=True)

@@ -9,7 +9,7 @@ import msgspec
 
 from remediator.kube.wire import errors
 from remediator.kube.wire import frames as wire
-from remediator.kube.wire.transport import HEADS, MERGE_PATCH, Query, Reply, Transport
+from remediator.kube.wire.transport import HEADS, JSON, MERGE_PATCH, Query, Reply, Transport
 
 T = TypeVar("T")
 
@@ -107,8 +107,12 @@ class Client:
             if not following:
                 return versions, page.metadata.resource_version
 
+    async def metadata(self, kind: Kind[T], *, namespace: str = "") -> list[T]:
+        """Read the metadata of all objects, page by page: all that `kind.type` may look at."""
+        return [item async for page in self.pages(kind, namespace, "", "", 1000, HEADS) for item in page]
+
     async def pages(
-        self, kind: Kind[T], namespace: str, labels: str, fields: str, limit: int
+        self, kind: Kind[T], namespace: str, labels: str, fields: str, limit: int, accept: str = JSON
     ) -> AsyncIterator[list[T]]:
         """The pages of a list, each decoded."""
         following = ""
@@ -120,7 +124,7 @@ class Client:
                 ("continue", following),
             )
             query = [(key, value) for key, value in asked if value]
-            reply = check(await self.transport.request("GET", kind.path("", namespace), query=query))
+            reply = check(await self.transport.request("GET", kind.path("", namespace), query=query, accept=accept))
             page = decode(reply.body, wire.Page)
             yield [decode(item, kind.type) for item in page.items or ()]
             following = page.metadata.continue_

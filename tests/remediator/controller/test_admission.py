@@ -44,7 +44,7 @@ async def replica(harness):
     cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
     performer = Performer(harness.client, cache, lambda: True)
     dependencies = Dependencies(cache, performer, lambda: None, drains=50)
-    return dependencies, Admissions(cache, performer, Breaker(starts=1000))
+    return dependencies, Admissions(cache, performer, Breaker(starts=1000), SYSTEM.monotonic)
 
 
 async def admissions(harness):

@@ -5,6 +5,7 @@ import pytest
 from remediator.clock import SYSTEM
 from remediator.controller.admission import Admissions
 from remediator.controller.explain import snapshot
+from remediator.controller.gone import GoneCases
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.perform import Performer
 from remediator.controller.reconcile.node import NodeReconciler
@@ -34,9 +35,9 @@ class Replica:
     """A replica whose caches show the cluster as it was and will not move, but for its own writes."""
 
     def __init__(self, harness, cache):
-        self.cache = cache
+        self.cache, self.seconds = cache, 0.0
         performer = Performer(harness.client, cache, lambda: True)
-        self.admissions = Admissions(cache, performer, Breaker(starts=1000))
+        self.admissions = Admissions(cache, performer, Breaker(starts=1000), lambda: self.seconds)
         self.nodes = NodeReconciler(Dependencies(cache, performer, lambda: None, drains=50))
 
     @classmethod
@@ -103,6 +104,75 @@ async def test_where_no_ledger_knows_of_a_claim_the_mark_on_the_node_refuses(cla
     late.forget(late.cache.cases)
     await settle(late)
     assert holder(claimed) == {"gpu-lost"}
+
+
+@pytest.fixture
+def lists(harness, monkeypatch):
+    """The lists of all cases that the API server is asked for, by the form of the answer."""
+    asked, real = [], harness.client.transport.request
+
+    async def request(method, path, **more):
+        if method == "GET" and path.endswith(CASES.plural):
+            asked.append(more.get("accept", ""))
+        return await real(method, path, **more)
+
+    monkeypatch.setattr(harness.client.transport, "request", request)
+    return asked
+
+
+async def names_a_case(harness, node, uid):
+    await harness.change(NODES, node, metadata={"annotations": {names.SCALE_DOWN_DISABLED_BY: uid}})
+
+
+async def test_a_node_that_names_cases_at_will_makes_the_leader_list_them_once_in_30_seconds(harness, lists):
+    await harness.policy()
+    await harness.budget("all", 5)
+    for node in ("gpu-1", "gpu-2"):
+        await harness.node(node, "True")
+    await names_a_case(harness, "gpu-1", "bogus-1")
+    leader = await Replica.now(harness)
+    lists.clear()
+    leader.cache.nodes._reflector._drop("gpu-2")
+    await settle(leader)
+    assert (harness.claims(), len(lists)) == (["gpu-1"], 1)
+    assert "PartialObjectMetadata" in lists[0]
+    await names_a_case(harness, "gpu-2", "bogus-2")
+    await leader.admissions.performer.node("gpu-2")
+    leader.seconds = 10.0
+    await settle(leader)
+    assert (harness.reasons("gpu-2"), len(lists)) == (["NodeBusy"], 1)
+    assert await leader.admissions.run(SYSTEM.now()) == 20.0
+    leader.seconds = 30.0
+    await settle(leader)
+    assert (sorted(harness.claims()), len(lists)) == (["gpu-1", "gpu-2"], 2)
+
+
+async def test_a_node_that_something_else_holds_and_that_names_a_case_causes_no_list(harness, lists):
+    await harness.policy(mode="DryRun")
+    await harness.node("gpu-1", "True")
+    await names_a_case(harness, "gpu-1", "bogus")
+    leader = await Replica.now(harness)
+    lists.clear()
+    await settle(leader)
+    assert (harness.reasons("gpu-1"), lists) == (["DryRun", "NodeBusy"], [])
+
+
+async def test_a_case_that_is_proven_gone_is_not_asked_about_again(harness):
+    asked = []
+
+    class Server:
+        async def gone(self, uids):
+            asked.append(set(uids))
+            return frozenset(uids) - {"open"}
+
+    seconds = [0.0]
+    cases = GoneCases(Server(), lambda: seconds[0])
+    assert await cases.among({"a", "open", "x" * 65}) == ({"a", "x" * 65}, 30.0)
+    assert await cases.among({"a", "x" * 65}) == ({"a"}, 30.0), "no text of any length is remembered"
+    seconds[0] = 31.0
+    assert await cases.among({"a"}) == ({"a"}, None)
+    assert await cases.among({f"uid-{number}" for number in range(2000)}) == ({f"uid-{n}" for n in range(2000)}, None)
+    assert (len(cases._known), asked[1:]) == (1000, [{f"uid-{number}" for number in range(2000)}])
 
 
 async def test_the_mark_of_a_case_that_is_no_more_keeps_no_other_case_out(claimed):

@@ -79,7 +79,7 @@ class Replica:
         self.cache = cache
         performer = Performer(harness.client, cache, lambda: True)
         dependencies = Dependencies(cache, performer, lambda: None, drains=50)
-        self.admissions = Admissions(cache, performer, Breaker(starts=1000))
+        self.admissions = Admissions(cache, performer, Breaker(starts=1000), SYSTEM.monotonic)
         self.nodes, self.cases = NodeReconciler(dependencies), CaseReconciler(dependencies)
         self.operations = OperationReconciler(dependencies)
 
