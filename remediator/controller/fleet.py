@@ -8,7 +8,7 @@ from itertools import islice
 from remediator.controller.cache import ClusterCache
 from remediator.core import budget, evidence, failures
 from remediator.core.case import Case, OperationPhase
-from remediator.core.correlation import SharedCause, shared_causes
+from remediator.core.correlation import Burst, Causes, SharedCause, shared_causes
 from remediator.core.guard import FleetContext
 from remediator.core.node import Node, Status
 from remediator.core.policy import AttemptRecord
@@ -49,14 +49,14 @@ def missing(cache: ClusterCache, operations: Set[str]) -> frozenset[str]:
     return frozenset(name for name in needed if cache.templates.get(name) is None)
 
 
-def causes(cache: ClusterCache, now: datetime) -> dict[SharedCause, frozenset[str]]:
+def causes(cache: ClusterCache, now: datetime) -> Causes:
     """What many nodes have in common now, under the policies that ask about it and have a case."""
     with_case = {case.policy for case in cache.cases if case.open}
-    nodes: dict[SharedCause, frozenset[str]] = {}
+    bursts: dict[SharedCause, tuple[Burst, ...]] = {}
     for policy in cache.policies:
         if policy.correlation and policy.name in with_case:
-            nodes |= shared_causes(policy, cache.nodes, cache.cases, now)
-    return nodes
+            bursts |= shared_causes(policy, cache.nodes, cache.cases, now)
+    return bursts
 
 
 def drains_running(cache: ClusterCache) -> int:

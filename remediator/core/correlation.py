@@ -1,11 +1,12 @@
 """Correlation: many nodes show the same condition and probably have one cause, so no node is repaired."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from remediator.core.case import Case
+from remediator.core import evidence
+from remediator.core.case import Case, Phase
 from remediator.core.node import Node
 from remediator.core.policy import MESSAGE, Correlation, Policy
 
@@ -20,6 +21,23 @@ class SharedCause:
     policy: str
     condition: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Nodes that came to show one cause close together, by name, and the first and the last of their onsets."""
+
+    nodes: tuple[str, ...]
+    first: datetime
+    last: datetime
+
+    def near(self, onset: datetime, within: timedelta) -> bool:
+        """Whether a node with this onset belongs to them."""
+        return self.first - onset <= within and onset - self.last <= within
+
+
+Causes = Mapping[SharedCause, tuple[Burst, ...]]
+Onset = tuple[datetime, str]  # since when a node, by name, shows a cause
 
 
 def shared_cause(case: Case) -> SharedCause | None:
@@ -54,41 +72,74 @@ def cause_of(case: Case, policy: Policy, node: Node) -> SharedCause | None:
     return SharedCause(case.policy, trigger.condition, text) if trigger and text else None
 
 
-def shared_causes(
-    policy: Policy, nodes: Iterable[Node], cases: Iterable[Case], now: datetime
-) -> Mapping[SharedCause, frozenset[str]]:
-    """The causes that enough nodes show, with those nodes.
+def shared_causes(policy: Policy, nodes: Iterable[Node], cases: Iterable[Case], now: datetime) -> Causes:
+    """The causes that enough nodes came to show close together.
 
     Counted are nodes whose condition holds now, before any case was opened for them as well, and nodes whose case for
-    it ended within the window: when a server comes back, the last node to notice is no single fault.
+    it ended within the window: when a server comes back, the last node to notice is no single fault. Not counted are
+    nodes that users keep out of service, those that wait for a user, and evidence that proves nothing.
     """
-    if policy.correlation is None:
+    rule = policy.correlation
+    if rule is None:
         return {}
-    begun: defaultdict[SharedCause, dict[str, datetime]] = defaultdict(dict)
+    known = list(cases)
+    quarantined = {case.node_uid for case in known if case.open and case.phase is Phase.ESCALATED}
     by_name = {node.name: node for node in nodes}
-    for case in cases:
-        if case.policy != policy.name:
-            continue
-        known = by_name.get(case.node)
-        cause = cause_of(case, policy, known) if known else shared_cause(case)
-        if cause and case.trigger and case.ended and now - case.ended <= policy.correlation.within:
-            begun[cause][case.node] = case.trigger.since
-    for node in by_name.values():
-        for cause, since in _shown(policy, node):
-            begun[cause][node.name] = since
-    return {cause: frozenset(times) for cause, times in begun.items() if _burst(times.values(), policy.correlation)}
+    out = {name for name, node in by_name.items() if _out(node, quarantined)}
+    onsets: defaultdict[SharedCause, dict[str, datetime]] = defaultdict(dict)
+    for case in known:
+        lately = case.ended is not None and now - case.ended <= rule.within
+        if lately and case.policy == policy.name and case.node not in out and case.trigger:
+            node = by_name.get(case.node)
+            cause = cause_of(case, policy, node) if node else shared_cause(case)
+            if cause:
+                onsets[cause][case.node] = case.trigger.since
+    for node in (node for name, node in by_name.items() if name not in out):
+        for cause, since in _shown(policy, node, now):
+            onsets[cause][node.name] = since
+    bursts = {cause: _bursts(((since, name) for name, since in times.items()), rule) for cause, times in onsets.items()}
+    return {cause: found for cause, found in bursts.items() if found}
 
 
-def _shown(policy: Policy, node: Node) -> Iterable[tuple[SharedCause, datetime]]:
+def sharing(case: Case, policy: Policy, node: Node, causes: Causes) -> tuple[str, ...]:
+    """The nodes that a case has its cause in common with; none where its own onset is far from all of theirs.
+
+    Its onset is that of its trigger, and that which the node shows now: a detector that has started anew tells another.
+    """
+    cause, shown = cause_of(case, policy, node), node.conditions.get(case.trigger.condition if case.trigger else "")
+    onsets = [known.since for known in (case.trigger, shown) if known]
+    if cause is None or policy.correlation is None:
+        return ()
+    within = policy.correlation.within
+    bursts = (burst for burst in causes.get(cause, ()) if any(burst.near(onset, within) for onset in onsets))
+    return next((burst.nodes for burst in bursts), ())
+
+
+def _out(node: Node, quarantined: Set[str]) -> bool:
+    """Whether the node is out of service for reasons that users know."""
+    return node.opted_out or node.cordoned_by_user or node.uid in quarantined
+
+
+def _shown(policy: Policy, node: Node, now: datetime) -> Iterable[tuple[SharedCause, datetime]]:
     for clause in (clause for when in policy.when for clause in when.clauses):
         condition = node.conditions.get(clause.condition)
-        if condition is None or not clause.met_by(condition) or not policy.selects(node):
+        if condition is None or not evidence.shows(node, clause, now) or not policy.selects(node):
             continue
         if text := common_text(policy, condition.reason, condition.message, node.labels):
             yield SharedCause(policy.name, condition.type, text), condition.since
 
 
-def _burst(times: Iterable[datetime], rule: Correlation) -> bool:
-    """Whether so many of the times lie within the window of each other."""
-    ordered = sorted(times)
-    return any(last - first <= rule.within for first, last in zip(ordered, ordered[rule.nodes - 1 :], strict=False))
+def _bursts(onsets: Iterable[Onset], rule: Correlation) -> tuple[Burst, ...]:
+    """Runs of onsets of which so many lie within the window of each other; those that overlap are one."""
+    ordered = sorted(onsets)
+    runs: list[range] = []  # places in the order
+    for first, last in enumerate(range(rule.nodes - 1, len(ordered))):
+        if ordered[last][0] - ordered[first][0] <= rule.within:
+            joins = bool(runs) and first in runs[-1]
+            start = runs.pop().start if joins else first
+            runs.append(range(start, last + 1))
+    return tuple(_burst(ordered[run.start : run.stop]) for run in runs)
+
+
+def _burst(run: Sequence[Onset]) -> Burst:
+    return Burst(tuple(sorted(name for _, name in run)), run[0][0], run[-1][0])

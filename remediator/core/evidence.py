@@ -85,6 +85,11 @@ def _entry(node: Node, when: When, now: datetime) -> Judgement:
     return Judgement(Health.UNHEALTHY, last, last.since, last.since + when.tolerance)
 
 
+def shows(node: Node, clause: Clause, now: datetime) -> bool:
+    """Whether the node has what the clause asks for, by evidence that counts."""
+    return _health(node, clause, now) is Health.UNHEALTHY
+
+
 def _health(node: Node, clause: Clause, now: datetime) -> Health:
     """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
     condition = node.conditions.get(clause.condition)

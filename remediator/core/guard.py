@@ -8,7 +8,7 @@ from remediator.core import budget as budgets_
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Account, Budget, Claim, Members
 from remediator.core.case import Block, Case
-from remediator.core.correlation import SharedCause, cause_of
+from remediator.core.correlation import Causes, sharing
 from remediator.core.evidence import Health, judge
 from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy, Urgency
@@ -55,7 +55,7 @@ class FleetContext:
     templates: frozenset[str]
     paused: bool
     controller_nodes: frozenset[str]
-    causes: Mapping[SharedCause, frozenset[str]] = field(default_factory=dict)
+    causes: Causes = field(default_factory=dict)
     failing: Mapping[str, str] = field(default_factory=dict)  # by policy: why its breaker on failures is open
     gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
 
@@ -71,10 +71,9 @@ def preconditions(
     # One that does nothing to the node never waits for another.
     holder = _holder(case, node, past, fleet.gone) if policy.urgency is Urgency.NOW else ""
     rests = None if case.claimed else cooldown_until(case, policy, past, now)
-    common = cause_of(case, policy, node)
-    sharing = sorted(fleet.causes.get(common, ())) if common else []
+    others = sharing(case, policy, node, fleet.causes)
     checks = (
-        (bool(sharing), Reason.SHARED_CAUSE, f"{len(sharing)} nodes say the same ({', '.join(sharing[:5])})"),
+        (bool(others), Reason.SHARED_CAUSE, _in_common(policy, others)),
         (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} only escalates to a person"),
         (fleet.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
         (policy.name in fleet.failing, Reason.POLICY_FAILING, fleet.failing.get(policy.name, "")),
@@ -85,6 +84,11 @@ def preconditions(
     stopped = stops(case, node, policy, fleet.paused)
     blocks = (*stopped, *(block(reason, message) for holds, reason, message in checks if holds))
     return (*blocks, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else blocks
+
+
+def _in_common(policy: Policy, nodes: Sequence[str]) -> str:
+    compared = " and ".join(policy.correlation.by) if policy.correlation else ""
+    return f"{len(nodes)} nodes show the same {compared} ({', '.join(nodes[:5])})"
 
 
 def stops(case: Case, node: Node, policy: Policy | None, paused: bool) -> tuple[Block, ...]:

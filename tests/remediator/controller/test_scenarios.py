@@ -786,3 +786,29 @@ async def test_after_an_outage_a_node_that_was_being_verified_gets_the_time_for_
         harness.set_clock("gpu-1", timedelta())
         harness.beating = True
         await until(lambda: harness.ended("gpu-1", "Recovered"))
+
+
+async def test_broken_nodes_that_users_keep_out_do_not_stop_the_repair_of_one_that_breaks_weeks_later(harness):
+    """Five boards wait for their vendor since three weeks, all gone within five minutes: the shipped correlation."""
+    await harness.budget("all", 50)
+    await harness.policy(correlation={"nodes": 5, "within": "10m", "by": ["reason"]})
+    for number in range(5):
+        await harness.node(f"rma-{number}", exclude="true")
+        await harness.condition(f"rma-{number}", "True", since=now() - timedelta(days=21, minutes=number))
+        await harness.change(NODES, f"rma-{number}", spec={"unschedulable": True})
+    await harness.node("fresh", "True")
+    async with running(harness):
+        await until(lambda: harness.ended("fresh", "Recovered"))
+    assert "SharedCause" not in harness.story("fresh")
+
+
+async def test_five_nodes_that_break_together_are_held_for_what_they_have_in_common(harness):
+    await harness.policy(correlation={"nodes": 5, "within": "10m", "by": ["reason"]})
+    for number in range(5):
+        await harness.node(f"gpu-{number}", "True")
+    async with running(harness):
+        await until(lambda: all(harness.reasons(f"gpu-{number}") == ["SharedCause"] for number in range(5)))
+        await harness.quiet()
+    assert harness.ran == []
+    message = harness.cases("gpu-0")[-1]["status"]["blockedBy"][0]["message"]
+    assert message.startswith("5 nodes show the same reason (gpu-0, gpu-1, gpu-2, gpu-3, gpu-4);")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remediator.core.case import Trigger
-from remediator.core.correlation import SharedCause, cause_of, shared_cause, shared_causes
+from remediator.core.case import Phase, Trigger
+from remediator.core.correlation import SharedCause, shared_cause, shared_causes, sharing
 from remediator.core.decide import decide
 from remediator.core.policy import Correlation
 from tests.builders import GPU, a_case, a_node, a_policy, at, condition, minutes, pool, when
@@ -13,12 +13,17 @@ THREE = a_policy(correlation=Correlation(3, minutes(10)))
 DEAD = SharedCause("gpu-lost", GPU, TEXT)
 
 
-def node(name, since=0, message=TEXT, **more):
-    return a_node(name, condition(since=since, message=message), **more)
+def node(name, since=0, message=TEXT, heartbeat=None, **more):
+    return a_node(name, condition(since=since, message=message, heartbeat=heartbeat), **more)
 
 
-def nodes(*begun, message=TEXT):
-    return [node(f"n{index}", since, message) for index, since in enumerate(begun)]
+def nodes(*begun, message=TEXT, heartbeat=15, **more):
+    return [node(f"n{index}", since, message, heartbeat, **more) for index, since in enumerate(begun)]
+
+
+def sizes(causes):
+    """How many nodes each burst has, by cause."""
+    return {cause: [len(burst.nodes) for burst in bursts] for cause, bursts in causes.items()}
 
 
 @pytest.mark.parametrize(
@@ -27,7 +32,8 @@ def nodes(*begun, message=TEXT):
         pytest.param(nodes(0, 1), 0, id="two are no pattern"),
         pytest.param(nodes(0, 5, 10), 3, id="three within ten minutes are"),
         pytest.param(nodes(0, 6, 12), 0, id="three over twelve minutes are not"),
-        pytest.param(nodes(0, 1, 2, 300), 4, id="one that joins hours later belongs to them"),
+        pytest.param(nodes(-400, -399, -398, 9), 3, id="one that comes hours later does not belong to them"),
+        pytest.param(nodes(-9, 0, 1, 8), 4, id="those that overlap are one"),
         pytest.param([*nodes(0, 0), node("x", message="server 10.0.0.6 does not answer")], 0, id="other words"),
         pytest.param(nodes(0, 0, 0, message=""), 0, id="silence is nothing in common"),
         pytest.param(
@@ -37,18 +43,55 @@ def nodes(*begun, message=TEXT):
     ],
 )
 def test_nodes_that_say_the_same_within_the_window_have_one_cause(seen, together):
-    assert {found: len(names) for found, names in shared_causes(THREE, seen, [], at(400)).items()} == (
-        {DEAD: together} if together else {}
-    )
+    assert sizes(shared_causes(THREE, seen, [], at(15))) == ({DEAD: [together]} if together else {})
+
+
+OTHERS_OLD = nodes(0, 1, 2, heartbeat=300)
+
+
+@pytest.mark.parametrize(
+    ("onset", "shown", "shares"),
+    [(12, 12, True), (12.1, 12.1, False), (300, 300, False), (-10, -10, True), (-11, -11, False), (2, 300, True)],
+)
+def test_a_case_shares_its_cause_only_with_nodes_that_came_to_show_it_about_when_its_own_did(onset, shown, shares):
+    """Three nodes broke within two minutes, five hours ago; the onset is that of its trigger or that shown now."""
+    mine = node("mine", shown, heartbeat=300)
+    case = a_case("mine", node="mine", trigger=Trigger(GPU, "True", "Xid79", TEXT, at(onset)))
+    three = a_policy(correlation=Correlation(3, minutes(10)))
+    causes = shared_causes(three, OTHERS_OLD, [], at(301))
+    assert sharing(case, three, mine, causes) == (("n0", "n1", "n2") if shares else ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "together"),
+    [
+        ({}, True),
+        ({"labels": {"remediator.dev/exclude": "true"}}, False),
+        ({"unschedulable": True}, False),
+        ({"unschedulable": True, "cordoned_by": "uid-of-its-case"}, True),
+        ({"heartbeat": -1}, False),
+        ({"ready": "Unknown"}, False),
+    ],
+    ids=["healthy otherwise", "excluded", "cordoned by a user", "cordoned by us", "stale", "its kubelet is silent"],
+)
+def test_nodes_that_users_keep_out_and_stale_evidence_are_not_counted(changes, together):
+    third = node("third", 0, **{"heartbeat": 15} | changes)
+    assert bool(shared_causes(THREE, [*nodes(0, 0), third], [], at(15))) is together
+
+
+@pytest.mark.parametrize(("phase", "together"), [(Phase.HELD, True), (Phase.VERIFYING, True), (Phase.ESCALATED, False)])
+def test_a_node_that_waits_for_a_user_after_its_ladder_is_not_counted(phase, together):
+    case = a_case(node="n0", phase=phase)
+    assert bool(shared_causes(THREE, nodes(0, 0, 0), [case], at(15))) is together
 
 
 def test_a_policy_that_does_not_ask_has_no_shared_causes():
-    assert shared_causes(a_policy(), nodes(0, 0, 0), [], at(1)) == {}
+    assert shared_causes(a_policy(), nodes(0, 0, 0), [], at(15)) == {}
 
 
 def test_nodes_that_the_policy_does_not_select_do_not_count():
     policy = a_policy(selector=pool("b"), correlation=Correlation(2, minutes(10)))
-    assert shared_causes(policy, nodes(0, 0, 0), [], at(1)) == {}
+    assert shared_causes(policy, nodes(0, 0, 0), [], at(15)) == {}
 
 
 def opened_for(text, name="c", node="n", **more):
@@ -81,7 +124,7 @@ def test_nodes_are_compared_by_what_the_policy_names(by, together):
     """Four nodes of the same reason, each with a PCI address of its own; three stand in one rack."""
     policy = a_policy(correlation=Correlation(3, minutes(10), by))
     seen = [node(f"n{n}", message=f"GPU 0000:{n}:00.0 lost", labels={"rack": "a" if n < 3 else "b"}) for n in range(4)]
-    assert sum(len(names) for names in shared_causes(policy, seen, [], at(1)).values()) == together
+    assert [*sizes(shared_causes(policy, seen, [], at(1))).values()] == [[together]] * bool(together)
 
 
 def test_a_case_carries_what_was_compared_so_that_one_ticket_is_about_all_of_them():
@@ -98,4 +141,4 @@ def test_what_a_policy_compares_now_counts_for_cases_that_are_open_already():
     policy = a_policy(correlation=Correlation(2, minutes(10), ("reason",)))
     seen = [node(f"n{n}", message=f"GPU {n} lost") for n in range(3)]
     case = opened_for("GPU 0 lost", node="n0")
-    assert cause_of(case, policy, seen[0]) in shared_causes(policy, seen, [], at(1))
+    assert sharing(case, policy, seen[0], shared_causes(policy, seen, [], at(1))) == ("n0", "n1", "n2")

@@ -12,9 +12,9 @@ from remediator.core import guard
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Amount, with_claims
 from remediator.core.case import Block, Phase
-from remediator.core.correlation import SharedCause
+from remediator.core.correlation import Burst, SharedCause
 from remediator.core.guard import FleetContext, Request, preconditions, waits_in_queue
-from remediator.core.policy import Mode, Urgency
+from remediator.core.policy import Correlation, Mode, Urgency
 from remediator.core.reasons import REMEDY, Reason
 from tests.builders import (
     EVERY,
@@ -33,6 +33,8 @@ from tests.builders import (
 NOW = at(5)
 AROUND = FleetContext(frozenset({"reset-gpu", "reboot"}), paused=False, controller_nodes=frozenset({"cp-1", "cp-2"}))
 COMMON = SharedCause("gpu-lost", "GpuLost", "GPU fell off the bus")
+MANY = Burst(tuple(f"gpu-{number}" for number in range(1, 8)), at(0), at(3))
+TOGETHER = a_policy(correlation=Correlation(3, minutes(10), ("message",)))
 CLAIMED = {"phase": Phase.DRAINING, "started": at(1)}
 
 
@@ -75,12 +77,21 @@ OTHER = a_case("other", **CLAIMED)
         ({"now": at(15, seconds=1)}, Reason.HEALTH_UNKNOWN),
         ({"past": [OVER]}, Reason.COOLDOWN),
         ({"policy": a_policy(urgency=Urgency.NEVER, ladder=())}, Reason.TICKET_ONLY),
-        ({"around": replace(AROUND, causes={COMMON: frozenset({"gpu-1", "gpu-2", "gpu-3"})})}, Reason.SHARED_CAUSE),
+        ({"around": replace(AROUND, causes={COMMON: (MANY,)}), "policy": TOGETHER}, Reason.SHARED_CAUSE),
     ],
     ids=lambda value: value.value if isinstance(value, Reason) else "",
 )
 def test_each_thing_that_stands_against_a_case_by_itself(world, reason):
     assert reasons(**world) == [reason]
+
+
+@pytest.mark.parametrize(("by", "words"), [(("reason",), "reason"), (("reason", "rack"), "reason and rack")])
+def test_the_message_names_what_the_nodes_have_in_common_and_five_of_them(by, words):
+    policy = a_policy(correlation=Correlation(3, minutes(10), by))
+    common = SharedCause("gpu-lost", "GpuLost", "reason Xid79" + (", rack a" if "rack" in by else ""))
+    node = a_sick_node(labels={"rack": "a"})
+    (block,) = preconditions(a_case(), node, policy, [], replace(AROUND, causes={common: (MANY,)}), NOW)
+    assert block.message.startswith(f"7 nodes show the same {words} (gpu-1, gpu-2, gpu-3, gpu-4, gpu-5);")
 
 
 def test_without_its_policy_nothing_else_is_asked():

@@ -320,7 +320,7 @@ async def test_a_severity_that_changes_swaps_our_label_only(harness: TicketHarne
 async def test_many_nodes_with_one_cause_have_one_issue_that_is_not_told_of_each_node(harness: TicketHarness) -> None:
     correlation = {"nodes": 3, "within": "10m"}
     await harness.policy(ticket={"when": "OnEscalation"}, correlation=correlation)
-    block = {"reason": "SharedCause", "message": "40 nodes say the same"}
+    block = {"reason": "SharedCause", "message": "40 nodes show the same message"}
     for number in range(40):
         held = {"at": "2026-11-20T09:00:00Z", "reason": "SharedCause"}
         await harness.case(f"case-{number}", f"node-{number}", blockedBy=[block], timeline=[held])
@@ -340,7 +340,7 @@ async def test_a_case_that_turns_out_to_share_its_cause_moves_to_the_shared_issu
     await harness.policy(correlation={"nodes": 3, "within": "10m"})
     await harness.case()
     await harness.work()
-    block = {"reason": "SharedCause", "message": "3 nodes say the same"}
+    block = {"reason": "SharedCause", "message": "3 nodes show the same message"}
     await harness.becomes("case-1", "Held", blockedBy=[block])
     await harness.later(minutes=2)
     assert harness.channel.open == [2]
