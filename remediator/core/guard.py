@@ -83,7 +83,7 @@ def preconditions(
     )
     stopped = stops(case, node, policy, fleet.paused)
     blocks = (*stopped, *(block(reason, message) for holds, reason, message in checks if holds))
-    return (*blocks, block(Reason.COOLDOWN, "repaired a moment ago", rests)) if rests else blocks
+    return (*blocks, block(Reason.COOLDOWN, "its last case has ended a moment ago", rests)) if rests else blocks
 
 
 def _in_common(policy: Policy, nodes: Sequence[str]) -> str:
@@ -130,8 +130,8 @@ def _holds(other: Case, node: Node) -> bool:
 
 
 def cooldown_until(case: Case, policy: Policy, past: Sequence[Case], now: datetime) -> datetime | None:
-    """Until when the node rests after its last repair under this policy; None where it need not."""
-    ends = [other.ended for other in past if other.ended and other.policy == policy.name and other.attempts]
+    """Until when the node rests after the last case of this policy that had claimed it; None where it need not."""
+    ends = [other.ended for other in past if other.ended and other.policy == policy.name and other.started]
     until = max(ends, default=None)
     return until + policy.cooldown if until and until + policy.cooldown > now else None
 

@@ -812,3 +812,14 @@ async def test_five_nodes_that_break_together_are_held_for_what_they_have_in_com
     assert harness.ran == []
     message = harness.cases("gpu-0")[-1]["status"]["blockedBy"][0]["message"]
     assert message.startswith("5 nodes show the same reason (gpu-0, gpu-1, gpu-2, gpu-3, gpu-4);")
+
+
+async def test_a_node_rests_also_after_a_case_that_ended_before_its_first_attempt(harness):
+    await harness.policy(cooldown="1h")
+    harness.answer("collect-diagnostics", Answer(message='{"a": 1}', does=cure))
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+        await harness.condition("gpu-1", "True", since=now() - timedelta(hours=1))
+        await until(lambda: len(harness.cases("gpu-1")) == 2 and harness.reasons("gpu-1") == ["Cooldown"])
+    assert (harness.ran, harness.taints("gpu-1")) == (["collect-diagnostics gpu-1"], [])

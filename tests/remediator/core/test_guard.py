@@ -50,7 +50,7 @@ def test_nothing_stands_against_a_clear_case():
     assert reasons() == []
 
 
-OVER = a_case("before", ended=at(0), phase=Phase.RECOVERED, attempts=(an_attempt(),))
+OVER = a_case("before", started=at(-9), ended=at(0), phase=Phase.RECOVERED, attempts=(an_attempt(),))
 OTHER = a_case("other", **CLAIMED)
 
 
@@ -65,6 +65,7 @@ OTHER = a_case("other", **CLAIMED)
         ({"node": a_sick_node(labels={"node-role.kubernetes.io/control-plane": ""})}, Reason.CONTROL_PLANE),
         ({"node": a_sick_node(labels={"node-role.kubernetes.io/master": ""})}, Reason.CONTROL_PLANE),
         ({"around": replace(AROUND, controller_nodes=frozenset({"gpu-1"}))}, Reason.HOSTS_CONTROLLER),
+        ({"past": [replace(OTHER, ended=at(4))]}, Reason.COOLDOWN),
         ({"node": a_sick_node(unschedulable=True)}, Reason.CORDONED_BY_USER),
         ({"node": a_sick_node(unschedulable=True), "case": a_case(**CLAIMED)}, Reason.CORDONED_BY_USER),
         *(
@@ -121,9 +122,9 @@ def test_everything_that_stands_in_the_way_is_said_at_once():
         ),
         pytest.param({"node": a_sick_node(labels={"remediator.dev/exclude": "false"})}, "no", id="exclude=false"),
         pytest.param({"past": [replace(OVER, policy="other")]}, "another policy", id="a repair under another policy"),
-        pytest.param({"past": [replace(OVER, attempts=())]}, "untouched", id="a case that did nothing"),
+        pytest.param({"past": [replace(OVER, attempts=(), started=None)]}, "untouched", id="a case that did nothing"),
         pytest.param({"now": at(30), "node": a_sick_node(minute=30), "past": [OVER]}, "over", id="30 minutes later"),
-        pytest.param({"past": [replace(OTHER, ended=at(4))]}, "over", id="another case that has ended"),
+        pytest.param({"past": [replace(OTHER, ended=at(4), policy="other")]}, "over", id="another case that has ended"),
         pytest.param({"past": [a_case("queued", phase=Phase.HELD)]}, "waits", id="another case that only waits"),
         pytest.param({"past": [replace(OTHER, node_uid="gone")]}, "gone", id="a case of a namesake"),
         pytest.param(
