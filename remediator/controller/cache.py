@@ -63,4 +63,4 @@ class ClusterCache:
 
 def availability(node: Node | None) -> tuple[object, ...]:
     """What the numbers of a budget depend on."""
-    return (node.ready, node.unschedulable, node.labels) if node else ()
+    return (node.ready, node.unschedulable, node.kept_out, node.labels) if node else ()

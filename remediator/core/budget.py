@@ -105,7 +105,8 @@ class Budget:
 class Account:
     """Where one budget stands over the nodes it selects.
 
-    Quarantined nodes count as such only, whatever their state: neither in `down` nor in `claimed`.
+    Quarantined nodes are neither in `down` nor in `claimed`, whatever their state. Only where the budget says how many
+    nodes must be available, they are `down`: it promises that so many are.
     """
 
     total: int
@@ -147,10 +148,13 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The nodes that a budget counts: how many, and which of them are not ready or unschedulable."""
+    """The nodes that a budget counts: how many, which of them are not ready or unschedulable, and which of these an
+    operation has taken out for a person.
+    """
 
     total: int
     down: frozenset[str]
+    kept_out: frozenset[str] = frozenset()
 
 
 def members(budget: Budget, nodes: Iterable[Node], budgets: Mapping[str, Budget]) -> Members:
@@ -162,15 +166,18 @@ def members(budget: Budget, nodes: Iterable[Node], budgets: Mapping[str, Budget]
         if budget.selector.matches(node.labels) and not any(other.matches(node.labels) for other in others)
     ]
     down = (node.name for node in selected if node.ready is not Status.TRUE or node.unschedulable)
-    return Members(len(selected), frozenset(down))
+    kept_out = (node.name for node in selected if node.kept_out)
+    return Members(len(selected), frozenset(down), frozenset(kept_out))
 
 
 def account(budget: Budget, counted: Members) -> Account:
     """Where a budget stands. Claims count even where the selector left their node."""
     claimed = frozenset(claim.node for claim in budget.claims if not claim.quarantined)
-    quarantined = frozenset(claim.node for claim in budget.claims if claim.quarantined) - claimed
+    waiting = frozenset(claim.node for claim in budget.claims if claim.quarantined)
+    quarantined = (waiting | counted.kept_out) - claimed
+    down = counted.down - quarantined if budget.max_unavailable is not None else counted.down | quarantined
     most, most_quarantined = budget.most(counted.total), budget.most_quarantined(counted.total)
-    return Account(counted.total, most, counted.down - quarantined, claimed, quarantined, most_quarantined)
+    return Account(counted.total, most, down, claimed, quarantined, most_quarantined)
 
 
 def over(node: Node, budgets: Mapping[str, Budget]) -> list[Budget]:

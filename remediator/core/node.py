@@ -103,5 +103,10 @@ class Node:
         """Unschedulable, and not by us."""
         return self.unschedulable and not self.cordoned_by
 
+    @property
+    def kept_out(self) -> bool:
+        """Whether an operation of a case took the node out for a person; the case may be over."""
+        return self.unschedulable and bool(self.kept_cordoned) and not self.cordoned_by
+
 
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")

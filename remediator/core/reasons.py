@@ -149,7 +149,8 @@ REMEDY: dict[Reason, str] = {
     Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BUDGET_REFUSED: "let the controller write the budget's status: look for a webhook or a rule that refuses it",
-    Reason.QUARANTINE_FULL: "repair the quarantined nodes and release their cases, or raise maxQuarantined",
+    Reason.QUARANTINE_FULL: "repair the quarantined nodes, release their cases and uncordon what stays cordoned, or "
+    "raise maxQuarantined",
     Reason.POLICY_FAILING: "look why, then set the annotation remediator.dev/breaker-closed-at of the policy to now",
     Reason.BREAKER_OPEN: "look at what fails in many places at once; starts go on when the window is over",
     Reason.HEALTH_UNKNOWN: "look at node-problem-detector and the kubelet of the node",

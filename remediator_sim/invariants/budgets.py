@@ -22,12 +22,14 @@ def admitted(history: History, event: Event) -> Iterator[str]:
 def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
     """A node that was down already is weighed against the claims only; any other against all that is unavailable.
 
-    Quarantined nodes are neither.
+    Quarantined nodes, and those that a rung keeps out for a person, are neither, but unavailable for minAvailable.
     """
     selected = {contract.name(one) for one in _under(history, budget)}
     waiting = contract.quarantined(budget)
     claimed = set(claims(budget).values()) - waiting
-    lost = {name for name in selected - waiting if all(contract.down(state) for state in history.lately(name))}
+    kept_out = {name for name in selected if any(contract.kept_out(state) for state in history.lately(name))}
+    counted = selected if budget["spec"].get("maxUnavailable") is None else selected - waiting - kept_out
+    lost = {name for name in counted if all(contract.down(state) for state in history.lately(name))}
     taken = claimed if node in lost else claimed | lost
     most = contract.most(budget, len(selected))
     if len(taken) <= most:

@@ -101,6 +101,11 @@ def down(node: Obj) -> bool:
     return says(node, "Ready") != "True" or bool(part(node, "spec").get("unschedulable"))
 
 
+def kept_out(node: Obj) -> bool:
+    """Whether a rung keeps the node out of service for a person."""
+    return "remediator.dev/kept-cordoned" in part(node, "metadata", "annotations")
+
+
 def sick(node: Obj | None, policy: Obj, now: datetime, stale: timedelta) -> bool | None:
     """Whether an entry of the policy's `when` holds on the node; None where that cannot be determined."""
     entries = [[_holds(node, clause, now, stale) for clause in _clauses(entry)] for entry in policy["spec"]["when"]]

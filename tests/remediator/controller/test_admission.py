@@ -218,6 +218,29 @@ async def test_an_escalated_node_stops_no_repair_of_the_others_and_three_of_twel
     assert "3 of 3 quarantined" in harness.cases(held)[-1]["status"]["blockedBy"][0]["message"]
 
 
+async def test_three_of_four_stay_available_where_a_budget_says_so_also_beside_one_that_is_quarantined(fleet):
+    harness = await fleet(4, 1)
+    await harness.change(BUDGETS, "all", spec={"maxUnavailable": None, "minAvailable": 3})
+    await settle(await admissions(harness))
+    await _escalate(harness, *tainted(harness))
+    await settle(await admissions(harness))
+    assert len(tainted(harness)) == len(_quarantined(harness)) == 1
+    held = next(f"gpu-{number}" for number in range(4) if f"gpu-{number}" not in tainted(harness))
+    assert harness.reasons(held) == ["BudgetSpent"]
+
+
+async def test_nodes_that_a_rung_has_cordoned_for_a_person_do_not_stop_the_repair_of_the_others(fleet):
+    """Their cases are over, and a budget of one was full for as long as they waited."""
+    harness = await fleet(3, 1)
+    await harness.node("dimm")
+    kept = {"annotations": {names.KEPT_CORDONED: "uid-of-a-case-that-is-over"}}
+    await harness.change(NODES, "dimm", metadata=kept, spec={"unschedulable": True})
+    await settle(await admissions(harness))
+    assert len(tainted(harness)) == 1
+    status = next(one["status"] for one in harness.all(BUDGETS) if one["metadata"]["name"] == "all")
+    assert (status["quarantined"], status["unavailable"], status["allowed"]) == (1, 1, 0)
+
+
 def _quarantined(harness):
     found = [claim for one in harness.all(BUDGETS) for claim in one["status"].get("claims") or ()]
     return {claim["node"] for claim in found if claim.get("quarantined")}

@@ -25,6 +25,9 @@ def test_nodes_are_counted_anew_when_one_of_them_may_change_a_number_and_only_th
     cordoned = cache.counted()
     assert cordoned is not counted
     assert cache.counted() is cordoned
-    cache.nodes._reflector._version = "3"
+    kept = replace(a_node("n", version="4"), unschedulable=True, kept_cordoned="uid-of-its-case")
+    cache.nodes.note("n", kept)
+    assert cache.counted()["b"].kept_out == {"n"}, "an operation has made our cordon one for a person"
+    cache.nodes._reflector._version = "4"
     assert cache.nodes.get("n").unschedulable is False
     assert cache.counted() == counted, "the watch never showed our cordon"

@@ -1,5 +1,7 @@
 """How many nodes may be unavailable, and who is counted."""
 
+from dataclasses import replace
+
 import pytest
 
 from remediator.core.budget import Claim, Members, members, over, with_claims, without_claims
@@ -80,6 +82,37 @@ def test_nodes_that_are_down_do_not_wait_for_each_other_for_ever():
     assert found.admits("down")
     assert found.admits("down-too")
     assert not account(a_budget(most=1, claims=[("down", "c")]), nodes).admits("down-too"), "one at a time"
+
+
+ONE_OF_EIGHT = {"kept_cordoned": "uid-of-its-case", "unschedulable": True}
+
+
+@pytest.mark.parametrize(
+    ("facts", "counts"),
+    [
+        ({"unschedulable": True}, (1, 0, 0)),
+        (ONE_OF_EIGHT, (0, 1, 1)),
+        (ONE_OF_EIGHT | {"cordoned_by": "uid-of-another"}, (1, 0, 0)),
+        (ONE_OF_EIGHT | {"unschedulable": False}, (0, 1, 0)),
+    ],
+    ids=["cordoned by a user", "kept out by a rung", "claimed anew", "uncordoned by a user"],
+)
+def test_a_node_that_a_rung_keeps_out_for_a_person_is_quarantined_also_after_its_case(facts, counts):
+    """A rack of eight with one bad DIMM, whose case is over, was never repaired again."""
+    found = account(a_budget(most=1), [*(a_node(f"n{n}") for n in range(7)), a_node("dimm", **facts)])
+    assert (len(found.unavailable), found.allowed, len(found.quarantined)) == counts
+    assert found.admits("n1") is bool(found.allowed)
+
+
+def test_min_available_counts_quarantined_nodes_as_unavailable():
+    """95 of 100 are to stay: with five that wait for a person no other one may go, but one that is down already may."""
+    nodes = [*(a_node(f"n{n}") for n in range(99)), a_node("down", ready="False")]
+    waiting = tuple(Claim(f"n{n}", f"c{n}", at(0), quarantined=True) for n in range(5))
+    assert account(a_budget(least="95%"), nodes).allowed == 4
+    full = account(replace(a_budget(least="95%"), claims=waiting), nodes)
+    assert (len(full.unavailable), full.allowed, len(full.quarantined)) == (6, 0, 5)
+    assert not full.admits("n50")
+    assert full.admits("down")
 
 
 def test_a_fallback_counts_only_the_nodes_that_no_other_selects():
