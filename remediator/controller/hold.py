@@ -45,7 +45,7 @@ def hold(case: Case, blocks: tuple[Block, ...], written: datetime | None, now: d
     told = {block.reason for block in case.blocks if block.told}
     news = [block for block in blocks if block.told and block.reason not in told]
     if news:
-        message = f"held for {now - waiting_since(case)}: {news[0].reason.value}: {news[0].message}"
+        message = f"held for {now - waiting_since(case, now)}: {news[0].reason.value}: {news[0].message}"
         return Hold((SaveCase(case, advance(after, Reason.HELD_LONG, message, now)), *degrade), saved=True)
     if _reasons(blocks) != _reasons(case.blocks) or after.phase is not case.phase:
         known = _reasons(case.blocks)
@@ -68,7 +68,7 @@ def _told(case: Case, blocks: Sequence[Block], now: datetime) -> tuple[tuple[Blo
     times = {block.reason: time for block in blocks if (time := told_after(block.reason)) is not None}
     if len(times) < len({block.reason for block in blocks}):
         return tuple(blocks), None
-    since, before = waiting_since(case), {block.reason for block in case.blocks if block.told}
+    since, before = waiting_since(case, now), {block.reason for block in case.blocks if block.told}
     due = {reason: since + time for reason, time in times.items() if reason not in before}
     coming = [when for when in due.values() if when > now]
     return tuple(replace(block, told=due.get(block.reason, now) <= now) for block in blocks), min(coming, default=None)

@@ -42,8 +42,13 @@ def held_since(case: Case, reason: Reason) -> datetime:
     return since or phase_since(case)
 
 
-def waiting_since(case: Case) -> datetime:
-    """Since when the case has been held without a break, whatever the reasons, by none that a user has chosen."""
+def waiting_since(case: Case, now: datetime) -> datetime:
+    """Since when the case has been held without a break, whatever the reasons, by none that a user has chosen.
+
+    Where such a one is still shown, it has only just ended.
+    """
+    if any(block.reason in CHOSEN for block in case.blocks):
+        return now
     since = None
     for event in reversed(case.timeline):
         if event.reason in PHASES or event.reason in CHOSEN or event.reason is Reason.RESUMED:

@@ -8,7 +8,7 @@ from remediator.controller.effects import ChangeNode, SaveCase
 from remediator.controller.hold import hold
 from remediator.core.case import Block, CaseEvent, Phase
 from remediator.core.reasons import Reason
-from tests.builders import a_case, at
+from tests.builders import a_case, at, minutes
 
 SPENT = Block(Reason.BUDGET_SPENT, "budget rack-a: 1 of 1 unavailable (gpu-12)")
 OTHER = Block(Reason.BUDGET_SPENT, "budget rack-a: 1 of 1 unavailable (gpu-7)")
@@ -83,3 +83,21 @@ def test_reasons_that_take_turns_are_one_hold_and_one_that_a_user_chose_begins_a
     assert hold(case, (UNKNOWN,), at(0), at(50)).saved, "its timeline is full, so it is as old as the case"
     chosen = replace(case, timeline=(*turns[1:], CaseEvent(at(49), Reason.DRY_RUN, "")))
     assert hold(chosen, (UNKNOWN,), at(0), at(50)).tell_at == at(49 + 60)
+
+
+@pytest.mark.parametrize("block", [SPENT, UNKNOWN])
+def test_a_case_that_waited_three_weeks_in_dry_run_is_not_told_as_held_for_21_days_once_it_may_act(block):
+    weeks = 21 * 24 * 60
+    waited = replace(
+        held(DRY_RUN), timeline=(CaseEvent(at(0), Reason.DETECTED, ""), CaseEvent(at(0), Reason.DRY_RUN, ""))
+    )
+    enforced = hold(waited, (block,), at(0), at(weeks))
+    (save, *_) = enforced.effects
+    assert [event.reason for event in save.after.timeline[2:]] == [block.reason]
+    assert not any(block.told for block in save.after.blocks)
+    later = 30 if block is SPENT else 60
+    assert enforced.tell_at == at(weeks + later)
+    (save, *_) = hold(save.after, (block,), at(weeks), at(weeks + later)).effects
+    event = save.after.timeline[-1]
+    assert event.reason is Reason.HELD_LONG
+    assert event.message.startswith(f"held for {minutes(later)}: {block.reason.value}")
