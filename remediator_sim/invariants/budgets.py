@@ -20,7 +20,8 @@ def admitted(history: History, event: Event) -> Iterator[str]:
 
 
 def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
-    """A node that was down already is weighed against the claims only; any other against all that is unavailable.
+    """A node that was down at any time within the grace is weighed against the claims only; any other also against
+    the nodes that were down for all of it.
 
     Quarantined nodes, and those that a rung keeps out for a person, are neither, but unavailable for minAvailable.
     """
@@ -30,7 +31,8 @@ def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
     kept_out = {name for name in selected if any(contract.kept_out(state) for state in history.lately(name))}
     counted = selected if budget["spec"].get("maxUnavailable") is None else selected - waiting - kept_out
     lost = {name for name in counted if all(contract.down(state) for state in history.lately(name))}
-    taken = claimed if node in lost else claimed | lost
+    was_down = node in counted and any(contract.down(state) for state in history.lately(node))
+    taken = claimed if was_down else claimed | lost
     most = contract.most(budget, len(selected))
     if len(taken) <= most:
         return HELD

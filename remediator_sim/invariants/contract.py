@@ -147,6 +147,11 @@ def _detected(node: Obj | None) -> bool:
 # --- our kinds -------------------------------------------------------------------------------------------------------
 
 
+def told(case: Obj | None) -> bool:
+    """Whether a person was told that something holds the case for long."""
+    return any(block.get("told") for block in part(case, "status").get("blockedBy") or ())
+
+
 def attempts(case: Obj | None) -> list[Obj]:
     """The attempts of a case, oldest first."""
     return list(part(case, "status", "attempts") or ())

@@ -26,13 +26,16 @@ def still_open(history: History, event: Event) -> Iterator[str]:
 def _late(history: History, tracked: Tracked) -> str:
     """What is wrong with how long a case has gone on, "" for nothing.
 
-    One that has not claimed its node may wait for as long as the node is not clearly well.
+    One that has not claimed its node may wait for as long as the node is not clearly well; one that holds it, once
+    a person was told what holds it.
     """
     node, bound = tracked.last["spec"]["nodeName"], history.limits.bound
     if not tracked.claimed:
         well = tracked.well or history.at
         late = history.at - well > bound
         return f"case {tracked.name} waits though {node} is well since {clock(well)}" if late else ""
+    if contract.told(tracked.last):
+        return ""
     late = tracked.escalated in (None, history.at) and history.at - tracked.claimed - tracked.stood > bound
     return f"case {tracked.name} held {node} since {clock(tracked.claimed)}: for longer than {bound}" if late else ""
 
@@ -45,14 +48,20 @@ def cleared(history: History, event: Event) -> Iterator[str]:
 
 
 def end(history: History, event: Event) -> Iterator[str]:
-    """The end. Counts every case: over and cleared away, handed to a person, or visibly stopped."""
+    """The end. Counts every case: over and cleared away, known to a person, or visibly stopped."""
     for tracked in history.cases():
         if tracked.over:
             yield _left(history, tracked) if event.at - tracked.over > history.limits.settle else HELD
-        elif tracked.escalated or not tracked.claimed or history.stopped(tracked.last):
+        elif _waits(history, tracked):
             yield _late(history, tracked) or HELD
         else:
             yield f"case {tracked.name} is still {contract.phase(tracked.last)} at the end"
+
+
+def _waits(history: History, tracked: Tracked) -> bool:
+    """Whether nothing need happen to an open case before somebody does something."""
+    told = tracked.escalated or contract.told(tracked.last)
+    return bool(told or not tracked.claimed or history.stopped(tracked.last))
 
 
 def _left(history: History, tracked: Tracked) -> str:

@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from remediator_sim.simulation import cluster, soak
-from remediator_sim.simulation.minimise import minimised
-from remediator_sim.simulation.plan import Plan
+from remediator_sim.simulation.minimise import shortest
 from remediator_sim.simulation.schedule import plan_of
 from remediator_sim.simulation.seed import Verdict, play
 
-COMMAND = "python -m remediator_sim.simulation"
+PROGRAM = "python -m remediator_sim.simulation"
+COMMAND = f".venv/bin/{PROGRAM}"  # as it works in a checkout
 SHOWN = 5  # sentences of one seed
 
 
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__)
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--jobs", type=int, default=1, help="how many at once")
@@ -64,8 +64,12 @@ def _tell_broken(verdict: Verdict, console: Console) -> None:
 
 
 def _summarise(results: soak.Results, console: Console) -> None:
+    for verdict in results.failed:
+        _tell_broken(verdict, console)
     for name, (checks, seeds) in results.checks().items():
         console.print(f"{name:<4} put to the test {checks} times, in {seeds} of {len(results.verdicts)} seeds")
+    for name in results.untested():
+        console.print(f"[red]{name} was never put to the test[/]; {soak.ELSEWHERE.get(name, 'no seed has reached it')}")
     console.print(
         f"{len(results.verdicts)} seeds, {len(results.failed)} broken; median {results.seconds():.2f} core-seconds"
     )
@@ -75,16 +79,12 @@ def _tell_one(asked: argparse.Namespace, console: Console) -> int:
     """The story of one seed, shortened where asked."""
     plan = plan_of(asked.first)
     if asked.minimise:
-        plan = minimised(plan, _fails) if _fails(plan) else plan
+        plan = shortest(plan)
     outcome = play(plan)
     sys.stdout.write(outcome.journal)
     for sentence in outcome.broken:
         console.print(sentence, highlight=False, markup=False)
     return bool(outcome.broken)
-
-
-def _fails(plan: Plan) -> bool:
-    return bool(play(plan).broken)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ class Judge:
         self, server: EmbeddedServer, limits: Limits, tell: Tell, report_broken: Callable[[str], None]
     ) -> None:
         self._cluster, self._limits = server.cluster, limits
-        self._tell, self._found, self._known = tell, report_broken, 0
+        self._tell, self._report = tell, report_broken
+        self._reported: set[str] = set()
         self._earlier: list[Checker] = []
         self._checker = self._begun()
         for kind in KINDS:
@@ -40,7 +41,6 @@ class Judge:
         """What is stored was set back: what was known of it holds no more, apart from the marks of users."""
         self._earlier.append(self._checker)
         self._checker = self._begun()
-        self._known = len(self.broken())
 
     def _listen(self, kind: str) -> None:
         def hear(change: Change) -> None:
@@ -58,10 +58,10 @@ class Judge:
         self._report_news()
 
     def _report_news(self) -> None:
-        broken = self.broken()
-        for sentence in broken[self._known :]:
-            self._found(sentence)
-        self._known = len(broken)
+        for sentence in self.broken():
+            if sentence not in self._reported:
+                self._reported.add(sentence)
+                self._report(sentence)
 
     def broken(self) -> list[str]:
         """What was found wrong, by promise."""

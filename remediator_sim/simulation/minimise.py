@@ -3,6 +3,25 @@
 from collections.abc import Callable
 
 from remediator_sim.simulation.plan import Plan, Step
+from remediator_sim.simulation.seed import play
+
+Broken = Callable[[Plan], tuple[str, ...]]
+
+
+def _broken(plan: Plan) -> tuple[str, ...]:
+    return play(plan).broken
+
+
+def shortest(plan: Plan, broken: Broken = _broken) -> Plan:
+    """The plan with the few steps that break what the whole plan breaks first; as it is where it breaks nothing.
+
+    `broken` gives the sentences of a plan, oldest first, each begun with the name of its promise.
+    """
+    first = next(iter(broken(plan)), None)
+    if first is None:
+        return plan
+    promise = first[: first.index(":") + 1]
+    return minimised(plan, lambda shorter: any(sentence.startswith(promise) for sentence in broken(shorter)))
 
 
 def minimised(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:

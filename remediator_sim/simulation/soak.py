@@ -1,15 +1,25 @@
 """Many seeds, on several cores: what is known of them so far, kept in a file where that is asked for."""
 
+import hashlib
 import json
 import multiprocessing
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from statistics import median
 
+from remediator_sim.shipped import folder
 from remediator_sim.simulation.seed import Verdict, verdict_of
+
+PLAYED = ("remediator", "remediator_sim", "deploy", "operations")  # folders that a verdict depends on
+ENOUGH = 40  # seeds, after which each promise should have been put to the test
+# What no seed can put to the test, and where it is judged.
+ELSEWHERE = {"I8": "make demo and tests/remediator/tickets judge it: the simulation has no issues"}
 
 
 @dataclass(slots=True)
@@ -32,28 +42,57 @@ class Results:
                 seeds[name] += count > 0
         return {name: (total[name], seeds[name]) for name in total}
 
+    def untested(self) -> list[str]:
+        """The promises that no seed has put to the test, once there were enough seeds to expect it."""
+        if len(self.verdicts) < ENOUGH:
+            return []
+        return [name for name, (count, _) in self.checks().items() if count == 0]
+
     def seconds(self) -> float:
         """The median of the core-seconds of a seed."""
         return median(verdict.seconds for verdict in self.verdicts.values()) if self.verdicts else 0.0
 
 
+@cache
+def code() -> str:
+    """A hash of all files that a verdict depends on."""
+    digest = hashlib.sha256()
+    for path in sorted(path for part in PLAYED for path in (folder() / part).rglob("*")):
+        if path.is_file() and path.suffix in (".py", ".yaml", ".json"):
+            digest.update(f"{path.relative_to(folder())}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def load(path: Path | None) -> Results:
-    """What an earlier run has found out."""
+    """What an earlier run of the same code has found out. A line that was not written to its end is left out."""
     results = Results()
     for line in path.read_text().splitlines() if path and path.exists() else ():
-        line_verdict = json.loads(line)
-        checks = tuple((name, count) for name, count in line_verdict["checks"])
-        results.verdicts[line_verdict["seed"]] = Verdict(
-            line_verdict["seed"], tuple(line_verdict["broken"]), checks, line_verdict["seconds"]
-        )
+        with suppress(ValueError):
+            kept = json.loads(line)
+            if kept.pop("code", "") == code():
+                results.verdicts[kept["seed"]] = _verdict(**kept)
     return results
 
 
+def _verdict(seed: int, broken: list[str], checks: list[tuple[str, int]], seconds: float) -> Verdict:
+    return Verdict(seed, tuple(broken), tuple((name, count) for name, count in checks), seconds)
+
+
 def keep(path: Path | None, verdict: Verdict) -> None:
-    """Add one verdict to the file."""
+    """Add one verdict to the file, on a line of its own whatever the line before it is."""
     if path is not None:
+        torn = _is_torn(path)
         with path.open("a") as file:
-            file.write(json.dumps(asdict(verdict)) + "\n")
+            file.write("\n" * torn + json.dumps(asdict(verdict) | {"code": code()}) + "\n")
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the last line of a file has no end."""
+    if not path.exists() or path.stat().st_size == 0:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() != b"\n"
 
 
 def verdicts(seeds: Iterable[int], jobs: int) -> Iterator[Verdict]:

@@ -30,12 +30,16 @@ class Fleet(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """`draw` gives the words of a step by chance, `perform` carries it out; `weight`: how often it is drawn."""
+    """`draw` gives the words of a step by chance, `perform` carries it out; `weight`: how often it is drawn.
+
+    `why`: of a kind of weight 0, why it is not drawn.
+    """
 
     name: str
     weight: int
     draw: Callable[[Random, Fleet], Drawn]
     perform: Callable[["World", Step], Awaitable[None]]
+    why: str = ""
 
 
 def drawn(target: str = "", **words: object) -> Drawn:

@@ -77,7 +77,7 @@ async def _gone(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("fault", 0, _draw_fault, _fault),
+    Kind("fault", 0, _draw_fault, _fault, why="each plan begins with its own number of faults"),
     Kind("heal", 2, _draw_heal, _heal),
     Kind("down", 2, _draw_down, _down),
     Kind("stuck", 1, _draw_stuck, _stuck),

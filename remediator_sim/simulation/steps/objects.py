@@ -77,7 +77,7 @@ async def _odd_time(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("restore", 0, _draw_restore, _restore),
+    Kind("restore", 0, _draw_restore, _restore, why="not tried since re-lists are waited for"),
     Kind("unreadable", 2, _draw_unreadable, _unreadable),
     Kind("odd-time", 2, _draw_odd_time, _odd_time),
 )

@@ -84,7 +84,7 @@ KINDS = (
     Kind("lost", 4, _draw_lost, _lost),
     Kind("cut", 2, _draw_watch, _cut),
     Kind("silence", 2, _draw_watch, _silence),
-    Kind("lag", 0, _draw_lag, _hold_back),
+    Kind("lag", 0, _draw_lag, _hold_back, why="not tried"),
     Kind("compact", 1, _draw_nothing, _compact),
-    Kind("away", 0, _draw_away, _away),
+    Kind("away", 0, _draw_away, _away, why="not tried"),
 )

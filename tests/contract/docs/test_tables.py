@@ -20,6 +20,7 @@ from remediator.metrics import REGISTRY
 from remediator.scheduler import verdict
 from remediator.tickets.reconcile.wanted import NEEDS_USER
 from remediator_sim.invariants.table import TEXTS
+from remediator_sim.simulation.schedule import KINDS
 from tests.contract.docs.pages import PAGES, ROOT
 from tests.contract.test_programs import (
     DETECTORS,
@@ -309,6 +310,13 @@ def test_the_thirteen_promises_are_told_and_each_names_tests_that_are_there() ->
         paths = re.findall(r"`(tests/[^`]+)`", row[3])
         assert paths
         assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_page_about_the_simulation_has_every_kind_of_step_that_no_seed_draws_and_why() -> None:
+    rows = {bare(name): why for name, why in table("simulation.md", "not drawn | why")}
+    assert rows == {kind.name: kind.why for kind in KINDS.values() if kind.weight == 0}
+    assert all(rows.values())
+    assert [kind.name for kind in KINDS.values() if kind.weight and kind.why] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

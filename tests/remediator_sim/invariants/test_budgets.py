@@ -52,6 +52,25 @@ def a_claim_beside_a_node_that_went_down_a_moment_ago(recording: Recording) -> N
     recording.claims(a="n1")
 
 
+def came_up(recording: Recording, seconds: float) -> None:
+    """n1 was down, came up again, and is claimed so many seconds later, while n3 is down."""
+    three_nodes(recording)
+    recording.node("n1", ready="False")
+    recording.node("n3", ready="False")
+    recording.later(12)
+    recording.node("n1")
+    recording.later(seconds)
+    recording.claims(a="n1")
+
+
+def a_node_that_came_up_a_moment_ago_is_claimed_beside_one_that_is_down(recording: Recording) -> None:
+    came_up(recording, 1)
+
+
+def a_node_that_came_up_5_s_ago_is_claimed_beside_one_that_is_down(recording: Recording) -> None:
+    came_up(recording, 5)
+
+
 def a_claim_that_stands_is_taken_over_by_a_smaller_budget(recording: Recording) -> None:
     three_nodes(recording)
     recording.claims(a="n1")
@@ -97,6 +116,7 @@ HOLDS = [
     (a_third_of_three_nodes_is_one, 1),
     (a_node_that_is_down_may_be_claimed_beside_another, 1),
     (a_claim_beside_a_node_that_went_down_a_moment_ago, 1),
+    (a_node_that_came_up_a_moment_ago_is_claimed_beside_one_that_is_down, 1),
     (a_claim_that_stands_is_taken_over_by_a_smaller_budget, 2),
     (an_entry_goes_after_its_case, 3),
 ]
@@ -105,6 +125,7 @@ BROKEN = [
     (two_thirds_of_three_nodes_are_not_two, "made 2 of 3 nodes unavailable where 1 may be (n1, n2)"),
     (half_of_three_nodes_must_stay_and_half_is_two, "made 2 of 3 nodes unavailable where 1"),
     (a_good_node_is_claimed_while_another_is_down, "made 2 of 3 nodes unavailable where 1 may be (n1, n3)"),
+    (a_node_that_came_up_5_s_ago_is_claimed_beside_one_that_is_down, "made 2 of 3 nodes unavailable where 1"),
     (a_taint_without_an_entry, "n1 was taken by case uid-a at 12:00:05 without an entry in budget b"),
     (an_entry_in_one_of_two_budgets, "without an entry in budget b2"),
     (an_entry_goes_before_its_case, "the entry of case a went at 12:00:06 while the case was still open"),

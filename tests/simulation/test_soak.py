@@ -1,0 +1,66 @@
+"""What many seeds have come to: kept in a file, and told at the end."""
+
+from io import StringIO
+
+from rich.console import Console
+
+from remediator_sim.invariants.table import TEXTS
+from remediator_sim.simulation import __main__ as program
+from remediator_sim.simulation import soak
+from remediator_sim.simulation.seed import Verdict
+
+GOOD = Verdict(1, (), (("I1", 3), ("I13", 0)), 1.5)
+BAD = Verdict(2, ("I1: too many nodes",), (("I1", 2), ("I13", 0)), 1.5)
+
+
+def summary(verdicts: list[Verdict]) -> str:
+    results = soak.Results({verdict.seed: verdict for verdict in verdicts})
+    console = Console(file=StringIO(), width=200)
+    program._summarise(results, console)
+    return console.file.getvalue()
+
+
+def test_a_verdict_is_known_to_the_next_run_of_the_same_code_and_to_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "soak"
+    soak.keep(path, GOOD)
+    assert soak.load(path).verdicts == {1: GOOD}
+    monkeypatch.setattr(soak, "code", lambda: "other")
+    assert soak.load(path).verdicts == {}
+
+
+def test_the_code_is_another_one_when_a_file_of_the_product_changes(tmp_path, monkeypatch):
+    (tmp_path / "remediator").mkdir()
+    monkeypatch.setattr(soak, "folder", lambda: tmp_path)
+    codes = set()
+    for text in ("A = 1", "A = 2"):
+        (tmp_path / "remediator" / "a.py").write_text(text)
+        codes.add(soak.code.__wrapped__())
+    assert len(codes) == 2
+
+
+def test_a_last_line_that_was_cut_off_costs_its_own_seed_only(tmp_path):
+    path = tmp_path / "soak"
+    soak.keep(path, GOOD)
+    soak.keep(path, BAD)
+    path.write_text(path.read_text()[:-20])
+    assert soak.load(path).verdicts == {1: GOOD}
+    soak.keep(path, BAD)
+    assert soak.load(path).verdicts == {1: GOOD, 2: BAD}
+
+
+def test_the_summary_names_each_failed_seed_with_the_command_that_repeats_it():
+    lines = summary([GOOD, BAD])
+    assert "seed 2: .venv/bin/python -m remediator_sim.simulation --first 2 --minimise" in lines
+    assert "I1: too many nodes" in lines
+    assert "seed 1:" not in lines
+
+
+def test_of_40_seeds_in_which_nothing_put_i13_to_the_test_the_summary_says_so_and_of_39_not():
+    seeds = [GOOD.__class__(seed, (), GOOD.checks, 1.0) for seed in range(40)]
+    assert "I13 was never put to the test" in summary(seeds)
+    assert "I1 was never" not in summary(seeds)
+    assert "never put to the test" not in summary(seeds[:39])
+
+
+def test_what_is_judged_elsewhere_is_a_promise_of_ours():
+    assert set(soak.ELSEWHERE) <= set(TEXTS)
