@@ -65,11 +65,11 @@ def code() -> str:
 
 def load(path: Path | None) -> Results:
     """What an earlier run of the same code has found out. A line that was not written to its end is left out."""
-    results = Results()
+    results, current = Results(), code()
     for line in path.read_text().splitlines() if path and path.exists() else ():
         with suppress(ValueError):
             kept = json.loads(line)
-            if kept.pop("code", "") == code():
+            if kept.pop("code", "") == current:
                 results.verdicts[kept["seed"]] = _verdict(**kept)
     return results
 

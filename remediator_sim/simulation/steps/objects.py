@@ -24,6 +24,7 @@ UNREADABLE: dict[str, tuple[str, Obj]] = {
     POLICIES: ("spec", {"severity": ["Critical"]}),
     "nodes": ("status", {"nodeInfo": {"bootID": 7}}),
 }
+RESTORE = "I1 may break: a leader that keeps running still believes what it knew before the restore"
 DOWN = 30.0  # seconds for which the API servers are stopped
 ODD_TIMES = ("9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-20T23:00:00Z")
 
@@ -77,7 +78,7 @@ async def _odd_time(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("restore", 0, _draw_restore, _restore, why="not tried since re-lists are waited for"),
+    Kind("restore", 0, _draw_restore, _restore, why=RESTORE),
     Kind("unreadable", 2, _draw_unreadable, _unreadable),
     Kind("odd-time", 2, _draw_odd_time, _odd_time),
 )

@@ -12,6 +12,7 @@ from remediator_sim.simulation.wire import WireFault
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
+NOT_PLAYED = "40 seeds with it have not been played yet"
 WRITES = ("POST", "PATCH", "PUT", "DELETE")
 
 
@@ -84,7 +85,7 @@ KINDS = (
     Kind("lost", 4, _draw_lost, _lost),
     Kind("cut", 2, _draw_watch, _cut),
     Kind("silence", 2, _draw_watch, _silence),
-    Kind("lag", 0, _draw_lag, _hold_back, why="not tried"),
+    Kind("lag", 0, _draw_lag, _hold_back, why=NOT_PLAYED),
     Kind("compact", 1, _draw_nothing, _compact),
-    Kind("away", 0, _draw_away, _away, why="not tried"),
+    Kind("away", 0, _draw_away, _away, why=NOT_PLAYED),
 )
