@@ -36,10 +36,14 @@ def attempt_records(cache: ClusterCache) -> dict[str, tuple[AttemptRecord, ...]]
 
 
 def failing(cache: ClusterCache, now: datetime) -> dict[str, str]:
-    """The policies whose breaker on failures is open, and why."""
+    """The policies whose breaker on failures is open: why, and what closes it."""
     records = attempt_records(cache)
-    messages = {policy.name: failures.opened(policy, records, now) for policy in cache.policies}
-    return {name: message for name, message in messages.items() if message}
+    messages = ((policy, failures.opened(policy, records, now)) for policy in cache.policies)
+    return {
+        policy.name: f"{message}; {failures.how_to_close(policy, message, now)}"
+        for policy, message in messages
+        if message
+    }
 
 
 def missing(cache: ClusterCache, operations: Set[str]) -> frozenset[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from remediator.core import names
 from remediator.core.case import AttemptOutcome, Case, Phase
 from remediator.core.policy import AttemptRecord, FailureBreaker, Policy
 from remediator.core.reasons import Reason
@@ -15,6 +16,8 @@ OF, MOST = 8, 4  # of so many attempts, so many may not be in vain
 NODES, POLICIES = 4, 2  # so many must say it of a template before all policies with it stop
 COUNTS_FOR = timedelta(days=1)
 KEPT = 2 * OF
+OF_TEMPLATE = " of template "
+FAR = timedelta(days=1)  # a time that lies further ahead was not meant
 MARKING = frozenset({"cordon", "uncordon"})  # templates that cure nothing, and are not meant to
 
 
@@ -80,7 +83,7 @@ def _of_template(template: str, all_records: Mapping[str, Iterable[AttemptRecord
     nodes = {record.node for record in in_vain}
     if len(nodes) < NODES or len({policies[record.operation] for record in in_vain}) < POLICIES:
         return ""
-    return f"{len(in_vain)} of the last {len(newest)} attempts of template {template} were in vain"
+    return f"{len(in_vain)} of the last {len(newest)} attempts{OF_TEMPLATE}{template} were in vain"
 
 
 def _newest(group: Iterable[AttemptRecord], after: datetime) -> tuple[AttemptRecord, ...]:
@@ -94,6 +97,21 @@ def _vain(group: Iterable[AttemptRecord]) -> int:
 def _closed(policy: Policy, now: datetime) -> datetime | None:
     """When a user closed it; a time that is still to come closes it only then."""
     return policy.closed_at if policy.closed_at is not None and policy.closed_at <= now else None
+
+
+def close_command(which: str) -> str:
+    """The command that closes the breaker of a policy, or of all of them (`--all`)."""
+    return f"kubectl annotate rp {which} {names.BREAKER_CLOSED_AT}=$(date -u +%FT%TZ) --overwrite"
+
+
+def how_to_close(policy: Policy, message: str, now: datetime) -> str:
+    """What a user does about an open breaker, or when the time comes that they have set."""
+    if policy.closed_at is not None and now < policy.closed_at <= now + FAR:
+        return f"it closes at {policy.closed_at:%Y-%m-%d %H:%M:%S} UTC"
+    which = "--all" if OF_TEMPLATE in message else policy.name
+    if policy.closed_at is None or policy.closed_at <= now:
+        return close_command(which)
+    return f"what {names.BREAKER_CLOSED_AT} says is no time, or lies more than a day ahead: {close_command(which)}"
 
 
 def _stays_open(policy: Policy, now: datetime) -> bool:

@@ -151,7 +151,7 @@ REMEDY: dict[Reason, str] = {
     Reason.BUDGET_REFUSED: "let the controller write the budget's status: look for a webhook or a rule that refuses it",
     Reason.QUARANTINE_FULL: "repair the quarantined nodes, release their cases and uncordon what stays cordoned, or "
     "raise maxQuarantined",
-    Reason.POLICY_FAILING: "look why, then set the annotation remediator.dev/breaker-closed-at of the policy to now",
+    Reason.POLICY_FAILING: "look why, then close the breaker with the command",
     Reason.BREAKER_OPEN: "look at what fails in many places at once; starts go on when the window is over",
     Reason.HEALTH_UNKNOWN: "look at node-problem-detector and the kubelet of the node",
     Reason.LADDER_EXHAUSTED: "repair the node by hand, then set spec.release of the case to true",

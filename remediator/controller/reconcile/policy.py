@@ -36,7 +36,7 @@ class PolicyReconciler:
         reason = Reason.UNKNOWN_OPERATION.value if unknown else "Ready"
         readiness = Readiness(Status.FALSE if unknown else Status.TRUE, reason, policy.generation)
         if policy.readiness == readiness:
-            return None
+            return _until_closed(policy, now)
         message = f"no NodeOperationTemplate {', '.join(unknown)}" if unknown else "every operation is known"
         body = encode.policy_ready(readiness, message, now)
         return seconds(await self._dependencies.performer.all([Patch(api.POLICY, name, body, "", "status")]))
@@ -51,3 +51,10 @@ class PolicyReconciler:
             self._dependencies.request_admission()
             return SOON
         return seconds(result)
+
+
+def _until_closed(policy: Policy, now: datetime) -> float | None:
+    """Seconds until the time comes at which a user closes the breaker; the sweep finds one that lies far ahead."""
+    if policy.breaker.opened is None or policy.closed_at is None or not now < policy.closed_at <= now + failures.FAR:
+        return None
+    return (policy.closed_at - now).total_seconds()

@@ -34,6 +34,7 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         Column("SEVERITY", ".spec.severity"),
         _READY,
         _WHY,
+        Column("BREAKER OPEN", ".status.breaker.openedAt", "date"),
         _AGE,
     ),
     api.CASE: (

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from remediator.core.case import Case
+from remediator.core.failures import close_command
 from remediator.core.reasons import REMEDY, Reason
 from remediator.core.ticket import Alert
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput
@@ -56,6 +57,11 @@ def _commands(given: TicketInput, waiting: list[LinkedCase]) -> Iterator[str]:
         if _harmless(linked.case.node):
             yield f"remediator explain {linked.case.node}"
         yield f"kubectl describe noderemediation {linked.case.name}"
+    failing = dict.fromkeys(linked.case.policy for linked in waiting if _failing(linked.case))
+    if failing:
+        yield "# once it is known why the attempts are in vain, let others start:"
+    for policy in [policy for policy in failing if _harmless(policy)][:COMMANDS]:
+        yield close_command(policy)
     released = [linked.case.name for linked in waiting if linked.escalated][:COMMANDS]
     if released:
         yield "# once it is repaired, give it back:"
@@ -64,6 +70,10 @@ def _commands(given: TicketInput, waiting: list[LinkedCase]) -> Iterator[str]:
     if not given.cases and _harmless(given.subject.node):
         yield f"remediator explain {given.subject.node}"
         yield f"kubectl describe node {given.subject.node}"
+
+
+def _failing(case: Case) -> bool:
+    return any(block.reason is Reason.POLICY_FAILING for block in case.blocks)
 
 
 def _harmless(name: str) -> bool:

@@ -736,6 +736,10 @@ async def test_attempts_in_which_no_pod_could_be_placed_are_none_but_a_person_is
     assert "the drain never began" in case["message"]
 
 
+async def close_breaker(harness, value):
+    await harness.change(POLICIES, "gpu-lost", metadata={"annotations": {names.BREAKER_CLOSED_AT: value}})
+
+
 def _held_by(harness, reason):
     return [node for node in (f"gpu-{number}" for number in range(6)) if harness.reasons(node) == [reason]]
 
@@ -759,8 +763,14 @@ async def test_four_reboots_in_vain_stop_all_others_until_a_user_says_so_whateve
         await harness.quiet()
         assert len([ran for ran in harness.ran if ran.startswith("reboot")]) == 4
         assert len(_held_by(harness, "PolicyFailing")) == 2
-        closed = now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        await harness.change(POLICIES, "gpu-lost", metadata={"annotations": {names.BREAKER_CLOSED_AT: closed}})
+        await close_breaker(harness, "now")
+        await until(
+            lambda: (
+                "is no time"
+                in harness.cases(_held_by(harness, "PolicyFailing")[0])[-1]["status"]["blockedBy"][0]["message"]
+            )
+        )
+        await close_breaker(harness, (now() + timedelta(seconds=3)).strftime("%Y-%m-%dT%H:%M:%SZ"))
         await until(lambda: len([ran for ran in harness.ran if ran.startswith("reboot")]) == 6)
 
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from remediator.core.case import AttemptOutcome, Phase
-from remediator.core.failures import KEPT, merged, opened, records, state
+from remediator.core.failures import KEPT, how_to_close, merged, opened, records, state
 from remediator.core.policy import AttemptRecord, FailureBreaker
 from remediator.core.reasons import Reason
+from remediator.kube.api.decode.times import LATEST
 from tests.builders import a_case, a_policy, an_attempt, at
 
 FAILED, DONE = AttemptOutcome.FAILED, AttemptOutcome.SUCCEEDED
@@ -115,6 +116,7 @@ def _climbs(nodes, phase, *templates):
     return {"gpu-lost": tuple(records(cases))}
 
 
+COMMAND = "kubectl annotate rp {} remediator.dev/breaker-closed-at=$(date -u +%FT%TZ) --overwrite"
 OPEN = replace(POLICY, breaker=FailureBreaker(at(4), "4 of 4", seen("xxxx")))
 
 
@@ -128,6 +130,21 @@ def test_it_stays_open_though_later_attempts_worked_and_every_case_has_gone():
 def test_a_user_closes_it_with_a_time_after_it_opened_that_is_not_in_the_future(minute, closes):
     closed = replace(OPEN, closed_at=at(minute))
     assert (opened(closed, {"gpu-lost": seen("xxxx")}, at(60)) == "") is closes
+
+
+@pytest.mark.parametrize(
+    ("closed_at", "message", "words"),
+    [
+        (None, "4 of the last 4 attempts under policy gpu-lost were in vain", f"{COMMAND.format('gpu-lost')}"),
+        (at(3), "4 of the last 8 attempts of template reboot were in vain", COMMAND.format("--all")),
+        (at(61), "4 of 4", "it closes at 2026-"),
+        (LATEST, "4 of 4", f"is no time, or lies more than a day ahead: {COMMAND.format('gpu-lost')}"),
+    ],
+)
+def test_it_says_with_which_command_it_is_closed_and_what_is_wrong_with_the_time_that_was_set(
+    closed_at, message, words
+):
+    assert words in how_to_close(replace(OPEN, closed_at=closed_at), message, at(60))
 
 
 def test_after_it_was_closed_only_later_attempts_count():

@@ -18,6 +18,7 @@ from remediator.core.ticket import About, Alert, Subject, Ticket
 from remediator.tickets.channels.base import Marker
 from remediator.tickets.channels.section import BEGIN, END, fenced, overhead, spliced
 from remediator.tickets.reconcile.input import TicketInput, ticket_input
+from remediator.tickets.reconcile.wanted import of_case
 from remediator.tickets.render import body as render
 from remediator.tickets.render.comments import closing_comment, comment, comments
 from remediator.tickets.render.markdown import code, link, span
@@ -229,3 +230,11 @@ def test_a_node_whose_name_means_something_to_a_shell_gets_no_command() -> None:
     text = section(seen(alerts=(an_alert("A"),), subject=evil))
     assert "explain" not in text
     assert "```sh" not in text
+
+
+def test_an_open_breaker_on_failures_is_closed_with_a_command_to_copy() -> None:
+    blocks = (Block(Reason.POLICY_FAILING, "4 of the last 4 attempts under policy gpu-lost were in vain"),)
+    case = replace(a_case(phase=Phase.HELD), blocks=blocks)
+    text = section(seen(case, subject=of_case(case)))
+    assert "Look why, then close the breaker with the command. (`PolicyFailing`)" in text
+    assert "kubectl annotate rp gpu-lost remediator.dev/breaker-closed-at=$(date -u +%FT%TZ) --overwrite\n" in text
