@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from remediator.core import evidence, names
 from remediator.core.case import Case, Trigger
@@ -10,6 +10,8 @@ from remediator.core.correlation import common_text
 from remediator.core.evidence import Doubt, Health, Judgement
 from remediator.core.node import Node
 from remediator.core.policy import Policy
+
+MOST_CASES, CASES_WINDOW = 6, timedelta(hours=1)  # of one node and policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Handled:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A condition holds, but not yet for its tolerance."""
+    """A condition holds, but not yet for its tolerance, or its policy has opened too many cases of the node."""
 
     until: datetime
     policy: str
@@ -90,16 +92,23 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
     unhealthy = [(policy, judgement) for policy, judgement in judged if judgement.health is Health.UNHEALTHY]
     known = {case.name for case in cases} | set(node.handled)
     fresh = [(policy, judgement) for policy, judgement in unhealthy if case_name(node, policy, judgement) not in known]
-    due = [(policy, judgement) for policy, judgement in fresh if judgement.due and judgement.due <= now]
+    opens = {policy.name: max(judgement.due or now, _room_from(policy, cases, now)) for policy, judgement in fresh}
+    due = [(policy, judgement) for policy, judgement in fresh if judgement.due and opens[policy.name] <= now]
     if due:
         policy, judgement = min(due, key=lambda pair: (pair[0].severity.rank, pair[1].due, pair[0].name))
         return Start(case_name(node, policy, judgement), policy.name, _trigger(node, policy, judgement))
     if fresh:
-        policy, judgement = min(fresh, key=lambda pair: (pair[1].due, pair[0].name))
-        return Wait(judgement.due or now, policy.name)
+        until, policy_name = min((until, name) for name, until in opens.items())
+        return Wait(until, policy_name)
     if taken:
         return Busy(taken[0].name)
     return _quiet(node, judged, unhealthy)
+
+
+def _room_from(policy: Policy, cases: Sequence[Case], now: datetime) -> datetime:
+    """From when one more case of the policy may be opened: a node says by itself when its conditions change."""
+    opened = sorted(min(case.created, now) for case in cases if case.policy == policy.name)
+    return max(now, opened[-MOST_CASES] + CASES_WINDOW) if len(opened) >= MOST_CASES else now
 
 
 def _free(node: Node, policies: Sequence[Policy], taken: Sequence[Case], now: datetime) -> Iterable[Policy]:

@@ -833,3 +833,17 @@ async def test_a_node_rests_also_after_a_case_that_ended_before_its_first_attemp
         await harness.condition("gpu-1", "True", since=now() - timedelta(hours=1))
         await until(lambda: len(harness.cases("gpu-1")) == 2 and harness.reasons("gpu-1") == ["Cooldown"])
     assert (harness.ran, harness.taints("gpu-1")) == (["collect-diagnostics gpu-1"], [])
+
+
+async def test_a_condition_that_flips_without_end_opens_six_cases(harness):
+    await harness.policy(mode="DryRun")
+    await harness.node("gpu-1")
+    began = now() - timedelta(days=1)
+    async with running(harness):
+        for number in range(1, 9):
+            await harness.condition("gpu-1", "True", since=began + timedelta(seconds=number))
+            await until(lambda opened=number: len(harness.cases("gpu-1")) >= min(opened, 6))
+            await harness.quiet()
+            await harness.condition("gpu-1", "False", since=began + timedelta(seconds=number))
+            await until(lambda: harness.phase("gpu-1") == "Recovered")
+    assert len(harness.cases("gpu-1")) == 6

@@ -266,3 +266,18 @@ def test_a_case_that_has_ended_keeps_the_next_one_out_until_it_has_given_the_nod
     over = a_case(_named(node, policy), node="n", phase=Phase.CANCELLED, ended=at(2))
     again = a_node("n", condition(since=5))
     assert decide(again, [policy], [over], at(8)) == Busy(over.name)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(5, "starts"), (6, Wait(at(61), "gpu-lost"))])
+def test_a_node_opens_six_cases_of_a_policy_within_an_hour_and_the_next_when_it_is_over(number, expected):
+    past = [
+        a_case(f"c{minute}", node="n", finalizers=(), ended=at(9), created=minute) for minute in range(1, number + 1)
+    ]
+    others = [
+        a_case(f"d{minute}", node="n", policy="other", finalizers=(), ended=at(9), created=9) for minute in range(9)
+    ]
+    node = a_node("n", condition(since=10, heartbeat=13))
+    decision = decide(node, [a_policy()], [*past, *others], at(13))
+    assert decision == expected or (expected == "starts" and isinstance(decision, Start))
+    later = a_node("n", condition(since=10, heartbeat=61), heartbeat=61)
+    assert isinstance(decide(later, [a_policy()], past, at(61)), Start)
