@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from remediator.core import retention
+
 if TYPE_CHECKING:
     from remediator.kube.wire.http import HttpTransport
 
@@ -34,6 +36,12 @@ Namespace = Annotated[
 OperationsNamespace = Annotated[
     str, typer.Option(envvar="OPERATIONS_NAMESPACE", help="The namespace in which the Pods of operations run.")
 ]
+
+LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
+
+Starts = Annotated[int, typer.Option(min=1, help="Most disruptive starts in the whole fleet in --window.")]
+
+Window = Annotated[int, typer.Option(min=1, max=LONGEST_WINDOW, help="Seconds over which --starts are counted.")]
 
 
 def refusal(why: object) -> typer.Exit:

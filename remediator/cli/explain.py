@@ -1,12 +1,24 @@
 """`remediator explain`: why a node is, or is not, being repaired."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from remediator.cli.common import Kubeconfig, Namespace, OperationsNamespace, app, connect, err, out, refusal
+from remediator.cli.common import (
+    Kubeconfig,
+    Namespace,
+    OperationsNamespace,
+    Starts,
+    Window,
+    app,
+    connect,
+    err,
+    out,
+    refusal,
+)
 from remediator.clock import SYSTEM
 from remediator.controller.explain import explain as explained
 from remediator.controller.explain import snapshot
@@ -24,16 +36,18 @@ def explain(
     kubeconfig: Kubeconfig = None,
     namespace: Namespace = names.SYSTEM_NAMESPACE,
     operations_namespace: OperationsNamespace = names.OPERATIONS_NAMESPACE,
+    starts: Starts = 10,
+    window: Window = 600,
 ) -> None:
     """Say why a node is, or is not, being repaired. Reads the cluster, changes nothing."""
     try:
         namespaces = Settings(namespace=namespace, operations_namespace=operations_namespace).namespaces
     except ValueError as wrong:
         raise refusal(wrong) from None
-    raise typer.Exit(asyncio.run(_explain(node, kubeconfig, namespaces)))
+    raise typer.Exit(asyncio.run(_explain(node, kubeconfig, namespaces, Breaker(starts, timedelta(seconds=window)))))
 
 
-async def _explain(name: str, kubeconfig: Path | None, namespaces: names.Namespaces) -> int:
+async def _explain(name: str, kubeconfig: Path | None, namespaces: names.Namespaces, breaker: Breaker) -> int:
     transport = await connect(kubeconfig)
     try:
         cache = await snapshot(Client(transport), namespaces, SYSTEM)
@@ -49,7 +63,7 @@ async def _explain(name: str, kubeconfig: Path | None, namespaces: names.Namespa
         err.print(f"remediator: no node {name} in the cluster")
         return 1
     now = SYSTEM.now()
-    for line in explained(cache, node, Breaker(), now):
+    for line in explained(cache, node, breaker, now):
         out.print(line, markup=False)
     out.print("  " + placed(node, cache.nodes, cache.cases, cache.policies, cache.paused, now), markup=False)
     return 0

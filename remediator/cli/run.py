@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from remediator import metrics
-from remediator.cli.common import Kubeconfig, Namespace, OperationsNamespace, app, connect, err, refusal
+from remediator.cli.common import Kubeconfig, Namespace, OperationsNamespace, Starts, Window, app, connect, err, refusal
 from remediator.clock import SYSTEM
-from remediator.core import names, retention
+from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.wire import errors
@@ -24,8 +24,6 @@ from remediator.settings import Settings, identity
 if TYPE_CHECKING:
     from remediator.app import Replica
     from remediator.kube.wire.http import HttpTransport
-
-LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
 
 
 async def _answers(transport: "HttpTransport") -> None:
@@ -83,10 +81,8 @@ def run(
         str, typer.Option(help="host:port for probes, metrics, the scheduler extender and webhooks.")
     ] = "127.0.0.1:8080",
     drains: Annotated[int, typer.Option(min=1, help="How many nodes may drain at once.")] = 50,
-    starts: Annotated[int, typer.Option(min=1, help="Most disruptive starts in the whole fleet in --window.")] = 10,
-    window: Annotated[
-        int, typer.Option(min=1, max=LONGEST_WINDOW, help="Seconds over which --starts are counted.")
-    ] = 600,
+    starts: Starts = 10,
+    window: Window = 600,
     lease_seconds: Annotated[
         float, typer.Option(min=1.0, max=3600.0, help="How long the leader's lease lasts without being renewed.")
     ] = 15.0,

@@ -87,7 +87,7 @@ class Admissions:
                 if not self._moves(asking.request, failed):
                     pending[view.case.uid] = asking
         requests = [admission.request for admission in pending.values()]
-        admission = guard.admit(requests, budgets, self.cache.counted(), self._starts(now), self.breaker, now)
+        admission = guard.admit(requests, budgets, self.cache.counted(), starts(self.cache.cases), self.breaker, now)
         refused = await self._enter(budgets, admission)
         entered = [request for request in admission.admitted if not self._over(request, refused)]
         results = await self._carry_out(pending, replace(admission, admitted=tuple(entered)), now)
@@ -175,15 +175,6 @@ class Admissions:
             for name in self._over(request, failed)
         ]
         return PendingAdmission(replace(request, blocks=(*blocks, *unwritten)), view, step)
-
-    def _starts(self, now: datetime) -> list[datetime]:
-        """Disruptive starts so far.
-
-        A claim whose first attempt is still to come may start any moment, however long ago the claim was: that attempt
-        will not be asked about again.
-        """
-        coming = [now for case in self.cache.cases if case.claimed and not case.attempts and not case.unreadable]
-        return [*starts(self.cache.cases), *coming]
 
     async def _carry_out(
         self, pending: Mapping[str, PendingAdmission], admission: Admission, now: datetime

@@ -42,6 +42,8 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
             yield f"  policy {policy.name} ({policy.mode.value}), health: {health.name.capitalize()}"
     for ledger in budgets_over(cache, node):
         yield f"  budget {ledger}"
+    recent = breaker.recent(starts(cache.cases), now)
+    yield f"  breaker of the fleet: {len(recent)} of {breaker.starts} starts in {breaker.window}"
 
 
 def describe(decision: Decision, now: datetime) -> str:

@@ -29,7 +29,7 @@ def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     show(metrics.OLDEST_HOLD, _oldest_holds(cases, now))
     begun = starts(known)
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
-    metrics.BREAKER_STARTS.set(sum(start > now - breaker.window for start in begun))
+    metrics.BREAKER_STARTS.set(len(breaker.recent(begun, now)))
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
     _budgets(cache)
 

@@ -16,11 +16,33 @@ class Breaker:
 
     def opens(self, starts: Iterable[datetime], now: datetime) -> datetime | None:
         """None where one more start is allowed; else when the oldest that counts leaves the window."""
-        recent = sorted(start for start in starts if start > now - self.window)
+        recent = self.recent(starts, now)
         return recent[len(recent) - self.starts] + self.window if len(recent) >= self.starts else None
+
+    def recent(self, starts: Iterable[datetime], now: datetime) -> list[datetime]:
+        """The starts that count, the oldest first."""
+        return sorted(start for start in starts if start > now - self.window)
+
+    def admitted(self, case: Case, now: datetime) -> bool:
+        """Whether the next attempt of a case was admitted with its claim: the first one, while that claim counts.
+
+        A first attempt that comes later, since its case was stopped or its diagnosis took long, is asked about again.
+        """
+        asked = _asked(case)
+        return asked is not None and asked > now - self.window
 
 
 def starts(cases: Iterable[Case]) -> list[datetime]:
-    """When each disruptive attempt of these cases was started; one that a user stopped has disturbed somebody, too."""
-    tries = (attempt for case in cases for attempt in case.attempts if attempt.counts and not attempt.follows)
-    return [attempt.started for attempt in tries]
+    """When each disruptive attempt of these cases was started; one that a user stopped has disturbed somebody, too.
+
+    A claim counts as the start that it asked for until its first attempt is there.
+    """
+    known = list(cases)
+    tries = (attempt for case in known for attempt in case.attempts if attempt.counts and not attempt.follows)
+    coming = (claimed for case in known if (claimed := _asked(case)) is not None)
+    return [*(attempt.started for attempt in tries), *coming]
+
+
+def _asked(case: Case) -> datetime | None:
+    """When the claim was admitted whose first attempt is still to come; None where there is none."""
+    return case.started or case.created if case.claimed and not case.attempts and not case.unreadable else None

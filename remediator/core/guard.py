@@ -147,8 +147,8 @@ def admit(
     """Fold budgets and breaker over the requests, in order, each seeing what the ones before it were given.
 
     Two passes over the same cache admit the same cases. A case that claims must be admitted by every budget over its
-    node; one that has claimed needs only the breaker, and not even that for its first attempt, whose start was
-    counted when it claimed.
+    node; one that has claimed needs only the breaker, and not even that for its first attempt, while the claim counts
+    as its start.
     """
     ledgers = dict(budgets)
     entries = budgets_.entries(budgets.values())
@@ -168,7 +168,7 @@ def admit(
             held.append((request, blocks))
             continue
         admitted.append(request)
-        if not _counted(request):
+        if not breaker.admitted(request.case, now):
             started.append(now)
         if not request.case.claimed:
             _take(request, ledgers, accounts, now)
@@ -190,13 +190,8 @@ def _entered(request: Request, entries: Mapping[str, frozenset[str]]) -> tuple[B
     return (block(Reason.NODE_BUSY, f"a budget says that case {min(others)} holds {request.node.name}"),)
 
 
-def _counted(request: Request) -> bool:
-    """Whether the start was counted already: on claiming, for the first attempt."""
-    return request.case.claimed and not request.case.attempts
-
-
 def _breaker(request: Request, breaker: Breaker, counted: Sequence[datetime], now: datetime) -> tuple[Block, ...]:
-    if _counted(request):
+    if breaker.admitted(request.case, now):
         return ()
     until = breaker.opens(counted, now)
     return (block(Reason.BREAKER_OPEN, f"{breaker.starts} starts in {breaker.window}", until),) if until else ()

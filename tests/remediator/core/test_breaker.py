@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remediator.core.breaker import Breaker, starts
+from remediator.core.case import Phase
 from tests.builders import a_case, an_attempt, at, minutes
 
 THREE = Breaker(3, minutes(10))
@@ -43,6 +44,17 @@ def test_at_the_time_it_names_one_more_may_start(started):
     times = [at(start) for start in started]
     until = THREE.opens(times, at(30))
     assert until is None or THREE.opens(times, until) is None
+
+
+def test_a_claim_counts_as_a_start_at_its_time_until_its_first_attempt_which_is_asked_about_again_when_it_is_late():
+    """Cases stopped in the middle of a storm hold no other for longer than the window."""
+    claims = [a_case(name, phase=Phase.DRAINING, started=at(1)) for name in "abc"]
+    assert THREE.opens(starts(claims), at(10)) == at(11)
+    assert [THREE.admitted(claims[0], at(minute)) for minute in (1, 10, 11)] == [True, True, False]
+    assert THREE.opens(starts(claims), at(11)) is None
+    begun = [a_case("d", phase=Phase.DRAINING, started=at(1), attempts=(an_attempt(started=9),))]
+    assert starts(begun) == [at(9)]
+    assert not THREE.admitted(begun[0], at(10))
 
 
 def test_each_attempt_of_each_case_is_a_start():
