@@ -220,7 +220,11 @@ class Performer:
         unknown = await self.unknown(uids)
         if not unknown:
             return unknown
-        listed = await self.client.metadata(POD_HEAD, namespace=self.cache.namespaces.operations)
+        try:
+            listed = await self.client.metadata(POD_HEAD, namespace=self.cache.namespaces.operations)
+        except errors.ApiError as error:
+            log.warning("Pods of operations not listed: no case counts as gone", answer=str(error))
+            return frozenset()
         return unknown - {pod.metadata.labels.get(names.CASE_UID_LABEL, "") for pod in listed}
 
     async def unknown(self, uids: Collection[str]) -> frozenset[str]:

@@ -26,7 +26,7 @@ from remediator.controller.ledgers import current_claims
 from remediator.controller.operation_view import operation_view
 from remediator.controller.perform import Performer
 from remediator.core import budget, guard
-from remediator.core.breaker import Breaker
+from remediator.core.breaker import Breaker, starts
 from remediator.core.case_table import case_step
 from remediator.core.operation_table import operation_move
 from remediator.core.pod import pods_to_drain
@@ -365,7 +365,7 @@ def admit(cache: ClusterCache) -> None:
     pending = [admissions._pending(view, step, fleet, {}, NOW) for view, step in admissions._waiting(NOW)]
     ledgers = {ledger.name: ledger for ledger in cache.budgets}
     requests = [made.request for made in pending]
-    found = guard.admit(requests, ledgers, cache.counted(), admissions._starts(NOW), Breaker(), NOW)
+    found = guard.admit(requests, ledgers, cache.counted(), starts(cache.cases), Breaker(), NOW)
     for request, blocks in found.held:
         send(hold(request.case, blocks, None, NOW).effects)
     for made in pending:

@@ -19,7 +19,7 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.metrics import Contained
 
 log = structlog.get_logger(__name__)
-LOOK_AGAIN, RESTART_AFTER = 0.05, 1.0  # seconds, while the cache catches up
+LOOK_AGAIN, RESTART_AFTER, LONGEST_PATIENCE = 0.05, 1.0, 64.0  # seconds, while the cache catches up
 
 
 class Fact(Protocol):
@@ -90,17 +90,36 @@ class Informer(Generic[F]):
     async def caught_up(self) -> None:
         """Wait until the cache has every version that the API server has now, by a list that misses nothing.
 
-        A watch that does not get there soon is opened anew: half-open connections are silent for a long time.
+        A watch that does not get there soon is opened anew: half-open connections are silent for a long time. Each time
+        it is given twice as long, since a server under load may need seconds to answer.
         """
-        heads, version = await self._heads()
-        began = self._monotonic()
+        heads, version = await self._of_now()
+        began, patience = self._monotonic(), RESTART_AFTER
         while late := self._late(heads, version):
-            if self._monotonic() - began >= RESTART_AFTER:
+            if self._monotonic() - began >= patience:
                 log.warning("a cache is behind; its watch is opened anew", kind=self._kind.name, objects=len(late))
                 self._reflector.restart()
                 heads, version = await self._heads()  # what has gone since is waited for no longer
-                began = self._monotonic()
+                began, patience = self._monotonic(), min(2 * patience, LONGEST_PATIENCE)
             await asyncio.sleep(LOOK_AGAIN)
+
+    async def _of_now(self) -> tuple[dict[str, str], str]:
+        """The heads, for a cache that is not of the future: a server restored from a backup has older versions."""
+        patience = RESTART_AFTER
+        while True:
+            newest = max((fact.version for fact in self._watched.values()), key=_number, default="")
+            heads, version = await self._heads()
+            if not version.isdecimal() or _number(newest) <= _number(version):
+                return heads, version
+            log.warning("the API server went back; everything is read anew", kind=self._kind.name, version=version)
+            lists = self._reflector.lists_begun
+            self._reflector.list_anew()
+            await asyncio.sleep(LOOK_AGAIN)
+            for _ in range(int(patience / LOOK_AGAIN)):
+                if self._reflector.list_adopted > lists:
+                    break
+                await asyncio.sleep(LOOK_AGAIN)
+            patience = min(2 * patience, LONGEST_PATIENCE)
 
     def _late(self, heads: Mapping[str, str], version: str) -> set[str]:
         """The keys of which the watch has told less than these versions, or which are not in this list any more."""
@@ -216,6 +235,11 @@ def _discard(index: dict[str, set[str]], value: str, key: str) -> None:
     keys.discard(key)
     if not keys:
         index.pop(value, None)
+
+
+def _number(version: str) -> int:
+    """A version as a number, -1 where it is none."""
+    return int(version) if version.isdecimal() else -1
 
 
 def _reaches(version: str, other: str) -> bool:

@@ -119,6 +119,11 @@ class Reflector(Generic[T, F]):
         if self._turning is not None:
             self._turning.reschedule(asyncio.get_running_loop().time())
 
+    def list_anew(self) -> None:
+        """Forget how far the watch has come, and read everything again."""
+        self._version = ""
+        self.restart()
+
     async def _turn(self) -> float:
         """List if needed and watch until the watch ends; seconds to wait before the next turn."""
         self._opened_at = math.inf

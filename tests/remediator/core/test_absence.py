@@ -68,3 +68,10 @@ def test_what_somebody_else_wrote_is_no_absence(text):
 def test_the_newest_are_kept():
     absences = away(*((2 * number, 2 * number + 1) for number in range(100)))
     assert (len(absences.gaps), absences.regained) == (MOST_GAPS, at(199))
+
+
+def test_a_gap_that_ends_a_minute_ahead_of_our_clock_counts_up_to_now_and_one_further_ahead_does_not():
+    """Who led before has a clock that is ahead of ours."""
+    written = str(away((0, 120)))
+    assert read(written, at(119)) == away((0, 119))
+    assert read(written, at(118)) == Absences()

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -88,3 +89,31 @@ async def test_an_api_server_that_refuses_is_asked_again(cluster):
     async with following(cluster) as informer:
         cluster.server.faults.refuse(503, when=lambda asked: asked.method == "GET", times=1)
         await caught_up(informer)
+
+
+async def test_a_server_that_takes_seconds_to_open_a_watch_is_given_the_time(cluster, monkeypatch):
+    """To begin anew each second would never come to an end."""
+    async with following(cluster) as informer:
+        half_open(cluster)
+        await case(cluster, "c")
+        opened = informer._reflector._transport.stream
+
+        @asynccontextmanager
+        async def slow(*args, **more):
+            await asyncio.sleep(1.5 * RESTART_AFTER)
+            async with opened(*args, **more) as stream:
+                yield stream
+
+        monkeypatch.setattr(informer._reflector._transport, "stream", slow, raising=False)
+        async with asyncio.timeout(10 * RESTART_AFTER):
+            await informer.caught_up()
+        assert sorted(informer.keys()) == ["a", "b", "c"]
+
+
+async def test_a_cache_of_a_future_that_the_server_has_not_seen_is_read_anew(cluster):
+    """A backup was restored: versions count from there again."""
+    async with following(cluster) as informer:
+        gone = replace(informer.get("a"), name="gone", version="999999")
+        informer._reflector._keep("gone", gone)
+        await caught_up(informer)
+        assert sorted(informer.keys()) == ["a", "b"]
