@@ -104,7 +104,7 @@ def write_intent(view: OperationView, now: datetime) -> Plan:
     """The point of no return: from here on the operation's Pod may exist. Drain once more where Pods came meanwhile."""
     before = view.operation
     if view.pods_left:
-        message = f"{view.pods_left} pods came meanwhile"
+        message = _pods_came(view)
         return (
             SaveOperation(
                 before, replace(before, drained_at=None, drain_round=before.drain_round + 1, message=message)
@@ -116,18 +116,30 @@ def write_intent(view: OperationView, now: datetime) -> Plan:
         intent_boot_id=view.node.boot_id if view.node else "",
         intent_at=now,
         pod=pods.pod_name(before),
+        message="",
     )
     return (SaveOperation(before, after),)
 
 
 def create_pod(view: OperationView, now: datetime) -> Plan:
-    """Create the Pod under the name that follows from the operation: made twice is "already exists"."""
+    """Create the Pod under the name that follows from the operation: made twice is "already exists".
+
+    Beside Pods that came after the drain it is not made: the operation says so and waits for them to go, up to its
+    deadline. No new drain begins, since a request of an earlier leader to create the Pod may be on its way.
+    """
     operation = view.operation
     if view.case is None or view.template is None:
         return ()
+    if view.pods_left:
+        waiting = replace(operation, message=_pods_came(view))
+        return (SaveOperation(operation, waiting),) if waiting != operation else ()
     parameters = json.dumps({**operation.parameters, "caseUID": operation.case_uid})
     body = pods.pod(view.template, pods.pod_name(operation), view.case, operation, parameters)
     return (Create(POD, body, gated=True),)
+
+
+def _pods_came(view: OperationView) -> str:
+    return f"{view.pods_left} pods came meanwhile"
 
 
 def cancel(view: OperationView, now: datetime) -> Plan:
@@ -174,6 +186,8 @@ def time_out(view: OperationView, now: datetime) -> Plan:
         stop = view.stops[0]
         return (*late, _ended(view, OperationPhase.CANCELLED, stop.reason, stop.message, now))
     nothing = "no sign of success in time" if view.operation.intent_at else "no clear evidence in time"
+    if view.operation.intent_at and view.operation.message:
+        nothing = f"{nothing}; {view.operation.message}"
     return (*late, _ended(view, phase, Reason.TIMED_OUT, _message(view.pod, nothing), now))
 
 

@@ -32,7 +32,7 @@ class OperationView:
         follows: It completes another operation: that the fault has gone by now does not stop it.
         drain_template: The template of the drain Pod.
         stops: What a user stops its case with.
-        pods_left: Pods still on the node, counted live before the intent.
+        pods_left: Pods still on the node, counted live before the intent and before its own Pod.
         avoid: Nodes on which the drain Pod would soon be lost.
     """
 

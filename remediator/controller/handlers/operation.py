@@ -38,6 +38,21 @@ async def intent_may_be_written(view: OperationView, dependencies: Dependencies,
     """Before the point of no return, live: same node, ours, faulty, nothing stopped. Counts the Pods that are left."""
     if await dependencies.performer.paused():
         return Retry(5.0, "all new work is paused")
+    return await _ready(view, dependencies, now)
+
+
+async def pod_may_be_created(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Time may pass between intent and Pod, so all that the intent rests on is read again. Counts the Pods, too."""
+    try:
+        live = decode.operation(await dependencies.performer.client.get(api.OPERATION, view.operation.name))
+    except errors.NotFound:
+        return CHANGED
+    same = live.uid == view.operation.uid and live.finished is None
+    return await _ready(replace(view, operation=live), dependencies, now) if same else CHANGED
+
+
+async def _ready(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Whether the node is ours and faulty and nothing is stopped, live, with the number of Pods left on it."""
     checked = await _still_wanted(view, dependencies)
     if isinstance(checked, Retry):
         return checked
@@ -49,16 +64,6 @@ async def intent_may_be_written(view: OperationView, dependencies: Dependencies,
     if health is not Health.UNHEALTHY and not (view.follows and health is Health.HEALTHY):
         return Retry(1.0, "the fault does not show any more")
     return replace(checked, pods_left=await _pods_left(view, dependencies, now))
-
-
-async def pod_may_be_created(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
-    """Whether the operation still goes on and may disturb its node, live: time may pass between intent and Pod."""
-    try:
-        live = decode.operation(await dependencies.performer.client.get(api.OPERATION, view.operation.name))
-    except errors.NotFound:
-        return CHANGED
-    same = live.uid == view.operation.uid and live.finished is None
-    return await _still_wanted(replace(view, operation=live), dependencies) if same else CHANGED
 
 
 async def claim_is_lost(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:

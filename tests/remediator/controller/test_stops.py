@@ -19,6 +19,7 @@ from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.core.case_table import Step, case_step
 from remediator.core.operation_table import Move, operation_move
+from remediator.kube.api.builtin import POD
 from tests.harness.controller import BEAT, RUNS, Answer, running, until
 from tests.harness.controller import SYSTEM as OURS
 from tests.harness.kinds import CASES, NAMESPACES, NODES, POLICIES
@@ -150,6 +151,51 @@ async def test_without_a_stop_each_of_these_steps_is_taken(harness, step):
     before = done(harness)
     await replica.turn()
     assert done(harness) != before
+
+
+async def _train(harness):
+    """A Pod that is bound to the node past the scheduler."""
+    training = {"nodeName": "gpu-1", "containers": [{"name": "main", "image": "train"}]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "training", "namespace": "default"}}
+    await harness.client.create(POD, {**body, "spec": training}, namespace="default")
+
+
+UNREADY = {
+    "healthy": lambda harness: harness.condition("gpu-1", "False"),
+    "unknown": lambda harness: harness.condition("gpu-1", "Unknown"),
+    "pods": _train,
+}
+
+
+@pytest.mark.parametrize("change", UNREADY)
+async def test_between_intent_and_pod_a_node_that_heals_or_fills_gets_no_pod_and_the_time_out_ends_it(harness, change):
+    harness.beating = False
+    replica = await reach(harness, Move.CREATE_POD)
+    before = done(harness)
+    await UNREADY[change](harness)
+    for _ in range(3):
+        await replica.turn()
+    assert set(done(harness)[0]) <= set(before[0]), "no Pod was made"
+    (operation,) = replica.cache.operations
+    assert (operation.finished, operation.message) == (None, "1 pods came meanwhile" if change == "pods" else "")
+    replica = await Replica.now(harness)
+    await replica.operations.reconcile(operation.name, SYSTEM.now() + timedelta(days=1))
+    status = harness.all(NODE_OPERATIONS)[0]["status"]
+    came = "; 1 pods came meanwhile" if change == "pods" else ""
+    ended = ("Failed", "TimedOut", f"no sign of success in time{came}")
+    assert (status["phase"], status["reason"], status["message"]) == ended
+
+
+async def test_the_pod_is_made_once_the_pods_that_came_after_the_drain_are_gone(harness):
+    harness.beating = False
+    replica = await reach(harness, Move.CREATE_POD)
+    await _train(harness)
+    await replica.turn()
+    before = done(harness)
+    path = POD.path("training", "default")
+    await harness.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
+    await replica.turn()
+    assert len(set(done(harness)[0]) - set(before[0])) == 1
 
 
 @pytest.mark.parametrize("reason", STOPS)
