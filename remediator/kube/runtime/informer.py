@@ -107,18 +107,17 @@ class Informer(Generic[F]):
         """The heads, for a cache that is not of the future: a server restored from a backup has older versions."""
         patience = RESTART_AFTER
         while True:
-            newest = max((fact.version for fact in self._watched.values()), key=_number, default="")
+            newest = max((_number(fact.version) for fact in self._watched.values()), default=-1)
             heads, version = await self._heads()
-            if not version.isdecimal() or _number(newest) <= _number(version):
+            if not version.isdecimal() or newest <= _number(version):
                 return heads, version
             log.warning("the API server went back; everything is read anew", kind=self._kind.name, version=version)
             lists = self._reflector.lists_begun
             self._reflector.list_anew()
-            await asyncio.sleep(LOOK_AGAIN)
             for _ in range(int(patience / LOOK_AGAIN)):
+                await asyncio.sleep(LOOK_AGAIN)
                 if self._reflector.list_adopted > lists:
                     break
-                await asyncio.sleep(LOOK_AGAIN)
             patience = min(2 * patience, LONGEST_PATIENCE)
 
     def _late(self, heads: Mapping[str, str], version: str) -> set[str]:
