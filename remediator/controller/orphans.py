@@ -33,7 +33,7 @@ class Orphans:
         for pod in left:
             if pod.case_uid in unknown and _over(pod):
                 await self._carry_out(*pods.deletions((pod,)))
-        gone = await self.performer.gone(unknown)
+        gone = await self.performer.without_pods(unknown)
         for node in nodes:
             await self._carry_out(ChangeNode(node.name, sweep(gone, self._waits_for_nothing(node))))
         return LOOK_AGAIN if unknown - gone else None

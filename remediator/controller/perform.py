@@ -217,15 +217,18 @@ class Performer:
 
     async def gone(self, uids: Collection[str]) -> frozenset[str]:
         """Which of these cases are no more and have no Pod left that could act on a node, by live lists."""
-        unknown = await self.unknown(uids)
-        if not unknown:
-            return unknown
+        return await self.without_pods(await self.unknown(uids))
+
+    async def without_pods(self, uids: frozenset[str]) -> frozenset[str]:
+        """Which of these cases have no Pod left that could act on a node, by a live list."""
+        if not uids:
+            return uids
         try:
             listed = await self.client.metadata(POD_HEAD, namespace=self.cache.namespaces.operations)
         except errors.ApiError as error:
             log.warning("Pods of operations not listed: no case counts as gone", answer=str(error))
             return frozenset()
-        return unknown - {pod.metadata.labels.get(names.CASE_UID_LABEL, "") for pod in listed}
+        return uids - {pod.metadata.labels.get(names.CASE_UID_LABEL, "") for pod in listed}
 
     async def unknown(self, uids: Collection[str]) -> frozenset[str]:
         """Which of these cases are no more, by a live list of all that there are."""
