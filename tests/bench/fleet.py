@@ -99,7 +99,8 @@ class Feed:
         """Every node, and then the events."""
         sick = {name: index % SICK_IN == 0 for index, name in enumerate(self.names)}
         answer = await _begin(request, (node(name, sick[name]) for name in self.names))
-        turn = itertools.cycle(self.names)
+        # Of these every second one is sick at first: how many are sick stays the same.
+        turn = itertools.cycle(self.names[:: SICK_IN // 2])
         changed = {said: line("MODIFIED", node(NAME, said)) for said in (False, True)}
         loop = asyncio.get_running_loop()
         owed, before = 0.0, loop.time()
@@ -119,6 +120,10 @@ class Feed:
         """Four Pods to a node, and then nothing."""
         found = (pod(name, index) for name in self.names for index in range(PODS_PER_NODE))
         return await _rest(await _begin(request, found))
+
+    async def watch_namespaces(self, request: web.Request) -> web.StreamResponse:
+        """One namespace."""
+        return await _rest(await _begin(request, [{"metadata": {"name": "team", "resourceVersion": "1"}}]))
 
     async def watch_policies(self, request: web.Request) -> web.StreamResponse:
         """One policy."""
@@ -162,6 +167,7 @@ def main(port: int, count: int) -> None:
         [
             web.get("/api/v1/nodes", feed.watch_nodes),
             web.get("/api/v1/pods", feed.watch_pods),
+            web.get("/api/v1/namespaces", feed.watch_namespaces),
             web.get(f"{ours}/remediationpolicies", feed.watch_policies),
             web.get(f"{ours}/noderemediations", feed.watch_cases),
             web.post("/rate", feed.set_rate),
