@@ -27,14 +27,24 @@ def diagnose(view: CaseView, now: datetime) -> Plan:
     if case.blocks:  # what stopped it is over: the time of the Pod begins now
         return (SaveCase(case, replace(advance(case, Reason.RESUMED, "nothing stops the case", now), blocks=())),)
     pod = next((pod for pod in view.pods if pod.template == names.DIAGNOSTICS_TEMPLATE), None)
-    if now >= view.absences.deadline(_begun(case, now), template.timeout + pods.START_GRACE):
+    if pod is not None and pod.ended:
+        return (SaveCase(case, diagnosed(case, pod, now)), *pods.deletions((pod,)))
+    if overdue(view, now):
         message = pod.message if pod else "its Pod could not be created"
         late = SaveCase(case, failed(case, f"timed out: {message}", now))
         return (*pods.deletions((pod,) if pod else ()), late)
     if pod is None:
         name = pods.diagnostics_pod_name(case)
         return (Create(POD, pods.pod(template, name, case, None), gated=True),)
-    return (SaveCase(case, diagnosed(case, pod, now)), *pods.deletions((pod,))) if pod.ended else ()
+    return ()
+
+
+def overdue(view: CaseView, now: datetime) -> bool:
+    """Whether the Pod should have ended by now."""
+    if view.diagnostics is None or view.case.blocks:
+        return False
+    time = view.diagnostics.timeout + pods.START_GRACE
+    return now >= view.absences.deadline(_begun(view.case, now), time)
 
 
 def _begun(case: Case, now: datetime) -> datetime:

@@ -5,7 +5,7 @@ import hashlib
 import random
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -26,8 +26,9 @@ from remediator.controller.effects import (
     SaveOperation,
 )
 from remediator.core import names
-from remediator.core.case import Case, CaseEvent
+from remediator.core.case import Case, CaseEvent, Operation
 from remediator.core.node import Node
+from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.kube import api
 from remediator.kube.api import decode, encode
@@ -38,6 +39,8 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 
 log = structlog.get_logger()
+F = TypeVar("F")
+W = TypeVar("W")
 CONFLICTS = 5
 PAUSE_SECONDS = 5.0
 # The shortest and the longest range, in seconds, that the wait after a failure is drawn from.
@@ -199,21 +202,31 @@ class Performer:
 
     async def node(self, name: str) -> Node | None:
         """One node, read live and noted in the cache; None where it is gone."""
-        try:
-            live = await self.client.get(NODE, name)
-        except errors.NotFound:
-            return None
-        self.note(NODE, live)
-        return decode.node(live)
+        return await self._live(NODE, name, decode.node)
 
     async def case(self, name: str) -> Case | None:
         """One case, read live and noted in the cache; None where it is gone."""
+        return await self._live(api.CASE, name, decode.remediation_case)
+
+    async def policy(self, name: str) -> Policy | None:
+        """One policy, read live and noted in the cache; None where it is gone."""
+        return await self._live(api.POLICY, name, decode.remediation_policy)
+
+    async def operation(self, name: str) -> Operation | None:
+        """One operation, read live and noted in the cache; None where it is gone."""
+        return await self._live(api.OPERATION, name, decode.operation)
+
+    async def pod(self, name: str) -> Pod | None:
+        """One Pod of an operation, read live and noted in the cache; None where it is gone."""
+        return await self._live(POD, name, decode.operation_pod, self.cache.namespaces.operations)
+
+    async def _live(self, kind: Kind[W], name: str, read: Callable[[W], F], namespace: str = "") -> F | None:
         try:
-            live = await self.client.get(api.CASE, name)
+            live = await self.client.get(kind, name, namespace=namespace)
         except errors.NotFound:
             return None
-        self.note(api.CASE, live)
-        return decode.remediation_case(live)
+        self.note(kind, live)
+        return read(live)
 
     async def gone(self, uids: Collection[str]) -> frozenset[str]:
         """Which of these cases are no more and have no Pod left that could act on a node, by live lists."""
@@ -240,15 +253,6 @@ class Performer:
             log.warning("cases not listed: none counts as gone", answer=str(error))
             return frozenset()
         return frozenset(uids) - known
-
-    async def policy(self, name: str) -> Policy | None:
-        """One policy, read live and noted in the cache; None where it is gone."""
-        try:
-            live = await self.client.get(api.POLICY, name)
-        except errors.NotFound:
-            return None
-        self.note(api.POLICY, live)
-        return decode.remediation_policy(live)
 
     def note(self, kind: Kind[Any], wire: Any) -> None:
         """Let the next decision see what the server has just answered."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from remediator.controller import case_plan, diagnosis, marks
-from remediator.controller.case_view import CaseView, ledgers_of
+from remediator.controller import case_plan, diagnosis, marks, pods
+from remediator.controller.case_view import CaseView, case_view, ledgers_of
 from remediator.controller.effects import Retry
 from remediator.controller.handlers.base import (
     SOON,
@@ -19,7 +19,7 @@ from remediator.controller.handlers.base import (
 )
 from remediator.core import guard
 from remediator.core.case import reason_to_end
-from remediator.core.case_table import Step
+from remediator.core.case_table import Step, case_step
 from remediator.core.reasons import Reason
 
 LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.NODE_GONE})
@@ -47,8 +47,21 @@ async def with_live_node(view: CaseView, dependencies: Dependencies, now: dateti
     return replace(view, node=await dependencies.performer.node(view.case.node))
 
 
+async def still_unproven(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
+    """Whether a user must look by what the server has now: a watch may be silent when a node proves its health."""
+    case, _, _ = await read_live(view.case, dependencies)
+    live_view = case_view(dependencies.cache, case, now) if case is not None else None
+    if live_view is None or case_step(live_view.observation) is not Step.ESCALATE:
+        return Retry(1.0, "the cache is behind")
+    return live_view
+
+
 async def may_look(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
-    """Before the first Pod, live: the case still holds the node, and no user stops it."""
+    """Before the first Pod, live: the case still holds the node, and no user stops it. After its time: the Pod."""
+    late = diagnosis.overdue(view, now)
+    pod = await dependencies.performer.pod(pods.diagnostics_pod_name(view.case)) if late else None
+    if pod is not None:
+        return replace(view, pods=(pod,))
     if view.pods:
         return view
     case, node, policy = await read_live(view.case, dependencies)
@@ -80,5 +93,5 @@ HANDLERS: Mapping[Step, Handler[CaseView]] = {
     Step.RECORD: Handler(case_plan.record, with_live_node),
     Step.VERIFY: Handler(case_plan.verify, again=next_proof),
     Step.RECOVER: Handler(case_plan.recover),
-    Step.ESCALATE: Handler(case_plan.escalate),
+    Step.ESCALATE: Handler(case_plan.escalate, still_unproven),
 }

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from remediator.controller import operation_plan
+from remediator.controller import operation_plan, pods
 from remediator.controller.effects import Retry
 from remediator.controller.fleet import about_to_go, drains_running
 from remediator.controller.handlers.base import Dependencies, Handler, after, never, nothing, read_live, seconds_until
-from remediator.controller.operation_view import OperationView, ours
+from remediator.controller.operation_view import OperationView, operation_view, ours
 from remediator.core import guard
 from remediator.core.case import Case
 from remediator.core.evidence import Health, judge
 from remediator.core.node import Node
-from remediator.core.operation_table import Move
+from remediator.core.operation_table import Move, operation_move
 from remediator.core.pod import pods_to_drain
 from remediator.core.policy import Policy, Strategy
-from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.api.builtin import POD, on_node
 from remediator.kube.wire import errors
@@ -43,12 +42,10 @@ async def intent_may_be_written(view: OperationView, dependencies: Dependencies,
 
 async def pod_may_be_created(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
     """Time may pass between intent and Pod, so all that the intent rests on is read again. Counts the Pods, too."""
-    try:
-        live = decode.operation(await dependencies.performer.client.get(api.OPERATION, view.operation.name))
-    except errors.NotFound:
+    live = await dependencies.performer.operation(view.operation.name)
+    if live is None or live.uid != view.operation.uid or live.finished is not None:
         return CHANGED
-    same = live.uid == view.operation.uid and live.finished is None
-    return await _ready(replace(view, operation=live), dependencies, now) if same else CHANGED
+    return await _ready(replace(view, operation=live), dependencies, now)
 
 
 async def _ready(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
@@ -78,6 +75,18 @@ async def not_current(view: OperationView, dependencies: Dependencies, now: date
     case, _, _ = await _live(view, dependencies)
     known = case is not None and case.uid == view.operation.case_uid and case.runs(view.operation.name)
     return Retry(1.0, "the cache is behind") if known else view
+
+
+async def still_late(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Whether the time is over by what the server has now: a watch may be silent when a Pod ends in time."""
+    performer = dependencies.performer
+    live = await performer.operation(view.operation.name)
+    if live is None or live.uid != view.operation.uid:
+        return CHANGED
+    await performer.node(live.node)
+    await performer.pod(pods.drain_pod_name(live) if live.intent_at is None else pods.pod_name(live))
+    live_view = operation_view(dependencies.cache, live, now)
+    return live_view if operation_move(live_view.observation) is Move.TIME_OUT else CHANGED
 
 
 async def _still_wanted(view: OperationView, dependencies: Dependencies) -> Checked:
@@ -111,8 +120,8 @@ async def _pods_left(view: OperationView, dependencies: Dependencies, now: datet
         return 0
     client, operations = dependencies.performer.client, dependencies.cache.namespaces.operations
     listed = await client.list_all(POD, fields=on_node(view.operation.node))
-    pods = (decode.operation_pod(pod) for pod in listed)
-    return len(pods_to_drain(pods, operations, view.template.skip_wait_for_delete, now))
+    on_it = (decode.operation_pod(pod) for pod in listed)
+    return len(pods_to_drain(on_it, operations, view.template.skip_wait_for_delete, now))
 
 
 def at_deadline(view: OperationView, now: datetime) -> float | None:
@@ -135,5 +144,5 @@ HANDLERS: Mapping[Move, Handler[OperationView]] = {
     Move.SUCCEED: Handler(operation_plan.succeed),
     Move.FAIL: Handler(operation_plan.fail),
     Move.REFUSE: Handler(operation_plan.refuse),
-    Move.TIME_OUT: Handler(operation_plan.time_out),
+    Move.TIME_OUT: Handler(operation_plan.time_out, still_late),
 }

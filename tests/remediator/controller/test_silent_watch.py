@@ -1,0 +1,116 @@
+"""Nothing is declared late by caches alone: a watch may be silent, for up to 150 seconds, while a time runs out."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from remediator.clock import SYSTEM
+from remediator.controller.case_view import case_view
+from remediator.core import names
+from remediator.core.case_table import Step, case_step
+from tests.harness.controller import BEAT, REBOOTED, RUNS, Answer, until
+from tests.harness.kinds import OPERATIONS
+from tests.remediator.controller.test_stops import Replica
+
+LATE = timedelta(minutes=3)
+
+
+@pytest.fixture
+async def fleet(harness):
+    """A node whose drain may take 30 seconds and whose operation 20; every Pod runs until a test ends it."""
+    await harness.template("reboot-20s", timeout="20s", success={"bootIDChanged": True, "nodeReady": True})
+    await harness.template("remount", timeout="20s")
+    for template in (names.DRAIN_TEMPLATE, "reboot-20s", "remount"):
+        harness.answer(template, RUNS)
+    await harness.node("gpu-1", "True")
+    return harness
+
+
+async def stale(harness, operation, stage):
+    """A replica that has seen the case come to this stage, and sees nothing but its own writes any more."""
+    await harness.policy(ladder=[{"operation": operation}], verify={"settle": "1s", "fresh": "1s", "timeout": "30s"})
+    for _ in range(200):
+        replica = await Replica.now(harness)
+        if stage(replica):
+            return replica
+        await replica.turn()
+        await asyncio.sleep(BEAT)
+    raise AssertionError("the case never came there")
+
+
+def running(template):
+    return lambda replica: any(pod.template == template and pod.phase == "Running" for pod in replica.cache.pods)
+
+
+async def late(replica):
+    """Two passes over the operation, minutes after its time."""
+    (operation,) = replica.cache.operations
+    for _ in range(2):
+        await replica.operations.reconcile(operation.name, SYSTEM.now() + LATE)
+
+
+def status(harness):
+    return harness.all(OPERATIONS)[0]["status"]
+
+
+async def test_an_operation_whose_pod_succeeded_while_its_watch_was_silent_has_succeeded(fleet):
+    replica = await stale(fleet, "remount", running("remount"))
+    await fleet.finish("remount", Answer(message="mounted"))
+    await late(replica)
+    assert (status(fleet)["phase"], status(fleet)["message"]) == ("Succeeded", "mounted")
+
+
+async def test_a_drain_that_succeeded_while_its_watch_was_silent_is_done(fleet):
+    replica = await stale(fleet, "reboot", running(names.DRAIN_TEMPLATE))
+    await fleet.finish(names.DRAIN_TEMPLATE)
+    await late(replica)
+    assert "drainedAt" in status(fleet)
+    assert status(fleet)["phase"] not in ("Failed", "Cancelled")
+
+
+async def test_a_node_that_came_back_while_the_watch_of_nodes_was_silent_has_been_rebooted(fleet):
+    replica = await stale(fleet, "reboot-20s", running("reboot-20s"))
+    await fleet.finish("reboot-20s", REBOOTED)
+    await late(replica)
+    assert (status(fleet)["phase"], status(fleet)["message"]) == ("Succeeded", "new bootID boot-2")
+
+
+async def test_an_operation_that_is_late_on_the_server_as_well_times_out(fleet):
+    replica = await stale(fleet, "remount", running("remount"))
+    await late(replica)
+    assert (status(fleet)["phase"], status(fleet)["reason"]) == ("Failed", "TimedOut")
+
+
+async def test_an_operation_that_another_leader_has_ended_stays_as_it_was_ended(fleet):
+    replica = await stale(fleet, "remount", running("remount"))
+    await fleet.finish("remount")
+    await late(await Replica.now(fleet))
+    before = status(fleet)
+    await late(replica)
+    assert status(fleet) == before
+
+
+async def test_evidence_that_came_while_the_watch_of_pods_was_silent_is_kept(fleet):
+    fleet.answer(names.DIAGNOSTICS_TEMPLATE, RUNS)
+    replica = await stale(fleet, "remount", running(names.DIAGNOSTICS_TEMPLATE))
+    await fleet.finish(names.DIAGNOSTICS_TEMPLATE, Answer(message='{"kernel": "NVRM: Xid 79"}'))
+    (case,) = replica.cache.cases
+    await replica.cases.reconcile(case.name, SYSTEM.now() + timedelta(days=1))
+    assert fleet.cases("gpu-1")[0]["status"]["evidence"] == {"kernel": "NVRM: Xid 79"}
+
+
+async def test_a_node_that_proved_its_health_while_the_watch_of_nodes_was_silent_is_not_handed_to_a_user(fleet):
+    fleet.answer("remount", Answer(exit=0))
+    replica = await stale(fleet, "remount", lambda replica: replica.next() is Step.VERIFY)
+    (case,) = replica.cache.cases
+    await fleet.condition("gpu-1", "False")
+    heartbeats = fleet.look("gpu-1")["status"]["conditions"]
+    await until(lambda: fleet.look("gpu-1")["status"]["conditions"] != heartbeats)
+    later = SYSTEM.now() + LATE
+    assert case_step(case_view(replica.cache, case, later).observation) is Step.ESCALATE
+    await replica.cases.reconcile(case.name, later)
+    assert fleet.phase("gpu-1") == "Verifying"
+    await fleet.condition("gpu-1", "True")
+    await (await Replica.now(fleet)).cases.reconcile(case.name, later)
+    assert fleet.phase("gpu-1") == "Escalated"
