@@ -24,6 +24,7 @@ from remediator.core.breaker import Breaker, starts
 from remediator.core.case import Block, Case
 from remediator.core.case_table import Step, case_step
 from remediator.core.guard import Admission, FleetContext, Request
+from remediator.core.node import Node
 from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.wire.errors import ApiError
@@ -54,7 +55,7 @@ class Admissions:
     ) -> None:
         self.cache, self.performer, self.breaker = cache, performer, breaker
         self._gone_cases = GoneCases(performer, monotonic)
-        self.ledgers = Ledgers(cache, performer)
+        self.ledgers = Ledgers(cache, performer, monotonic)
         self._at_once = asyncio.Semaphore(AT_ONCE)
         self._written: dict[str, datetime] = {}  # when status.blockedBy was written last, by the uid of the case
 
@@ -63,8 +64,9 @@ class Admissions:
 
         A ledger that cannot be written holds the nodes that it counts, and no others.
         """
-        failed = await self.ledgers.update(now)
-        return min([*_waits(failed.values()), *await self._admit(failed, now)], default=None)
+        failed, ask_again = await self.ledgers.update(now)
+        waits = [*_waits(failed.values()), *await self._admit(failed, now)]
+        return min(waits if ask_again is None else [*waits, ask_again], default=None)
 
     async def _admit(self, failed: Failed, now: datetime) -> list[float]:
         """Admit beside the ledgers that failed; seconds until things that may change."""
@@ -83,14 +85,14 @@ class Admissions:
         pending: dict[str, PendingAdmission] = {}
         for view, step in waiting:
             with Contained("admission", view.case.name):
-                asking = self._pending(view, step, fleet, failed, now)
-                if not self._moves(asking.request, failed):
+                unwritten = _unwritten(view.node, view.case, budgets, failed)
+                asking = self._pending(view, step, fleet, unwritten, now)
+                if not _moves(unwritten):
                     pending[view.case.uid] = asking
         requests = [admission.request for admission in pending.values()]
         admission = guard.admit(requests, budgets, self.cache.counted(), starts(self.cache.cases), self.breaker, now)
         refused = await self._enter(budgets, admission)
-        entered = [request for request in admission.admitted if not self._over(request, refused)]
-        results = await self._carry_out(pending, replace(admission, admitted=tuple(entered)), now)
+        results = await self._carry_out(pending, _entered(admission, budgets, refused), now)
         waits = [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
         return waits if ask_again is None else [*waits, ask_again]
 
@@ -101,17 +103,6 @@ class Admissions:
             for name in sorted(admission.claims)
         }
         return {name: result for name, result in results.items() if not isinstance(result, Done)}
-
-    def _over(self, request: Request, failed: Failed) -> list[str]:
-        """The ledgers that the request needs and that failed; one that holds its node needs none."""
-        if request.case.claimed or not failed:
-            return []
-        ledgers = {ledger.name: ledger for ledger in self.cache.budgets}
-        return [ledger.name for ledger in budget.over(request.node, ledgers) if ledger.name in failed]
-
-    def _moves(self, request: Request, failed: Failed) -> bool:
-        """Whether a ledger that the request needs changes at this moment: nothing is worth telling of that."""
-        return any(isinstance(failed[name], Retry) for name in self._over(request, failed))
 
     def _waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
         """The open cases that request admission, our finalizer on them. One that fails stops no other."""
@@ -161,7 +152,7 @@ class Admissions:
             note(api.BUDGET, await client.get(api.BUDGET, name))
 
     def _pending(
-        self, view: CaseView, step: Step, fleet: FleetContext, failed: Failed, now: datetime
+        self, view: CaseView, step: Step, fleet: FleetContext, unwritten: Failed, now: datetime
     ) -> PendingAdmission:
         case, node, policy = view.case, view.node, view.policy
         if node is None:
@@ -169,12 +160,7 @@ class Admissions:
         past = self.cache.cases.by("node", case.node)
         blocks = guard.preconditions(case, node, policy, past, fleet, now)
         severity = policy.severity.rank if policy else 0
-        request = Request(case, node, severity, blocks)
-        unwritten = [
-            guard.block(Reason.BUDGET_REFUSED, f"budget {name}: {failed[name].why}")
-            for name in self._over(request, failed)
-        ]
-        return PendingAdmission(replace(request, blocks=(*blocks, *unwritten)), view, step)
+        return PendingAdmission(Request(case, node, severity, (*blocks, *_refusals(unwritten))), view, step)
 
     async def _carry_out(
         self, pending: Mapping[str, PendingAdmission], admission: Admission, now: datetime
@@ -217,6 +203,37 @@ class Admissions:
         if isinstance(result, Done) and later:
             return Retry(max(1.0, (min(later) - now).total_seconds()), "a newer text waits to be written")
         return result
+
+
+def _unwritten(node: Node | None, case: Case, budgets: Mapping[str, budget.Budget], failed: Failed) -> Failed:
+    """The ledgers that the case needs and that failed; one that holds its node needs none."""
+    if node is None or case.claimed or not failed:
+        return {}
+    return {ledger.name: failed[ledger.name] for ledger in budget.over(node, budgets) if ledger.name in failed}
+
+
+def _moves(unwritten: Failed) -> bool:
+    """Whether a ledger changes at this moment: nothing is worth telling of that."""
+    return any(isinstance(result, Retry) for result in unwritten.values())
+
+
+def _refusals(unwritten: Failed) -> tuple[Block, ...]:
+    return tuple(
+        guard.block(Reason.BUDGET_REFUSED, f"budget {name}: {result.why}") for name, result in unwritten.items()
+    )
+
+
+def _entered(admission: Admission, budgets: Mapping[str, budget.Budget], refused: Failed) -> Admission:
+    """What is left of an admission where some ledgers could not be written: who needs a refused one is held."""
+    admitted: list[Request] = []
+    held = list(admission.held)
+    for request in admission.admitted:
+        unwritten = _unwritten(request.node, request.case, budgets, refused)
+        if not unwritten:
+            admitted.append(request)
+        elif not _moves(unwritten):
+            held.append((request, _refusals(unwritten)))
+    return replace(admission, admitted=tuple(admitted), held=tuple(held))
 
 
 def _waits(results: Iterable[EffectResult]) -> list[float]:

@@ -1,6 +1,6 @@
 """The ledgers of the budgets: which case holds which node. Only the admission pass writes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -8,6 +8,7 @@ import structlog
 from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Done, EffectResult, GaveUp, Patch, Retry
+from remediator.controller.gone import GoneCases
 from remediator.controller.perform import Performer
 from remediator.core import budget, names
 from remediator.core.budget import Budget, Claim
@@ -21,29 +22,33 @@ log = structlog.get_logger()
 
 
 class Ledgers:
-    """Keeps the ledgers up to date."""
+    """Keeps the ledgers up to date. `monotonic`: seconds of the monotonic clock."""
 
-    def __init__(self, cache: ClusterCache, performer: Performer) -> None:
+    def __init__(self, cache: ClusterCache, performer: Performer, monotonic: Callable[[], float]) -> None:
         self.cache, self.performer = cache, performer
+        self._gone_cases = GoneCases(performer, monotonic)
 
-    async def update(self, now: datetime) -> Mapping[str, Retry | GaveUp]:
+    async def update(self, now: datetime) -> tuple[Mapping[str, Retry | GaveUp], float | None]:
         """Create the default budget, enter the claims that hold, drop those of ended cases, show the numbers.
 
-        Returns the budgets that are not as they should be, and why; the others are.
+        Returns the budgets that are not as they should be, and why; the others are. And after how many seconds the
+        API server may be asked again about entries of cases that nobody knows.
         """
         created = await self._create_default()
         results: dict[str, EffectResult] = {names.DEFAULT_BUDGET: created}
-        released = self._released()
-        readable = (ledger for ledger in self.cache.budgets if not ledger.unreadable)
-        for ledger in sorted(readable, key=lambda ledger: ledger.name):
-            results[ledger.name] = await self._updated(ledger, released, now)
-        return {name: result for name, result in results.items() if not isinstance(result, Done)}
+        readable = sorted(
+            (ledger for ledger in self.cache.budgets if not ledger.unreadable), key=lambda ledger: ledger.name
+        )
+        orphans, ask_again = await self._orphans(readable)
+        over = self._released() | orphans
+        for ledger in readable:
+            results[ledger.name] = await self._updated(ledger, over, now)
+        return {name: result for name, result in results.items() if not isinstance(result, Done)}, ask_again
 
-    async def _updated(self, ledger: Budget, released: frozenset[str], now: datetime) -> EffectResult:
+    async def _updated(self, ledger: Budget, over: frozenset[str], now: datetime) -> EffectResult:
         """One ledger; what fails here concerns no other."""
         with Contained("budget", ledger.name):
-            gone = released | await self._orphans(ledger)
-            return await self.write(ledger, current_claims(ledger, self._claims(ledger, now), gone))
+            return await self.write(ledger, current_claims(ledger, self._claims(ledger, now), over))
         return GaveUp("it cannot be counted; the controller's log says why")
 
     async def _create_default(self) -> EffectResult:
@@ -60,10 +65,10 @@ class Ledgers:
         node = self.cache.nodes.get(case.node)
         return node is not None and marks.marked(node, case)
 
-    async def _orphans(self, ledger: Budget) -> frozenset[str]:
+    async def _orphans(self, ledgers: Iterable[Budget]) -> tuple[frozenset[str], float | None]:
         """Entries of cases that somebody removed by force: unknown here, and unknown to the server as well."""
-        unknown = {claim.case for claim in ledger.claims if self.cache.case(claim.case) is None}
-        return await self.performer.gone(unknown)
+        entered = {claim.case for ledger in ledgers for claim in ledger.claims}
+        return await self._gone_cases.among({uid for uid in entered if self.cache.case(uid) is None})
 
     def _claims(self, ledger: Budget, now: datetime) -> list[Claim]:
         """A claim for each case that holds a node of this budget: budget and labels may have changed."""

@@ -394,6 +394,30 @@ async def test_a_budget_whose_status_is_refused_holds_its_nodes_and_no_others(ha
     assert "budget pool-a: 422" in text(harness, "gpu-a")
 
 
+async def test_a_node_under_two_budgets_of_which_one_refuses_its_entry_says_so_in_that_pass(fleet):
+    harness = await fleet(1, 1)
+    await harness.make(BUDGETS, "pool", selector={}, maxUnavailable=1)
+    passed = await admissions(harness)
+    await passed.ledgers.update(SYSTEM.now())
+    harness.server.faults.refuse(422, when=lambda asked: asked.path.endswith("/pool/status"), times=100)
+    assert await passed.run(SYSTEM.now()) <= 60.0
+    assert (claimed(harness), tainted(harness)) == (["gpu-0"], [])
+    assert harness.reasons("gpu-0") == ["BudgetRefused"]
+    assert "budget pool: 422" in text(harness, "gpu-0")
+
+
+async def test_a_node_under_two_budgets_of_which_one_moves_is_tried_again_without_a_word(fleet):
+    harness = await fleet(1, 1)
+    await harness.make(BUDGETS, "pool", selector={}, maxUnavailable=1)
+    passed = await admissions(harness)
+    await passed.ledgers.update(SYSTEM.now())
+    await harness.change(BUDGETS, "pool", metadata={"labels": {"moved": "true"}})
+    await passed.run(SYSTEM.now())
+    assert (harness.reasons("gpu-0"), tainted(harness)) == ([], [])
+    await passed.run(SYSTEM.now())
+    assert tainted(harness) == ["gpu-0"]
+
+
 async def test_the_text_of_a_hold_follows_the_fleet_a_minute_later_without_another_event(fleet):
     harness = await fleet(3, 1)
     start = SYSTEM.now()

@@ -157,6 +157,24 @@ async def test_a_node_that_something_else_holds_and_that_names_a_case_causes_no_
     assert (harness.reasons("gpu-1"), lists) == (["DryRun", "NodeBusy"], [])
 
 
+async def test_entries_of_cases_that_a_cache_does_not_show_make_the_leader_list_them_once_for_all_budgets(
+    harness, lists
+):
+    await harness.policy()
+    for budget in ("all", "every", "each"):
+        await harness.budget(budget, 5)
+    await harness.node("gpu-1", "True")
+    await settle(await Replica.now(harness))
+    assert harness.claims() == ["gpu-1"] * 3
+    leader = await Replica.now(harness)
+    leader.forget(leader.cache.cases)
+    lists.clear()
+    for seconds, listed in ((0.0, 1), (29.0, 1), (30.0, 2)):
+        leader.seconds = seconds
+        assert await leader.admissions.run(SYSTEM.now()) == (1.0 if seconds == 29.0 else 30.0)
+        assert (harness.claims(), len(lists)) == (["gpu-1"] * 3, listed)
+
+
 async def test_a_case_that_is_proven_gone_is_not_asked_about_again(harness):
     asked = []
 
