@@ -7,7 +7,7 @@ from remediator.core import absence, names
 from remediator.kube.runtime.leader import Leader
 
 LOOK = timedelta(seconds=30)  # how often we look whether we can act
-FROZEN = 3 * LOOK  # nothing was looked at for so long: the process stood still
+FROZEN = LOOK + timedelta(seconds=10)  # nothing was looked at for so long: the process stood still
 
 
 class Presence:
