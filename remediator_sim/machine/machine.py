@@ -1,9 +1,7 @@
 """The hardware and kernel of a simulated node: what it shows, what breaks, what mends it."""
 
-import json
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 from remediator_sim.kubelet.host import SimulatedHost
@@ -53,6 +51,7 @@ class Machine:
         self._ended = dict.fromkeys(self._servers, 1000)  # operations on mounts; they go on while a mount answers
         tree.clear(host.root)
         self._install_statfs()
+        SourceFileLoader("pynvml", str(STAND_IN / "pynvml.py")).get_code("pynvml")  # compiled once, not by each program
         host.commands.update(commands.commands(self))
         host.on_reboot.append(self._booted)
         for server in self._servers.values():
@@ -142,9 +141,9 @@ class Machine:
         after = tree.files(self.gpus, self.mounts, self.processes, self._log)
         tree.write(self.host.root, self._shown, after)
         self._shown = after
-        answers = {mount.point: mount.statfs for mount in self.mounts}
         tree.put(self._nvml, tree.nvml(self.gpus).encode())
-        tree.put(self._statfs, json.dumps(answers).encode())
+        answers = statfs.answers({mount.point: mount.statfs for mount in self.mounts})
+        tree.put(self._statfs, answers.encode())
 
     @property
     def _nvml(self) -> Path:
@@ -152,7 +151,7 @@ class Machine:
 
     @property
     def _statfs(self) -> Path:
-        return self.host.directory / "statfs.json"
+        return self.host.directory / "statfs.txt"
 
     def _booted(self) -> None:
         """A boot: no Pod runs yet, the kernel's log is empty, all is mounted."""
@@ -165,7 +164,6 @@ class Machine:
         self._log += [f"kernel: {line.format(gpu=gpu)}"] if line else []
 
     def _install_statfs(self) -> None:
-        call = shlex.join([sys.executable, "-I", "-S", statfs.__file__, str(self._statfs)])
         program = self.host.bin / "statfs"
-        program.write_text(f'#!/bin/sh\nexec {call} "$@"\n')
+        program.write_text(statfs.program(self._statfs))
         program.chmod(0o755)

@@ -7,7 +7,7 @@ here. Asked {wait: pid} it answers {ended: pid, code} after that program's end; 
 
 What the forked child sees is what a fresh interpreter would: argv, path, environment, folder, standard streams, no
 other descriptors. It differs in sys.flags, which nobody can set, in having more modules of the standard library loaded,
-and in that all runs share one hash seed.
+and in that all runs share one hash seed. A Python program that it starts by subprocess.Popen is forked in the same way.
 """
 
 import ast
@@ -15,6 +15,7 @@ import atexit
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import re
@@ -23,12 +24,14 @@ import shutil  # noqa: F401  argparse imports it when it is used: here, once for
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.machinery import SourceFileLoader
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -41,6 +44,9 @@ FIRST_LINE = re.compile(
                    | /\S* PYTHON [ \t]+ ( -[EsSIBP]+ ) ) [ \t]* \n""".replace(b"PYTHON", rb"python3 (?: \.\d+ )?"),
     re.VERBOSE,
 )
+OPTIONS = re.compile("-([EsSIBP]+)")
+OWN_WAYS = {"shell", "executable", "preexec_fn", "close_fds"}  # of Popen, to start something else than we would
+LIBRARIES = "LD_LIBRARY_PATH"  # of the dynamic linker's variables the one that can be obeyed after its start
 _libc = ctypes.CDLL(None)
 
 Key = tuple[int, int, int]
@@ -94,11 +100,16 @@ def load(path: str) -> Program | None:
     if not first:
         return None
     flags = frozenset(char for char in (first[1] or first[2]).decode() if char.isalpha())
-    if "S" not in flags or not flags & {"E", "I"}:
+    if not is_bare(flags):
         return None
     program = Program(flags, {}, {})
     _compile(path, program)
     return program
+
+
+def is_bare(flags: frozenset[str]) -> bool:
+    """Whether a program that is started with these takes nothing from its surroundings."""
+    return "S" in flags and bool(flags & {"E", "I"})
 
 
 def _compile(path: str, program: Program) -> None:
@@ -108,14 +119,16 @@ def _compile(path: str, program: Program) -> None:
         program.codes[path] = compile(tree, path, "exec", dont_inherit=True)
     except (OSError, SyntaxError, ValueError):
         return  # the program itself will say what is wrong
+    own, nears = Path(path).resolve(), list[Path]()
     for name in sorted(_imports(tree)):
         if name.partition(".")[0] in sys.stdlib_module_names:
             with suppress(ImportError):  # what cannot be imported here may never be reached there
                 importlib.import_module(name)
         else:
-            for near in _near(Path(path).resolve(), name):
-                if str(near) not in program.keys and key(str(near)):
-                    _compile(str(near), program)
+            nears += _near(own, name)
+    for near in (*nears, *map(own.with_name, sorted(_programs(tree)))):
+        if str(near) not in program.keys and key(str(near)):
+            _compile(str(near), program)
 
 
 def _near(path: Path, name: str) -> Iterator[Path]:
@@ -138,6 +151,12 @@ def _imports(tree: ast.AST) -> set[str]:
             if node.module.partition(".")[0] not in sys.stdlib_module_names:
                 imported |= {f"{node.module}.{alias.name}" for alias in node.names}  # some are modules
     return imported
+
+
+def _programs(tree: ast.AST) -> set[str]:
+    """The files that a program names without a folder: it may start one that lies beside it."""
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {text for text in texts if re.fullmatch(r"\w+\.py", text)}
 
 
 class Server:
@@ -218,15 +237,24 @@ def be(program: Program, asked: dict[str, Any], streams: list[int], parent: int)
     try:
         _take_place(asked, streams, parent)
         path, flags = asked["path"], sorted(f"-{flag}" for flag in program.flags)
-        sys.argv = [path, *asked["args"]]
-        sys.orig_argv = [sys.executable, *flags, *sys.argv]
-        if not program.flags & {"I", "P"}:
-            sys.path.insert(0, str(Path(path).resolve().parent))  # the rest is ours: we were started with -I and -S
-        sys.dont_write_bytecode = "B" in program.flags
         _serve_neighbours(program.codes)
-        code = _run(path, program.codes.get(path))
+        _fork_programs(program.codes)
+        code = _run_as(program.flags, [*flags, path, *asked["args"]], path, program.codes.get(path))
     finally:
         os._exit(code)
+
+
+def _run_as(flags: frozenset[str], words: list[str], path: str | None, code: types.CodeType | None) -> int:
+    """Run a program, the file `path` or where that is None the text after -c, as `python3 *words` would."""
+    sys.orig_argv = [sys.executable, *words]
+    start = words.index(path or "-c", len(list(takewhile(OPTIONS.fullmatch, words))))
+    sys.argv = words[start:] if path else ["-c", *words[start + 2 :]]
+    if not flags & {"I", "P"}:
+        sys.path.insert(0, str(Path(path).resolve().parent) if path else "")  # the rest is ours: we have -I and -S
+    sys.dont_write_bytecode = "B" in flags
+    if path is None:
+        return _run(None, lambda: compile(words[start + 1], "<string>", "exec", dont_inherit=True))
+    return _run(path, lambda: code or compile(Path(path).read_bytes(), path, "exec", dont_inherit=True))
 
 
 def _take_place(asked: dict[str, Any], streams: list[int], parent: int) -> None:
@@ -237,13 +265,16 @@ def _take_place(asked: dict[str, Any], streams: list[int], parent: int) -> None:
     die_with(parent)
     for target, stream in enumerate(streams, start=1):
         os.dup2(stream, target)
-    for opened in list(Path("/proc/self/fd").iterdir()):
-        if int(opened.name) > 2:
-            with suppress(OSError):  # the listing's own is closed by now
-                os.close(int(opened.name))
+    _close_all_but((0, 1, 2))
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
+
+
+def _close_all_but(kept: Iterable[int]) -> None:
+    for opened in {int(name) for name in os.listdir("/proc/self/fd")}.difference(kept):  # noqa: PTH208
+        with suppress(OSError):  # the listing's own is closed by now
+            os.close(opened)
 
 
 def _serve_neighbours(codes: dict[str, types.CodeType]) -> None:
@@ -256,13 +287,112 @@ def _serve_neighbours(codes: dict[str, types.CodeType]) -> None:
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
 
 
-def _run(path: str, code: types.CodeType | None) -> int:
+class Words(NamedTuple):
+    """A command that starts Python with a program: the words behind the interpreter; `path`: None for -c and a text."""
+
+    flags: frozenset[str]
+    words: list[str]
+    path: str | None
+
+    @classmethod
+    def read(cls, command: Any, env: Mapping[str, str] | None) -> "Words | None":
+        """The command as one that can be forked; None where it is to be left to the kernel."""
+        if not isinstance(command, list | tuple) or command[:1] not in ([sys.executable], (sys.executable,)):
+            return None
+        words = [os.fspath(word) for word in command[1:]]
+        options = list(takewhile(OPTIONS.fullmatch, words))
+        flags, rest = frozenset("".join(options)) - {"-"}, words[len(options) :]
+        if not is_bare(flags) or not rest or not _links_alike(os.environ if env is None else env):
+            return None
+        if rest[0] == "-c":
+            return cls(flags, words, None) if len(rest) > 1 else None
+        return None if rest[0].startswith("-") or not Path(rest[0]).is_file() else cls(flags, words, rest[0])
+
+
+def _links_alike(env: Mapping[str, str]) -> bool:
+    """Whether the dynamic linker is told nothing that it heeds only when a program starts."""
+    return all(name == LIBRARIES or not name.startswith("LD_") for name in env)
+
+
+def _fork_programs(codes: dict[str, types.CodeType]) -> None:
+    """Let the Python programs that this one starts be forked, too. What Popen does before exec is done all the same."""
+    base = subprocess.Popen
+    fresh = frozenset(sys.modules), list(sys.path)
+
+    class Popen(base):  # type: ignore[valid-type, misc]
+        def __init__(self, args: Any, *rest: Any, **options: Any) -> None:
+            words = None if rest or OWN_WAYS & set(options) else Words.read(args, options.get("env"))
+            if words is not None:
+                options["preexec_fn"] = lambda: _be_child(words, codes, options, *fresh)
+            super().__init__(args, *rest, **options)
+
+    subprocess.Popen = Popen  # type: ignore[misc]
+
+
+def _be_child(
+    words: Words, codes: dict[str, types.CodeType], options: dict[str, Any], modules: frozenset[str], path: list[str]
+) -> None:
+    """Become a program that the program started, between fork and exec; never returns. Its folder and streams stand."""
+    code = 1
+    try:
+        _close_all_but((0, 1, 2, *options.get("pass_fds", ())))  # whoever started us waits for this
+        gc.freeze()  # nothing of the other program may come to its end here
+        kept = sys.stdin, sys.stdout, sys.stderr, dict(sys.modules)
+        _forget(modules)
+        sys.path[:] = path
+        if options.get("env") is not None:
+            os.environ.clear()
+            os.environ.update(options["env"])
+        _find_libraries(os.environ.get(LIBRARIES, ""))
+        code = _run_as(words.flags, words.words, words.path, codes.get(words.path or ""))
+        del kept
+    finally:
+        os._exit(code)
+
+
+def _forget(modules: frozenset[str]) -> None:
+    """Drop what another program has made of this interpreter: its modules, ends, handlers of signals and streams."""
+    for name in set(sys.modules) - modules:
+        if name.partition(".")[0] not in sys.stdlib_module_names:
+            del sys.modules[name]
+    atexit._clear()
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        setattr(sys, name, _stream(descriptor, getattr(sys, f"__{name}__")))
+
+
+def _stream(descriptor: int, like: io.TextIOWrapper) -> io.TextIOWrapper:
+    """A standard stream with nothing in its buffer."""
+    binary = open(descriptor, "rb" if descriptor == 0 else "wb", closefd=False)  # noqa: SIM115
+    return io.TextIOWrapper(binary, like.encoding, like.errors, line_buffering=like.line_buffering)
+
+
+def _find_libraries(folders: str) -> None:
+    """Look for shared libraries where the variable says: the dynamic linker has read its own before the fork."""
+    load = ctypes.CDLL.__init__
+
+    def found(self: ctypes.CDLL, name: str | None, *rest: Any, **options: Any) -> None:
+        paths = [f"{folder}/{name}" for folder in folders.split(os.pathsep) if folder and "/" not in (name or "/")]
+        load(self, next((path for path in paths if Path(path).exists()), name), *rest, **options)
+
+    if folders:
+        ctypes.CDLL.__init__ = found  # type: ignore[method-assign]
+
+
+def _run(path: str | None, compiled: Callable[[], types.CodeType]) -> int:
     """The exit code of the program, which runs as __main__, after all that an interpreter does at its end."""
     main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=str(Path(path).absolute()), __cached__=None, __builtins__=__builtins__)
+    main.__dict__["__builtins__"] = __builtins__
+    if path:
+        main.__dict__.update(__file__=str(Path(path).absolute()), __cached__=None)
     sys.modules["__main__"] = main
     try:
-        exec(code or compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), main.__dict__)
+        exec(compiled(), main.__dict__)
         status = 0
     except SystemExit as end:
         status = _exit_code(end.code)

@@ -20,7 +20,7 @@ LOOP_TIME = (
     "remediator_sim/simulation/clock.py",
 )
 # Programs of simulated nodes: each is a process of its own, as on a real node.
-ON_NODES = {"kubelet/nsenter.py", "machine/statfs.py", "nvml/pynvml.py"}
+ON_NODES = {"kubelet/nsenter.py", "nvml/pynvml.py"}
 CLOCKS = {"remediator/clock.py", *(f"remediator_sim/{program}" for program in ON_NODES)}
 READERS = {"now", "utcnow", "today"}
 

@@ -20,6 +20,7 @@ from remediator_sim.npd.runner import head
 from remediator_sim.npd.status import Exit
 from remediator_sim.npd.zygote import PROGRAM
 from tests.harness.waiting import gone, until
+from tests.native import build_stub
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = Path(sys.executable).parent / "python3"
@@ -129,6 +130,84 @@ async def test_a_forked_program_ends_as_a_fresh_one_does(zygote, tmp_path, text)
     forked = await ran(zygote, path, str(left))
     assert forked == fresh
     assert (left.exists() and left.read_text()) == wrote
+
+
+# Starts a child in each of the ways that programs of nodes do, and leaves traces of its own that no child may see.
+STARTS = """
+import atexit, fcntl, os, signal, subprocess, sys
+sys.path.append(os.path.dirname(__file__))
+import word
+atexit.register(print, "end of the parent", file=sys.stderr)
+signal.signal(signal.SIGTERM, lambda *_: None)
+print("not flushed")
+child = os.path.join(os.path.dirname(__file__), "child.py")
+lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+bare = [sys.executable, "-I", "-S", "-B"]
+text = "import os, sys; print(sys.argv, sys.path, __name__, sys.stdin.read()); os.kill(os.getpid(), 15)"
+elsewhere = {"env": {"LC_CTYPE": "C.UTF-8"}, "cwd": "/", "start_new_session": True}
+for words, more in (
+    ([*bare, child, "--a", "b c"], {}),
+    ([sys.executable, "-E", "-s", "-S", child], elsewhere),
+    ([*bare, child], {"pass_fds": (lock,), "stdin": subprocess.DEVNULL}),
+    ([*bare, "-c", text, "-c"], {"text": True, "input": "told"}),
+    ([*bare, "-c", "import word"], {}),
+    ([*bare, "-c", "import sys; sys.exit('gave up')"], {}),
+    ([*bare, "-c", "print("], {}),
+    ([*bare, "-X", "utf8", "-c", "import sys; print(sys.flags.utf8_mode)"], {}),
+    (["/bin/echo", "no Python"], {}),
+    ("echo $0", {"shell": True, "env": {}}),
+):
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    print(done.returncode, done.stdout, done.stderr, sep="\\n")
+"""
+
+
+async def test_a_python_program_that_a_forked_one_starts_is_forked_and_sees_what_a_fresh_one_does(zygote, tmp_path):
+    path, lock = program(tmp_path / "starts.py", STARTS, FIRST_LINES[1]), str(tmp_path / "lock")
+    (tmp_path / "word.py").write_text("")
+    program(tmp_path / "child.py", SEES)
+    env = ENV | {"LC_CTYPE": "C.UTF-8"}
+    fresh, forked = [await ran(runner, path, lock, env=env) for runner in (Processes(), zygote)]
+    assert fresh[0] == 0, fresh
+    assert fresh[1].count(b'"__main__"') == 3
+    assert forked[1].decode().split("\n") == fresh[1].decode().split("\n")
+    assert forked == fresh
+    assert str(tmp_path / "child.py") in load(str(path)).codes, "compiled before the fork"
+
+
+SAYS_WHAT_IT_IS = """
+import sys, time
+print(open("/proc/self/cmdline").read(), flush=True)
+time.sleep(60)
+"""
+DIES = """
+import os, subprocess, sys
+subprocess.Popen([sys.executable, "-I", "-S", sys.argv[1]])
+os.kill(os.getpid(), 9)
+"""
+
+
+async def test_a_child_of_a_forked_program_is_a_fork_and_lives_on_when_its_parent_is_killed(zygote, tmp_path):
+    (tmp_path / "child.py").write_text(SAYS_WHAT_IT_IS)
+    running = await zygote.start([str(program(tmp_path / "dies.py", DIES)), str(tmp_path / "child.py")], ENV)
+    try:
+        assert await running.ended() == -signal.SIGKILL
+        assert str(PROGRAM).encode() in await asyncio.to_thread(running.stdout.read, 4096)
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.stdout.close()
+        running.stderr.close()
+
+
+async def test_a_child_of_a_forked_program_finds_libraries_where_its_variable_says(zygote, tmp_path):
+    library = build_stub(tmp_path)
+    (tmp_path / "child.py").write_text(f"import ctypes\nprint(ctypes.CDLL({library.name!r}).nvmlInit_v2 is not None)\n")
+    start = "import os, subprocess, sys\nsubprocess.run([sys.executable, '-I', '-S', sys.argv[1]], check=True)\n"
+    path = program(tmp_path / "starts.py", start)
+    for runner in (Processes(), zygote):
+        env = ENV | {"LD_LIBRARY_PATH": str(tmp_path)}
+        assert await ran(runner, path, str(tmp_path / "child.py"), env=env) == (0, b"True\n", b"")
+        assert (await ran(runner, path, str(tmp_path / "child.py")))[0] == 1
 
 
 async def test_an_edited_program_or_neighbour_is_run_as_it_is_now(zygote, tmp_path):
