@@ -1,6 +1,7 @@
 """The transport that reaches the embedded server without a network."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import unquote
@@ -38,7 +39,7 @@ class MemoryTransport:
         # A request always lets others run, as it would over a network.
         await asyncio.sleep(0)
         try:
-            async with asyncio.timeout(timeout):
+            async with _limit(timeout):
                 answer = await self._dispatcher.handle(Request(method, unquote(path), query, headers, body))
                 whole = await _whole(answer)
         except TimeoutError:
@@ -77,7 +78,7 @@ class _MemoryStream:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while True:
             try:
-                async with asyncio.timeout(self._idle_timeout):
+                async with _limit(self._idle_timeout):
                     chunk = await anext(self._chunks)
             except StopAsyncIteration:
                 return
@@ -86,6 +87,10 @@ class _MemoryStream:
             except Severed:
                 raise _unavailable("the connection broke") from None
             yield chunk
+
+
+def _limit(seconds: float) -> asyncio.Timeout:
+    return asyncio.timeout(seconds if seconds < math.inf else None)
 
 
 async def _whole(answer: Response) -> bytes:

@@ -33,7 +33,7 @@ class Watch:
         self._frames: deque[bytes] = deque()
         self._wake = asyncio.Event()
         self._faults, self._stream = faults, Stream(self._wake)
-        self._ended = False
+        self._ended = self._due = False
         address = next(((term.path, term.value) for term in terms if term.equal and term.path in _INDEXED), None)
         self._listener = Listener(address, self._take, self.end)
         self._collection = cluster.collection(target.resource)
@@ -106,37 +106,41 @@ class Watch:
         """Chunks of the body until the server ends the watch. Raises faults.Severed where the stream is cut."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._options.timeout if self._options.timeout else math.inf
-        bookmark = self._next_bookmark(loop.time(), deadline)
-        while True:
-            self._stream.check()
-            now = loop.time()
-            if self._stream.silent:
-                await self._sleep(math.inf)
-            elif self._frames:
-                chunk = b"".join(self._frames)
-                self._frames.clear()
-                yield chunk
-            elif self._ended or now >= deadline:
-                return
-            elif now >= bookmark:
-                bookmark = self._next_bookmark(now, deadline)
-                if self._options.bookmarks:
-                    self._frames.append(self._bookmark())
-            else:
-                await self._sleep(min(bookmark, deadline))
+        alarm = self._alarm(deadline)
+        try:
+            while True:
+                self._stream.check()
+                self._wake.clear()
+                if self._stream.silent:
+                    await self._wake.wait()
+                elif self._frames:
+                    chunk = b"".join(self._frames)
+                    self._frames.clear()
+                    yield chunk
+                elif self._ended or loop.time() >= deadline:
+                    return
+                elif self._due:
+                    alarm = self._alarm(deadline)
+                    if self._options.bookmarks:
+                        self._frames.append(self._bookmark())
+                else:
+                    await self._wake.wait()
+        finally:
+            alarm.cancel()
 
     @staticmethod
     def _next_bookmark(now: float, deadline: float) -> float:
         regular, last = now + BOOKMARK_EVERY, deadline - _BEFORE_END
         return last if now < last < regular else regular
 
-    async def _sleep(self, until: float) -> None:
-        self._wake.clear()
-        try:
-            async with asyncio.timeout_at(until if until < math.inf else None):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+    def _alarm(self, deadline: float) -> asyncio.TimerHandle:
+        """What wakes the watch for its next bookmark, or its end."""
+        loop, self._due = asyncio.get_running_loop(), False
+        return loop.call_at(min(self._next_bookmark(loop.time(), deadline), deadline), self._ring)
+
+    def _ring(self) -> None:
+        self._due = True
+        self._wake.set()
 
 
 def seen(change: Change, test: Test) -> str | None:

@@ -2,20 +2,41 @@
 
 import asyncio
 import contextvars
-import selectors
-from collections.abc import Callable, Coroutine, Generator
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from heapq import heappop, heappush
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 Callback = Callable[..., object]
+Timer = tuple[float, int, asyncio.TimerHandle]  # when, its number, what rings
 
 
 class Process:
-    """What can be stopped and go on later, as by SIGSTOP: all that runs in its context waits meanwhile."""
+    """What runs in one context, turn by turn: between two turns lies every await.
+
+    It can be stopped and go on later, as by SIGSTOP, and die at a turn that is chosen.
+    """
 
     def __init__(self, name: str) -> None:
         self.name, self.frozen = name, False
-        self.waiting: list[asyncio.Handle] = []
+        self._waiting: list[asyncio.Handle] = []
+        self._left, self._die = 0, _nothing
+
+    def takes(self, handle: asyncio.Handle) -> bool:
+        """Whether a turn of it runs now; one that comes while it is frozen waits."""
+        if self.frozen:
+            self._waiting.append(handle)
+            return False
+        if self._left > 0:
+            self._left -= 1
+            if self._left == 0:
+                self._die()
+        return True
+
+    def die_at(self, turn: int, die: Callable[[], None]) -> None:
+        """Call `die` just before this turn, counted from now on: 1 is the next one."""
+        self._left, self._die = turn, die
 
     def freeze(self) -> None:
         """Run nothing of it from now on."""
@@ -24,10 +45,16 @@ class Process:
     def thaw(self, loop: "VirtualLoop") -> None:
         """Run what has become due meanwhile, in its order."""
         self.frozen = False
-        waiting, self.waiting = self.waiting, []
-        for handle in waiting:
-            if not handle.cancelled():
-                loop.requeue(handle)
+        loop.requeue(self._waiting)
+        self.forget()
+
+    def forget(self) -> None:
+        """Never run what waits."""
+        self._waiting = []
+
+
+def _nothing() -> None:
+    """No end is planned."""
 
 
 PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
@@ -47,75 +74,56 @@ class NumberedTask(asyncio.Task[Any]):
         return self is other
 
 
-class _TimeSelector(selectors.SelectSelector):
-    """Nothing ever arrives from outside: a wait is over at once, and moves the time on by as long as it would take."""
+class VirtualLoop(asyncio.BaseEventLoop):
+    """Time begins at 0 and moves to the next timer as soon as nothing is left to do. Nothing arrives from outside."""
 
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """See BaseSelector. Raises RuntimeError where the wait would have no end."""
-        if timeout is None:
-            raise RuntimeError("nothing is left that could ever happen")
-        self.now += max(0.0, timeout)
-        return []
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """Time begins at 0 and moves to the next timer as soon as nothing is left to do."""
+    _ready: deque[asyncio.Handle]  # what BaseEventLoop.call_soon fills
 
     def __init__(self) -> None:
-        self._time = _TimeSelector()
-        super().__init__(self._time)
-        self._clock_resolution = 1e-6  # sums of waits are not exact
-        self._tasks = 0
+        super().__init__()
+        self._now, self._timers, self._made = 0.0, list[Timer](), 0
         self.set_task_factory(_numbered)
 
     def number(self) -> int:
         """One more than the last time."""
-        self._tasks += 1
-        return self._tasks
+        self._made += 1
+        return self._made
 
     def time(self) -> float:
         """Seconds since the loop was made."""
-        return self._time.now
-
-    def call_soon(  # type: ignore[override]
-        self, callback: Callback, *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.Handle:
-        """See AbstractEventLoop; what belongs to a frozen process waits."""
-        context = contextvars.copy_context() if context is None else context
-        process = context.get(PROCESS)
-        if process is None or not process.frozen:
-            return super().call_soon(callback, *args, context=context)
-        handle = asyncio.Handle(callback, args, self, context)
-        process.waiting.append(handle)
-        return handle
+        return self._now
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callback, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        """See AbstractEventLoop; a timer of a frozen process rings when it goes on."""
-        context = contextvars.copy_context() if context is None else context
-        process = context.get(PROCESS)
-        if process is None:
-            return super().call_at(when, callback, *args, context=context)
-        timer: list[asyncio.TimerHandle] = []
-        timer.append(super().call_at(when, self._ring, process, timer, callback, args, context=context))
-        return timer[0]
+        """See AbstractEventLoop; timers of one time ring in the order in which they were made."""
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        heappush(self._timers, (when, self.number(), handle))
+        return handle
 
-    def _ring(
-        self, process: Process, timer: list[asyncio.TimerHandle], callback: Callback, args: tuple[Any, ...]
-    ) -> None:
-        """The time of a timer has come; one that is cancelled while it waits for its process never rings."""
-        if process.frozen:
-            again = (process, timer, callback, args)
-            process.waiting.append(asyncio.Handle(self._ring, again, self, contextvars.copy_context()))
-        elif not timer[0].cancelled():
-            callback(*args)
+    def requeue(self, handles: Iterable[asyncio.Handle]) -> None:
+        """Run what waited for its process."""
+        self._ready.extend(handles)
 
-    def requeue(self, handle: asyncio.Handle) -> None:
-        """Run a handle that waited."""
-        super().call_soon(handle._run)
+    def _run_once(self) -> None:
+        """See BaseEventLoop. Raises RuntimeError where a wait would have no end."""
+        ready, timers = self._ready, self._timers
+        while timers and timers[0][2].cancelled():
+            heappop(timers)
+        if not ready and not timers:
+            raise RuntimeError("nothing is left that could ever happen")
+        if not ready:
+            self._now = max(self._now, timers[0][0])
+        while timers and timers[0][0] <= self._now:
+            ready.append(heappop(timers)[2])
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
+            if not handle._cancelled and (process is None or process.takes(handle)):
+                handle._run()
+
+    def _write_to_self(self) -> None:
+        """Nobody has to wake a loop that never sleeps."""
 
 
 def _numbered(

@@ -99,7 +99,7 @@ class ReplicaModel:
 
     def _end(self) -> None:
         if self._process.frozen:
-            self._process.waiting.clear()
+            self._process.forget()
         if self.wire is not None:
             self.wire.kill()
         self._task = self.wire = self.replica = None

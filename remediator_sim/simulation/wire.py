@@ -1,6 +1,7 @@
-"""How planned process reaches the API server, and what goes wrong on the way: by seed, for this process alone."""
+"""How one process reaches the API server, and what goes wrong on the way: by seed, for this process alone."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class WireFault:
     share: float = 1.0
 
     def matches(self, method: str, path: str) -> bool:
-        """Whether the request is planned of those that it is meant for."""
+        """Whether the request is one of those that it is meant for."""
         return self.left > 0 and (not self.methods or method in self.methods) and self.part in path
 
 
@@ -59,7 +60,7 @@ class Network:
 
 
 class Wire:
-    """A Transport around another planned. `die` is called where a planned fault kills the process."""
+    """A Transport around another one. `die` is called where a fault kills the process."""
 
     def __init__(self, inner: Transport, network: Network, chance: Random, die: Callable[[], None]) -> None:
         self._inner, self._network, self._chance, self._die = inner, network, chance, die
@@ -124,12 +125,9 @@ class Wire:
         if fault and fault.what == "die-before":
             self._die()
             self._check()
-        reply = await self._inner.request(
-            method, path, query=query, body=body, content_type=content_type, accept=accept
-        )
-        if fault and fault.what == "double":
+        for _ in range(2 if fault and fault.what == "double" else 1):
             reply = await self._inner.request(
-                method, path, query=query, body=body, content_type=content_type, accept=accept
+                method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=math.inf
             )
         if fault and fault.what == "die-after":
             self._die()
@@ -166,7 +164,7 @@ class Wire:
     async def stream(self, path: str, *, query: Query = (), idle_timeout: float = 75.0) -> AsyncIterator[Stream]:
         """See Transport.stream."""
         await self._travel()
-        async with self._inner.stream(path, query=query, idle_timeout=1e9) as inner:
+        async with self._inner.stream(path, query=query, idle_timeout=math.inf) as inner:
             stream = _WireStream(inner, _place(path, query), idle_timeout)
             self.streams.append(stream)
             try:

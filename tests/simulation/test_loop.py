@@ -92,3 +92,15 @@ def test_tasks_in_a_set_have_the_order_in_which_they_were_made():
         return ended
 
     assert loop.run(main()) == list("01234")
+
+
+def test_timers_of_one_time_ring_in_the_order_in_which_they_were_made():
+    async def main() -> list[int]:
+        rung: list[int] = []
+        loop_ = asyncio.get_running_loop()
+        for number in range(50):
+            loop_.call_at(7.0, rung.append, number)
+        await asyncio.sleep(7.5)
+        return rung
+
+    assert loop.run(main()) == list(range(50))
