@@ -13,6 +13,7 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.kubelet.node import GPU
 from remediator_sim.plain import NODES, Object
 from remediator_sim.simulation.clock import HostClock, now
+from remediator_sim.simulation.facts import SHOWN
 from remediator_sim.simulation.fault import Fault
 
 BEAT, SLOW_BEAT, RETRY = 60.0, 300.0, 10.0  # seconds
@@ -23,7 +24,10 @@ Note = Callable[[str, str], None]
 
 
 class NodeModel:
-    """One node. `busy` says whether something about it is under way, so that its heartbeats matter."""
+    """One node. `busy` says whether something about it is under way, so that its heartbeats matter.
+
+    `facts`: what else is so of it, in the words of facts.py.
+    """
 
     def __init__(self, name: str, client: Client, conditions: list[str], chance: Random, note: Note) -> None:
         self.name, self._client, self._chance, self._note = name, client, chance, note
@@ -31,6 +35,8 @@ class NodeModel:
         self.faults: dict[str, Fault] = {}
         self.boots, self.alive, self.registered = 1, True, False
         self.markers: set[str] = set()
+        self.facts: set[str] = set()
+        self._reboots: set[asyncio.Future[None]] = set()
         self.busy: Callable[[], bool] = lambda: False
         self.booted, self.died = asyncio.Event(), asyncio.Event()
         self.booted.set()
@@ -64,6 +70,16 @@ class NodeModel:
             if fault.cured_by(operation):
                 self.recover(fault.condition)
 
+    def shows(self, fact: str) -> bool:
+        """Whether one of `facts` is so, which programs see by themselves or by a fault."""
+        return fact in self.facts or any(SHOWN.get(condition) == fact for condition in self.faults)
+
+    def begin_reboot(self, seconds: float) -> None:
+        """Go down for so many seconds, and let whoever asked for it go on until it is killed by that."""
+        reboot = asyncio.ensure_future(self.go_down(seconds))
+        self._reboots.add(reboot)
+        reboot.add_done_callback(self._reboots.discard)
+
     async def go_down(self, seconds: float) -> None:
         """Stop, and boot again later."""
         self.alive = False
@@ -73,6 +89,7 @@ class NodeModel:
         await asyncio.sleep(seconds)
         self.boots, self.alive = self.boots + 1, True
         self.markers.clear()
+        self.facts.clear()
         self._note(self.name, f"is up again as {self.boot_id}")
         self.died.clear()
         self.booted.set()

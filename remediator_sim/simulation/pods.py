@@ -114,23 +114,32 @@ class PodModels:
 
     async def _play(self, node: NodeModel, pod: Object, uid: str) -> None:
         """Run its program to an end: its own, its deadline's, a deletion's, or that of its node."""
-        meta = pod["metadata"]
         await self._status(pod, {"phase": "Running"})
-        sentence = [""]
-        program = asyncio.ensure_future(self._program(node, pod, sentence))
+        run = self._run(node, pod)
+        program = asyncio.ensure_future(self._program(run))
         seconds = pod["spec"].get("activeDeadlineSeconds")
         waits = [asyncio.ensure_future(event.wait()) for event in (self._deleted[uid], node.died)]
         try:
             await asyncio.wait([program, *waits], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            ended = await self._ended(program, run, waits[1].done())
         finally:
-            for wait in waits:
-                wait.cancel()
-        ended = self._how(program, waits[1].done() and not waits[1].cancelled(), sentence[0])
-        program.cancel()
+            for future in (program, *waits):
+                future.cancel()
         await node.booted.wait()
-        if TEMPLATE in meta.get("labels", {}):
-            self._note(node.name, f"{meta['name']} ended with {ended.code}: {ended.message}")
+        if run is not None:
+            self._note(node.name, f"{pod['metadata']['name']} ended with {ended.code}: {ended.message}")
         await self._report(pod, ended)
+
+    async def _ended(self, program: "asyncio.Future[Ended]", run: Run | None, node_died: bool) -> Ended:
+        """How it has ended: by itself, with its machine, or by the SIGTERM that it is sent now."""
+        sentence = run.sentence if run is not None else ""
+        if not program.done() and run is not None and not node_died:
+            run.stopped = True
+            program.cancel()
+            await asyncio.wait([program])
+        if program.done() and not program.cancelled():
+            return program.result()
+        return Ended(LOST if node_died else KILLED, sentence)
 
     async def _report(self, pod: Object, ended: Ended) -> None:
         state = {"terminated": {"exitCode": ended.code, "message": ended.message, "reason": "Ended"}}
@@ -138,23 +147,20 @@ class PodModels:
         containers = [{"name": pod["spec"]["containers"][0]["name"], "state": state}]
         await self._status(pod, {"phase": phase, "containerStatuses": containers})
 
-    def _how(self, program: "asyncio.Future[Ended]", node_died: bool, sentence: str) -> Ended:
-        if program.done() and not program.cancelled():
-            return program.result()
-        return Ended(LOST if node_died else KILLED, sentence)
-
-    async def _program(self, node: NodeModel, pod: Object, sentence: list[str]) -> Ended:
+    def _run(self, node: NodeModel, pod: Object) -> Run | None:
+        """What is started for a Pod of ours; None for one of somebody else."""
         template = pod["metadata"].get("labels", {}).get(TEMPLATE)
         if template is None:
-            await asyncio.Event().wait()
+            return None
         env = {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0].get("env") or ()}
         self._note(node.name, f"{pod['metadata']['name']} runs {template} for {env['NODE_NAME']}")
+        return Run(node, self._nodes.get(env["NODE_NAME"]), str(template), env, self._client, self._chance)
 
-        def say(text: str) -> None:
-            sentence[0] = text
-
-        run = Run(node, self._nodes.get(env["NODE_NAME"]), str(template), env, self._client, self._chance, say)
-        return await PROGRAMS.get(str(template), USUAL)(run)
+    async def _program(self, run: Run | None) -> Ended:
+        if run is None:
+            await asyncio.Event().wait()
+        assert run is not None
+        return await PROGRAMS.get(run.template, USUAL)(run)
 
     async def _status(self, pod: Object, status: Object) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]

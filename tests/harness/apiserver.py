@@ -6,13 +6,17 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import yaml
 
+from remediator.clock import Clock
+from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer, Endpoint
+from remediator_sim.manifests import LOADER
 from tests.harness import objects
 
 Obj = dict[str, Any]
@@ -34,6 +38,12 @@ STORED = {
 FOREVER = 10**9  # requests
 
 
+@cache
+def definition() -> bytes:
+    """The kind NodeOperation."""
+    return json.dumps(yaml.load(CRD.read_text(), LOADER)).encode()
+
+
 def change(where: tuple[str, str, str], part: str, **fields: Any) -> Callable[["ApiServer"], None]:
     """Return what sets fields in one part of a stored object, its spec for example."""
     return lambda api: api.edit(where, lambda obj: obj.setdefault(part, {}).update(fields))
@@ -48,12 +58,7 @@ class ApiServer:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.requests: list[tuple[str, str, Obj]] = []  # (method, path, body)
-        self.on_request: Callable[[str, str], object] = lambda method, path: None
-        self.replace: Callable[[Obj], Obj | None] = lambda pod: None
-        self.ends_pods = True
-        self._server, self._address = EmbeddedServer(), ""
-        self.faults = self._server.faults
+        self._reset(EmbeddedServer())
         self._tokens = folder / "token-dir"
         self._tokens.mkdir()
         (self._tokens / "token").write_text("the-token-of-this-pod")
@@ -64,6 +69,14 @@ class ApiServer:
         endpoint = self._up.result()
         (self._tokens / "ca.crt").write_bytes(endpoint.ca_file.read_bytes())
         self._address = urlsplit(endpoint.url)
+
+    def _reset(self, server: EmbeddedServer) -> None:
+        self.requests: list[tuple[str, str, Obj]] = []  # (method, path, body)
+        self.on_request: Callable[[str, str], object] = lambda method, path: None
+        self.replace: Callable[[Obj], Obj | None] = lambda pod: None
+        self.ends_pods = True
+        self._server = server
+        self.faults = server.faults
 
     def environment(self) -> dict[str, str]:
         """Return the variables that tell a Pod's program where the API server is, and its token."""
@@ -162,6 +175,10 @@ class ApiServer:
         """Return (method, path) of each request that was to change something."""
         return [(method, path) for method, path, _ in self.requests if method != "GET"]
 
+    def stored(self, kind: str) -> tuple[Obj, ...]:
+        """Copies of all objects of a kind, by its name in the store."""
+        return self._list(kind)
+
     def _carried_out(self, verb: str) -> Iterator[str]:
         return (done.path for done in tuple(self._server.audit) if done.verb == verb)
 
@@ -197,11 +214,11 @@ class ApiServer:
 
     async def _begin(self) -> None:
         transport, followers = self._server.transport(), self._server.cluster.followers
-        for path, obj in (
-            ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", yaml.safe_load(CRD.read_text())),
-            ("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}),
+        for path, body in (
+            ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()),
+            ("/api/v1/namespaces", json.dumps({"metadata": {"name": NAMESPACE}}).encode()),
         ):
-            assert (await transport.request("POST", path, body=json.dumps(obj).encode())).status == 201
+            assert (await transport.request("POST", path, body=body)).status == 201
         del followers["nodes"]  # taints are those that a test writes
         self._count = followers["pods"]
         followers["pods"] = self._follow_pod
@@ -222,3 +239,24 @@ class ApiServer:
             successor = self.replace(new.copy())
             if successor is not None:
                 self.put(successor)
+
+
+class MemoryServer(ApiServer):
+    """The same in the event loop that it is made in, without HTTPS: `begin` it first. `clock` gives its time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._reset(EmbeddedServer(clock=clock))
+
+    async def begin(self) -> None:
+        """What stands in an ApiServer."""
+        await self._begin()
+
+    def client(self) -> Client:
+        """A client of an administrator."""
+        return Client(self._server.transport())
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+    def _do(self, step: Callable[[], T]) -> T:
+        return step()

@@ -1,0 +1,18 @@
+"""The programs of operations as models: how long they take, what they do to their node, and how they end."""
+
+from remediator_sim.simulation.programs.cordon import cordon
+from remediator_sim.simulation.programs.daemon import AGENT, PLUGIN, restart
+from remediator_sim.simulation.programs.drain import drain
+from remediator_sim.simulation.programs.host import HOSTED, collect_diagnostics, hosted, reboot
+from remediator_sim.simulation.programs.run import DONE, FAILED, REFUSED, Ended, Program, Run, main, plainly
+
+__all__ = ["DONE", "FAILED", "PROGRAMS", "REFUSED", "Ended", "Program", "Run", "plainly"]
+
+PROGRAMS: dict[str, Program] = {
+    "collect-diagnostics": main(collect_diagnostics),
+    "cordon": main(cordon),
+    "drain": main(drain),
+    "reboot": main(reboot),
+    "restart-cni": main(restart(AGENT)),
+    "restart-device-plugin": main(restart(PLUGIN)),
+} | {template: main(hosted(about)) for template, about in HOSTED.items()}

@@ -1,0 +1,257 @@
+"""Scenarios of programs that work through the API server: the same objects, for the program by HTTPS."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remediator_sim.simulation import loop
+from remediator_sim.simulation.clock import HostClock
+from tests.harness.apiserver import NODE, OPERATION, ApiServer, MemoryServer, change
+from tests.harness.objects import AFTER, CASE_TAINT, budget, daemon_pod, daemon_set, pod, renewed_later
+from tests.operations.conftest import Program
+from tests.simulation.programs.scenario import Outcome, Scenario, model_node, run_model, run_program
+
+Change = Callable[[ApiServer], object]
+WEB = {"app": "web"}
+ORDERS = {"operation": "op-1", "operationUID": "op-uid", "caseUID": "case-1", "timeoutSeconds": 20, "perSecond": 1000}
+LONG_AGO = "2026-01-01T00:00:00Z"
+
+
+def all_of(*changes: Change) -> Change:
+    """One after another."""
+    return lambda api: [change(api) for change in changes]
+
+
+def put(*objs: Any) -> Change:
+    """Objects that stand there."""
+    return lambda api: api.put(*objs)
+
+
+def refuse(*codes: int, path: str = "", method: str = "") -> Change:
+    """The next requests to such a path are refused."""
+
+    def plan(api: ApiServer) -> None:
+        for code in codes:
+            api.faults.refuse(code, when=lambda asked: path in asked.path and asked.method.startswith(method))
+
+    return plan
+
+
+def upon(path: str, then: Change) -> Change:
+    """Something that happens just before the first request to such a path."""
+
+    def arm(api: ApiServer) -> None:
+        happened: list[str] = []
+
+        def hear(method: str, asked: str) -> None:
+            if path in asked and not happened:
+                happened.append(asked)
+                then(api)
+
+        api.on_request = hear
+
+    return arm
+
+
+def removed(where: tuple[str, str, str]) -> Change:
+    """An object that is gone."""
+    return lambda api: api.remove(*where)
+
+
+def drain(name: str, real: Change = lambda api: None, **more: Any) -> Scenario:
+    """A scenario of a drain; `more`: other orders. One that is None is left out."""
+    orders = {key: value for key, value in (ORDERS | more).items() if value is not None}
+    return Scenario("drain", name, real, parameters=orders)
+
+
+HELD = put(pod("a", labels=WEB), budget("web", 1, WEB))
+DRAINS = (
+    drain(
+        "Pods of every kind",
+        put(
+            pod("a"),
+            pod("b"),
+            pod("static", "kube-system", owner="Node", annotations={"kubernetes.io/config.mirror": "x"}),
+            pod("agent", "kube-system", owner="DaemonSet"),
+            pod("ended", phase="Succeeded"),
+            pod("broken", phase="Failed"),
+            pod("ours", "remediator-operations", owner=None),
+            pod("elsewhere", node="gpu-2"),
+        ),
+    ),
+    drain("no Pod"),
+    drain("a budget holds one for good", all_of(HELD, put(pod("b"))), timeoutSeconds=0.8),
+    drain("two budgets over one Pod", all_of(HELD, put(budget("all", 0, WEB))), timeoutSeconds=0.5),
+    drain(
+        "a budget lets go later",
+        all_of(HELD, upon("/poddisruptionbudgets", put(pod("twin", labels=WEB, node="gpu-2")))),
+    ),
+    drain("one is ending", put(pod("a", deletionTimestamp="2036-01-01T00:00:00Z")), timeoutSeconds=0.3),
+    drain("one should have ended", put(pod("a", deletionTimestamp=LONG_AGO)), skipWaitForDeleteSeconds=60),
+    drain("all are deleted", all_of(HELD, put(pod("b"))), strategy="Delete"),
+    drain("nothing is drained", put(pod("a")), strategy="None"),
+    drain("a strategy that there is not", strategy="Kill"),
+    drain("no operation is named", operation=None, caseUID=None),
+    drain("a time that is none", timeoutSeconds="soon"),
+    drain("the operation has ended", change(OPERATION, "status", phase="Cancelled")),
+    drain("the operation is being deleted", change(OPERATION, "metadata", deletionTimestamp=LONG_AGO)),
+    drain("the operation is another one", operationUID="other"),
+    drain("the operation is gone", removed(OPERATION)),
+    drain("the node is another one", change(NODE, "metadata", uid="other")),
+    drain("the node is gone", removed(NODE)),
+    drain("the case does not hold the node", all_of(put(pod("a")), change(NODE, "spec", taints=[]))),
+    drain("the case lets the node go in between", all_of(HELD, upon("/eviction", change(NODE, "spec", taints=[])))),
+    drain(
+        "the operation ends in between",
+        all_of(put(pod("a")), upon("/eviction", change(OPERATION, "status", phase="Failed"))),
+    ),
+    drain("the server sheds load", all_of(put(pod("a")), refuse(429, path="/pods", method="GET"))),
+    drain("the server fails", all_of(put(pod("a")), refuse(500, 503))),
+    drain("the list has expired", all_of(put(pod("a")), refuse(410, path="/pods", method="GET"))),
+    drain("Pods may not be listed", all_of(put(pod("a")), refuse(403, path="/api/v1/pods", method="GET"))),
+    drain("the operation may not be read", refuse(403, path="nodeoperations")),
+    drain("an eviction fails", all_of(put(pod("a")), refuse(500, path="/eviction"))),
+    drain("an eviction meets another change", all_of(put(pod("a")), refuse(409, path="/eviction"))),
+    drain("an eviction may not be", all_of(put(pod("a")), refuse(403, path="/eviction")), timeoutSeconds=0.4),
+    drain("progress cannot be written", all_of(put(pod("a")), refuse(409, path="/status"))),
+    Scenario("drain", "PARAMETERS are no JSON", parameters="["),
+    Scenario("drain", "PARAMETERS are a list", parameters="[]"),
+)
+
+SETS = {"restart-device-plugin": "nvidia-device-plugin-daemonset", "restart-cni": "cilium"}
+RESTARTED = {"caseUID": "case-1", "waitSeconds": 20}
+
+
+def restarts(template: str) -> tuple[Scenario, ...]:
+    """Scenarios of a program that restarts the Pod of a DaemonSet."""
+    name = SETS[template]
+
+    def scene(text: str, *changes: Change, **more: Any) -> Scenario:
+        standing = put(daemon_set(name), daemon_pod("old", name), daemon_set("other"), daemon_pod("mine", "other"))
+        return Scenario(template, text, all_of(renewing, standing, *changes), parameters=RESTARTED | more)
+
+    intolerant = put(daemon_set(name, tolerations=[]))
+    strange = [CASE_TAINT, {"key": "example.com/strange", "effect": "NoSchedule"}]
+    where = ("daemonsets.apps", "kube-system", name)
+    return (
+        scene("its Pod is old"),
+        scene("its Pod is young", change(("pods", "kube-system", "old"), "metadata", creationTimestamp=AFTER)),
+        scene("there is no such DaemonSet", removed(where)),
+        scene("two have a Pod there", put(daemon_set(name, "gpu"), daemon_pod("too", name, "gpu")), two_uids(name)),
+        scene("it has another version by now", put(daemon_set(name, strategy="OnDelete", generation="2"))),
+        scene("it updates OnDelete and has the same", put(daemon_set(name, strategy="OnDelete"))),
+        scene("it does not tolerate the mark of the case", intolerant),
+        scene("it does not tolerate a taint", intolerant, change(NODE, "spec", taints=strange)),
+        scene("the kubelet is silent", lambda api: api.ready("Unknown")),
+        scene("the operation has ended", change(OPERATION, "status", phase="Cancelled")),
+        scene("the operation is for another node", change(OPERATION, "spec", nodeName="gpu-2")),
+        scene("the node is another one", change(NODE, "metadata", uid="other")),
+        scene("the case does not hold the node", change(NODE, "spec", taints=[])),
+        scene("no new Pod comes", barren, waitSeconds=1),
+        scene("the Pod may not be deleted", refuse(403, path="/pods/old", method="DELETE")),
+        scene("the Pod has changed", refuse(409, path="/pods/old", method="DELETE")),
+        scene("the server fails", refuse(500, 503, path="/pods")),
+        scene("DaemonSets may not be listed", refuse(403, path="daemonsets")),
+        scene("a time that is none", waitSeconds="soon"),
+    )
+
+
+def renewing(api: ApiServer) -> None:
+    """The DaemonSet makes another Pod in place of one that is gone."""
+    api.replace = renewed_later
+
+
+def barren(api: ApiServer) -> None:
+    """It does not."""
+    api.replace = lambda pod: None
+
+
+def two_uids(name: str) -> Change:
+    """A second DaemonSet of that name, in another namespace, with a Pod of its own."""
+
+    def other(obj: Any) -> None:
+        meta = obj["metadata"]
+        if obj["kind"] == "DaemonSet":
+            meta["uid"] = "uid-second"
+        else:
+            meta["ownerReferences"][0]["uid"] = "uid-second"
+
+    return lambda api: [
+        api.edit((kind, "gpu", each), other) for kind, each in (("daemonsets.apps", name), ("pods", "too"))
+    ]
+
+
+BY, KEPT = "remediator.dev/cordoned-by", "remediator.dev/kept-cordoned"
+
+
+def cordon(name: str, *changes: Change, by: dict[str, str] | None = None) -> Scenario:
+    """A scenario of a cordon that is to outlive its case."""
+    marks = change(NODE, "metadata", annotations={BY: "case-1"} if by is None else by)
+    cordoned = change(NODE, "spec", unschedulable=True)
+    return Scenario("cordon", name, all_of(cordoned, marks, *changes), parameters={"caseUID": "case-1"})
+
+
+CORDONS = (
+    cordon("the case has cordoned it"),
+    cordon("it is kept already", by={KEPT: "case-1"}),
+    cordon("somebody else has cordoned it", by={}),
+    cordon("another case has", by={BY: "case-2"}),
+    cordon("a user has uncordoned it", change(NODE, "spec", unschedulable=False)),
+    cordon("the case does not hold the node", change(NODE, "spec", taints=[])),
+    cordon("the node is gone", removed(NODE)),
+    cordon("the node may not be read", refuse(403, path="/nodes")),
+    cordon("the node may not be written", refuse(403, path="/nodes", method="PATCH")),
+    cordon("the node changes in between", refuse(409, path="/nodes", method="PATCH")),
+    cordon("the server fails", refuse(500, 429, path="/nodes")),
+)
+
+PLUGINS, AGENTS = restarts("restart-device-plugin"), restarts("restart-cni")
+ALL = (*DRAINS, *PLUGINS, *AGENTS, *CORDONS)
+# Both restarts are one program but for what an agent's Pod is needed for; where it is not, the second one is for long.
+OFTEN = ("its Pod is old", "it does not tolerate the mark of the case", "no new Pod comes")
+CASES = [
+    pytest.param(scenario, marks=pytest.mark.long) if scenario in AGENTS and scenario.name not in OFTEN else scenario
+    for scenario in ALL
+]
+
+
+def world(api: ApiServer) -> dict[str, Any]:
+    """What was done to the world."""
+    left: dict[str, Any] = {"evicted": api.evicted, "deleted": api.deleted}
+    nodes = [node for node in api.stored("nodes") if node["metadata"]["name"] == "gpu-1"]
+    left["node"] = [node["metadata"].get("annotations") for node in nodes]
+    operations = api.stored(OPERATION[0])
+    drains = [operation.get("status", {}).get("drain") for operation in operations]
+    left["drain"] = [(found["left"], found["evicted"], _blocked(found)) for found in drains if found]
+    return left
+
+
+def _blocked(found: Any) -> list[tuple[str, str]]:
+    return [(entry["pod"], entry["pdb"]) for entry in found["blocked"]]
+
+
+def outcome_of_program(scenario: Scenario, folder: Path) -> Outcome:
+    """Run the program."""
+    api = ApiServer(folder)
+    try:
+        program = Program(folder, scenario.template.replace("-", "_"))
+        program.variables |= api.environment()
+        scenario.real(api)
+        return Outcome(*run_program(scenario, program), world(api))
+    finally:
+        api.close()
+
+
+def outcome_of_model(scenario: Scenario) -> Outcome:
+    """Run the model."""
+
+    async def whole() -> Outcome:
+        api = MemoryServer(HostClock().clock)
+        await api.begin()
+        scenario.real(api)
+        ended = await run_model(scenario, model_node(scenario), api.client())
+        return Outcome(*ended, world(api))
+
+    return loop.run(whole())
