@@ -20,7 +20,7 @@ from remediator.controller.hold import hold
 from remediator.controller.ledgers import Ledgers
 from remediator.controller.perform import Performer
 from remediator.core import budget, guard
-from remediator.core.breaker import Breaker, starts
+from remediator.core.breaker import Breaker
 from remediator.core.case import Block, Case
 from remediator.core.case_table import Step, case_step
 from remediator.core.guard import Admission, FleetContext, Request
@@ -90,7 +90,7 @@ class Admissions:
                 if not _moves(unwritten):
                     pending[view.case.uid] = asking
         requests = [admission.request for admission in pending.values()]
-        admission = guard.admit(requests, budgets, self.cache.counted(), starts(self.cache.cases), self.breaker, now)
+        admission = guard.admit(requests, budgets, self.cache.counted(), self.cache.starts(), self.breaker, now)
         refused = await self._enter(budgets, admission)
         results = await self._carry_out(pending, _entered(admission, budgets, refused), now)
         waits = [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]

@@ -1,9 +1,11 @@
 """The facts that the controller decides on, from the informers of the replica."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from remediator.core.absence import Absences
+from remediator.core.breaker import Start, starts
 from remediator.core.budget import Members, members
 from remediator.core.case import Case
 from remediator.core.node import Node
@@ -29,6 +31,7 @@ class ClusterCache:
         self._counted_for: object = None
         self._counted: dict[str, Members] = {}
         self.absences = Absences()  # when nobody could act
+        self.deleted_starts: frozenset[Start] = frozenset()  # those of cases that are not there any more
         self.nodes.on_view(self._on_node)
 
     @property
@@ -51,6 +54,10 @@ class ClusterCache:
             self._counted = {name: members(ledger, nodes, ledgers) for name, ledger in ledgers.items()}
             self._counted_for = (self._epoch, selectors)
         return self._counted
+
+    def starts(self) -> list[datetime]:
+        """All starts that the breaker of the fleet is asked about."""
+        return [*starts(self.cases), *(start.at for start in self.deleted_starts)]
 
     def case(self, uid: str) -> Case | None:
         """The case of this uid."""

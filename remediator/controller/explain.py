@@ -9,7 +9,7 @@ from remediator.controller.case_view import case_view
 from remediator.controller.fleet import budgets_over, fleet_context
 from remediator.controller.handlers.case import HANDLERS
 from remediator.core import evidence, guard, names
-from remediator.core.breaker import Breaker, starts
+from remediator.core.breaker import Breaker
 from remediator.core.case import Block, Case
 from remediator.core.case_table import case_step
 from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Unknown, Unselected, Wait, decide
@@ -42,7 +42,7 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
             yield f"  policy {policy.name} ({policy.mode.value}), health: {health.name.capitalize()}"
     for ledger in budgets_over(cache, node):
         yield f"  budget {ledger}"
-    recent = breaker.recent(starts(cache.cases), now)
+    recent = breaker.recent(cache.starts(), now)
     yield f"  breaker of the fleet: {len(recent)} of {breaker.starts} starts in {breaker.window}"
 
 
@@ -100,7 +100,7 @@ def _blocks(cache: ClusterCache, case: Case, node: Node, breaker: Breaker, now: 
     preconditions = guard.preconditions(case, node, policy, past, fleet_context(cache, now), now)
     request = Request(case, node, 0, preconditions)
     ledgers = {ledger.name: ledger for ledger in cache.budgets}
-    admission = guard.admit([request], ledgers, cache.counted(), starts(cache.cases), breaker, now)
+    admission = guard.admit([request], ledgers, cache.counted(), cache.starts(), breaker, now)
     lines = [_line(block) for _, blocks in admission.held for block in blocks]
     return lines or ["nothing holds it"]
 

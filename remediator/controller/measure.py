@@ -10,7 +10,7 @@ from prometheus_client import Gauge
 from remediator import metrics
 from remediator.controller.cache import ClusterCache
 from remediator.core import budget
-from remediator.core.breaker import Breaker, starts
+from remediator.core.breaker import Breaker
 from remediator.core.case import Case, Phase
 from remediator.core.history import drained_for, held_since, last_fault, phase_since
 from remediator.core.node import Node
@@ -27,7 +27,7 @@ def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     show(metrics.HELD, Counter(block.reason.value for case in cases for block in case.blocks))
     show(metrics.TOLD, Counter(block.reason.value for case in cases for block in case.blocks if block.told))
     show(metrics.OLDEST_HOLD, _oldest_holds(cases, now))
-    begun = starts(known)
+    begun = cache.starts()
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
     metrics.BREAKER_STARTS.set(len(breaker.recent(begun, now)))
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})

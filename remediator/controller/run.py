@@ -10,6 +10,7 @@ from remediator.clock import Clock
 from remediator.controller import measure
 from remediator.controller.admission import Admissions
 from remediator.controller.cache import ClusterCache, availability
+from remediator.controller.deleted_starts import DeletedStarts
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.marks import marked
 from remediator.controller.orphans import Orphans
@@ -63,6 +64,7 @@ class Controller:
         self._retention = Retention(self.cache, performer)
         self._orphans = Orphans(self.cache, performer)
         self._presence = Presence(self.cache, leader)
+        self._deleted_starts = DeletedStarts(self.cache, leader, settings.breaker)
         self._queue: LeaderQueue[Key] = LeaderQueue(
             "controller",
             self._pass,
@@ -206,6 +208,7 @@ class Controller:
     def _ended(self) -> None:
         self._nodes.doubts.clear()
         self._presence.end(self._clock.now())
+        self._deleted_starts.end()
 
     async def _dispatch(self, key: Key, now: datetime) -> float | None:
         self._presence.look(now)
@@ -213,7 +216,10 @@ class Controller:
             return await self._reconcilers[key.kind].reconcile(key.name, now)
         if key == ORPHANS:
             return await self._orphans.run(now)
-        return await (self._retention if key == EXPIRED else self._admissions).run(now)
+        if key == EXPIRED:
+            return await self._retention.run(now)
+        self._deleted_starts.look(now)
+        return await self._admissions.run(now)
 
 
 def _differs(old: Policy | None, new: Policy | None, part: Callable[[Policy], object]) -> bool:

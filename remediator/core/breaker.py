@@ -3,8 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from remediator.core.case import Case
+
+
+class Start(NamedTuple):
+    """When something disruptive was started, and the uid of the case."""
+
+    at: datetime
+    case: str
 
 
 @dataclass(frozen=True, slots=True)

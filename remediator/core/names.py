@@ -16,6 +16,7 @@ EXCLUDE = f"{GROUP}/exclude"
 PAUSED = f"{GROUP}/paused"
 BREAKER_CLOSED_AT = f"{GROUP}/breaker-closed-at"  # of a policy: a user has looked at what was in vain
 ABSENCES = f"{GROUP}/absences"  # of the Lease: when nobody could act
+DELETED_STARTS = f"{GROUP}/deleted-starts"  # of the Lease: what cases had started that somebody has deleted since
 CASE_FINALIZER = f"{GROUP}/release"
 POD_FINALIZER = f"{GROUP}/outcome"
 OPERATION_LABEL = f"{GROUP}/operation"

@@ -1,0 +1,88 @@
+"""Whoever deletes cases in a storm gives the breaker of the fleet no start back."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from remediator.controller.deleted_starts import DeletedStarts, read
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from remediator.core.case import Phase
+from tests.builders import a_case, an_attempt, at, minutes
+from tests.harness.controller import REBOOTED, RUNS, running, until
+
+ONE = Breaker(1, timedelta(minutes=10))
+
+
+async def test_a_case_that_is_deleted_and_gone_counts_as_a_start_for_this_leader_and_the_next(harness):
+    harness.answer("reboot", RUNS)
+    await harness.policy()
+    await harness.budget("all", 5)
+    await harness.node("gpu-1", "True")
+    await harness.node("gpu-2")
+    async with running(harness, "one", breaker=ONE):
+        await until(lambda: "reboot gpu-1" in harness.ran)
+        await harness.delete_case("gpu-1")
+        await harness.finish("reboot", REBOOTED)
+        await until(lambda: not harness.cases("gpu-1"))
+        await harness.condition("gpu-2", "True")
+        await until(lambda: harness.reasons("gpu-2") == ["BreakerOpen"])
+    async with running(harness, "two", breaker=ONE):
+        await harness.quiet()
+        assert (harness.reasons("gpu-2"), harness.ran.count("reboot gpu-2")) == (["BreakerOpen"], 0)
+
+
+class Fleet:
+    """The cases that a leader sees, and the notes on its Lease."""
+
+    def __init__(self, *cases, noted=""):
+        self.cases, self.deleted_starts = list(cases), frozenset()
+        self.notes = {names.DELETED_STARTS: noted}
+        leader = SimpleNamespace(before=(None, dict(self.notes)), note=self.notes.__setitem__)
+        self.starts = DeletedStarts(self, leader, Breaker(10, minutes(10)))
+
+    def case(self, uid):
+        return next((case for case in self.cases if case.uid == uid), None)
+
+    def look(self, minute):
+        self.starts.look(at(minute))
+        return sorted(start.at for start in self.deleted_starts)
+
+
+def test_the_starts_of_a_deleted_case_count_until_the_window_is_over():
+    fleet = Fleet(a_case("a", attempts=(an_attempt(started=1), an_attempt(started=5))), a_case("b"))
+    assert fleet.look(6) == []
+    fleet.cases.clear()
+    assert fleet.look(7) == [at(1), at(5)]
+    assert read(fleet.notes[names.DELETED_STARTS], at(7)) == fleet.deleted_starts
+    assert fleet.look(12) == [at(5)]
+    assert (fleet.look(15), fleet.notes[names.DELETED_STARTS]) == ([], "")
+
+
+def test_the_claim_of_a_deleted_case_is_its_start_and_one_that_ended_ten_minutes_ago_is_none():
+    claimed = a_case("a", phase=Phase.DRAINING, started=at(1))
+    old = a_case("b", phase=Phase.RECOVERED, ended=at(0), attempts=(an_attempt(started=-1),))
+    fleet = Fleet(claimed, old)
+    fleet.look(10)
+    fleet.cases.clear()
+    assert fleet.look(10) == [at(1)]
+
+
+def test_what_the_leader_before_has_noted_counts_once_beside_what_is_known_and_not_for_a_case_that_is_there():
+    first = Fleet(a_case("a", attempts=(an_attempt(started=1),)), a_case("b", attempts=(an_attempt(started=2),)))
+    first.look(3)
+    first.cases.clear()
+    first.look(3)
+    noted = first.notes[names.DELETED_STARTS]
+    assert len(Fleet(noted=noted).look(4)) == 2
+    assert Fleet(a_case("a", attempts=(an_attempt(started=1),)), noted=noted).look(4) == [at(2)]
+    first.starts.end()
+    assert first.look(4) == [at(1), at(2)]
+
+
+@pytest.mark.parametrize(
+    "noted", ["", "x", "/", "a/b", "a/2026-01-01", "a/9999-12-31T00:00:00+00:00", ",,", "a" * 9999]
+)
+def test_a_note_that_makes_no_sense_or_lies_in_the_future_counts_for_nothing(noted):
+    assert Fleet(noted=noted).look(4) == []
