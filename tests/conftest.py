@@ -9,7 +9,7 @@ from hypothesis import settings
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.servers import REAL, Server, serving
 
-pytest_plugins = ["tests.plugins.changed_fakes", "tests.plugins.one_worker", "tests.plugins.scratch"]
+pytest_plugins = [f"tests.plugins.{name}" for name in ("changed_fakes", "garbage", "one_worker", "scratch")]
 
 # No deadline: a busy machine is not a bug. In CI the same examples every time; elsewhere new ones.
 settings.register_profile("remediator", deadline=None, derandomize=bool(os.environ.get("CI")))

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from remediator.kube import api
 from remediator.kube.manifests import lint
 from remediator.tickets.channels import routes
 from remediator.tickets.channels.github.limits import problem
+from tests.harness import yaml_files
 
 ROOT = Path(__file__).parents[2]
 Object = dict[str, Any]
@@ -20,14 +20,14 @@ Object = dict[str, Any]
 
 def resources(folder: Path) -> Iterator[Path]:
     """The files that a kustomization names, folders followed."""
-    for entry in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
+    for entry in yaml_files.read(folder / "kustomization.yaml")["resources"]:
         path = (folder / entry).resolve()
         yield from resources(path) if path.is_dir() else [path]
 
 
 FILES = list(resources(ROOT / "deploy"))
-OBJECTS: list[Object] = [one for path in FILES for one in yaml.safe_load_all(path.read_text()) if one]
-KUSTOMIZATION = yaml.safe_load((ROOT / "deploy" / "kustomization.yaml").read_text())
+OBJECTS: list[Object] = [one for path in FILES for one in yaml_files.read_all(path)]
+KUSTOMIZATION = yaml_files.read(ROOT / "deploy" / "kustomization.yaml")
 OURS = {kind.name for kind in api.KINDS}
 
 
@@ -92,7 +92,7 @@ def test_one_budget_holds_for_nodes_that_no_other_selects() -> None:
 
 
 def test_every_condition_that_a_policy_names_comes_from_a_detector_or_the_kubelet() -> None:
-    configs = [yaml.safe_load(path.read_text()) for path in (ROOT / "deploy" / "npd").glob("*.json")]
+    configs = [yaml_files.read(path) for path in (ROOT / "deploy" / "npd").glob("*.json")]
     known = {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}
     known |= {condition["type"] for config in configs for condition in config["conditions"]}
     for policy in of("RemediationPolicy"):
@@ -249,7 +249,7 @@ def test_the_routes_that_are_shipped_as_an_example_are_read() -> None:
 
 
 def test_the_patch_that_turns_tickets_on_mounts_the_files_that_it_names() -> None:
-    patch = yaml.safe_load((ROOT / "deploy" / "tickets" / "deployment.yaml").read_text())["spec"]["template"]["spec"]
+    patch = yaml_files.read(ROOT / "deploy" / "tickets" / "deployment.yaml")["spec"]["template"]["spec"]
     (container,) = patch["containers"]
     folders = [mount["mountPath"] for mount in container["volumeMounts"]]
     named = [arg.split("=")[1] for arg in container["args"]]
@@ -257,7 +257,7 @@ def test_the_patch_that_turns_tickets_on_mounts_the_files_that_it_names() -> Non
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in patch["volumes"]}
 
 
-RENAMED: list[Object] = yaml.safe_load(
+RENAMED: list[Object] = json.loads(
     json.dumps(OBJECTS).replace("remediator-system", "gpu-ops").replace("remediator-operations", "gpu-ops-pods")
 )
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
 
 from remediator.kube.api.template import Drain, NodeOperationTemplate, NodeOperationTemplateSpec, Success
+from tests.harness import yaml_files
 
 ROOT = Path(__file__).resolve().parents[2]
 DETECTORS, OPERATIONS, NODELIB = ROOT / "detectors", ROOT / "operations", ROOT / "nodelib"
@@ -45,7 +45,7 @@ def named(path):
 
 
 def pod_spec(path):
-    return yaml.safe_load(path.read_text())["spec"]["podTemplate"]["spec"]
+    return yaml_files.read(path)["spec"]["podTemplate"]["spec"]
 
 
 def seconds(duration):
@@ -254,7 +254,7 @@ def test_detector_stale_knows_every_other_detector_and_its_interval():
 def test_every_operation_has_one_template_beside_it_of_its_own_name():
     assert [path.stem for path in templates()] == [path.stem for path in programs(OPERATIONS)]
     for path in templates():
-        template = yaml.safe_load(path.read_text())
+        template = yaml_files.read(path)
         assert (template["apiVersion"], template["kind"]) == ("remediator.dev/v1alpha1", "NodeOperationTemplate")
         assert template["metadata"]["name"] == path.stem.replace("_", "-")
         msgspec.convert(template, NodeOperationTemplate)
@@ -298,7 +298,7 @@ def test_a_pod_holds_a_token_or_privileges_and_never_both(path):
 
 @pytest.mark.parametrize("path", templates(), ids=named)
 def test_a_pod_with_a_token_runs_elsewhere_and_may_do_nothing_to_its_host(path):
-    spec, template = pod_spec(path), yaml.safe_load(path.read_text())["spec"]
+    spec, template = pod_spec(path), yaml_files.read(path)["spec"]
     if is_privileged(spec):
         assert template["runOn"] == "Target"
         return
@@ -312,14 +312,14 @@ def test_a_pod_with_a_token_runs_elsewhere_and_may_do_nothing_to_its_host(path):
 
 
 def test_a_reboot_drains_first_and_is_believed_only_by_another_boot_id():
-    template = yaml.safe_load((OPERATIONS / "reboot.yaml").read_text())["spec"]
+    template = yaml_files.read(OPERATIONS / "reboot.yaml")["spec"]
     assert template["drain"]["strategy"] == "Evict"
     assert template["success"] == {"bootIDChanged": True, "nodeReady": True}
 
 
 @pytest.mark.parametrize("name", ["reset_gpu", "remount_nfs"])
 def test_a_repair_that_looks_again_drains_first_and_its_exit_code_is_the_outcome(name):
-    template = yaml.safe_load((OPERATIONS / f"{name}.yaml").read_text())["spec"]
+    template = yaml_files.read(OPERATIONS / f"{name}.yaml")["spec"]
     assert template["drain"]["strategy"] == "Evict"
     assert "success" not in template
     assert pod_spec(OPERATIONS / f"{name}.yaml")["hostPID"] is True
@@ -337,12 +337,12 @@ def test_processes_of_pods_are_ended_only_by_templates_that_drain():
     declared = {path.stem: declared_env(path).get("DRAINED") for path in templates()}
     assert {name for name, drained in declared.items() if drained} == {"reset_gpu", "reload_driver"}
     for name in ("reset_gpu", "reload_driver"):
-        template = yaml.safe_load((OPERATIONS / f"{name}.yaml").read_text())["spec"]
+        template = yaml_files.read(OPERATIONS / f"{name}.yaml")["spec"]
         assert (template["drain"]["strategy"], declared[name]) == ("Evict", "true")
 
 
 def test_looking_at_a_node_disturbs_nothing_on_it():
-    template = yaml.safe_load((OPERATIONS / "collect_diagnostics.yaml").read_text())["spec"]
+    template = yaml_files.read(OPERATIONS / "collect_diagnostics.yaml")["spec"]
     spec = pod_spec(OPERATIONS / "collect_diagnostics.yaml")
     assert template["drain"] == {"strategy": "None"}
     assert "priorityClassName" not in spec

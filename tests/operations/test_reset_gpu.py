@@ -4,12 +4,12 @@ import signal
 import time
 
 import pytest
-import yaml
 
 from nodelib.host.device_users import files_of
 from nodelib.host.gpu_users import may_end
 from nodelib.host.processes import Process
 from nodelib.nvml.nvidia_smi import Gpu, judge, links, recovery_actions
+from tests.harness import yaml_files
 from tests.operations.conftest import OPERATIONS
 from tests.operations.holders import Holders
 from tests.operations.scripted import BOOT, ENTER, Node, answer
@@ -99,7 +99,7 @@ def test_all_gpus_are_reset_though_none_shows_a_need_and_the_kernels_log_says_so
 
 
 def test_policies_on_faults_that_nvidia_smi_shows_no_need_for_reset_all_gpus():
-    policies = [yaml.safe_load(path.read_text()) for path in (OPERATIONS.parent / "deploy/policies").glob("*.yaml")]
+    policies = [yaml_files.read(path) for path in (OPERATIONS.parent / "deploy/policies").glob("*.yaml")]
     rungs = {
         one["metadata"]["name"]: rung.get("parameters")
         for one in policies
@@ -111,7 +111,7 @@ def test_policies_on_faults_that_nvidia_smi_shows_no_need_for_reset_all_gpus():
 
 
 def test_for_what_a_person_may_run_on_the_node_itself_no_work_is_drained():
-    policy = yaml.safe_load((OPERATIONS.parent / "deploy/policies/gpu-busy-without-pod.yaml").read_text())
+    policy = yaml_files.read(OPERATIONS.parent / "deploy/policies/gpu-busy-without-pod.yaml")
     assert policy["spec"]["urgency"] == {"mode": "Never"}
 
 

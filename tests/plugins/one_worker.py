@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-# Files whose tests look at one long run: the demo, the wheels that are built and installed. They start first.
-SHARED = frozenset({"tests/remediator_sim/scenarios/test_demo.py", "tests/remediator_sim/test_installed.py"})
+# Files whose tests look at one long run: the demo, the wheels that are built and installed, everything that the tables
+# of cases and operations answer. They start first.
+SHARED = frozenset(
+    {
+        "tests/remediator_sim/scenarios/test_demo.py",
+        "tests/remediator_sim/test_installed.py",
+        "tests/remediator/core/test_case_table.py",
+    }
+)
 
 
 def scope(nodeid: str) -> str:

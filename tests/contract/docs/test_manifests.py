@@ -24,8 +24,9 @@ from tests.contract.docs.shapes import Manifest, of
 from tests.contract.docs.test_tables import bare, table
 from tests.contract.docs.world import lay_out
 from tests.contract.test_programs import pod_spec, templates
+from tests.harness import yaml_files
 
-TEMPLATES = {yaml.safe_load(path.read_text())["metadata"]["name"] for path in templates()}
+TEMPLATES = {yaml_files.read(path)["metadata"]["name"] for path in templates()}
 
 
 def title(one: Manifest) -> str:
@@ -176,7 +177,7 @@ async def test_the_pod_of_each_operation_is_admitted_at_the_level_of_its_row_and
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": level, "labels": label}}
         assert kubectl(laid_out, "create", stdin=space) == (0, "")
     for path in templates():
-        template = yaml.safe_load(path.read_text())["metadata"]["name"]
+        template = yaml_files.read(path)["metadata"]["name"]
         spec = {**pod_spec(path), "automountServiceAccountToken": False}
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": spec["serviceAccountName"]}}
         for level in ("privileged", "baseline", "restricted"):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import remediator.app  # noqa: F401  (its metrics are those of all parts)
 from remediator.core.reasons import REMEDY, Reason, told_after
@@ -33,6 +32,7 @@ from tests.contract.test_programs import (
     programs,
     templates,
 )
+from tests.harness import yaml_files
 
 DOCS = ROOT / "docs"
 
@@ -242,11 +242,11 @@ def level(spec: dict[str, Any]) -> str:
 
 def test_the_table_of_operations_is_that_of_their_templates() -> None:
     rows = {bare(row[0]): row for row in table("operations.md", "template | does")}
-    specs = {yaml.safe_load(path.read_text())["metadata"]["name"]: path for path in templates()}
+    specs = {yaml_files.read(path)["metadata"]["name"]: path for path in templates()}
     assert set(rows) == set(specs)
     for name, path in specs.items():
         _, _, where, rights, pod_security = rows[name]
-        spec, template = pod_spec(path), yaml.safe_load(path.read_text())["spec"]
+        spec, template = pod_spec(path), yaml_files.read(path)["spec"]
         assert where == {"Target": "on the node", "Elsewhere": "on another node"}[template["runOn"]]
         assert ("no API token" in rights) is not spec["automountServiceAccountToken"]
         assert ("host PID" in rights) is bool(spec.get("hostPID"))
@@ -257,7 +257,7 @@ def test_the_table_of_operations_is_that_of_their_templates() -> None:
 
 def test_the_operations_that_are_said_to_drain_first_or_to_run_once_in_a_boot_do() -> None:
     text = (DOCS / "operations.md").read_text().replace("\n", " ")
-    specs = [yaml.safe_load(path.read_text()) for path in templates()]
+    specs = [yaml_files.read(path) for path in templates()]
     draining = {one["metadata"]["name"] for one in specs if one["spec"]["drain"]["strategy"] != "None"}
     once = {path.stem.replace("_", "-") for path in programs(OPERATIONS) if "require_fresh(" in path.read_text()}
     said_to_drain = text.partition("whose template asks for it:")[2].partition(" do.")[0]
