@@ -20,6 +20,7 @@ from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
 from remediator.tickets.channels import routes
+from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.reconcile.run import Tickets
@@ -35,14 +36,19 @@ LAG_EVERY = 0.5  # seconds between two looks at how late the loop is
 class Replica:
     """One process of the Deployment. Every replica watches, answers schedulers and takes webhooks; one writes."""
 
-    def __init__(self, client: Client, settings: Settings, clock: Clock) -> None:
-        """Raises ValueError that names the option, and what to do, where the settings do not fit together."""
+    def __init__(
+        self, client: Client, settings: Settings, clock: Clock, github: Callable[..., Channel] = GitHub
+    ) -> None:
+        """`github` makes the channel of tickets, with the arguments of `GitHub`.
+
+        Raises ValueError that names the option, and what to do, where the settings do not fit together.
+        """
         self.settings, self._clock = settings, clock
         self.informers = Informers(client, clock, settings.namespaces)
         self.leader = Leader(elector(client, settings, clock), clock)
         self.controller = Controller(client, settings, self.informers, self.leader, clock)
         self.extender = Extender(client, self.informers, clock)
-        self.tickets = _tickets(client, settings, self.informers, self.leader, clock)
+        self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github)
 
     async def run(self) -> None:
         """Serve and work until cancelled."""
@@ -116,7 +122,14 @@ def elector(client: Client, settings: Settings, clock: Clock) -> Elector:
     )
 
 
-def _tickets(client: Client, settings: Settings, informers: Informers, leader: Leader, clock: Clock) -> Tickets | None:
+def _tickets(
+    client: Client,
+    settings: Settings,
+    informers: Informers,
+    leader: Leader,
+    clock: Clock,
+    github: Callable[..., Channel],
+) -> Tickets | None:
     """Tickets where routes say to which repository they go; nothing is sent to anybody without."""
     if settings.routes is None:
         if settings.webhook_token_file or settings.github_token_file:
@@ -125,7 +138,7 @@ def _tickets(client: Client, settings: Settings, informers: Informers, leader: L
     if settings.github_token_file is None:
         raise ValueError("--github-token-file is needed beside --routes: a file with a token that may write issues")
     spacing = settings.github_spacing
-    channel = GitHub(settings.github_url, TokenFile(settings.github_token_file), clock, spacing=spacing)
+    channel = github(settings.github_url, TokenFile(settings.github_token_file), clock, spacing=spacing)
     return Tickets(client, channel, routes.load(settings.routes, problem), informers, leader, clock)
 
 

@@ -2,6 +2,7 @@
 
 from remediator_sim.github.fake import FakeGitHub
 from remediator_sim.github.faults import Fault
+from remediator_sim.github.memory import MemoryGitHub
 from remediator_sim.github.store import Access, Comment, Event, Issue
 
-__all__ = ["Access", "Comment", "Event", "FakeGitHub", "Fault", "Issue"]
+__all__ = ["Access", "Comment", "Event", "FakeGitHub", "Fault", "Issue", "MemoryGitHub"]

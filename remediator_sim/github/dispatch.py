@@ -34,6 +34,7 @@ class Dispatcher:
 
     github: GitHubState
     web: str
+    described: bool = True  # whether GitHub's description is asked
     faults: Faults = field(default_factory=Faults)
     log: list[Logged] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)  # requests that GitHub's description forbids
@@ -79,7 +80,7 @@ class Dispatcher:
         except Refusal as refusal:
             answer, model = Answer(refusal.status, refusal.body(), refusal.headers), refusal.model
         body = b"" if answer.body is None else json.dumps(answer.body).encode()
-        if answer.body is not None:
+        if answer.body is not None and self.described:
             self.broken += [f"{request.method} {request.path}: {error}" for error in all_errors(model, body)]
         limits = self.github.limits.headers(resource, request.at) if resource else {}
         return self._conditional(request, resource, Reply(answer.status, limits | dict(answer.headers), body))
@@ -115,6 +116,8 @@ class Dispatcher:
         except ValueError:
             self._violate(request, "not JSON")
             raise Refusal(400, "Problems parsing JSON") from None
+        if not self.described:
+            return
         for problem in all_errors(model, request.raw):
             self._violate(request, problem)
         if problems := shape_errors(model, request.raw):

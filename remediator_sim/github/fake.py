@@ -1,40 +1,22 @@
-"""The fake itself: a listener on loopback, and what tests and demonstrations may do and ask."""
+"""The fake that listens on loopback."""
 
 import asyncio
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from aiohttp import web
 
 from remediator.clock import SYSTEM, Clock
-from remediator_sim.github.bodies import Bodies
-from remediator_sim.github.dispatch import Dispatcher, parse
-from remediator_sim.github.faults import Fault
-from remediator_sim.github.handlers import GitHubState
-from remediator_sim.github.limits import Limits
+from remediator_sim.github.memory import PREFIX, MemoryGitHub
 from remediator_sim.github.pages import Pages
-from remediator_sim.github.person import Person
-from remediator_sim.github.request import Logged, Request
-from remediator_sim.github.store import Access, Issue, Repository, Store
-from remediator_sim.github.tokens import APP, INSTALLATION, Tokens
 
-_PREFIX = "/api/v3"  # as GitHub Enterprise Server has it, so that pages for people fit beside it
 _LARGEST_BODY = 4 * 2**20
 
 
-class FakeGitHub:
-    """GitHub on 127.0.0.1, for the length of an `async with`.
+class FakeGitHub(MemoryGitHub):
+    """GitHub on 127.0.0.1, for the length of an `async with`; it raises at its end where `broken` holds anything.
 
-    Every request and every answer is held against GitHub's own description. What it forbids in a request gets GitHub's
-    422 and stands in `violations`; an answer of the fake that it forbids raises when the fake ends.
-
-    Args:
-        repositories: names, owner/name.
-        users: logins that may be assigned.
-        bot: the login behind the token.
-        clock: its wall time; `advance` moves it on.
-        port: 0 takes a free one.
+    Args: as MemoryGitHub, and `port`: 0 takes a free one.
     """
 
     def __init__(
@@ -46,12 +28,8 @@ class FakeGitHub:
         clock: Clock = SYSTEM,
         port: int = 0,
     ) -> None:
-        self._clock, self._port, self._ahead = clock, port, timedelta()
-        self._store = Store(bot, list(users))
-        self._started = self.now()
-        for name in repositories:
-            self._store.add(name, self._started)
-        self._closing = asyncio.Event()
+        super().__init__(repositories, users, bot=bot, clock=clock)
+        self._port, self._closing = port, asyncio.Event()
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_LARGEST_BODY)
@@ -59,11 +37,7 @@ class FakeGitHub:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
-        self.web_url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-        self.url = self.web_url + _PREFIX
-        bodies = Bodies(self._store, self.url, self.web_url)
-        self._github = GitHubState(self._store, bodies, Tokens(), api=self.url)
-        self._dispatcher = Dispatcher(self._github, self.web_url)
+        self._stand_at(f"http://127.0.0.1:{self._runner.addresses[0][1]}")
         self._pages = Pages(self._store)
         return self
 
@@ -73,95 +47,10 @@ class FakeGitHub:
         if self._dispatcher.broken and kind is None:
             raise AssertionError("\n".join(["GitHub's description forbids answers of this fake:", *self.broken]))
 
-    # What a client needs
-
-    @property
-    def token(self) -> str:
-        """The token that is taken now."""
-        return self._github.tokens.current
-
-    def rotate_token(self) -> str:
-        """Make another token, and refuse the one before."""
-        return self._github.tokens.rotate()
-
-    @property
-    def app(self) -> tuple[int, int, str]:
-        """A GitHub App: its id, its installation's id, its private key (PEM)."""
-        return APP, INSTALLATION, self._github.tokens.private_key
-
-    # What may be looked at
-
-    def issues(self, repository: str) -> list[Issue]:
-        """All issues that are not deleted, by number, as they are now; lags do not apply."""
-        return self.repository(repository).as_of(datetime.max.replace(tzinfo=UTC))
-
-    @property
-    def requests(self) -> list[Logged]:
-        """Every request to the API, in order of arrival."""
-        return self._dispatcher.log
-
-    @property
-    def violations(self) -> list[str]:
-        """Requests that GitHub's description forbids."""
-        return self._dispatcher.violations
-
-    @property
-    def broken(self) -> list[str]:
-        """Answers of this fake that GitHub's description forbids; there should be none."""
-        return self._dispatcher.broken
-
-    # What may be made to happen
-
-    def person(self, login: str) -> Person:
-        """Somebody at the web pages."""
-        return Person(login, self._store, self.now)
-
-    def add(self, name: str) -> None:
-        """One more repository, empty."""
-        self._store.add(name, self.now())
-
-    def repository(self, name: str) -> Repository:
-        """A repository, whose `access`, `has_issues` and `archived` may be changed."""
-        return self._store.repositories[name]
-
-    def restrict(self, repository: str, access: Access) -> None:
-        """Change what the token may do there."""
-        self.repository(repository).access = access
-
-    @property
-    def limits(self) -> Limits:
-        """The rate limits, whose numbers may be changed."""
-        return self._github.limits
-
-    def lag(self, *, search: float | None = None, listing: float | None = None, gives_up: bool = False) -> None:
-        """Let search or lists show what was so many seconds ago; `gives_up`: search says that it did not finish."""
-        self._github.search_gives_up = gives_up
-        self._github.search_lag = self._github.search_lag if search is None else search
-        self._github.list_lag = self._github.list_lag if listing is None else listing
-
-    def advance(self, seconds: float) -> None:
-        """Move GitHub's clock on."""
-        self._ahead += timedelta(seconds=seconds)
-
-    def now(self) -> datetime:
-        """GitHub's time."""
-        return self._clock.wall() + self._ahead
-
-    def fail(self, method: str, path: str, fault: Fault, times: int = 1) -> None:
-        """Let the next `times` requests of that method, whose path holds the regular expression, meet the fault."""
-        self._dispatcher.faults.plan(method, path, fault, times)
-
-    def heal(self) -> None:
-        """Forget planned faults."""
-        self._dispatcher.faults.clear()
-
     async def _handle(self, http: web.Request) -> web.StreamResponse:
-        if not http.path.startswith(_PREFIX + "/"):
+        if not http.path.startswith(PREFIX + "/"):
             return self._pages.serve(http.method, http.path)
-        headers = {name.lower(): value for name, value in http.headers.items()}
-        raw = await http.read()
-        path, query = http.path.removeprefix(_PREFIX), dict(http.query)
-        reply = self._dispatcher.serve(Request(http.method, path, query, headers, raw, parse(raw), self.now()))
+        reply = self.serve(http.method, http.raw_path, http.headers, await http.read())
         if reply.silent:
             await self._closing.wait()
         if (reply.cut or reply.silent) and http.transport is not None:

@@ -13,12 +13,16 @@ from remediator_sim.invariants.tracked import Tracked
 
 
 class SeenIssue(NamedTuple):
-    """One issue as it is at the tracker now; `subject` is the same text for all issues about the same thing."""
+    """One issue as it is at the tracker now; `subject` is the same text for all issues about the same thing.
+
+    `by_user`: a user has opened, closed or moved it last.
+    """
 
     repository: str
     number: int
     open: bool
     subject: str
+    by_user: bool = False
 
 
 # --- I8 --------------------------------------------------------------------------------------------------------------

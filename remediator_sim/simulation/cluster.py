@@ -32,12 +32,12 @@ def policy_names() -> tuple[str, ...]:
     return tuple(sorted(_policies()))
 
 
-def policy(name: str, mode: str) -> Document:
-    """A shipped policy, in this mode."""
+def policy(name: str, mode: str, ticket: str) -> Document:
+    """A shipped policy, in this mode, whose cases have tickets when `ticket` says: Always, OnEscalation or Never."""
     document = copy.deepcopy(_policies()[name])
     document["spec"]["mode"] = mode
     document["spec"].pop("correlation", None)
-    document["spec"]["ticket"] = {"when": "Never"}
+    document["spec"]["ticket"] = {"when": ticket}
     return document
 
 

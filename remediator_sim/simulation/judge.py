@@ -8,7 +8,8 @@ from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.store import Change, Listener
 from remediator_sim.invariants.checker import Checker
 from remediator_sim.invariants.contract import KINDS
-from remediator_sim.invariants.event import ABSENT, FINAL, KILLED, PERSON, TICK, Event
+from remediator_sim.invariants.event import ABSENT, FINAL, ISSUES, KILLED, PERSON, TICK, Event
+from remediator_sim.invariants.outside import SeenIssue
 from remediator_sim.invariants.tracked import Limits
 
 Tell = Callable[[Event], None]
@@ -86,6 +87,10 @@ class Judge:
         """A user has just set this on a node, and it must stay."""
         usual: dict[str, Any] = {"labels": {}, "annotations": {}, "taints": [], "cordon": False}
         self.put(PERSON, None, {"node": node} | usual | marks)
+
+    def issues(self, seen: list[SeenIssue]) -> None:
+        """The issues have changed."""
+        self.put(ISSUES, None, {"issues": [issue._asdict() for issue in seen]})
 
     async def run(self) -> None:
         """Let time pass, until cancelled."""

@@ -26,7 +26,7 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`budgets`: (name, spec) pairs; `policies`: (name, mode) pairs; `until`: seconds after which all is
-    judged as soon as no case does anything any more."""
+    judged as soon as no case does anything any more; `tickets`: (policy, when its cases have one) pairs."""
 
     seed: int
     nodes: tuple[str, ...]
@@ -34,6 +34,7 @@ class Plan:
     budgets: tuple[tuple[str, Words], ...]
     steps: tuple[Step, ...]
     until: float
+    tickets: tuple[tuple[str, str], ...] = ()
 
     def with_steps(self, steps: tuple[Step, ...]) -> "Plan":
         """The same fleet, to which other things happen."""

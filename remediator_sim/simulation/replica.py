@@ -10,6 +10,8 @@ from remediator.kube.wire.client import Client
 from remediator.settings import Settings
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.simulation.clock import HostClock
+from remediator_sim.simulation.hub import Hub
+from remediator_sim.simulation.line import Line
 from remediator_sim.simulation.loop import PROCESS, Process, VirtualLoop
 from remediator_sim.simulation.wire import Network, Wire
 
@@ -26,15 +28,18 @@ class ReplicaModel:
         name: str,
         server: EmbeddedServer,
         network: Network,
+        hub: Hub,
         chance: Random,
         note: Callable[[str, str], None],
         killed: Callable[[], None],
         failed: Callable[[str], None],
     ) -> None:
         self.name, self._server, self._network, self._chance = name, server, network, chance
+        self._hub = hub
         self._note, self._killed, self._failed = note, killed, failed
         self.clock = HostClock()
         self.wire: Wire | None = None
+        self.line: Line | None = None
         self.replica: Replica | None = None
         self._process = Process(name)
         self._task: asyncio.Task[None] | None = None
@@ -65,8 +70,14 @@ class ReplicaModel:
         self._lives += 1
         self._process = Process(self.name)
         self.wire = Wire(self._server.transport(), self._network, self._chance, self.crash)
-        settings = Settings(identity=f"{self.name}-{self._lives}")
-        self.replica = Replica(Client(self.wire), settings, self.clock.clock)
+        self.line = Line(self._hub, self._chance, self.crash)
+        settings = Settings(
+            identity=f"{self.name}-{self._lives}",
+            routes=self._hub.routes,
+            github_url=self._hub.github.url,
+            github_token_file=self._hub.token,
+        )
+        self.replica = Replica(Client(self.wire), settings, self.clock.clock, self.line.channel)
         self._prepare(self.replica)
         context = contextvars.copy_context()
         context.run(PROCESS.set, self._process)
@@ -102,7 +113,9 @@ class ReplicaModel:
             self._process.forget()
         if self.wire is not None:
             self.wire.kill()
-        self._task = self.wire = self.replica = None
+        if self.line is not None:
+            self.line.kill()
+        self._task = self.wire = self.line = self.replica = None
 
     def freeze(self) -> None:
         """SIGSTOP."""

@@ -14,6 +14,7 @@ NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
 # In some seeds many nodes fall ill at once, and no budget holds them: only the breaker does.
 BURSTS, MANY, AT_ONCE = 0.25, (14, 18), 300.0
+TICKETS = ("Always", "OnEscalation", "OnEscalation", "Never")
 BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest
 
 
@@ -36,6 +37,7 @@ def plan_of(seed: int) -> Plan:
         (("fleet", (most,)),),
         tuple(sorted(steps, key=lambda step: (step.at, step.kind, step.target))),
         LAST + AFTER,
+        tuple((name, chance.choice(TICKETS)) for name in policies),
     )
 
 

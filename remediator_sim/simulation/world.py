@@ -26,6 +26,7 @@ from remediator_sim.plain import NODES, PODS
 from remediator_sim.simulation import cluster
 from remediator_sim.simulation.clock import HostClock, now, until
 from remediator_sim.simulation.fault import KNOWN
+from remediator_sim.simulation.hub import Hub
 from remediator_sim.simulation.journal import Journal
 from remediator_sim.simulation.judge import Judge
 from remediator_sim.simulation.node import NodeModel
@@ -77,6 +78,7 @@ class World:
         self.client = Client(wire)
         self.broken: list[str] = []
         self.judge = Judge(self.server, LIMITS, self._hear, self._report)
+        self.hub = Hub(self.judge.issues, self.note)
         self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready"})
         self.nodes = {name: self._node(name) for name in plan.nodes}
         self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note)
@@ -89,7 +91,9 @@ class World:
 
     def _replica(self, name: str) -> ReplicaModel:
         chance = Random(f"replica {name} {self.plan.seed}")
-        return ReplicaModel(name, self.server, self.network, chance, self.note, self.judge.killed, self._crashed)
+        return ReplicaModel(
+            name, self.server, self.network, self.hub, chance, self.note, self.judge.killed, self._crashed
+        )
 
     # --- what is told ------------------------------------------------------------------------------------------------
 
@@ -133,6 +137,10 @@ class World:
         """One object as it is stored."""
         entry = self.server.cluster.find(storage, "", name)
         return entry.obj if entry else {"metadata": {}, "spec": {}, "status": {}}
+
+    def policy(self, name: str, mode: str = "Enforce") -> Obj:
+        """A policy of the plan, as it is created."""
+        return cluster.policy(name, mode, dict(self.plan.tickets).get(name, "Never"))
 
     def open_cases(self, node: str) -> list[str]:
         """The names of the open cases of a node."""
@@ -223,6 +231,7 @@ class World:
                 task.cancel()
         for model in self.replicas.values():
             model.crash()
+        self.hub.close()
         return Outcome(self.plan, self.journal.text, tuple(self.broken), self.judge.checks(), len(self.server.audit))
 
     def _under_way(self) -> bool:
@@ -245,7 +254,7 @@ class World:
 
     async def _set_up(self) -> None:
         for name, mode in self.plan.policies:
-            await create(self.client, cluster.policy(name, mode))
+            await create(self.client, self.policy(name, mode))
         for name, words in self.plan.budgets:
             await create(self.client, _budget(name, dict(words)))
         for node in self.nodes.values():

@@ -10,7 +10,6 @@ from remediator.kube import api
 from remediator.kube.wire import errors
 from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, SPACES, plain
-from remediator_sim.simulation.cluster import policy
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 
@@ -93,7 +92,7 @@ async def _delete_policy(world: "World", step: Step) -> None:
     with suppress(errors.ApiError):
         await world.client.delete(POLICIES, step.target)
         await asyncio.sleep(step["seconds"])
-        await create(world.client, policy(step.target, "Enforce"))
+        await create(world.client, world.policy(step.target))
 
 
 def _draw_budget(chance: Random, fleet: Fleet) -> Drawn:

@@ -1,10 +1,11 @@
 """What every channel does, tried on each: a new channel gets an entry in CHANNELS and a Users of its own."""
 
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -12,6 +13,7 @@ from remediator.clock import SYSTEM
 from remediator.core.ticket import IssueRef
 from remediator.tickets.channels.base import (
     Channel,
+    ChannelError,
     Close,
     Draft,
     Edit,
@@ -22,7 +24,8 @@ from remediator.tickets.channels.base import (
 )
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.section import fenced
-from remediator_sim.github import FakeGitHub
+from remediator_sim.github import FakeGitHub, MemoryGitHub
+from remediator_sim.github.connection import connected
 from tests.remediator.tickets.memory_channel import START, MemoryChannel
 
 PLACE = "org/repo"
@@ -44,7 +47,7 @@ class Users(Protocol):
 class OnGitHub:
     """Ann works on GitHub."""
 
-    def __init__(self, fake: FakeGitHub) -> None:
+    def __init__(self, fake: MemoryGitHub) -> None:
         self._fake, self._ann = fake, fake.person("ann")
 
     def write(self, number: int, body: str) -> None:
@@ -101,6 +104,39 @@ async def github(folder: Path) -> AsyncIterator[tuple[Channel, Users]]:
         assert fake.violations == []
 
 
+class Here(Executor):
+    """Runs what is submitted at once."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*args, **named))
+        except ChannelError as error:
+            future.set_exception(error)
+        return future
+
+
+class Way:
+    """A line on which nothing goes wrong."""
+
+    def __init__(self, hub: MemoryGitHub) -> None:
+        self.carry = hub.serve
+
+    def pause(self, seconds: float) -> None:
+        """No time passes."""
+
+
+@asynccontextmanager
+async def in_process(folder: Path) -> AsyncIterator[tuple[Channel, Users]]:
+    hub = MemoryGitHub([PLACE], ["ann"])
+    (folder / "token").write_text(hub.token)
+    with connected(Way(hub)):
+        channel = GitHub(hub.url, TokenFile(folder / "token"), SYSTEM, spacing=0.0, worker=Here())
+    yield channel, OnGitHub(hub)
+    await channel.aclose()
+    assert (hub.violations, hub.broken) == ([], [])
+
+
 @asynccontextmanager
 async def memory(folder: Path) -> AsyncIterator[tuple[Channel, Users]]:
     channel = MemoryChannel()
@@ -109,6 +145,7 @@ async def memory(folder: Path) -> AsyncIterator[tuple[Channel, Users]]:
 
 CHANNELS: dict[str, Callable[[Path], AbstractAsyncContextManager[tuple[Channel, Users]]]] = {
     "GitHub": github,
+    "GitHub in process": in_process,
     "memory": memory,
 }
 

@@ -6,7 +6,7 @@ again.
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
 
@@ -35,6 +35,7 @@ class GitHub:
         spacing: seconds between two writes; GitHub asks for at least one. The pauses before a failed read is repeated
             grow from half of it.
         creations: how many issues and comments may be made, as (count, seconds) windows.
+        worker: what runs PyGithub, one call after the other; a thread of its own where none is given.
     """
 
     room = text.ROOM
@@ -48,8 +49,9 @@ class GitHub:
         timeout: int = 15,
         spacing: float = 1.0,
         creations: tuple[tuple[int, float], ...] = CREATIONS,
+        worker: Executor | None = None,
     ) -> None:
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="github")
+        self._worker = worker or ThreadPoolExecutor(max_workers=1, thread_name_prefix="github")
         self._credentials, self._limits = credentials, Limits(clock, creations)
         self._api = Api(base_url, credentials, self._limits, timeout=timeout, spacing=spacing)
 
@@ -89,10 +91,10 @@ class GitHub:
         self._api.close()
 
     async def _ask(self, call: Call, work: Callable[[], T]) -> T:
-        """`work` in the one thread, its failures in our words."""
+        """`work` in the worker, its failures in our words."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._guard, call, work)
 
-    # From here on everything runs in the worker thread.
+    # From here on everything runs in the worker.
 
     def _guard(self, call: Call, work: Callable[[], T]) -> T:
         self._limits.admit(call)
