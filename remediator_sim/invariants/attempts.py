@@ -94,7 +94,7 @@ def _allowed(history: History, event: Event, policy: Obj, attempt: Obj) -> str:
     sentence = f"case {event.key} began {attempt['operation']} on {node} at {clock(event.at)}"
     if contract.phase(event.old) == "Escalated" or contract.ended(event.old):
         return f"{sentence} after it was {contract.phase(event.old)}"
-    ladder, rungs = spec.get("ladder") or [], _rungs(case)
+    ladder, rungs = spec.get("ladder") or [], _rungs(history, case)
     rung = attempt["rung"]
     if rung > len(ladder) or rungs.count(rung) > ladder[rung - 1].get("attempts", 1):
         return f"{sentence} though rung {rung} of policy {contract.name(policy)} was used up"
@@ -111,8 +111,18 @@ def _allowed(history: History, event: Event, policy: Obj, attempt: Obj) -> str:
     return HELD
 
 
-def _rungs(case: Obj) -> list[int]:
-    return [attempt["rung"] for attempt in contract.attempts(case) if not attempt.get("follows")]
+def _rungs(history: History, case: Obj) -> list[int]:
+    tried = (attempt for attempt in contract.attempts(case) if not attempt.get("follows"))
+    return [attempt["rung"] for attempt in tried if not _came_to_nothing(history, case, attempt)]
+
+
+def _came_to_nothing(history: History, case: Obj, attempt: Obj) -> bool:
+    """Whether an attempt was cancelled before it had a Pod: that is no try."""
+    operations = history.operations_of[contract.uid(case)]
+    same = (tracked for tracked in operations if tracked.name == attempt["operation"])
+    return attempt.get("outcome") == "Cancelled" and not any(
+        history.pods_of.get(contract.uid(tracked.first)) for tracked in same
+    )
 
 
 def handed_over(history: History, event: Event) -> Iterator[str]:

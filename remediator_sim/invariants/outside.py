@@ -56,7 +56,7 @@ def told_a_person(history: History, event: Event) -> Iterator[str]:
         if _wants_ticket(history, tracked):
             tickets = _about(history, tracked)
             filed = any(
-                _filed(ticket) in numbers or part(ticket, "status").get("closedBy") == "Person" for ticket in tickets
+                _filed(ticket) in numbers or part(ticket, "status").get("closedBy") == "User" for ticket in tickets
             )
             node = tracked.last["spec"]["nodeName"]
             yield HELD if filed else f"case {tracked.name} of {node} wants a person, and no open issue tells of it"

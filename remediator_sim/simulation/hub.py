@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import yaml
 
@@ -16,7 +17,7 @@ from remediator_sim.simulation.clock import now, true_time
 
 DEFAULT, GPU, ELSEWHERE = "org/ops", "org/gpu", "org/elsewhere"
 ANN = "ann"
-ROUTES = {"default": {"repository": DEFAULT, "labels": ["gpu-node"], "assignees": [ANN]}}
+ROUTES: dict[str, Any] = {"default": {"repository": DEFAULT, "labels": ["gpu-node"], "assignees": [ANN]}}
 ROUTES |= {"routes": {"gpu": {"repository": GPU, "labels": ["hardware"]}}}
 _MARKER = re.compile("<!-- remediator ticket ([0-9a-f]+) ")
 

@@ -18,8 +18,6 @@ from remediator_sim.simulation.seed import Verdict, verdict_of
 
 PLAYED = ("remediator", "remediator_sim", "deploy", "operations")  # folders that a verdict depends on
 ENOUGH = 40  # seeds, after which each promise should have been put to the test
-# What no seed can put to the test, and where it is judged.
-ELSEWHERE = {"I8": "make demo and tests/remediator/tickets judge it: the simulation has no issues"}
 
 
 @dataclass(slots=True)

@@ -4,7 +4,6 @@ from io import StringIO
 
 from rich.console import Console
 
-from remediator_sim.invariants.table import TEXTS
 from remediator_sim.simulation import __main__ as program
 from remediator_sim.simulation import soak
 from remediator_sim.simulation.seed import Verdict
@@ -60,7 +59,3 @@ def test_of_40_seeds_in_which_nothing_put_i13_to_the_test_the_summary_says_so_an
     assert "I13 was never put to the test" in summary(seeds)
     assert "I1 was never" not in summary(seeds)
     assert "never put to the test" not in summary(seeds[:39])
-
-
-def test_what_is_judged_elsewhere_is_a_promise_of_ours():
-    assert set(soak.ELSEWHERE) <= set(TEXTS)

@@ -44,7 +44,7 @@ def an_issue_that_a_person_closed(recording: Recording) -> None:
     recording.node("n1")
     recording.case("a", "n1", "Escalated", startedAt=True)
     recording.ticket("t", "n1", 2)
-    recording.write("tickets.remediator.dev", "t", status={"phase": "Closed", "closedBy": "Person"})
+    recording.write("tickets.remediator.dev", "t", status={"phase": "Closed", "closedBy": "User"})
     recording.issues((2, False, "n1"))
     recording.later(15)
     recording.end()

@@ -78,13 +78,29 @@ def followed_up(outcome: str) -> History:
     return write
 
 
+def cancelled_and_tried_again(pods: int) -> History:
+    """A try that was cancelled when it had so many Pods, then another."""
+
+    def write(recording: Recording) -> None:
+        climb(recording, "reset-1")
+        recording.operation("reset-1", "a")
+        for number in range(pods):
+            recording.pod(f"pod-{number}", "reset-1", "reset-gpu")
+        again = tried("reset-1", outcome="Cancelled") + tried("reset-2", outcome="")
+        recording.case("a", phase="Draining", attempts=again)
+
+    return write
+
+
 HOLDS = [
+    (cancelled_and_tried_again(0), 2),
     (followed_up("Succeeded"), 2),
     (a_ladder_climbed_to_its_end, 4),
     (flapping(2, 10), 2),
     (flapping(1, 3600), 2),
 ]
 BROKEN = [
+    (cancelled_and_tried_again(1), "though rung 1 of policy p was used up"),
     (followed_up("Failed"), "began plugin-1 at 12:01:01 to follow reset-1, which had not worked"),
     (a_rung_tried_too_often, "though rung 1 of policy p was used up"),
     (a_rung_that_is_not_there, "though rung 2 of policy p was used up"),
