@@ -161,19 +161,15 @@ class _Script:
     def __init__(self, text: str) -> None:
         self.text = text
         self._orders: dict[str, list[tuple[int, list[str]]]] = {}
-        self._about: dict[tuple[str, int], list[list[str]]] = {}
         for place, line in enumerate(text.splitlines()):
             words = line.split()
             self._orders.setdefault(_subject(words), []).append((place, words))
 
     def about(self, what: str, index: int) -> list[list[str]]:
         """The orders that may concern one question to one GPU, in the order of the text."""
-        known = self._about.get((what, index))
-        if known is None:
-            subjects = ("", what, f"gpu {index} error", f"gpu {index} {what}")
-            orders = [order for subject in subjects for order in self._orders.get(subject, ())]
-            known = self._about[what, index] = [words for _, words in sorted(orders)]
-        return known
+        subjects = ("", what, f"gpu {index} error", f"gpu {index} {what}")
+        orders = [order for subject in subjects for order in self._orders.get(subject, ())]
+        return [words for _, words in sorted(orders)]
 
 
 def _subject(words: list[str]) -> str:

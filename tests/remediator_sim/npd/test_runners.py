@@ -15,7 +15,7 @@ import pytest
 
 from remediator_sim.npd import Processes, Zygote, plugin
 from remediator_sim.npd.config import Monitor, Rule
-from remediator_sim.npd.forkserver import load
+from remediator_sim.npd.forkserver import Library, load
 from remediator_sim.npd.runner import head
 from remediator_sim.npd.status import Exit
 from remediator_sim.npd.zygote import PROGRAM
@@ -235,6 +235,11 @@ async def test_a_module_of_a_package_beside_the_programs_folder_is_run_as_it_is_
     module.write_text("WORD = 'newer'\n")
     assert (await ran(zygote, path))[1] == b"newer\n"
     assert str(module) in load(str(path)).codes, "compiled before the fork"
+    assert Library().program(str(path)).modules["lib.state.slots"].WORD == "newer", "imported before the fork"
+    assert "lib" not in sys.modules
+    module.write_text("WORD = []\n")
+    program(path, f"{start}from lib.state import slots\nslots.WORD.append('once')\nprint(slots.WORD)\n")
+    assert [(await ran(zygote, path))[1] for _ in range(2)] == [b"['once']\n"] * 2
 
 
 @pytest.mark.parametrize(
