@@ -258,7 +258,7 @@ class Server:
     def _start(self, asked: dict[str, Any], streams: list[int]) -> dict[str, Any]:
         path = asked["path"]
         program = self._library.program(path)
-        if program is None:
+        if program is None or not _links_alike(asked["env"]):
             return {}
         gc.freeze()  # what is shared with children is not to be copied by their garbage collection
         parent = os.getpid()
@@ -288,6 +288,7 @@ def be(program: Program, asked: dict[str, Any], streams: list[int], parent: int)
         _serve_neighbours(program.codes)
         sys.modules.update(program.modules)
         _fork_programs(program.codes)
+        _find_libraries(os.environ.get(LIBRARIES, ""))
         code = _run_as(program.flags, [*flags, path, *asked["args"]], path, program.codes.get(path))
     finally:
         os._exit(code)
