@@ -1,6 +1,7 @@
 """Reading request bodies: JSON or YAML to plain objects, with the fields that were named twice."""
 
 import json
+from collections import Counter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,13 +27,20 @@ class _Twice(dict[str, Any]):
     keys_twice: tuple[str, ...] = ()
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    marked, seen = _Twice(found), set[str]()
-    marked.keys_twice = tuple(dict.fromkeys(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
-    return marked
+class _Objects:
+    """Makes the objects of one body; `twice`: whether some key of some object came twice."""
+
+    twice = False
+
+    def make(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """One object."""
+        content = dict(pairs)
+        if len(content) == len(pairs):
+            return content
+        self.twice, marked = True, _Twice(content)
+        counts = Counter(key for key, _ in pairs)
+        marked.keys_twice = tuple(key for key, count in counts.items() if count > 1)
+        return marked
 
 
 def _twice(value: Any, path: str) -> list[str]:
@@ -70,11 +78,12 @@ def read(raw: bytes, content_type: str) -> Body:
         return Body(protobuf.read(raw), [])
     if kind not in ("application/json", ""):
         raise status.unsupported_media(_MEDIA + "application/json, application/yaml")
+    objects = _Objects()
     try:
-        value = json.loads(raw, object_pairs_hook=_pairs)
+        value = json.loads(raw, object_pairs_hook=objects.make)
     except ValueError as error:
         raise status.bad_request(f"error decoding body: {error}") from None
-    return Body(_object(value), _twice(value, ""))
+    return Body(_object(value), _twice(value, "") if objects.twice else [])
 
 
 def _object(value: Any) -> Obj:

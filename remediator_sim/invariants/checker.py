@@ -20,12 +20,12 @@ class Checker:
         for row in CHECKS:
             self._rows[row.kind].append(row)
 
-    def hear(self, event: Event) -> None:
-        """Check one event. They come in the order in which they happened."""
+    def hear(self, event: Event) -> bool:
+        """Check one event, and say whether it broke something. They come in the order in which they happened."""
         self.history.standing = False
         self.history.take(event)
-        for row in self._rows.get(event.kind, ()):
-            self._results[row.name].enter(row.check(self.history, event))
+        rows = self._rows.get(event.kind, ())
+        return sum(self._results[row.name].enter(row.check(self.history, event)) for row in rows) > 0
 
     def report(self) -> Mapping[str, Checked]:
         """How each promise stands, by its name."""

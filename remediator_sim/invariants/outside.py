@@ -107,11 +107,11 @@ def each_once(history: History, event: Event) -> Iterator[str]:
 def no_sick_node(history: History, event: Event) -> Iterator[str]:
     """The extender answered. Counts each node that should get no work: it is not among those that may."""
     kept = set(_lists(event.obj.get("answer", {}))["nodenames"])
-    only_scores = "answer" in event.obj and _may_only_score(history)
-    for name in event.obj["asked"] if "answer" in event.obj else ():
-        why = _held(history, name) or ("" if only_scores else _unhealthy(history, name))
-        if why:
-            yield f"the extender gives work to {name} at {clock(event.at)}, which {why}" if name in kept else HELD
+    asked = event.obj["asked"] if "answer" in event.obj else ()
+    held = {name: why for name in asked if (why := _held(history, name))}
+    sick = {name: why for name in asked if name not in held and (why := _unhealthy(history, name))}
+    for name, why in (held | ({} if sick and _may_only_score(history) else sick)).items():
+        yield f"the extender gives work to {name} at {clock(event.at)}, which {why}" if name in kept else HELD
 
 
 def _lists(answer: Mapping[str, Any]) -> dict[str, Iterable[str]]:

@@ -25,9 +25,11 @@ class Result:
     checks: int = 0
     broken: dict[str, None] = field(default_factory=dict)
 
-    def enter(self, findings: Iterable[str]) -> None:
-        """Count findings."""
+    def enter(self, findings: Iterable[str]) -> bool:
+        """Count findings; whether one is among them that was not said before."""
+        said = len(self.broken)
         for finding in findings:
             self.checks += 1
             if finding != HELD and len(self.broken) < MOST_SAID:
                 self.broken[finding] = None
+        return len(self.broken) > said

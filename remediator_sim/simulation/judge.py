@@ -25,6 +25,7 @@ class Judge:
         self._cluster, self._limits = server.cluster, limits
         self._tell, self._report = tell, report_broken
         self._reported: set[str] = set()
+        self._absent: bool | None = None
         self._earlier: list[Checker] = []
         self._checker = self._begun()
         for kind in KINDS:
@@ -42,6 +43,7 @@ class Judge:
         """What is stored was set back: what was known of it holds no more, apart from the marks of users."""
         self._earlier.append(self._checker)
         self._checker = self._begun()
+        self._absent = None
 
     def _listen(self, kind: str) -> None:
         def hear(change: Change) -> None:
@@ -54,9 +56,10 @@ class Judge:
     def put(self, kind: str, old: dict[str, Any] | None = None, new: dict[str, Any] | None = None) -> None:
         """One event, now."""
         event = Event(kind, self._cluster.now(), old, new)
-        self._checker.hear(event)
+        news = self._checker.hear(event)
         self._tell(event)
-        self._report_news()
+        if news:
+            self._report_news()
 
     def _report_news(self) -> None:
         for sentence in self.broken():
@@ -105,4 +108,6 @@ class Judge:
 
     def absent(self, absent: bool) -> None:
         """Whether nobody of us can act from now on."""
-        self.put(ABSENT, None, {"absent": absent})
+        if absent != self._absent:
+            self._absent = absent
+            self.put(ABSENT, None, {"absent": absent})

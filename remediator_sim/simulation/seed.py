@@ -1,6 +1,9 @@
 """One seed from its plan to its outcome."""
 
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from remediator_sim.simulation import cluster, logs, loop
@@ -28,8 +31,21 @@ def play(plan: Plan) -> Outcome:
         logs.listen(world.logged)
         return await world.run()
 
-    with logs.left_as_it_is():
+    with logs.left_as_it_is(), _seldom_collected():
         return loop.run(whole())
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """What a process holds already is not walked again and again, and what a seed makes, seldom."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def verdict_of(seed: int) -> Verdict:

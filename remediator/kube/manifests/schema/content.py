@@ -25,7 +25,7 @@ def prune(value: Any, node: Node, path: str = "") -> list[str]:
         if node.embedded and key in ("apiVersion", "kind", "metadata"):
             removed += _prune_metadata(value[key], where) if key == "metadata" else []
         elif (known := node.child(key)) is not None:
-            removed += prune(value[key], known, where)
+            removed += prune(value[key], known, where) if isinstance(value[key], (dict, list)) else []
         elif not node.preserve:
             del value[key]
             removed.append(where)
@@ -54,5 +54,5 @@ def fill(value: Any, node: Node) -> None:
         if key not in value and known.default is not ABSENT:
             value[key] = deepcopy(known.default)
     for key, item in value.items():
-        if (part := node.child(key)) is not None:
+        if isinstance(item, (dict, list)) and (part := node.child(key)) is not None:
             fill(item, part)

@@ -8,6 +8,8 @@ from remediator.kube.manifests.schema.node import ABSENT, Node
 from remediator.kube.manifests.schema.typed import typed
 from remediator.kube.manifests.schema.values import below
 
+UNCHANGED = "self == oldSelf"  # the rule that needs no evaluation where nothing has changed
+
 
 class Broken(NamedTuple):
     """One rule that does not hold for `value`, which lies at `place`; `path` is the field that the rule blames.
@@ -33,13 +35,14 @@ def broken(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterato
     if value is None or not node.ruled or (unchanged and not node.transitions) or not node.takes(value):
         return
     asked = [rule for rule in node.rules if (old is not ABSENT if rule.transition else not unchanged)]
+    asked = [rule for rule in asked if not (unchanged and rule.text == UNCHANGED)]
     if asked:
         yield from _asked(asked, value, node, old, path)
     if isinstance(value, dict):
         before = old if isinstance(old, dict) else {}
         for key, item in value.items():
             known = node.child(key)
-            if known is not None:
+            if known is not None and known.ruled:
                 yield from broken(item, known, before.get(key, ABSENT), below(path, key))
     elif isinstance(value, list) and node.items is not None:
         for at, item in enumerate(value):

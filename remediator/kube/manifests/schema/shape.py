@@ -45,9 +45,9 @@ def _object(value: dict[str, Any], node: Node, path: str, old: Any) -> Iterator[
             yield Fault(below(path, key), "required", None)
     before = old if isinstance(old, dict) else {}
     for key, item in value.items():
-        known = node.child(key)
-        if known is not None:
-            yield from faults(item, known, before.get(key, ABSENT), below(path, key))
+        known, was = node.child(key), before.get(key, ABSENT)
+        if known is not None and (was is ABSENT or was != item):
+            yield from faults(item, known, was, below(path, key))
 
 
 def _list(value: list[Any], node: Node, path: str, old: Any) -> Iterator[Fault]:
