@@ -10,8 +10,7 @@ from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import HELD
 
 BY_THE_CLOCK = ("TimedOut", "DrainTimeout")
-# Who leads is looked at every 5 seconds, so that a begin and an end may be seen so late; its clock may be 30 s wrong.
-SLACK = timedelta(seconds=41)
+SLACK = timedelta(seconds=11)  # who leads is looked at every 5 seconds: a begin and an end may be seen so late
 
 
 def in_vain(history: History, event: Event) -> Iterator[str]:

@@ -8,7 +8,10 @@ Words = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happens, so many seconds after the begin: a kind of the vocabulary, to whom, and how."""
+    """One thing that happens, so many seconds after the begin: a kind of the vocabulary, to whom, and how.
+
+    The word `case`, a node and a phase, lets it wait for a case of the node to be in that phase.
+    """
 
     at: float
     kind: str

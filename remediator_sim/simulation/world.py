@@ -1,7 +1,6 @@
 """One seed at work: a server, a fleet, two replicas, and the steps of the plan."""
 
 import asyncio
-import math
 import random
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import suppress
@@ -16,9 +15,21 @@ import msgspec
 from remediator.core.breaker import Breaker
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
+from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.status import Obj
 from remediator_sim.apiserver.store import Key, Snapshot
-from remediator_sim.invariants.contract import CASES, DRAINS, OURS, PAUSED, SYSTEM, ended, phase, template
+from remediator_sim.invariants.contract import (
+    CASES,
+    DRAINS,
+    OPERATIONS,
+    OURS,
+    PAUSED,
+    SYSTEM,
+    ended,
+    part,
+    phase,
+    template,
+)
 from remediator_sim.invariants.event import BAD, HARM, PROBE, Event
 from remediator_sim.invariants.observer import PROBE_POD
 from remediator_sim.invariants.tracked import Limits
@@ -26,6 +37,7 @@ from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.simulation import cluster
 from remediator_sim.simulation.clock import HostClock, now, until
+from remediator_sim.simulation.ending import Ending, ending_of
 from remediator_sim.simulation.fault import KNOWN
 from remediator_sim.simulation.hub import Hub
 from remediator_sim.simulation.journal import Journal
@@ -42,7 +54,6 @@ LONGEST, REST = 4.5 * 3600, 60.0  # seconds that cases may take after the last s
 LOOK, PROBE_EVERY, BACKUP = 5.0, 60.0, 60.0
 BUSY = ("Draining", "Operating", "Verifying", "")
 BEFORE, AFTER = 36.0, 60.0  # seconds around a step in which all intervals are the shipped ones
-SLOWDOWN = 12.0  # seconds to the next such time for each time that intervals are longer: a lease survives the change
 MARKED = 5
 OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
@@ -64,6 +75,7 @@ class Outcome:
     broken: tuple[str, ...]
     checks: Mapping[str, int]
     requests: int
+    ending: Ending
 
 
 class World:
@@ -74,12 +86,11 @@ class World:
         self.plan, self.journal, self.network, self.ended = plan, Journal(), Network(), False
         self.armed = 0  # crashes that wait for their request
         self.clock = HostClock()
-        self.server = cluster.fresh(self.clock.clock, plan.seed)
+        self.server = self._fresh_server()
         self._chance = Random(f"world {plan.seed}")
-        wire = Wire(self.server.transport(), self.network, Random(f"wire {plan.seed}"), lambda: None)
-        self.client = Client(wire)
+        self.client = self._new_client()
         self.broken: list[str] = []
-        self.judge = Judge(self.server, LIMITS, self._hear, self._report)
+        self.judge = self._new_judge()
         self.hub = Hub(self.judge.issues, self.note)
         self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready"})
         self.nodes = {name: self._node(name) for name in plan.nodes}
@@ -87,6 +98,20 @@ class World:
         self.replicas = {name: self._replica(name) for name in ("A", "B")}
         self._backups: list[tuple[float, Snapshot]] = []
         self._busy: dict[str, set[str]] = {name: set() for name in plan.nodes}
+
+    # --- of what it is made: a plane that is not virtual overrides these ---------------------------------------------
+
+    def _fresh_server(self) -> EmbeddedServer:
+        return cluster.fresh(self.clock.clock, self.plan.seed)
+
+    def _new_client(self) -> Client:
+        return Client(Wire(self.server.transport(), self.network, Random(f"wire {self.plan.seed}"), lambda: None))
+
+    def _new_judge(self) -> Judge:
+        return Judge(self.server, LIMITS, self._hear, self._report)
+
+    async def settle(self) -> None:
+        """Wait until everything that was written is seen."""
 
     def _node(self, name: str) -> NodeModel:
         return NodeModel(name, self.client, self.conditions, self._chance, self.note)
@@ -149,6 +174,11 @@ class World:
         cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
         return [case["metadata"]["name"] for case in cases if case["spec"]["nodeName"] == node and not ended(case)]
 
+    def _case_phases(self) -> list[tuple[str, str]]:
+        """The node and the phase of every case."""
+        cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
+        return [(case["spec"]["nodeName"], phase(case)) for case in cases]
+
     def replica(self, word: str) -> ReplicaModel | None:
         """A replica by its name, or the one that leads ("leader") or does not ("follower") now."""
         if word in self.replicas:
@@ -198,6 +228,12 @@ class World:
         drains = (entry.obj for entry in entries if template(entry.obj) == DRAINS)
         return [pod["metadata"]["name"] for pod in drains if pod["status"].get("phase") == "Running"]
 
+    def blocked_drains(self) -> list[str]:
+        """The names of the operations whose drain says that something is in the way."""
+        entries = self.server.cluster.store.collection(OPERATIONS).entries.values()
+        drains = ((entry.obj, part(entry.obj, "status", "drain")) for entry in entries)
+        return [operation["metadata"]["name"] for operation, drain in drains if drain.get("blocked")]
+
     async def delete_pod(self, name: str) -> None:
         """Delete a Pod of ours, its grace kept."""
         with suppress(errors.ApiError):
@@ -228,13 +264,16 @@ class World:
             await asyncio.sleep(max(0.0, self.plan.until - now()))
             await until(lambda: not self._under_way() or now() > self.plan.until + LONGEST, REST)
             self.ended = True
+            await self.settle()
             self.judge.end()
             for task in tasks:
                 task.cancel()
         for model in self.replicas.values():
             model.crash()
         self.hub.close()
-        return Outcome(self.plan, self.journal.text, tuple(self.broken), self.judge.checks(), len(self.server.audit))
+        ending = ending_of(self.server.cluster.store)
+        checks, requests = self.judge.checks(), len(self.server.audit)
+        return Outcome(self.plan, self.journal.text, tuple(self.broken), checks, requests, ending)
 
     def _under_way(self) -> bool:
         """Whether some case holds its node and is not yet handed to a person."""
@@ -262,7 +301,7 @@ class World:
         for node in self.nodes.values():
             await node.register()
             await self._place_work(node.name)
-        for name in self._chance.sample(self.plan.nodes, MARKED):
+        for name in self._chance.sample(self.plan.nodes, min(MARKED, len(self.plan.nodes))):
             await self._mark(name)
         for model in self.replicas.values():
             model.start()
@@ -312,21 +351,18 @@ class World:
 
     async def _perform(self, step: Step) -> None:
         await asyncio.sleep(max(0.0, step.at - now()))
+        if awaited := dict(step.words).get("case"):
+            await until(lambda: self.ended or awaited in self._case_phases(), 1.0)
         self.note("plan", str(step))
         await KINDS[step.kind].perform(self, step)
 
     async def _set_intervals(self) -> None:
         """The shipped intervals around each step, and longer ones in the quiet between."""
         while True:
+            near = self.armed > 0 or any(step.at - BEFORE <= now() <= step.at + AFTER for step in self.plan.steps)
             for model in self.replicas.values():
-                model.stretch(self._stretch())
+                model.stretch(SHIPPED if near else QUIET)
             await asyncio.sleep(BEFORE / 4)
-
-    def _stretch(self) -> float:
-        """By how much intervals are longer now: the less, the nearer the next step is."""
-        steps = [step.at - now() for step in self.plan.steps if step.at + AFTER >= now()]
-        quiet = 0.0 if self.armed else min(steps, default=math.inf) - BEFORE
-        return min(max(SHIPPED, quiet / SLOWDOWN), QUIET)
 
 
 def _budget(name: str, spec: dict[str, object]) -> Obj:

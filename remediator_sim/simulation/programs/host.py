@@ -108,7 +108,7 @@ def _end(run: Run, rows: tuple[Row, ...]) -> str | None:
 async def collect_diagnostics(run: Run) -> str:
     """Look at the node; what cannot be read ends nothing."""
     await run.take(2, 20)
-    return json.dumps({"bootID": run.node.boot_id}, separators=(",", ":"))[:-1]
+    return json.dumps({"bootID": run.node.boot_id}, separators=(",", ":"))
 
 
 async def reboot(run: Run) -> str:

@@ -9,7 +9,8 @@ from remediator.core import names
 from remediator.kube import api
 from remediator.kube.wire import errors
 from remediator_sim.manifests import create
-from remediator_sim.plain import NODES, SPACES, plain
+from remediator_sim.plain import NODES, PDBS, PODS, SPACES, plain
+from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 
@@ -63,6 +64,19 @@ async def _delete_case(world: "World", step: Step) -> None:
             await world.client.delete(CASES, name)
 
 
+async def _guard(world: "World", step: Step) -> None:
+    """A Pod of a user that a PodDisruptionBudget holds on the node, for so many seconds from the first refusal on."""
+    name, app = f"guarded-{step.target}", {"app": f"guarded-{step.target}"}
+    spec = {"nodeName": step.target, "containers": [{"name": "main", "image": "train"}]}
+    await world.client.create(PODS, {"metadata": {"name": name, "labels": app}, "spec": spec}, namespace="default")
+    held = {"minAvailable": 1, "selector": {"matchLabels": app}}
+    await world.client.create(PDBS, {"metadata": {"name": name}, "spec": held}, namespace="default")
+    await until(lambda: world.ended or bool(world.blocked_drains()), 5.0)
+    await asyncio.sleep(step["seconds"])
+    with suppress(errors.ApiError):
+        await world.client.delete(PDBS, name, namespace="default")
+
+
 def _draw_seconds(chance: Random, fleet: Fleet) -> Drawn:
     return drawn(seconds=chance.choice((60, 600, 2400)))
 
@@ -114,6 +128,7 @@ KINDS = (
     Kind("cordon", 2, _draw_node, _cordon),
     Kind("uncordon", 1, _draw_node, _uncordon),
     Kind("exclude", 2, _draw_node, _exclude),
+    Kind("guard", 0, _draw_node, _guard, why="40 seeds with it have not been played yet"),
     Kind("hold", 2, _draw_node, _hold),
     Kind("delete-case", 1, _draw_node, _delete_case),
     Kind("pause", 1, _draw_seconds, _pause),

@@ -27,17 +27,8 @@ def loses(**parts: dict) -> History:
     return write
 
 
-def marks_that_went_with_their_node(recording: Recording) -> None:
-    marks_that_stay(recording)
-    recording.remove("nodes", "n1")
-    recording.node("n1")
-    recording.taint("n1", "a")
-    recording.end()
-
-
 HOLDS = [
     (marks_that_stay, 12),
-    (marks_that_went_with_their_node, 12),
 ]
 BROKEN = [
     (loses(spec={"taints": []}), "n1 lost the taint maintenance=alice:NoSchedule, which a person had set"),

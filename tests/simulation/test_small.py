@@ -1,0 +1,37 @@
+"""How small plans end in virtual time; tests/cluster/test_simulation.py plays them on a real control plane."""
+
+import pytest
+
+from remediator_sim.simulation.seed import play
+from tests.simulation.small import NODES, PLANS
+
+CURED, HELD = (("reboot", "Succeeded"),), ("remediator.dev/case", "remediator.dev/cordoned-by")
+# By plan and node: the phase and the reason of its case, its attempts, and what it has told of besides the usual.
+ENDS = {
+    "a reboot cures two nodes under a budget of one": {
+        "gpu-01": ("Recovered", "Verified", CURED, set()),
+        "gpu-02": ("Recovered", "Verified", CURED, {"BudgetSpent"}),
+    },
+    "nothing cures it": {"gpu-01": ("Escalated", "LadderExhausted", CURED, {"LadderExhausted"})},
+    "a budget of Pods holds the drain": {"gpu-01": ("Recovered", "Verified", CURED, set())},
+    "the leader is killed in mid-case": {"gpu-01": ("Recovered", "Verified", CURED, set())},
+    "a user excludes the node in mid-case": {"gpu-01": ("Recovered", "Verified", CURED, {"OptedOut"})},
+}
+USUAL = {"Claimed", "Diagnosed", "Operating", "OperationStarted", "OperationSucceeded", "Verified"}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_small_plan_ends_in_this_way_and_breaks_no_promise(name):
+    outcome = play(PLANS[name])
+    cases = {node: ending.cases for node, ending in outcome.ending.nodes.items() if ending.cases}
+    ends = {node: (case.phase, case.reason, case.attempts, set(case.told) - USUAL) for node, (case,) in cases.items()}
+    assert (ends, outcome.broken) == (ENDS[name], ())
+    assert not outcome.ending.pods
+
+
+def test_a_node_that_is_handed_to_a_person_stays_marked_and_the_others_are_clean():
+    ending = play(PLANS["nothing cures it"]).ending
+    assert [ending.nodes[node].cordoned for node in NODES] == [True, False, False]
+    assert set(HELD) <= set(ending.nodes["gpu-01"].marks)
+    assert (ending.claims, ending.nodes["gpu-01"].bad) == (("gpu-01",), ("UnkillableProcess",))
+    assert not any("case" in mark for node in NODES[1:] for mark in ending.nodes[node].marks)
