@@ -44,7 +44,7 @@ NAMES = (
 
 def restart_cni(environment: Environment, dry_run: bool) -> str:
     """Restart the network agent on the node of this environment and return the sentence."""
-    return restart(environment, dry_run, Wanted("network agent", NAMES, needed=True))
+    return restart(environment, dry_run, Wanted("network agent", NAMES))
 
 
 if __name__ == "__main__":

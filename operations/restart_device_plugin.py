@@ -35,7 +35,6 @@ NAMES = (
 PLUGIN = Wanted(
     "device plugin",
     NAMES,
-    needed=False,
     otherwise="; a DRA driver needs no restart: where you run one, take restart-device-plugin out of `after` of your "
     "template reset-gpu and out of your ladders",
 )

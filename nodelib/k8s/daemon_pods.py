@@ -16,8 +16,7 @@ from nodelib.contract.operation import Environment, Failed, NothingToDo, Refused
 from nodelib.contract.parameters import number, text
 from nodelib.k8s.api import Api, Unreachable
 from nodelib.k8s.case import OperationAndNode, look, patiently
-from nodelib.k8s.claims import TAINT
-from nodelib.k8s.daemon_steps import Delete, Done, Later, Object, Wait, foresee, key, move, owner
+from nodelib.k8s.daemon_steps import Delete, Done, Object, Wait, foresee, key, move, owner
 from nodelib.k8s.taints import kept_off
 
 PAGE = 100
@@ -31,12 +30,11 @@ DAEMON_GENERATION, POD_GENERATION = "deprecated.daemonset.template.generation", 
 class Wanted(NamedTuple):
     """Which DaemonSet is meant: what it is, in words; patterns of its name; its namespace, "" for any, and labels.
 
-    `needed`: the node does not become well before its new Pod is there; `otherwise`: what to do where there is none.
+    `otherwise`: what to do where there is none.
     """
 
     what: str
     names: Sequence[str]
-    needed: bool
     otherwise: str = ""
     namespace: str = ""
     labels: tuple[tuple[str, str], ...] = ()
@@ -103,10 +101,10 @@ def find_sets(api: Api, wanted: Wanted) -> dict[str, Object]:
 
 
 class Restart:
-    """One restart on one node; `what` and `needed` as in Wanted."""
+    """One restart on one node; `what` as in Wanted."""
 
-    def __init__(self, api: Api, environment: Environment, sets: dict[str, Object], what: str, needed: bool):
-        self.api, self.environment, self.sets, self.what, self.needed = api, environment, sets, what, needed
+    def __init__(self, api: Api, environment: Environment, sets: dict[str, Object], what: str):
+        self.api, self.environment, self.sets, self.what = api, environment, sets, what
         self.deleted: dict[str, str] = {}  # uid and key of each Pod that we deleted
 
     def run(self, seconds: float) -> str:
@@ -115,7 +113,7 @@ class Restart:
         while True:
             try:
                 step = self.next_move()
-                if isinstance(step, Done | Later):
+                if isinstance(step, Done):
                     return self.sentence(step)
                 why = self.delete(step.pod) if isinstance(step, Delete) else step.why
             except Unreachable as error:
@@ -125,7 +123,7 @@ class Restart:
             time.sleep(pause)
             pause = min(pause * 1.5, PAUSE_MOST)
 
-    def next_move(self) -> Delete | Wait | Later | Done:
+    def next_move(self) -> Delete | Wait | Done:
         """Look afresh at operation, node and Pods, and say what comes next. Raises Refused, Unreachable."""
         seen = look(self.api, self.environment)
         require_kubelet(seen)
@@ -141,9 +139,9 @@ class Restart:
         step = move(pods, seen.operation["metadata"]["creationTimestamp"], self.deleted)
         return step if isinstance(step, Done) else self.foreseen(step, seen)
 
-    def foreseen(self, step: Delete | Wait, seen: OperationAndNode) -> Delete | Wait | Later:
+    def foreseen(self, step: Delete | Wait, seen: OperationAndNode) -> Delete | Wait:
         """Heed the node's taints. Raises Refused."""
-        return foresee(step, kept_off(seen.node, self.sets.values()), self.needed, bool(self.deleted))
+        return foresee(step, kept_off(seen.node, self.sets.values()), bool(self.deleted))
 
     def named(self) -> str:
         """The DaemonSets that are meant."""
@@ -171,32 +169,24 @@ class Restart:
             raise Failed(f"Pod {key(pod)} could not be deleted: {reply.message}")
         return f"Pod {key(pod)} could not be deleted: {reply.message}"
 
-    def sentence(self, step: Done | Later) -> str:
+    def sentence(self, step: Done) -> str:
         """Say what was done."""
         gone = ", ".join(self.deleted.values())
-        if isinstance(step, Later):
-            done = f"Pod {gone} was deleted" if gone else f"nothing to delete, {step.why}"
-            return f"{done}; {self.later()}"
         pod = key(step.pod)
         if not gone:
             return f"nothing to restart: Pod {pod} is Ready and younger than attempt {self.environment.attempt}"
         return f"restarted the {self.what} of {self.environment.node}: Pod {pod} is Ready in place of {gone}"
 
-    def later(self) -> str:
-        """Say when the new Pod comes."""
-        return f"{self.named()} does not tolerate {TAINT}, so a new one comes when the node is given back"
-
     def preview(self) -> str:
         """Print what would be done now and return the sentence. Raises Refused, Unreachable."""
         step = self.next_move()
-        if isinstance(step, Done | Later):
+        if isinstance(step, Done):
             return self.sentence(step)
         if isinstance(step, Wait):
             return f"would wait: {step.why}"
         require_same_version(self.sets[owner(step.pod)], step.pod)
         print(f"would DELETE {path_of(step.pod)} with {options_of(step.pod)['preconditions']}")
-        after = f" and wait for another of {self.named()}" if step.awaited else f"; {self.later()}"
-        return f"would delete Pod {key(step.pod)}{after}"
+        return f"would delete Pod {key(step.pod)} and wait for another of {self.named()}"
 
 
 def require_kubelet(seen: OperationAndNode) -> None:
@@ -224,5 +214,5 @@ def restart(environment: Environment, dry_run: bool, kind: Wanted) -> str:
     api = Api(os.environ, environment.token_dir)
     patiently(lambda: look(api, environment), PATIENCE)
     sets = patiently(lambda: find_sets(api, wanted), PATIENCE)
-    work = Restart(api, environment, sets, wanted.what, wanted.needed)
+    work = Restart(api, environment, sets, wanted.what)
     return patiently(work.preview, PATIENCE) if dry_run else work.run(seconds)

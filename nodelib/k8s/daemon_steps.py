@@ -1,24 +1,22 @@
 """What comes next for the Pods of one DaemonSet on one node. Pure.
 
-While a case holds the node its taint is there, and a DaemonSet that does not tolerate it makes no Pod: that is thought
-of before anything is deleted.
+A taint that the DaemonSet does not tolerate keeps its new Pod off the node: that is thought of before anything is
+deleted. What a case puts on its node, a cordon and a taint PreferNoSchedule, keeps none off.
 """
 
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from nodelib.contract.operation import Refused
-from nodelib.k8s.claims import TAINT
 from nodelib.k8s.taints import Taint
 
 Object = dict[str, Any]
 
 
 class Delete(NamedTuple):
-    """This Pod is older than the attempt and must go. `awaited`: another one can come in its place at once."""
+    """This Pod is older than the attempt and must go."""
 
     pod: Object
-    awaited: bool = True
 
 
 class Wait(NamedTuple):
@@ -26,12 +24,6 @@ class Wait(NamedTuple):
 
     why: str
     made: bool = False
-
-
-class Later(NamedTuple):
-    """All is done that can be while a case holds the node; why there is no new Pod."""
-
-    why: str
 
 
 class Done(NamedTuple):
@@ -91,21 +83,15 @@ def move(pods: Sequence[Object], since: str, deleted: Collection[str]) -> Delete
     return Wait("there is no new Pod")
 
 
-def foresee(step: Delete | Wait, off: Sequence[Taint], needed: bool, begun: bool) -> Delete | Wait | Later:
-    """Heed the taints `off` that keep a new Pod off the node.
+def foresee(step: Delete | Wait, off: Sequence[Taint], begun: bool) -> Delete | Wait:
+    """Heed the taints `off` that keep a new Pod off the node. Raises Refused.
 
-    `needed`: the node does not become well without it; `begun`: the old one was deleted already. Raises Refused where
-    none would come even when the case ends, or not before it ends and it is needed.
+    `begun`: the old one was deleted already.
     """
-    if isinstance(step, Wait) and step.made:
+    if begun or not off or (isinstance(step, Wait) and step.made):
         return step
-    fatal = [taint for taint in off if needed or taint.key != TAINT]
-    if fatal and not begun:
-        words = " and ".join(f"{taint.key}:{taint.effect}" for taint in fatal)
-        raise Refused(
-            f"the DaemonSet does not tolerate {words}, so no new Pod would come: "
-            "add that toleration to it (operator: Exists), or take the taint away if it is yours"
-        )
-    if isinstance(step, Delete):
-        return step._replace(awaited=not off)
-    return Later(step.why) if off and not fatal else step
+    taints = " and ".join(f"{taint.key}:{taint.effect}" for taint in off)
+    raise Refused(
+        f"the DaemonSet does not tolerate {taints}, so no new Pod would come: "
+        "add that toleration to it (operator: Exists), or take the taint away if it is yours"
+    )

@@ -1,6 +1,6 @@
 """Objects of the API server that node programs read, with only the fields that matter to them."""
 
-CASE_TAINT = {"key": "remediator.dev/case", "value": "case-1", "effect": "NoSchedule"}
+CASE_TAINT = {"key": "remediator.dev/case", "value": "case-1", "effect": "PreferNoSchedule"}
 BOOT = "11111111-2222-3333-4444-555555555555"
 MADE = "2026-01-01T12:00:00Z"  # when the attempt was
 BEFORE, AFTER = "2026-01-01T11:00:00Z", "2026-01-01T12:00:30Z"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.harness.objects import daemon_pod, daemon_set, renewed_later
+from tests.harness.apiserver import NODE, change
+from tests.harness.objects import CASE_TAINT, daemon_pod, daemon_set, renewed_later
 from tests.operations.conftest import Program
 
 
@@ -60,13 +61,15 @@ def test_a_daemon_set_that_leaves_the_node_out_is_a_failure_that_says_so(api, re
     assert ran.message == "failed: network agent of gpu-1 after 1 s: kube-system/cilium has no Pod there"
 
 
-def test_one_that_would_not_come_back_while_the_case_holds_the_node_is_not_deleted(api, restart):
+def test_one_that_a_taint_of_the_node_would_keep_off_is_not_deleted(api, restart):
     on_node(api, "cilium")
+    taints = [CASE_TAINT, {"key": "dedicated", "value": "a", "effect": "NoSchedule"}]
+    change(NODE, "spec", taints=taints)(api)
     api.put(daemon_set("cilium", tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]))
     ran = restart()
     assert (ran.code, api.writes()) == (2, [])
     assert ran.message == (
-        "refused: the DaemonSet does not tolerate remediator.dev/case:NoSchedule, so no new Pod would come: "
+        "refused: the DaemonSet does not tolerate dedicated:NoSchedule, so no new Pod would come: "
         "add that toleration to it (operator: Exists), or take the taint away if it is yours"
     )
 
