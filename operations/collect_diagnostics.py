@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -I -S -B
-"""Collect what is known of a sick node before anything disturbs it, because a reboot destroys it. Changes nothing.
+"""Collect what is known of an unhealthy node before anything disturbs it, since a reboot destroys it. Changes nothing.
 
 The answer is one JSON object of at most 4096 bytes: boot id and kernel, what the detectors kept as evidence, GPUs by
 PCI address with UUID and serial number, and the kernel's last lines about GPUs, PCIe, memory, disks and network. When

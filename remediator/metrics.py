@@ -25,8 +25,8 @@ HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by rea
 FAILING = Gauge(
     "remediator_breaker_open", "1 where most attempts under a policy were in vain.", ["policy"], registry=REGISTRY
 )
-TOLD = Gauge(
-    "remediator_told_holds",
+REPORTED = Gauge(
+    "remediator_reported_holds",
     "Cases that are held for so long that a user is told, by reason.",
     ["reason"],
     registry=REGISTRY,

@@ -73,8 +73,8 @@ class Settings:
         for name, option, fits, form, quoted in _RULES:
             value = getattr(self, name)
             if not fits(value):
-                found = f"{value!r}, not" if quoted else "not"
-                raise ValueError(f"{option} is {found} {form}")
+                shown = f"{value!r}, not" if quoted else "not"
+                raise ValueError(f"{option} is {shown} {form}")
 
     def shown(self) -> dict[str, str]:
         """Every setting that has a value as text, by name. Of a secret only the path of its file."""

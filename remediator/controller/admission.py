@@ -199,7 +199,7 @@ class Admissions:
         result = await self.performer.all(held.effects)
         if isinstance(result, Done) and held.saved:
             self._written[case.uid] = now
-        later = [when for when in (held.rewrite_at, held.tell_at) if when is not None]
+        later = [when for when in (held.rewrite_at, held.report_at) if when is not None]
         if isinstance(result, Done) and later:
             return Retry(max(1.0, (min(later) - now).total_seconds()), "a newer text waits to be written")
         return result

@@ -9,7 +9,7 @@ from remediator.controller.effects import ChangeNode, Effect, SaveCase
 from remediator.core import guard
 from remediator.core.case import Block, Case, Phase, advance
 from remediator.core.history import waiting_since
-from remediator.core.reasons import Reason, told_after
+from remediator.core.reasons import Reason, reported_after
 
 # Blocks whose reasons are the same are written at most this often: their text names nodes, which come and go.
 REWRITE_AFTER = timedelta(minutes=1)
@@ -20,13 +20,13 @@ MOST_BLOCKS, LONGEST = 16, 4096  # what status.blockedBy has room for; the other
 class Hold:
     """What is written for a case that may not start.
 
-    `rewrite_at` is when a newer text may be written, `tell_at` when a user is to be told that the hold lasts.
+    `rewrite_at` is when a newer text may be written, `report_at` when a user is to be told that the hold lasts.
     """
 
     effects: tuple[Effect, ...]
     saved: bool
     rewrite_at: datetime | None = None
-    tell_at: datetime | None = None
+    report_at: datetime | None = None
 
 
 def hold(case: Case, blocks: tuple[Block, ...], written: datetime | None, now: datetime) -> Hold:
@@ -39,11 +39,11 @@ def hold(case: Case, blocks: tuple[Block, ...], written: datetime | None, now: d
         now: Aware UTC.
     """
     shortened = [replace(block, message=block.message[:LONGEST]) for block in blocks[:MOST_BLOCKS]]
-    blocks, tell_at = _told(case, shortened, now)
+    blocks, report_at = _reported(case, shortened, now)
     degrade = (ChangeNode(case.node, marks.degrade(case)),) if guard.waits_in_queue(blocks) else ()
     after = replace(case, phase=case.phase if case.claimed else Phase.HELD, blocks=blocks)
-    told = {block.reason for block in case.blocks if block.told}
-    news = [block for block in blocks if block.told and block.reason not in told]
+    reported = {block.reason for block in case.blocks if block.reported}
+    news = [block for block in blocks if block.reported and block.reason not in reported]
     if news:
         message = f"held for {now - waiting_since(case, now)}: {news[0].reason.value}: {news[0].message}"
         return Hold((SaveCase(case, advance(after, Reason.HELD_LONG, message, now)), *degrade), saved=True)
@@ -51,27 +51,29 @@ def hold(case: Case, blocks: tuple[Block, ...], written: datetime | None, now: d
         known = _reasons(case.blocks)
         newest = next((block for block in blocks if block.reason not in known), blocks[0])
         save = SaveCase(case, advance(after, newest.reason, newest.message, now))
-        return Hold((save, *degrade), saved=True, tell_at=tell_at)
+        return Hold((save, *degrade), saved=True, report_at=report_at)
     if blocks == case.blocks:
-        return Hold(degrade, saved=False, tell_at=tell_at)
+        return Hold(degrade, saved=False, report_at=report_at)
     expired = any(block.until is not None and block.until <= now for block in case.blocks)
     if expired or written is None or now - written >= REWRITE_AFTER:
-        return Hold((SaveCase(case, after), *degrade), saved=True, tell_at=tell_at)
-    return Hold(degrade, saved=False, rewrite_at=written + REWRITE_AFTER, tell_at=tell_at)
+        return Hold((SaveCase(case, after), *degrade), saved=True, report_at=report_at)
+    return Hold(degrade, saved=False, rewrite_at=written + REWRITE_AFTER, report_at=report_at)
 
 
-def _told(case: Case, blocks: Sequence[Block], now: datetime) -> tuple[tuple[Block, ...], datetime | None]:
+def _reported(case: Case, blocks: Sequence[Block], now: datetime) -> tuple[tuple[Block, ...], datetime | None]:
     """The blocks, with those that have lasted too long marked, and when the next one will have.
 
     None is marked beside one that a user has chosen.
     """
-    times = {block.reason: time for block in blocks if (time := told_after(block.reason)) is not None}
+    times = {block.reason: time for block in blocks if (time := reported_after(block.reason)) is not None}
     if len(times) < len({block.reason for block in blocks}):
         return tuple(blocks), None
-    since, before = waiting_since(case, now), {block.reason for block in case.blocks if block.told}
+    since, before = waiting_since(case, now), {block.reason for block in case.blocks if block.reported}
     due = {reason: since + time for reason, time in times.items() if reason not in before}
     coming = [when for when in due.values() if when > now]
-    return tuple(replace(block, told=due.get(block.reason, now) <= now) for block in blocks), min(coming, default=None)
+    return tuple(replace(block, reported=due.get(block.reason, now) <= now) for block in blocks), min(
+        coming, default=None
+    )
 
 
 def _reasons(blocks: tuple[Block, ...]) -> list[str]:

@@ -25,7 +25,7 @@ def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     cases = [case for case in known if case.open]
     show(metrics.CASES, Counter(case.phase.value or "New" for case in cases))
     show(metrics.HELD, Counter(block.reason.value for case in cases for block in case.blocks))
-    show(metrics.TOLD, Counter(block.reason.value for case in cases for block in case.blocks if block.told))
+    show(metrics.REPORTED, Counter(block.reason.value for case in cases for block in case.blocks if block.reported))
     show(metrics.OLDEST_HOLD, _oldest_holds(cases, now))
     begun = cache.starts()
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)

@@ -80,7 +80,7 @@ class Block:
     reason: Reason
     message: str
     until: datetime | None = None
-    told: bool = False  # it has lasted so long that a user is told
+    reported: bool = False  # it has lasted so long that users were told
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ CLAIMED = (Phase.DRAINING, Phase.OPERATING, Phase.VERIFYING, Phase.ESCALATED)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One sick node, from decision to recovery or hand-over."""
+    """One unhealthy node, from decision to recovery or hand-over."""
 
     name: str
     uid: str

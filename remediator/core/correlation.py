@@ -98,7 +98,7 @@ def shared_causes(policy: Policy, nodes: Iterable[Node], cases: Iterable[Case], 
         for cause, since in _shown(policy, node, now):
             onsets[cause][node.name] = since
     bursts = {cause: _bursts(((since, name) for name, since in times.items()), rule) for cause, times in onsets.items()}
-    return {cause: found for cause, found in bursts.items() if found}
+    return {cause: group for cause, group in bursts.items() if group}
 
 
 def sharing(case: Case, policy: Policy, node: Node, causes: Causes) -> tuple[str, ...]:

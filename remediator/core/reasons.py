@@ -100,7 +100,7 @@ CHOSEN = frozenset(
 _FULL, _OTHERS = timedelta(minutes=30), timedelta(hours=1)
 
 
-def told_after(reason: Reason) -> timedelta | None:
+def reported_after(reason: Reason) -> timedelta | None:
     """After what time a user is told that this holds a case; None where a user has chosen it."""
     if reason in CHOSEN:
         return None

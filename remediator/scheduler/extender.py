@@ -114,10 +114,10 @@ class Extender:
         strange = {name: raw for name, raw in whole.items() if name not in self._fleet.rows}
         if not strange:
             return answers
-        told = answers.copy()
+        described = answers.copy()
         for name, raw in strange.items():
-            told.put(name, self._described(raw))
-        return told
+            described.put(name, self._described(raw))
+        return described
 
     def _described(self, raw: msgspec.Raw) -> NodeState:
         try:

@@ -149,7 +149,7 @@ def _detected(node: Obj | None) -> bool:
 
 def told(case: Obj | None) -> bool:
     """Whether a person was told that something holds the case for long."""
-    return any(block.get("told") for block in part(case, "status").get("blockedBy") or ())
+    return any(block.get("reported") for block in part(case, "status").get("blockedBy") or ())
 
 
 def attempts(case: Obj | None) -> list[Obj]:

@@ -151,7 +151,7 @@ def _unhealthy(history: History, name: str) -> str:
         return "is not ready"
     policies = history.objects[contract.POLICIES].values()
     named = next((contract.name(policy) for policy in policies if _sick_throughout(history, lately, policy)), "")
-    return f"is sick as policy {named} says" if named and not _waits(history, name, lately) else ""
+    return f"is unhealthy as policy {named} says" if named and not _waits(history, name, lately) else ""
 
 
 def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:

@@ -40,7 +40,7 @@ TEXTS = {
     "I6": "What a person set survives",
     "I7": "Killing the controller loses nothing",
     "I8": "One thing gone wrong, at most one open issue",
-    "I9": "The extender names each node once, and gives no work to a sick one",
+    "I9": "The extender names each node once, and gives no work to an unhealthy one",
     "I10": "Attempts are finite; after the last one the case escalates",
     "I11": "Bad data harms only its own object",
     "I12": "Every stop takes effect at the next step, also in the middle of a case",

@@ -99,7 +99,8 @@ class Summary:
             _count(self.reboots, "reboot"),
             _count(self.evictions, "eviction"),
             f"{_count(len(self.issues), 'issue')} opened, {closed} closed",
-            f"{_count(self.advised, 'pod')} placed with the extender's advice, {kept_off} of them kept off a sick node",
+            f"{_count(self.advised, 'pod')} placed with the extender's advice, "
+            f"{kept_off} of them kept off an unhealthy node",
         )
         return f"{', '.join(counts)}, in {self.seconds:.0f} s"
 
@@ -112,7 +113,7 @@ class Summary:
     def _placements(self) -> Table:
         drawn = table("pod", "is placed on", "without Remediator")
         for placement in [placement for placement in self.placements if placement.fault][:SHOWN]:
-            drawn.add_row(placement.pod, placement.node, f"{placement.without}, which is sick: {placement.fault}")
+            drawn.add_row(placement.pod, placement.node, f"{placement.without}, which is unhealthy: {placement.fault}")
         return drawn
 
 

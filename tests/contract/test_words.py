@@ -38,13 +38,13 @@ RETIRED = {
     r"stands? behind": "is a cause of",
     r"not heard of": "does not report",
     r"stands? in the way": "blocks, prevents",
-    r"found sick": "found unhealthy",
-    r"off sick nodes": "off unhealthy nodes",
     r"operation said last": "last message of the operation",
     r"drains are running already": "enough drains are running",
     r"its node has moved|the case has moved": "has changed",
     r"Many nodes say": "Many nodes report",
     r"the tracker did not do it": "issue not written",
+    r"remediator_told_holds": "remediator_reported_holds",
+    r"(?i)\bsick\b(?! GPU nodes)": "unhealthy",
 }
 PAGES = sorted(
     [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("operations/*.yaml")]
@@ -103,7 +103,7 @@ def test_every_replacement_of_a_retired_word_is_in_the_changelog():
 
 # Names that carry no noun, and how many of them each folder still has. The numbers only fall: lower them with the code.
 NOUNLESS = {"one", "found", "said", "told"}
-STILL = {"remediator": 12, "remediator_sim": 38, "nodelib": 17, "detectors": 36, "operations": 30, "deploy": 0}
+STILL = {"remediator": 0, "remediator_sim": 38, "nodelib": 17, "detectors": 36, "operations": 30, "deploy": 0}
 
 
 def named(folder):

@@ -52,7 +52,7 @@ class Pod(Base, frozen=True, kw_only=True):
 
     @property
     def daemon(self) -> bool:
-        """Whether a DaemonSet made it: such a Pod has one node only, sick or not."""
+        """Whether a DaemonSet made it: such a Pod has one node only, healthy or not."""
         return any(owner.kind == "DaemonSet" and owner.controller for owner in self.metadata.owner_references or ())
 
 

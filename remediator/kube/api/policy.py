@@ -53,7 +53,7 @@ class ConditionMatch(Base, frozen=True, kw_only=True):
 
 
 class When(Base, frozen=True, kw_only=True):
-    """One way in which a node counts as sick: a Condition, or several that hold together (`all`)."""
+    """One way in which a node counts as unhealthy: a Condition, or several that hold together (`all`)."""
 
     condition: Annotated[
         ConditionType | None, doc("Type of the node Condition, from node-problem-detector or the kubelet.")
@@ -181,7 +181,7 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
     when: Annotated[
         tuple[Annotated[When, _WHEN], ...],
         Meta(min_length=1, max_length=16),
-        doc("What makes a node sick; one matching entry is enough. Required.", x_kubernetes_list_type="atomic"),
+        doc("What makes a node unhealthy; one matching entry is enough. Required.", x_kubernetes_list_type="atomic"),
     ]
     severity: Annotated[
         Severity,

@@ -56,7 +56,7 @@ class Blocker(Base, frozen=True, kw_only=True):
     reason: Annotated[Reason, doc("One word; the same in events, metrics and `remediator explain`.")]
     message: Annotated[Message, doc("One sentence with names and numbers.")] = ""
     until: Annotated[Time | None, doc("When it ends by itself, if that is known.")] = None
-    told: Annotated[bool, doc("It has lasted so long that a person is told.")] = False
+    reported: Annotated[bool, doc("It has lasted so long that it was reported to a user.")] = False
 
 
 class Intent(Base, frozen=True, kw_only=True):
@@ -140,7 +140,7 @@ class NodeRemediationStatus(Base, frozen=True, kw_only=True):
 
 
 class NodeRemediation(Base, frozen=True, kw_only=True):
-    """One case of one sick node. Deleting it cancels it."""
+    """One case of one unhealthy node. Deleting it cancels it."""
 
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "NodeRemediation")

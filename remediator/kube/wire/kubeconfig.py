@@ -71,7 +71,7 @@ def current_context(paths: str) -> str:
     if not files:
         raise FileNotFoundError(f"no kubeconfig at {paths}")
     read = [_read(file, f"{file}: " if len(files) > 1 else "") for file in files]
-    named = [one.current_context for one in read if one.current_context]
+    named = [config.current_context for config in read if config.current_context]
     if not named:
         raise ValueError("no current-context: set one with `kubectl config use-context NAME`")
     if lack := _lack(named[0], read):
@@ -81,14 +81,14 @@ def current_context(paths: str) -> str:
 
 def _lack(name: str, read: list[_Kubeconfig]) -> str:
     """What is missing for this context; "" for nothing. Of several that have one name the first counts."""
-    contexts = [one.context for config in read for one in config.contexts or () if one.name == name]
+    contexts = [entry.context for config in read for entry in config.contexts or () if entry.name == name]
     if not contexts:
         return "no context has that name; `kubectl config get-contexts` lists them"
     cluster, user = contexts[0].cluster, contexts[0].user
-    servers = [one.cluster.server for config in read for one in config.clusters or () if one.name == cluster]
+    servers = [entry.cluster.server for config in read for entry in config.clusters or () if entry.name == cluster]
     if not servers:
         return f"there is no cluster {cluster!r}"
-    users = [one for config in read for one in config.users or () if one.name == user]
+    users = [entry for config in read for entry in config.users or () if entry.name == user]
     if servers[0].startswith("https") and not users:
         return f"its user is {user or ''!r}, which is not there; a server of https lets nobody in without"
     return ""

@@ -34,7 +34,7 @@ OF_MANY = frozenset(
 
 def needs_user(block: Block) -> bool:
     """Whether what holds a case waits for a user."""
-    return block.told or block.reason in NEEDS_USER
+    return block.reported or block.reason in NEEDS_USER
 
 
 def of_case(case: Case) -> Subject:
@@ -60,7 +60,7 @@ def wants(case: Case, policy: Policy | None) -> bool:
 
 
 def keeps_open(case: Case, policy: Policy | None) -> bool:
-    """Whether a case keeps an open ticket open: our own cordon resolves alerts while the node is still sick."""
+    """Whether a case keeps an open ticket open: our own cordon resolves alerts while the node is still unhealthy."""
     return case.open and (policy is None or policy.mode is not Mode.DRY_RUN)
 
 

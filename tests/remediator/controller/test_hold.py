@@ -67,14 +67,14 @@ def test_a_hold_that_no_user_chose_and_that_lasts_is_told(block, minute, told):
     events = [effect.after.timeline[-1].reason for effect in result.effects if isinstance(effect, SaveCase)]
     assert events == [Reason.HELD_LONG] * told
     if not told and block is not DRY_RUN:
-        assert result.tell_at == at(30 if block is SPENT else 60)
+        assert result.report_at == at(30 if block is SPENT else 60)
 
 
 def test_it_is_told_once_and_for_as_long_as_it_lasts():
-    case = held(replace(SPENT, told=True))
+    case = held(replace(SPENT, reported=True))
     assert hold(case, (SPENT,), at(0), at(300)).effects[:-1] == ()
     (save, _) = hold(case, (OTHER,), at(0), at(300)).effects
-    assert save.after.blocks == (replace(OTHER, told=True),)
+    assert save.after.blocks == (replace(OTHER, reported=True),)
 
 
 def test_reasons_that_take_turns_are_one_hold_and_one_that_a_user_chose_begins_anew():
@@ -82,7 +82,7 @@ def test_reasons_that_take_turns_are_one_hold_and_one_that_a_user_chose_begins_a
     case = a_case(phase=Phase.HELD, blocks=(UNKNOWN,), timeline=tuple(turns), created=-20)
     assert hold(case, (UNKNOWN,), at(0), at(50)).saved, "its timeline is full, so it is as old as the case"
     chosen = replace(case, timeline=(*turns[1:], CaseEvent(at(49), Reason.DRY_RUN, "")))
-    assert hold(chosen, (UNKNOWN,), at(0), at(50)).tell_at == at(49 + 60)
+    assert hold(chosen, (UNKNOWN,), at(0), at(50)).report_at == at(49 + 60)
 
 
 @pytest.mark.parametrize("block", [SPENT, UNKNOWN])
@@ -94,9 +94,9 @@ def test_a_case_that_waited_three_weeks_in_dry_run_is_not_told_as_held_for_21_da
     enforced = hold(waited, (block,), at(0), at(weeks))
     (save, *_) = enforced.effects
     assert [event.reason for event in save.after.timeline[2:]] == [block.reason]
-    assert not any(block.told for block in save.after.blocks)
+    assert not any(block.reported for block in save.after.blocks)
     later = 30 if block is SPENT else 60
-    assert enforced.tell_at == at(weeks + later)
+    assert enforced.report_at == at(weeks + later)
     (save, *_) = hold(save.after, (block,), at(weeks), at(weeks + later)).effects
     event = save.after.timeline[-1]
     assert event.reason is Reason.HELD_LONG

@@ -142,13 +142,13 @@ def test_of_what_a_person_closed_only_what_stood_then_and_stands_now_lasts() -> 
 
 
 def test_a_hold_that_lasts_wants_a_ticket_and_one_that_many_share_wants_one_for_all() -> None:
-    alone = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.NODE_BUSY, "x", told=True),))
-    full = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.BUDGET_SPENT, "3 of 3", told=True),))
+    alone = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.NODE_BUSY, "x", reported=True),))
+    full = replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.BUDGET_SPENT, "3 of 3", reported=True),))
     for case in (alone, full):
         assert wants(case, replace(POLICY, ticket=TicketWhen.ON_ESCALATION))
         assert not wants(case, replace(POLICY, ticket=TicketWhen.NEVER))
     assert of_case(alone) == NODE
     message = "held: BudgetSpent"
     assert of_case(full) == Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message=message)
-    other = replace(full, name="other", node="gpu-99", blocks=(Block(Reason.BUDGET_SPENT, "4 of 3", told=True),))
+    other = replace(full, name="other", node="gpu-99", blocks=(Block(Reason.BUDGET_SPENT, "4 of 3", reported=True),))
     assert of_case(other) == of_case(full)

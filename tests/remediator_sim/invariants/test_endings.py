@@ -63,12 +63,12 @@ def a_case_that_a_person_holds_for_ever(recording: Recording) -> None:
     recording.end()
 
 
-def held(told: bool) -> History:
+def held(reported: bool) -> History:
     """A case that holds its node, and is held itself."""
 
     def write(recording: Recording) -> None:
         everything_on_a_fault(recording)
-        block = {"reason": "SharedCause", "since": "2026-01-01T12:00:00Z", "told": told}
+        block = {"reason": "SharedCause", "since": "2026-01-01T12:00:00Z", "reported": reported}
         recording.case("a", phase="Verifying", attempts=tried("reset-1"), blockedBy=[block])
         recording.later(300)
         recording.end()
@@ -111,7 +111,7 @@ HOLDS = [
     (a_case_that_a_person_holds_for_ever, 2),
     (a_case_that_was_handed_over, 3),
     (a_case_that_waits_for_its_turn, 2),
-    (held(told=True), 2),
+    (held(reported=True), 2),
 ]
 BROKEN = [
     (leaves("taint", "entry", "Pod", "finalizer"), "left its taint, an entry in budget b, Pod pod-1, its final"),
@@ -121,7 +121,7 @@ BROKEN = [
     (leaves("finalizer"), "has left its finalizer"),
     (a_case_that_leaves_its_taint_is_told_of_at_the_end, "has left its taint"),
     (a_case_that_goes_on_for_ever, "case a held n1 since 12:00:05: for longer than 0:01:40"),
-    (held(told=False), "case a held n1 since 12:00:05: for longer than 0:01:40"),
+    (held(reported=False), "case a held n1 since 12:00:05: for longer than 0:01:40"),
     (a_case_that_is_open_at_the_end, "case a is still Draining at the end"),
     (a_case_that_waits_though_the_fault_has_gone, "case a waits though n1 is well since"),
     (a_case_that_takes_its_node_after_its_end, "n1 was taken at 12:00:05 by case a, which was over since"),

@@ -69,7 +69,7 @@ BROKEN = [
     (answering("n4 n5 n6", "n1 n2 n3"), "named unasked n6"),
     (answering("n1 n4 n5", "n2 n3"), "gives work to n1 at 12:00:06, which a case holds"),
     (answering("n2 n4 n5", "n1 n3"), "which is not ready"),
-    (answering("n3 n4 n5", "n1 n2"), "which is sick as policy p says"),
+    (answering("n3 n4 n5", "n1 n2"), "which is unhealthy as policy p says"),
 ]
 
 

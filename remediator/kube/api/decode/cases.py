@@ -26,7 +26,7 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
         rung=_rung(status.rung or 1),
         attempts=tuple(_attempt(attempt) for attempt in status.attempts),
         blocks=tuple(
-            case.Block(_reason(block.reason), block.message, moment(block.until), block.told)
+            case.Block(_reason(block.reason), block.message, moment(block.until), block.reported)
             for block in status.blocked_by
         ),
         diagnosis=status.diagnostics.outcome if status.diagnostics else case.Diagnosis.PENDING,
@@ -42,7 +42,7 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
 
 
 def _block(wire: api.Blocker) -> case.Block:
-    return case.Block(_reason(wire.reason), wire.message, moment(wire.until), wire.told)
+    return case.Block(_reason(wire.reason), wire.message, moment(wire.until), wire.reported)
 
 
 def _reason(word: str) -> Reason:

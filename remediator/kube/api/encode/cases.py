@@ -45,7 +45,7 @@ def case_status(case: Case) -> Body:
 
 def _blocker(block: Block) -> api.Blocker:
     return api.Blocker(
-        reason=block.reason, message=block.message[:4096], until=second_or_none(block.until), told=block.told
+        reason=block.reason, message=block.message[:4096], until=second_or_none(block.until), reported=block.reported
     )
 
 
