@@ -14,8 +14,8 @@ from remediator_sim.invariants.checker import Checker
 from remediator_sim.invariants.contract import Obj
 from remediator_sim.invariants.event import FINAL, ISSUES, KILLED, PERSON, PROBE, REBOOT, TICK
 from remediator_sim.invariants.feed import Feed
-from remediator_sim.invariants.outside import SeenIssue
 from remediator_sim.invariants.results import Checked
+from remediator_sim.invariants.tickets import SeenIssue
 from remediator_sim.invariants.tracked import Limits
 
 PAUSE = 0.05  # seconds

@@ -1,92 +1,14 @@
-"""I8: one open issue for each thing that has gone wrong. I9: the extender names each node once, and no sick one."""
+"""I9: the extender names each node once, and no sick one."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from remediator_sim.invariants import contract
-from remediator_sim.invariants.contract import TICKETS, Obj, clock, part
+from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import PAUSE, History
 from remediator_sim.invariants.results import HELD
-from remediator_sim.invariants.tracked import Tracked
-
-
-class SeenIssue(NamedTuple):
-    """One issue as it is at the tracker now; `subject` is the same text for all issues about the same thing.
-
-    `by_user`: a user has opened, closed or moved it last.
-    """
-
-    repository: str
-    number: int
-    open: bool
-    subject: str
-    by_user: bool = False
-
-
-# --- I8 --------------------------------------------------------------------------------------------------------------
-
-
-def one_issue(history: History, event: Event) -> Iterator[str]:
-    """The issues have changed. Counts each subject that has an open one: it has no other."""
-    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for issue in history.issues:
-        if issue["open"]:
-            found[issue["repository"], issue["subject"]].append(issue["number"])
-    for (repository, subject), numbers in found.items():
-        listed = ", ".join(f"#{number}" for number in sorted(numbers))
-        yield f"{listed} are open in {repository} for {subject}" if len(numbers) > 1 else HELD
-
-
-def one_ticket(history: History, event: Event) -> Iterator[str]:
-    """A ticket was written. Counts each new one: no other is about the same thing."""
-    if event.old is None:
-        about = event.obj["spec"].get("subject")
-        tickets = history.objects[TICKETS].items()
-        same = [name for name, ticket in tickets if name != event.key and ticket["spec"].get("subject") == about]
-        sentence = f"ticket {event.key} was made at {clock(event.at)} about what ticket"
-        yield f"{sentence} {same[0]} is about" if same else HELD
-
-
-def told_a_person(history: History, event: Event) -> Iterator[str]:
-    """The end. Counts each open case that wants a ticket: it has an open issue, or one that a person closed."""
-    numbers = {(issue["repository"], issue["number"]) for issue in history.issues if issue["open"]}
-    for tracked in history.open.values():
-        if _wants_ticket(history, tracked):
-            tickets = _about(history, tracked)
-            filed = any(
-                _filed(ticket) in numbers or part(ticket, "status").get("closedBy") == "User" for ticket in tickets
-            )
-            node = tracked.last["spec"]["nodeName"]
-            yield HELD if filed else f"case {tracked.name} of {node} wants a person, and no open issue tells of it"
-
-
-def _wants_ticket(history: History, tracked: Tracked) -> bool:
-    """Whether the policy asked for a ticket, long enough ago."""
-    spec = part(history.policy(tracked.last), "spec")
-    since = {"Always": tracked.made, "OnEscalation": tracked.escalated}.get(part(spec, "ticket").get("when", ""))
-    return since is not None and spec["mode"] != "DryRun" and history.at - since > history.limits.settle
-
-
-def _about(history: History, tracked: Tracked) -> list[Obj]:
-    """The tickets about the node of a case, or about what it shares with other nodes."""
-    spec = tracked.last["spec"]
-    wanted = {("Node", spec["nodeName"]), ("SharedCause", spec.get("policyName", ""))}
-    return [ticket for ticket in history.objects[TICKETS].values() if _subject(ticket) in wanted]
-
-
-def _subject(ticket: Obj) -> tuple[str, str]:
-    subject = part(ticket, "spec", "subject")
-    return str(subject.get("kind", "")), str(subject.get("nodeName") or subject.get("policyName") or "")
-
-
-def _filed(ticket: Obj) -> tuple[str, int]:
-    issue = part(ticket, "status", "issue")
-    return str(issue.get("repository", "")), int(issue.get("number", 0))
-
-
-# --- I9 --------------------------------------------------------------------------------------------------------------
 
 
 def each_once(history: History, event: Event) -> Iterator[str]:

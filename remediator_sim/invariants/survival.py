@@ -75,8 +75,11 @@ def _keeps(*path: str) -> Holds:
 
 
 def _keeps_issue(old: Obj, new: Obj) -> bool:
-    """An issue that was closed may be followed by another."""
-    return _is_told(old) or part(old, "status", "issue", "number") == part(new, "status", "issue", "number")
+    """An issue that was closed may be followed by another; a user may delete one, or give it another address."""
+    before, after = (part(ticket, "status", "issue") for ticket in (old, new))
+    moved = after and before.get("repository") != after.get("repository")
+    deleted = not after and part(new, "status").get("closedBy") == "User"
+    return bool(_is_told(old) or moved or deleted or before.get("number") == after.get("number"))
 
 
 def _keeps_attempts(old: Obj, new: Obj) -> bool:

@@ -14,6 +14,7 @@ from remediator_sim.invariants import (
     outside,
     stops,
     survival,
+    tickets,
 )
 from remediator_sim.invariants.contract import BUDGETS, CASES, NODES, OPERATIONS, PODS, TICKETS
 from remediator_sim.invariants.event import BAD, FINAL, HARM, ISSUES, PROBE, REBOOT, TICK, Event
@@ -74,14 +75,16 @@ CHECKS = (
     CheckRow("I5", FINAL, endings.end),
     CheckRow("I6", NODES, marks.survive),
     CheckRow("I6", FINAL, marks.end),
+    CheckRow("I6", ISSUES, tickets.left_to_users),
     CheckRow("I7", CASES, survival.stays),
     CheckRow("I7", OPERATIONS, survival.stays),
     CheckRow("I7", TICKETS, survival.stays),
     CheckRow("I7", TICK, survival.moves_on),
     CheckRow("I7", FINAL, survival.moves_on),
-    CheckRow("I8", ISSUES, outside.one_issue),
-    CheckRow("I8", TICKETS, outside.one_ticket),
-    CheckRow("I8", FINAL, outside.told_a_person),
+    CheckRow("I8", ISSUES, tickets.one_issue),
+    CheckRow("I8", TICKETS, tickets.one_ticket),
+    CheckRow("I8", FINAL, tickets.told_a_person),
+    CheckRow("I8", FINAL, tickets.closed_when_over),
     CheckRow("I9", PROBE, outside.each_once),
     CheckRow("I9", PROBE, outside.no_sick_node),
     CheckRow("I10", CASES, attempts.finite),

@@ -1,7 +1,7 @@
 """What stands at the fake GitHub, as a person sees it."""
 
 from remediator_sim.github import FakeGitHub
-from remediator_sim.invariants.outside import SeenIssue
+from remediator_sim.invariants.tickets import SeenIssue
 
 MANY = "many nodes"
 

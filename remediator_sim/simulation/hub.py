@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 import yaml
 
 from remediator.clock import Clock
-from remediator_sim.github import Issue, MemoryGitHub
+from remediator_sim.github import Event, Issue, MemoryGitHub
 from remediator_sim.github.person import Person
-from remediator_sim.invariants.outside import SeenIssue
+from remediator_sim.invariants.tickets import SeenIssue
 from remediator_sim.simulation.clock import now, true_time
 
-DEFAULT, GPU, ELSEWHERE = "org/ops", "org/gpu", "org/elsewhere"
+REPOSITORIES = DEFAULT, GPU, ELSEWHERE = "org/ops", "org/gpu", "org/elsewhere"
 ANN = "ann"
 ROUTES: dict[str, Any] = {"default": {"repository": DEFAULT, "labels": ["gpu-node"], "assignees": [ANN]}}
 ROUTES |= {"routes": {"gpu": {"repository": GPU, "labels": ["hardware"]}}}
@@ -30,10 +31,12 @@ class Hub:
 
     def __init__(self, report: Callable[[list[SeenIssue]], None], note: Callable[[str, str], None]) -> None:
         self.away, self.slow = False, 0.0
-        self.github = MemoryGitHub((DEFAULT, GPU, ELSEWHERE), (ANN,), clock=Clock(true_time, now), described=False)
+        self.github = MemoryGitHub(REPOSITORIES, (ANN,), clock=Clock(true_time, now), described=False)
         self._report, self._note = report, note
         self._subjects: dict[int, str] = {}  # by GitHub's own id, which stays: what our text and title said at first
         self._moved: set[int] = set()
+        self._words: dict[int, str] = {}
+        self._labels: dict[int, str] = {}
         self._seen: list[SeenIssue] = []
         self._folder = TemporaryDirectory(prefix="simulation-")
         self.routes, self.token = Path(self._folder.name) / "routes", Path(self._folder.name) / "token"
@@ -55,37 +58,59 @@ class Hub:
         """The user who does things with issues."""
         return self.github.person(ANN)
 
-    def ours(self) -> list[Issue]:
-        """All issues that are there now, oldest first."""
-        listed = (issue for name in (DEFAULT, GPU, ELSEWHERE) for issue in self.github.issues(name))
-        return sorted(listed, key=lambda issue: issue.id)
+    def there(self) -> list[Issue]:
+        """The issues that are there now, oldest first."""
+        return [issue for issue in self._newest() if not issue.deleted]
+
+    def _newest(self) -> list[Issue]:
+        """Each issue as it was last, deleted ones too; one that was moved stands at both places."""
+        homes = (self.github.repository(name).issues for name in REPOSITORIES)
+        newest = (versions[-1] for home in homes for versions in home.values())
+        return sorted(newest, key=lambda issue: (issue.id, issue.deleted))
 
     def move(self, issue: Issue) -> None:
         """A user moves an issue into another repository."""
         self._moved.add(issue.id)
         self.ann.transfer(issue.repository, issue.number, ELSEWHERE)
 
+    def write(self, issue: Issue, text: str) -> None:
+        """A user writes below our part."""
+        self._words[issue.id] = text
+        self.ann.edit(issue.repository, issue.number, body=f"{issue.body}\n\n{text}")
+
+    def label(self, issue: Issue, name: str) -> None:
+        """A user adds a label."""
+        self._labels[issue.id] = name
+        self.ann.label(issue.repository, issue.number, name)
+
     def look(self) -> None:
         """Tell of the issues where they have changed."""
-        seen = [self._shown(issue) for issue in self.ours()]
+        seen = [self._shown(issue) for issue in self._newest()]
         if seen == self._seen:
             return
-        before, self._seen = {(issue.subject, issue.number): issue for issue in self._seen}, seen
-        for issue in seen:
-            old = before.get((issue.subject, issue.number))
-            if old is None or old.open != issue.open:
-                who = "a user" if issue.by_user else "us"
-                self._note("github", f"{issue.repository}#{issue.number} {issue.subject} is {_word(issue)} by {who}")
+        for issue, before in zip_longest(seen, self._seen[: len(seen)]):
+            if before is None or before.open != issue.open:
+                who, word = "a user" if issue.by_user else "us", "open" if issue.open else "closed"
+                self._note("github", f"{issue.repository}#{issue.number} {issue.subject} is {word} by {who}")
+        self._seen = seen
         self._report(seen)
 
     def _shown(self, issue: Issue) -> SeenIssue:
         if issue.id not in self._subjects:
             marker = _MARKER.search(issue.body)
             self._subjects[issue.id] = f"{issue.title.partition(': ')[0]} ({marker[1] if marker else issue.id})"
-        last = next((event for event in reversed(issue.events) if event.kind in ("closed", "reopened")), None)
-        by_user = issue.id in self._moved or (last is not None and last.actor == ANN)
-        return SeenIssue(issue.repository, issue.number, issue.open, self._subjects[issue.id], by_user)
+        done = [event for event in issue.events if event.kind in ("closed", "reopened")]
+        by_user = issue.deleted or issue.id in self._moved or (bool(done) and done[-1].actor == ANN)
+        is_open, what = issue.open and not issue.deleted, self._left(issue, done)
+        kept, lost = (tuple(text for text, stays in what if stays is wanted) for wanted in (True, False))
+        return SeenIssue(issue.repository, issue.number, is_open, self._subjects[issue.id], by_user, kept, lost)
 
-
-def _word(issue: SeenIssue) -> str:
-    return "open" if issue.open else "closed"
+    def _left(self, issue: Issue, done: list[Event]) -> Iterator[tuple[str, bool]]:
+        """What a user did to an issue, and whether it is still so."""
+        if issue.id in self._words:
+            yield "its words", self._words[issue.id] in issue.body
+        if issue.id in self._labels:
+            yield "its label", self._labels[issue.id] in issue.labels
+        for before, after in pairwise(done):
+            if before.actor == ANN and before.kind == "closed":
+                yield "its close", after.actor == ANN

@@ -6,10 +6,12 @@ from typing import Any
 
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.store import Change, Listener
+from remediator_sim.invariants import tickets
 from remediator_sim.invariants.checker import Checker
 from remediator_sim.invariants.contract import KINDS
 from remediator_sim.invariants.event import ABSENT, FINAL, ISSUES, KILLED, PERSON, TICK, Event
-from remediator_sim.invariants.outside import SeenIssue
+from remediator_sim.invariants.results import HELD
+from remediator_sim.invariants.tickets import SeenIssue
 from remediator_sim.invariants.tracked import Limits
 
 Tell = Callable[[Event], None]
@@ -26,6 +28,7 @@ class Judge:
         self._tell, self._report = tell, report_broken
         self._reported: set[str] = set()
         self._absent: bool | None = None
+        self._issues: list[SeenIssue] = []
         self._earlier: list[Checker] = []
         self._checker = self._begun()
         for kind in KINDS:
@@ -44,6 +47,7 @@ class Judge:
         self._earlier.append(self._checker)
         self._checker = self._begun()
         self._absent = None
+        self.issues(self._issues)
 
     def _listen(self, kind: str) -> None:
         def hear(change: Change) -> None:
@@ -93,7 +97,14 @@ class Judge:
 
     def issues(self, seen: list[SeenIssue]) -> None:
         """The issues have changed."""
+        self._issues = seen
         self.put(ISSUES, None, {"issues": [issue._asdict() for issue in seen]})
+
+    def tickets_at_rest(self) -> bool:
+        """Whether every case that wants an issue has one, and no issue is open that nobody needs."""
+        event = Event(FINAL, self._cluster.now())
+        checks = (tickets.told_a_person, tickets.closed_when_over)
+        return all(finding == HELD for check in checks for finding in check(self._checker.history, event))
 
     async def run(self) -> None:
         """Let time pass, until cancelled."""

@@ -52,6 +52,7 @@ from remediator_sim.simulation.wire import Network, Wire, WireFault
 
 LONGEST, REST = 4.5 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
 LOOK, PROBE_EVERY, BACKUP = 5.0, 60.0, 60.0
+TICKETS = 7200.0  # seconds that issues may take after the last case
 BUSY = ("Draining", "Operating", "Verifying", "")
 BEFORE, AFTER = 36.0, 60.0  # seconds around a step in which all intervals are the shipped ones
 MARKED = 5
@@ -263,6 +264,8 @@ class World:
             tasks = [group.create_task(part) for part in self._parts()]
             await asyncio.sleep(max(0.0, self.plan.until - now()))
             await until(lambda: not self._under_way() or now() > self.plan.until + LONGEST, REST)
+            patience = now() + TICKETS
+            await until(lambda: self.judge.tickets_at_rest() or now() > patience, REST)
             self.ended = True
             await self.settle()
             self.judge.end()

@@ -63,7 +63,7 @@ def test_of_a_create_that_is_carried_out_when_its_process_dies_there_is_an_issue
         with pytest.raises(TimeoutError):
             async with loop.asyncio.timeout(60):
                 await place.create()
-        return place.died, len(place.hub.ours())
+        return place.died, len(place.hub.there())
 
     assert played(story) == (1, 1)
 
@@ -83,7 +83,7 @@ def test_what_goes_wrong_with_a_create_is_told_as_over_http(fault, error, issues
         place.hub.github.fail("POST", ISSUES, fault)
         with pytest.raises(error):
             await place.create()
-        return len(place.hub.ours())
+        return len(place.hub.there())
 
     assert played(story) == issues
 

@@ -75,9 +75,12 @@ class Recording:
     def person(self, node: str, **set_: Any) -> None:
         self.hear(PERSON, {"node": node, "labels": {}, "annotations": {}, "taints": [], "cordon": False} | set_)
 
-    def issues(self, *found: tuple[int, bool, str]) -> None:
-        """The issues as they are now: number, open, subject."""
-        issues = [{"repository": "o/r", "number": one[0], "open": one[1], "subject": one[2]} for one in found]
+    def issues(self, *found: tuple[int, bool, str], by_user: tuple[int, ...] = ()) -> None:
+        """The issues as they are now: number, open, subject; a user opened or closed those of `by_user` last."""
+        issues = [
+            {"repository": "o/r", "number": one[0], "open": one[1], "subject": one[2], "by_user": one[0] in by_user}
+            for one in found
+        ]
         self.hear(ISSUES, {"issues": issues})
 
     def answers(self, asked: Iterable[str], names: Iterable[str], failed: Iterable[str] = ()) -> None:

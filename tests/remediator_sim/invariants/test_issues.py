@@ -9,6 +9,8 @@ def one_issue_for_each(recording: Recording) -> None:
     recording.node("n1")
     recording.case("a", "n1", "Escalated", startedAt=True)
     recording.ticket("t", "n1", 2)
+    recording.case("b", "n2", "Held")
+    recording.ticket("t2", "n2", 3)
     recording.issues((1, False, "n1"), (2, True, "n1"), (3, True, "n2"))
     recording.later(15)
     recording.end()
@@ -50,11 +52,42 @@ def an_issue_that_a_person_closed(recording: Recording) -> None:
     recording.end()
 
 
+def an_issue_that_a_user_opened_again_beside_ours(recording: Recording) -> None:
+    recording.issues((1, True, "n1"), (2, True, "n1"), by_user=(1,))
+
+
+def an_issue_that_a_user_closed_and_no_ticket_knows_yet(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Escalated", startedAt=True)
+    recording.ticket("t", "n1", 2)
+    recording.issues((2, False, "n1"), by_user=(2,))
+    recording.later(15)
+    recording.end()
+
+
+def an_issue_of_a_case_that_is_over(recording: Recording) -> None:
+    recording.node("n1")
+    recording.case("a", "n1", "Recovered", startedAt=True, endedAt=True)
+    recording.ticket("t", "n1", 2)
+    recording.issues((2, True, "n1"))
+    recording.later(15)
+    recording.end()
+
+
+def an_issue_that_no_ticket_knows(recording: Recording) -> None:
+    recording.issues((2, True, "n1"))
+    recording.end()
+
+
 HOLDS = [
     (an_issue_that_a_person_closed, 2),
-    (one_issue_for_each, 4),
+    (one_issue_for_each, 7),
+    (an_issue_that_a_user_opened_again_beside_ours, 1),
+    (an_issue_that_a_user_closed_and_no_ticket_knows_yet, 2),
 ]
 BROKEN = [
+    (an_issue_of_a_case_that_is_over, "o/r#2 of n1 is still open, and what it is about is over since 12:00:00"),
+    (an_issue_that_no_ticket_knows, "o/r#2 of n1 is open, and no Ticket knows of it"),
     (nobody_is_told_of_a_case_that_only_waits, "case a of n1 wants a person, and no open issue"),
     (two_open_issues_about_one_node, "#1, #2 are open in o/r for n1"),
     (two_tickets_about_one_node, "ticket t2 was made at 12:00:00 about what ticket t is about"),

@@ -1,5 +1,6 @@
 """I6: marks of people: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from remediator_sim.invariants.event import ISSUES
 from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording
 
@@ -27,10 +28,22 @@ def loses(**parts: dict) -> History:
     return write
 
 
+def an_issue_to_which_users_did_things(kept: tuple[str, ...], lost: tuple[str, ...]) -> History:
+    """An issue as it is now, with what still stands and what does not."""
+
+    def write(recording: Recording) -> None:
+        issue = {"repository": "o/r", "number": 1, "open": True, "subject": "n1", "kept": kept, "lost": lost}
+        recording.hear(ISSUES, {"issues": [issue]})
+
+    return write
+
+
 HOLDS = [
+    (an_issue_to_which_users_did_things(("its label", "its words"), ()), 2),
     (marks_that_stay, 12),
 ]
 BROKEN = [
+    (an_issue_to_which_users_did_things((), ("its label",)), "o/r#1 has lost what a user did: its label"),
     (loses(spec={"taints": []}), "n1 lost the taint maintenance=alice:NoSchedule, which a person had set"),
     (loses(spec={"unschedulable": None}), "n1 lost its cordon"),
     (loses(metadata={"labels": {"team": "red"}}), "n1 lost the label team=blue"),
