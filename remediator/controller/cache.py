@@ -26,6 +26,7 @@ class ClusterCache:
         self.operations = informers.operations
         self.pods = informers.pods
         self.replicas = informers.replicas
+        self.control_plane = informers.control_plane
         self.pause = informers.pause
         self._epoch = 0  # moves whenever a number of a budget may have: counting a fleet in each pass costs too much
         self._counted_for: object = None
@@ -38,7 +39,7 @@ class ClusterCache:
     def informers(self) -> tuple[Informer[Any], ...]:
         """All of them."""
         named = (self.nodes, self.policies, self.templates, self.budgets, self.cases, self.operations)
-        return (*named, self.pods, self.replicas, self.pause)
+        return (*named, self.pods, self.replicas, self.control_plane, self.pause)
 
     @property
     def paused(self) -> bool:

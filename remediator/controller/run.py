@@ -98,7 +98,7 @@ class Controller:
         cache.operations.on_change(lambda _, old, new: self._on_operation(old, new))
         cache.pods.on_change(lambda _, old, new: self._on_pod(old, new))
         cache.pause.on_change(lambda *_: self._on_pause())
-        for informer in (cache.budgets, cache.replicas):
+        for informer in (cache.budgets, cache.replicas, cache.control_plane):
             informer.on_change(lambda *_: self._queue.add(ADMISSION))
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:

@@ -50,7 +50,7 @@ def block(reason: Reason, message: str = "", until: datetime | None = None) -> B
 
 @dataclass(frozen=True, slots=True)
 class FleetContext:
-    """What stands fleet a request: shared by all requests of a pass."""
+    """What is true of the whole fleet: shared by all requests of a pass."""
 
     templates: frozenset[str]
     paused: bool
@@ -58,6 +58,7 @@ class FleetContext:
     causes: Causes = field(default_factory=dict)
     failing: Mapping[str, str] = field(default_factory=dict)  # by policy: why its breaker on failures is open
     gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
+    control_plane: frozenset[str] = frozenset()  # nodes that run a static Pod of the control plane
 
 
 def preconditions(
@@ -76,6 +77,7 @@ def preconditions(
         (bool(others), Reason.SHARED_CAUSE, _in_common(policy, others)),
         (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} only escalates to a person"),
         (fleet.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
+        (node.name in fleet.control_plane, Reason.CONTROL_PLANE, f"{node.name} runs a static Pod of the control plane"),
         (policy.name in fleet.failing, Reason.POLICY_FAILING, fleet.failing.get(policy.name, "")),
         (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),

@@ -91,6 +91,12 @@ class Informers:
         return self.watch("replicas", builtin.POD, decode.operation_pod, namespace=where, labels=labels)
 
     @cached_property
+    def control_plane(self) -> Informer[Pod]:
+        """The Pods of the control plane, by namespace/name."""
+        where, labels = names.CONTROL_PLANE_NAMESPACE, names.CONTROL_PLANE_LABELS
+        return self.watch("control plane", builtin.POD, decode.operation_pod, namespace=where, labels=labels)
+
+    @cached_property
     def pause(self) -> Informer[Pause]:
         """Our namespace, which says whether everything new is stopped."""
         return self.watch("pause", builtin.NAMESPACE, _pause, fields=builtin.named(self.namespaces.system))

@@ -36,12 +36,12 @@ class MemoryTransport:
     ) -> Reply:
         """See Transport.request."""
         headers = {**self._headers, "content-type": content_type, "accept": accept}
-        # A request always lets others run, as it would over a network.
-        await asyncio.sleep(0)
         try:
             async with _limit(timeout):
                 answer = await self._dispatcher.handle(Request(method, unquote(path), query, headers, body))
                 whole = await _whole(answer)
+                # A request always lets others run, as it would over a network.
+                await asyncio.sleep(0)
         except TimeoutError:
             raise _unavailable(f"no answer within {timeout} s") from None
         except Severed:

@@ -182,7 +182,9 @@ def _node(history: History, event: Event) -> None:
     history.stands(_exclude(event.key), part(node, "metadata", "labels").get(contract.EXCLUDE, "false") != "false")
     if before is not None and part(before, "metadata", "labels") != part(node, "metadata", "labels"):
         history.shrunk = event.at
-    if node is not None:
+    if node is None:
+        history.marks.pop(event.key, None)  # they go with it: another machine may come under its name
+    else:
         history._seen[event.key].append((event.at, node))
         history.lately(event.key)
         _wellness(history, event.key, node)

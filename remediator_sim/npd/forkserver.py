@@ -6,8 +6,9 @@ JSON object. Asked {run, path, args, env, cwd}, with the write ends for stdout a
 here. Asked {wait: pid} it answers {ended: pid, code} after that program's end; until then the id stays taken.
 
 What the forked child sees is what a fresh interpreter would: argv, path, environment, folder, standard streams, no
-other descriptors. It differs in sys.flags, which nobody can set, in having more modules of the standard library loaded,
-and in that all runs share one hash seed. A Python program that it starts by subprocess.Popen is forked in the same way.
+other descriptors. It differs in sys.flags, which nobody can set, in having more modules loaded, of the standard library
+and of the packages beside its folder, and in that all runs share one hash seed. A Python program that it starts by
+subprocess.Popen is forked in the same way.
 """
 
 import ast
@@ -37,6 +38,7 @@ from typing import Any, NamedTuple, TextIO
 
 PR_SET_PDEATHSIG = 1
 PACKET = 1 << 20
+KEY = "__key__"  # of a module: what its file was
 KEPT = 64  # programs whose code is kept
 # "#!/usr/bin/env -S python3 -E -s -S" or "#!/usr/bin/python3 -IS"; what asks for more of Python is left to the kernel.
 FIRST_LINE = re.compile(
@@ -50,14 +52,20 @@ LIBRARIES = "LD_LIBRARY_PATH"  # of the dynamic linker's variables the one that 
 _libc = ctypes.CDLL(None)
 
 Key = tuple[int, int, int]
+Modules = dict[str, types.ModuleType]
 
 
 class Program(NamedTuple):
-    """One program and its neighbours, ready to run: `codes` and `keys` (what the files were) by path."""
+    """One program and its neighbours, ready to run: `codes` and `keys` (what the files were) by path.
+
+    `wanted`: modules of packages by the folder that holds the package; `modules`: those of them that are imported.
+    """
 
     flags: frozenset[str]
     codes: dict[str, types.CodeType]
     keys: dict[str, Key | None]
+    wanted: dict[str, set[str]]
+    modules: Modules
 
 
 def key(path: str) -> Key | None:
@@ -74,6 +82,7 @@ class Library:
 
     def __init__(self) -> None:
         self._programs: dict[str, Program | None] = {}
+        self._packages: dict[str, Package] = {}
 
     def program(self, path: str) -> Program | None:
         """The program in that file; None where it is not for us. Raises OSError where no kernel would start it."""
@@ -81,10 +90,47 @@ class Library:
         known = self._programs.get(path)
         if known is None or any(key(file) != was for file, was in known.keys.items()):
             known = load(path)
+            if known:
+                self._import(known)
             while len(self._programs) >= KEPT:
                 del self._programs[next(iter(self._programs))]
             self._programs[path] = known
         return known
+
+    def _import(self, program: Program) -> None:
+        for folder, names in program.wanted.items():
+            package = self._packages.get(folder)
+            if package is None or package.has_changed():
+                package = self._packages[folder] = Package({})
+            package.load(folder, names)
+            program.modules.update(package.modules)
+
+
+class Package(NamedTuple):
+    """Modules of the packages in one folder, imported once for all programs: what a run makes of them ends with it."""
+
+    modules: Modules
+
+    def has_changed(self) -> bool:
+        """Whether a file is another one than was imported."""
+        return any(module.__dict__[KEY] != key(str(module.__file__)) for module in self.modules.values())
+
+    def load(self, folder: str, names: set[str]) -> None:
+        """Import modules as a program will that appends the folder to its path; what fails there fails there, too."""
+        before = set(sys.modules)
+        sys.modules.update(self.modules)
+        sys.path.append(folder)
+        try:
+            for name in sorted(names):
+                with suppress(Exception):
+                    importlib.import_module(name)
+        finally:
+            sys.path.remove(folder)
+            tops = {name.partition(".")[0] for name in names}
+            for name in set(sys.modules) - before:
+                if name.partition(".")[0] in tops:
+                    module = self.modules[name] = sys.modules.pop(name)
+                    module.__dict__.setdefault(KEY, key(str(module.__file__)))
 
 
 def executable(path: str) -> None:
@@ -102,7 +148,7 @@ def load(path: str) -> Program | None:
     flags = frozenset(char for char in (first[1] or first[2]).decode() if char.isalpha())
     if not is_bare(flags):
         return None
-    program = Program(flags, {}, {})
+    program = Program(flags, {}, {}, {}, {})
     _compile(path, program)
     return program
 
@@ -125,20 +171,22 @@ def _compile(path: str, program: Program) -> None:
             with suppress(ImportError):  # what cannot be imported here may never be reached there
                 importlib.import_module(name)
         else:
-            nears += _near(own, name)
+            nears += [own.with_name(f"{name}.py"), *_of_packages(own, name, program)]
     for near in (*nears, *map(own.with_name, sorted(_programs(tree)))):
         if str(near) not in program.keys and key(str(near)):
             _compile(str(near), program)
 
 
-def _near(path: Path, name: str) -> Iterator[Path]:
-    """Where a module may lie that `path` imports: beside it, or in a package beside one of the folders above it."""
-    yield path.with_name(f"{name}.py")
+def _of_packages(path: Path, name: str, program: Program) -> Iterator[Path]:
+    """The files of a module that `path` imports from a package beside one of the folders above it."""
     parts = name.split(".")
     for above in path.parents[1:4]:
         if (above / parts[0] / "__init__.py").exists():
-            yield from (above.joinpath(*parts[:at], "__init__.py") for at in range(1, len(parts) + 1))
-            yield above.joinpath(*parts[:-1], f"{parts[-1]}.py")
+            inits = [above.joinpath(*parts[:at], "__init__.py") for at in range(1, len(parts) + 1)]
+            module = above.joinpath(*parts[:-1], f"{parts[-1]}.py")
+            if module.exists():
+                program.wanted.setdefault(str(above), set()).add(name)
+            yield from (*inits, module)
 
 
 def _imports(tree: ast.AST) -> set[str]:
@@ -210,7 +258,7 @@ class Server:
     def _start(self, asked: dict[str, Any], streams: list[int]) -> dict[str, Any]:
         path = asked["path"]
         program = self._library.program(path)
-        if program is None:
+        if program is None or not _links_alike(asked["env"]):
             return {}
         gc.freeze()  # what is shared with children is not to be copied by their garbage collection
         parent = os.getpid()
@@ -238,7 +286,9 @@ def be(program: Program, asked: dict[str, Any], streams: list[int], parent: int)
         _take_place(asked, streams, parent)
         path, flags = asked["path"], sorted(f"-{flag}" for flag in program.flags)
         _serve_neighbours(program.codes)
+        sys.modules.update(program.modules)
         _fork_programs(program.codes)
+        _find_libraries(os.environ.get(LIBRARIES, ""))
         code = _run_as(program.flags, [*flags, path, *asked["args"]], path, program.codes.get(path))
     finally:
         os._exit(code)
@@ -438,4 +488,5 @@ def die_with(parent: int) -> None:
 
 if __name__ == "__main__":
     die_with(int(sys.argv[2]))
+    sys.dont_write_bytecode = True
     Server(socket.socket(fileno=int(sys.argv[1]))).serve()

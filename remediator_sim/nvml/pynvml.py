@@ -1,7 +1,7 @@
 """A stand-in for pynvml (nvidia-ml-py) on simulated nodes: no driver, no library, only a script.
 
 Put this folder first on the module path, or name it to a detector as `--pynvml`. It knows what detectors and
-collect_diagnostics ask and does what the file named by $NVML_STUB says, read again at each call; the orders are those
+collect_diagnostics ask and does what the file named by $NVML_STUB says, a millisecond ago or now; the orders are those
 of tests/native/nvml_stub.c. What it does not know raises NVMLError_FunctionNotFound, as with a driver that is too old.
 Names, numbers and texts are those of pynvml 13; a contract test holds both against each other.
 """
@@ -167,14 +167,15 @@ class _Script:
 
     def about(self, what: str, index: int) -> list[list[str]]:
         """The orders that may concern one question to one GPU, in the order of the text."""
-        orders = [order for subject in ("", what, f"gpu {index}") for order in self._orders.get(subject, ())]
+        subjects = ("", what, f"gpu {index} error", f"gpu {index} {what}")
+        orders = [order for subject in subjects for order in self._orders.get(subject, ())]
         return [words for _, words in sorted(orders)]
 
 
 def _subject(words: list[str]) -> str:
     match words:
-        case ["gpu", number, *_]:
-            return f"gpu {number}"
+        case ["gpu", number, name, *_]:
+            return f"gpu {number} {name}"
         case ["hang", name, *_]:
             return name
         case ["driver" | "init" as name, *_]:
@@ -185,15 +186,20 @@ def _subject(words: list[str]) -> str:
 SETTLED = 0.1  # seconds after which a file's time of change tells one content from the next
 _parsed = _Script("")  # the text that was read last: a detector asks a thousand questions of one text
 _file: tuple[int, ...] | None = None  # the file that it was read from, if that has not changed for a while
+LOOK = 0.001  # seconds between two looks at such a file
+_looked = float("-inf")  # when that was looked at
 
 
 def _script() -> _Script | None:
     """The script as it is now; None where there is none, as with a driver that is not loaded."""
-    global _parsed, _file
+    global _parsed, _file, _looked
+    if time.monotonic() - _looked < LOOK:
+        return _parsed
     try:
         seen = os.stat(os.environ["NVML_STUB"])  # noqa: PTH116  (pathlib takes longer to import than all else)
         file = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
         if file == _file:
+            _looked = time.monotonic()
             return _parsed
         with open(os.environ["NVML_STUB"]) as script:  # noqa: PTH123
             text = script.read()

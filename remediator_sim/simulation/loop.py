@@ -46,11 +46,11 @@ class Process:
         """Run what has become due meanwhile, in its order."""
         self.frozen = False
         loop.requeue(self._waiting)
-        self.forget()
+        self._waiting = []
 
     def forget(self) -> None:
-        """Never run what waits."""
-        self._waiting = []
+        """Never run what waits, and plan no end."""
+        self._waiting, self._left = [], 0
 
 
 def _nothing() -> None:

@@ -15,7 +15,7 @@ from remediator_sim.simulation.line import Line
 from remediator_sim.simulation.loop import PROCESS, Process, VirtualLoop
 from remediator_sim.simulation.wire import Network, Wire
 
-SHIPPED, QUIET = 1.0, 8.0  # by how much the intervals of the lease are longer than the shipped ones
+SHIPPED, QUIET = 1.0, 60.0  # by how much the intervals of the lease are longer than the shipped ones, at most
 SOUND = 30.0  # seconds by which a clock may be wrong
 RESTART = 10.0  # seconds after which a process that ended is started again
 
@@ -108,9 +108,12 @@ class ReplicaModel:
         task.cancel()
         self._killed()
 
+    def crash_at(self, turn: int) -> None:
+        """Kill the process just before this turn of it, counted from now on."""
+        self._process.die_at(turn, self.crash)
+
     def _end(self) -> None:
-        if self._process.frozen:
-            self._process.forget()
+        self._process.forget()
         if self.wire is not None:
             self.wire.kill()
         if self.line is not None:

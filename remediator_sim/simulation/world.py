@@ -1,6 +1,7 @@
 """One seed at work: a server, a fleet, two replicas, and the steps of the plan."""
 
 import asyncio
+import math
 import random
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import suppress
@@ -55,6 +56,7 @@ LOOK, PROBE_EVERY, BACKUP = 5.0, 60.0, 60.0
 TICKETS = 7200.0  # seconds that issues may take after the last case
 BUSY = ("Draining", "Operating", "Verifying", "")
 BEFORE, AFTER = 36.0, 60.0  # seconds around a step in which all intervals are the shipped ones
+SLOWDOWN = 12.0  # seconds to the next such time for each time that intervals are longer: a lease survives the change
 MARKED = 5
 OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
@@ -362,10 +364,15 @@ class World:
     async def _set_intervals(self) -> None:
         """The shipped intervals around each step, and longer ones in the quiet between."""
         while True:
-            near = self.armed > 0 or any(step.at - BEFORE <= now() <= step.at + AFTER for step in self.plan.steps)
             for model in self.replicas.values():
-                model.stretch(SHIPPED if near else QUIET)
+                model.stretch(self._stretch())
             await asyncio.sleep(BEFORE / 4)
+
+    def _stretch(self) -> float:
+        """By how much intervals are longer now: the less, the nearer the next step is."""
+        steps = [step.at - now() for step in self.plan.steps if step.at + AFTER >= now()]
+        quiet = 0.0 if self.armed else min(steps, default=math.inf) - BEFORE
+        return min(max(SHIPPED, quiet / SLOWDOWN), QUIET)
 
 
 def _budget(name: str, spec: dict[str, object]) -> Obj:

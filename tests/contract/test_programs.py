@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from remediator.kube.api.template import Drain, NodeOperationTemplate, NodeOperationTemplateSpec, Success
-from tests.harness import yaml_files
+from tests.harness import warm, yaml_files
 
 ROOT = Path(__file__).resolve().parents[2]
 DETECTORS, OPERATIONS, NODELIB = ROOT / "detectors", ROOT / "operations", ROOT / "nodelib"
@@ -157,23 +157,16 @@ def test_every_program_can_be_executed_and_explains_itself(path, tmp_path):
 
 @pytest.mark.parametrize("path", programs(DETECTORS), ids=named)
 def test_a_detector_on_a_machine_where_it_can_read_nothing_says_so_in_one_line(path, tmp_path):
-    told = subprocess.run([str(path), "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
+    told = warm.run([str(path), "--help"]).out
     known = [name for name in ("state", "proc", "sys", "dev") if f"--{name} " in told]
     assert {"state", "proc"} <= set(known)
     options = [f"--{name}={tmp_path / name}" for name in known]
-    done = subprocess.run(
-        [str(path), *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
-    )
-    assert done.returncode == 2
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stdout.isascii()
-    assert len(done.stdout) <= 512
-    assert "Traceback" not in done.stderr
+    done = warm.run([str(path), *options], {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"})
+    assert done.code == 2
+    assert len(done.out.splitlines()) == 1
+    assert done.out.isascii()
+    assert len(done.out) <= 512
+    assert "Traceback" not in done.err
 
 
 # What node-problem-detector reads; it ignores any other key without a word.
@@ -218,7 +211,7 @@ def test_a_monitor_runs_the_detector_that_documents_its_condition(path):
     program = ROOT / rule["path"].removeprefix(f"{IMAGE}/")
     assert program in programs(DETECTORS)
     assert ast.get_docstring(ast.parse(program.read_text())).startswith(f"Condition {rule['condition']}: ")
-    known = subprocess.run([sys.executable, str(program), "--help"], capture_output=True, text=True, check=True).stdout
+    known = warm.run([str(program), "--help"]).out
     for argument in rule["args"]:
         assert argument.partition("=")[0] in known
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import warm
 from tests.native import Script, build_stub
 from tests.operations.conftest import OPERATIONS
 
@@ -21,7 +22,7 @@ def libraries(tmp_path_factory):
     library = folder / "libcuda.so.1"
     nvml = build_stub(folder)
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", str(library), str(SOURCE)], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O3", "-o", str(library), str(SOURCE)], check=True)
     return nvml
 
 
@@ -32,25 +33,18 @@ class Gpus:
         self.folder, self.nvml = folder, nvml
         self.listed, self.orders = ["count 2", "gpu 0 pci 00000000:10:00.0", "gpu 1 pci 00000000:11:00.0"], ["count 2"]
 
-    def check(self, *options, parameters='{"megabytes": "64"}', libraries=True):
+    def check(self, *options, parameters='{"megabytes": "32"}', libraries=True, forked=True):
         (self.folder / "cuda.txt").write_text("".join(f"{order}\n" for order in self.orders))
         script = Script(self.folder / "nvml.txt").write(*self.listed)
         environment = {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PARAMETERS": parameters,
             "TERMINATION_LOG": str(self.folder / "log"),
             "CUDA_STUB": str(self.folder / "cuda.txt"),
             **(script.environment(self.nvml) if libraries else {}),
         }
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", str(OPERATIONS / "gpu_check.py"), *options],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return done.returncode, done.stdout.strip()
+        done = warm.run([str(OPERATIONS / "gpu_check.py"), *options], environment, forked=forked)
+        return done.code, done.out.strip()
 
 
 @pytest.fixture
@@ -58,11 +52,11 @@ def gpus(tmp_path, libraries):
     return Gpus(tmp_path, libraries)
 
 
-RIGHT = "all 2 GPUs work: 64 MiB each kept what was written, every product was right"
+RIGHT = "all 2 GPUs work: 32 MiB each kept what was written, every product was right"
 
 
 def test_gpus_that_do_their_work_are_said_to(gpus):
-    assert gpus.check() == (0, RIGHT)
+    assert gpus.check(forked=False) == (0, RIGHT)
     assert (gpus.folder / "log").read_text() == RIGHT
 
 
@@ -99,7 +93,7 @@ def test_a_gpu_that_does_not_is_a_failure_that_names_it(gpus, order, said):
 def test_a_hang_is_a_failure_in_time(gpus, orders, listed, at):
     gpus.orders += orders
     gpus.listed += listed
-    code, sentence = gpus.check(parameters='{"megabytes": 64, "seconds": 1}')
+    code, sentence = gpus.check(parameters='{"megabytes": 32, "seconds": 1}', forked=False)
     assert (code, at in sentence) == (1, True), sentence
 
 
@@ -148,7 +142,7 @@ def test_a_container_that_is_given_no_gpu_cannot_tell(gpus):
 
 
 def test_without_nvml_it_cannot_tell(gpus):
-    code, sentence = gpus.check(libraries=False)
+    code, sentence = gpus.check(libraries=False, forked=False)
     assert (code, sentence.startswith("refused: cannot tell: NVML answers 12")) == (2, True), sentence
 
 
@@ -163,6 +157,6 @@ def test_a_dry_run_says_what_it_would_do_and_asks_nobody(gpus):
     code, sentence = gpus.check("--dry-run")
     assert (code, sentence) == (
         0,
-        "would write, read and multiply on every idle GPU: 64 MiB each, 120 s in all",
+        "would write, read and multiply on every idle GPU: 32 MiB each, 120 s in all",
     )
     assert not (gpus.folder / "log").exists()

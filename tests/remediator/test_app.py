@@ -28,6 +28,7 @@ WATCHED = Counter(
         (PODS, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"): 1,
         ("/api/v1/namespaces/remediator-operations/pods", ""): 1,
         ("/api/v1/namespaces/remediator-system/pods", names.CONTROLLER_LABELS): 1,
+        ("/api/v1/namespaces/kube-system/pods", names.CONTROL_PLANE_LABELS): 1,
         ("/api/v1/namespaces", "metadata.name=remediator-system"): 1,
         **{
             (f"{OURS}/{plural}", ""): 1

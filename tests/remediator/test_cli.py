@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.harness.controller import ControllerHarness, controller_harness
 from tests.remediator.kube.wire.test_http import talking_to
 
 ROOT = Path(__file__).parents[2]
+Run = Callable[..., Awaitable[tuple[int, str, str]]]
 COMMAND = (sys.executable, "-c", "from remediator.cli import main; main()")
 
 
@@ -35,6 +37,12 @@ async def spawned(*args: object) -> tuple[int, str, str]:
         if process.returncode is None:
             process.kill()
     return process.returncode or 0, out.decode(), err.decode()
+
+
+async def beside(*args: object) -> tuple[int, str, str]:
+    """Run a command in a thread, for this process is the server that it asks: exit code, stdout, stderr."""
+    done = await asyncio.to_thread(remediator, *args)
+    return done.exit_code, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -267,9 +275,9 @@ def test_the_policies_of_the_repository_pass():
 # --- against a server ----------------------------------------------------------------------------------------------
 
 
-async def _explained(harness: ControllerHarness, node: str) -> tuple[int, str, str]:
+async def _explained(harness: ControllerHarness, node: str, run: Run = beside) -> tuple[int, str, str]:
     async with harness.server.serve() as endpoint:
-        return await spawned("explain", node, "--kubeconfig", endpoint.kubeconfig)
+        return await run("explain", node, "--kubeconfig", endpoint.kubeconfig)
 
 
 async def test_explain_says_what_would_happen_to_a_sick_node_and_what_stands_in_the_way():
@@ -278,7 +286,7 @@ async def test_explain_says_what_would_happen_to_a_sick_node_and_what_stands_in_
         await harness.budget("all", 1)
         await harness.node("gpu-1", "True")
         before = [one for one in harness.server.audit if "/nodes" not in one.path]
-        code, out, err = await _explained(harness, "gpu-1")
+        code, out, err = await _explained(harness, "gpu-1", spawned)
         after = [one for one in harness.server.audit if "/nodes" not in one.path]
     assert (code, err) == (0, "")
     assert out.startswith("gpu-1: gpu-lost holds (GpuLost=True, Said); a case opens now\n")
@@ -315,7 +323,7 @@ async def test_a_server_that_does_not_answer_is_said_in_one_line(tmp_path):
         kubeconfig.with_name("ca.crt").write_bytes(endpoint.ca_file.read_bytes())
         text = kubeconfig.read_text().replace(str(endpoint.ca_file), str(kubeconfig.with_name("ca.crt")))
         kubeconfig.write_text(text)
-    code, out, err = await spawned("explain", "gpu-1", "--kubeconfig", kubeconfig)
+    code, out, err = await beside("explain", "gpu-1", "--kubeconfig", kubeconfig)
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert err.startswith("remediator: ")
     assert endpoint.url.removeprefix("https://") in err.replace("https://", "")
@@ -362,6 +370,6 @@ async def test_what_is_no_api_server_is_said_to_be_none(tmp_path, status, said):
         return web.Response(status=status, text="<html>\nlog in</html>")
 
     async with talking_to(tmp_path, page):
-        code, out, err = await spawned("explain", "gpu-1", "--kubeconfig", tmp_path / "config")
+        code, out, err = await beside("explain", "gpu-1", "--kubeconfig", tmp_path / "config")
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert said in err

@@ -1,4 +1,4 @@
-"""What happens to the replicas: they are killed, at any request or between two, and they freeze."""
+"""What happens to the replicas: they are killed, at any request, effect or await, and they freeze."""
 
 import asyncio
 from random import Random
@@ -13,13 +13,15 @@ from remediator_sim.simulation.wire import WireFault
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-PATIENCE = 600.0  # seconds after which a process dies though the request at which it should die never came
+PATIENCE = 600.0  # seconds after which a process dies though the request or turn at which it should die never came
+TURNS = 3.5  # a process dies at most so many powers of ten of its turns after the step
 
 
 def _draw_crash(chance: Random, fleet: Fleet) -> Drawn:
-    how = chance.choice(("now", "die-before", "die-after"))
+    how = chance.choice(("now", "turn", "die-before", "die-after"))
+    turn = int(10 ** chance.uniform(0, TURNS))
     part = chance.choice(("", "nodes/", "noderemediations", "nodeoperations", "nodedisruptionbudgets", "/pods"))
-    return drawn("leader", how=how, part=part, back=chance.choice((1, 20, 120)))
+    return drawn("leader", how=how, part=part, turn=turn, back=chance.choice((1, 20, 120)))
 
 
 async def _crash(world: "World", step: Step) -> None:
@@ -29,7 +31,10 @@ async def _crash(world: "World", step: Step) -> None:
     if step["how"] == "now":
         model.crash()
     elif model.wire is not None:
-        model.wire.faults.append(WireFault(step["how"], 1, methods=WRITES, part=step["part"]))
+        if step["how"] == "turn":
+            model.crash_at(step["turn"])
+        else:
+            model.wire.faults.append(WireFault(step["how"], 1, methods=WRITES, part=step["part"]))
         latest = now() + PATIENCE
         world.armed += 1
         await until(lambda: model.wire is None or now() > latest, 1.0)

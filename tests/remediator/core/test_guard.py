@@ -64,6 +64,7 @@ OTHER = a_case("other", **CLAIMED)
         ({"node": a_sick_node(labels={"remediator.dev/exclude": "true"})}, Reason.OPTED_OUT),
         ({"node": a_sick_node(labels={"node-role.kubernetes.io/control-plane": ""})}, Reason.CONTROL_PLANE),
         ({"node": a_sick_node(labels={"node-role.kubernetes.io/master": ""})}, Reason.CONTROL_PLANE),
+        ({"around": replace(AROUND, control_plane=frozenset({"gpu-1"}))}, Reason.CONTROL_PLANE),
         ({"around": replace(AROUND, controller_nodes=frozenset({"gpu-1"}))}, Reason.HOSTS_CONTROLLER),
         ({"past": [replace(OTHER, ended=at(4))]}, Reason.COOLDOWN),
         ({"node": a_sick_node(unschedulable=True)}, Reason.CORDONED_BY_USER),

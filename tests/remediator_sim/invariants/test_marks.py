@@ -38,9 +38,18 @@ def an_issue_to_which_users_did_things(kept: tuple[str, ...], lost: tuple[str, .
     return write
 
 
+def marks_that_went_with_their_node(recording: Recording) -> None:
+    marks_that_stay(recording)
+    recording.remove("nodes", "n1")
+    recording.node("n1")
+    recording.taint("n1", "a")
+    recording.end()
+
+
 HOLDS = [
     (an_issue_to_which_users_did_things(("its label", "its words"), ()), 2),
     (marks_that_stay, 12),
+    (marks_that_went_with_their_node, 12),
 ]
 BROKEN = [
     (an_issue_to_which_users_did_things((), ("its label",)), "o/r#1 has lost what a user did: its label"),

@@ -15,7 +15,7 @@ import pytest
 
 from remediator_sim.npd import Processes, Zygote, plugin
 from remediator_sim.npd.config import Monitor, Rule
-from remediator_sim.npd.forkserver import load
+from remediator_sim.npd.forkserver import Library, load
 from remediator_sim.npd.runner import head
 from remediator_sim.npd.status import Exit
 from remediator_sim.npd.zygote import PROGRAM
@@ -199,15 +199,17 @@ async def test_a_child_of_a_forked_program_is_a_fork_and_lives_on_when_its_paren
         running.stderr.close()
 
 
-async def test_a_child_of_a_forked_program_finds_libraries_where_its_variable_says(zygote, tmp_path):
+async def test_a_forked_program_and_its_child_find_libraries_where_the_variable_says(zygote, tmp_path):
     library = build_stub(tmp_path)
-    (tmp_path / "child.py").write_text(f"import ctypes\nprint(ctypes.CDLL({library.name!r}).nvmlInit_v2 is not None)\n")
+    loads = f"import ctypes\nprint(ctypes.CDLL({library.name!r}).nvmlInit_v2 is not None, flush=True)\n"
+    (tmp_path / "child.py").write_text(loads)
     start = "import os, subprocess, sys\nsubprocess.run([sys.executable, '-I', '-S', sys.argv[1]], check=True)\n"
-    path = program(tmp_path / "starts.py", start)
+    path, itself = program(tmp_path / "starts.py", start), program(tmp_path / "loads.py", loads)
     for runner in (Processes(), zygote):
         env = ENV | {"LD_LIBRARY_PATH": str(tmp_path)}
         assert await ran(runner, path, str(tmp_path / "child.py"), env=env) == (0, b"True\n", b"")
-        assert (await ran(runner, path, str(tmp_path / "child.py")))[0] == 1
+        assert await ran(runner, itself, env=env) == (0, b"True\n", b"")
+        assert [(await ran(runner, *words))[0] for words in ((path, str(tmp_path / "child.py")), (itself,))] == [1, 1]
 
 
 async def test_an_edited_program_or_neighbour_is_run_as_it_is_now(zygote, tmp_path):
@@ -235,6 +237,11 @@ async def test_a_module_of_a_package_beside_the_programs_folder_is_run_as_it_is_
     module.write_text("WORD = 'newer'\n")
     assert (await ran(zygote, path))[1] == b"newer\n"
     assert str(module) in load(str(path)).codes, "compiled before the fork"
+    assert Library().program(str(path)).modules["lib.state.slots"].WORD == "newer", "imported before the fork"
+    assert "lib" not in sys.modules
+    module.write_text("WORD = []\n")
+    program(path, f"{start}from lib.state import slots\nslots.WORD.append('once')\nprint(slots.WORD)\n")
+    assert [(await ran(zygote, path))[1] for _ in range(2)] == [b"['once']\n"] * 2
 
 
 @pytest.mark.parametrize(
