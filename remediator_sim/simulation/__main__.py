@@ -54,7 +54,7 @@ def _play_all(asked: argparse.Namespace, results: soak.Results, console: Console
             soak.keep(asked.state, verdict)
             progress.advance(bar)
             if verdict.broken:
-                _tell_broken(verdict, console)
+                console.print(f"[red]seed {verdict.seed}[/] is broken: the summary tells more")
 
 
 def _tell_broken(verdict: Verdict, console: Console) -> None:

@@ -413,15 +413,33 @@ async def test_a_case_whose_operation_was_never_made_can_be_cancelled(harness):
     assert "reboot gpu-1" not in harness.ran
 
 
-async def test_a_node_that_a_person_has_cordoned_is_left_alone_until_it_is_uncordoned(harness):
+def _excluded(value):
+    return NODES, "gpu-1", {"metadata": {"labels": {names.EXCLUDE: value}}}
+
+
+def _paused(value):
+    return NAMESPACES, SYSTEM, {"metadata": {"annotations": {names.PAUSED: value}}}
+
+
+def _cordoned(value):
+    return NODES, "gpu-1", {"spec": {"unschedulable": value}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "stop", "value"),
+    [("CordonedByUser", _cordoned, True), ("OptedOut", _excluded, "true"), ("Paused", _paused, "by alice")],
+)
+async def test_a_node_that_a_user_has_stopped_is_left_alone_until_that_is_undone(harness, reason, stop, value):
     await harness.policy()
     await harness.node("gpu-1", "True")
-    await harness.change(NODES, "gpu-1", spec={"unschedulable": True})
+    kind, name, body = stop(value)
+    await harness.change(kind, name, **body)
     async with running(harness):
-        await until(lambda: harness.reasons("gpu-1") == ["CordonedByUser"])
+        await until(lambda: harness.reasons("gpu-1") == [reason])
         await harness.quiet()
         assert (harness.taints("gpu-1"), harness.ran) == ([], [])
-        await harness.change(NODES, "gpu-1", spec={"unschedulable": None})
+        kind, name, body = stop(None)
+        await harness.change(kind, name, **body)
         await until(lambda: harness.ended("gpu-1", "Recovered"))
 
 
@@ -490,15 +508,6 @@ async def test_a_rung_that_takes_a_node_out_for_a_person_outlives_the_case(harne
         await until(lambda: harness.reasons("gpu-1") == ["CordonedByUser"])
 
 
-async def test_a_node_that_opts_out_is_held(harness):
-    await harness.policy()
-    await harness.node("gpu-1", "True", exclude="true")
-    async with running(harness):
-        await until(lambda: harness.reasons("gpu-1") == ["OptedOut"])
-        await harness.change(NODES, "gpu-1", metadata={"labels": {names.EXCLUDE: None}})
-        await until(lambda: harness.ended("gpu-1", "Recovered"))
-
-
 async def test_a_ladder_with_an_unknown_operation_starts_nothing_and_says_so(harness):
     await harness.policy(ladder=[{"operation": "reboot"}, {"operation": "power-cycle"}])
     await harness.node("gpu-1", "True")
@@ -555,16 +564,6 @@ async def test_a_node_that_is_deleted_takes_its_case_with_it(harness):
         await until(lambda: harness.phase("gpu-1") == "Cancelled" and not harness.claims() and not harness.pods())
         await until(lambda: not harness.cases("gpu-1")[0]["metadata"].get("finalizers"))
     assert harness.cases("gpu-1")[0]["status"]["reason"] == "NodeGone"
-
-
-async def test_everything_new_stops_while_the_namespace_is_paused(harness):
-    await harness.policy()
-    await harness.node("gpu-1", "True")
-    await harness.change(NAMESPACES, SYSTEM, metadata={"annotations": {names.PAUSED: "by alice"}})
-    async with running(harness):
-        await until(lambda: harness.reasons("gpu-1") == ["Paused"])
-        await harness.quiet()
-        assert (harness.taints("gpu-1"), harness.ran) == ([], [])
 
 
 async def test_what_waits_for_a_start_recovers_while_everything_is_held(harness):
