@@ -5,12 +5,13 @@ import math
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import structlog
 
 from remediator.kube.runtime.backoff import full_jitter
+from remediator.kube.runtime.reading import Reader, Reading
 from remediator.kube.wire import errors
 from remediator.kube.wire import frames as wire
 from remediator.kube.wire.client import Client, Kind, check, decode
@@ -29,15 +30,6 @@ F = TypeVar("F")
 log = structlog.get_logger(__name__)
 
 
-class _Seen(NamedTuple, Generic[F]):
-    """One object as read: the fact is None where only its head could be read, the key "" where not even that."""
-
-    key: str
-    version: str
-    fact: F | None
-    readable: bool = True
-
-
 class Reflector(Generic[T, F]):
     """Follows all objects of `kind` that match and keeps `project(object)` of each in `store`.
 
@@ -47,7 +39,7 @@ class Reflector(Generic[T, F]):
     An object that cannot be decoded or projected is *unknown*, not gone: its key stands in `unknown`, and
     `on_unknown(key)` is called once. In `store` stands what `careful(bytes)` makes of it, the most careful thing that
     it could be; without `careful`, its last fact. When it can be read again, or goes, `on_change` tells, also if the
-    fact is the same as before. `undecodable` counts such readings.
+    fact is the same as before.
 
     During a re-list the store keeps serving; it changes when the list is complete. What `on_change` or `on_unknown`
     raise ends `run`.
@@ -69,13 +61,11 @@ class Reflector(Generic[T, F]):
     ) -> None:
         self.store: dict[str, F] = {}
         self.unknown: dict[str, str] = {}  # key → version
-        self.undecodable = 0
         self.synced = asyncio.Event()
         self._transport, self._path = client.transport, kind.path("", namespace)
         self._log = log.bind(kind=kind.name)
-        self._decode = msgspec.json.Decoder(kind.type).decode
-        self._project, self._on_change, self._on_unknown = project, on_change, on_unknown
-        self._careful = careful
+        self._on_change, self._on_unknown = on_change, on_unknown
+        self._reader = Reader(kind, project, careful, self.unknown)
         self._selectors = [(k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v]
         self._rand = rand
         self.lists_begun, self.list_adopted = 0, 0  # how many there were, and the number of the newest that is complete
@@ -86,6 +76,11 @@ class Reflector(Generic[T, F]):
         self._turning: asyncio.Timeout | None = None
         self._opened_at = math.inf
         self._alive_at = -math.inf
+
+    @property
+    def undecodable(self) -> int:
+        """How many readings failed."""
+        return self._reader.undecodable
 
     @property
     def version(self) -> str:
@@ -178,7 +173,7 @@ class Reflector(Generic[T, F]):
         return delay
 
     async def _list(self) -> None:
-        listing: dict[str, _Seen[F]] = {}
+        listing: dict[str, Reading[F]] = {}
         page = wire.PageMeta()
         self.lists_begun += 1
         while True:
@@ -188,15 +183,15 @@ class Reflector(Generic[T, F]):
             reply = check(await self._transport.request("GET", self._path, query=query))
             answer = decode(reply.body, wire.Page)
             for item in answer.items or ():
-                seen = self._read(item)
-                listing[seen.key] = seen
+                reading = self._reader.read(item)
+                listing[reading.key] = reading
             page = answer.metadata
             self._touch()
             if not page.continue_:
                 return self._adopt(listing, page.resource_version)
 
     async def _watch(self) -> None:
-        listing: dict[str, _Seen[F]] | None = None if self._version else {}
+        listing: dict[str, Reading[F]] | None = None if self._version else {}
         self.lists_begun += listing is not None
         async with self._transport.stream(self._path, query=self._watch_query(), idle_timeout=IDLE_SECONDS) as stream:
             if stream.status >= 400:
@@ -216,12 +211,12 @@ class Reflector(Generic[T, F]):
             return [*query, ("resourceVersion", self._version)]
         return [*query, ("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
 
-    def _take(self, line: bytes | bytearray, listing: dict[str, _Seen[F]] | None) -> dict[str, _Seen[F]] | None:
+    def _take(self, line: bytes | bytearray, listing: dict[str, Reading[F]] | None) -> dict[str, Reading[F]] | None:
         """Take in one line of a watch. `listing` is the list under way, None when it is complete; so is the result."""
         try:
             event = wire.EVENT.decode(line)
         except (ValueError, RecursionError) as error:
-            self._miss("", error)
+            self._reader.miss("", error)
             return listing
         if event.type == "ERROR":
             failure = msgspec.json.decode(event.object, type=wire.Failure)
@@ -230,15 +225,15 @@ class Reflector(Generic[T, F]):
         if event.type == "BOOKMARK":
             return self._bookmark(msgspec.json.decode(event.object, type=wire.Bookmark).metadata, listing)
         gone = event.type == "DELETED"
-        seen = self._read(event.object, head_only=gone)
+        reading = self._reader.read(event.object, head_only=gone)
         if listing is not None:
-            _collect(listing, seen, gone)
-        elif seen.key:
-            self._apply(seen, gone)
-            self._version = seen.version
+            _collect(listing, reading, gone)
+        elif reading.key:
+            self._apply(reading, gone)
+            self._version = reading.version
         return listing
 
-    def _bookmark(self, meta: wire.BookmarkMeta, listing: dict[str, _Seen[F]] | None) -> dict[str, _Seen[F]] | None:
+    def _bookmark(self, meta: wire.BookmarkMeta, listing: dict[str, Reading[F]] | None) -> dict[str, Reading[F]] | None:
         if listing is None:
             self._version = meta.resource_version
         elif meta.ends_the_list:
@@ -246,41 +241,23 @@ class Reflector(Generic[T, F]):
             return None
         return listing
 
-    def _read(self, raw: msgspec.Raw, head_only: bool = False) -> _Seen[F]:
-        key, version = "", ""
-        try:
-            meta = wire.HEAD.decode(raw).metadata
-            key, version = meta.key, meta.resource_version
-            return _Seen(key, version, None if head_only else self._project(self._decode(raw)))
-        except Exception as error:  # one odd object must not blind us to the others
-            self._miss(key, error)
-            return _Seen(key, version, self._most_careful(raw) if key else None, readable=False)
-
-    def _most_careful(self, raw: msgspec.Raw) -> F | None:
-        """What stands for an object that cannot be read; None where even that cannot be made."""
-        try:
-            return self._careful(raw) if self._careful else None
-        except Exception as error:
-            self._log.error("not even the head of an object can be read", error=str(error))
-            return None
-
-    def _adopt(self, listing: dict[str, _Seen[F]], version: str) -> None:
+    def _adopt(self, listing: dict[str, Reading[F]], version: str) -> None:
         """Make the store what the complete list says."""
         if "" not in listing:  # else the nameless one may be any of those that seem to be missing
             for key in (self.store.keys() | self.unknown.keys()) - listing.keys():
                 self._drop(key)
-        for seen in listing.values():
-            self._apply(seen, gone=False)
+        for reading in listing.values():
+            self._apply(reading, gone=False)
         self._version, self.list_adopted = version, self.lists_begun
         self.synced.set()
 
-    def _apply(self, seen: _Seen[F], gone: bool) -> None:
+    def _apply(self, reading: Reading[F], gone: bool) -> None:
         if gone:
-            self._drop(seen.key)
-        elif seen.readable and seen.fact is not None:
-            self._keep(seen.key, seen.fact, self._was_unknown(seen.key))
-        elif seen.key:
-            self._keep_unknown(seen.key, seen.version, seen.fact)
+            self._drop(reading.key)
+        elif reading.readable and reading.fact is not None:
+            self._keep(reading.key, reading.fact, self._was_unknown(reading.key))
+        elif reading.key:
+            self._keep_unknown(reading.key, reading.version, reading.fact)
 
     def _keep_unknown(self, key: str, version: str, fact: F | None) -> None:
         news = key not in self.unknown
@@ -304,20 +281,15 @@ class Reflector(Generic[T, F]):
     def _was_unknown(self, key: str) -> bool:
         return self.unknown.pop(key, None) is not None
 
-    def _miss(self, key: str, error: Exception) -> None:
-        self.undecodable += 1
-        if not key or key not in self.unknown:
-            self._log.error("object cannot be read", key=key, error=str(error))
-
     def _touch(self) -> None:
         self._alive_at = asyncio.get_running_loop().time()
 
 
-def _collect(listing: dict[str, Any], seen: _Seen[Any], gone: bool) -> None:
-    if gone and seen.key:
-        listing.pop(seen.key, None)
+def _collect(listing: dict[str, Any], reading: Reading[Any], gone: bool) -> None:
+    if gone and reading.key:
+        listing.pop(reading.key, None)
     else:
-        listing[seen.key] = seen
+        listing[reading.key] = reading
 
 
 async def _refuse(stream: Stream) -> None:

@@ -366,7 +366,7 @@ async def test_the_end_of_an_unknown_object_is_told(how):
 async def test_a_projection_that_fails_makes_one_object_unknown():
     """A bug in the projection of one node blinds us to that node only."""
     followed = Followed(Watch(listed(node("a", "1"), node("b", "2"))))
-    followed.reflector._project = lambda n: {"b": GOOD}[n.metadata.name]
+    followed.reflector._reader._project = lambda n: {"b": GOOD}[n.metadata.name]
     task = asyncio.create_task(followed.reflector.run())
     await followed.reflector.synced.wait()
     task.cancel()
