@@ -1,4 +1,4 @@
-module remediator.dev/tests/cluster/modules/etcd
+module remediator.dev/deploy/images/modules/etcd
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module remediator.dev/tests/cluster/modules/kubernetes
+module remediator.dev/deploy/images/modules/kubernetes
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module remediator.dev/tests/cluster/modules/kwok
+module remediator.dev/deploy/images/modules/kwok
 
 go 1.26.0
 

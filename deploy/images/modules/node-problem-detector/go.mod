@@ -1,4 +1,4 @@
-module remediator.dev/tests/cluster/modules/node-problem-detector
+module remediator.dev/deploy/images/modules/node-problem-detector
 
 go 1.26.5
 
