@@ -55,8 +55,8 @@ LONGEST, REST = 4.5 * 3600, 60.0  # seconds that cases may take after the last s
 LOOK, PROBE_EVERY, BACKUP = 5.0, 60.0, 60.0
 TICKETS = 7200.0  # seconds that issues may take after the last case
 BUSY = ("Draining", "Operating", "Verifying", "")
-BEFORE, AFTER = 36.0, 60.0  # seconds around a step in which all intervals are the shipped ones
-SLOWDOWN = 12.0  # seconds to the next such time for each time that intervals are longer: a lease survives the change
+BEFORE, AFTER = 12.0, 30.0  # seconds around a step in which all intervals are the shipped ones
+SLOWDOWN = 8.0  # seconds to the next such time for each time that intervals are longer: a lease survives the change
 MARKED = 5
 OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
@@ -366,7 +366,7 @@ class World:
         while True:
             for model in self.replicas.values():
                 model.stretch(self._stretch())
-            await asyncio.sleep(BEFORE / 4)
+            await asyncio.sleep(LOOK)
 
     def _stretch(self) -> float:
         """By how much intervals are longer now: the less, the nearer the next step is."""

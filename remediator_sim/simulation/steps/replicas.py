@@ -13,7 +13,7 @@ from remediator_sim.simulation.wire import WireFault
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-PATIENCE = 600.0  # seconds after which a process dies though the request or turn at which it should die never came
+PATIENCE = 240.0  # seconds after which a process dies though the request or turn at which it should die never came
 TURNS = 3.5  # a process dies at most so many powers of ten of its turns after the step
 
 
