@@ -9,13 +9,13 @@ GROUP = "remediator.dev/"
 
 
 class CaseEnding(NamedTuple):
-    """A case: its policy, phase and reason, its attempts as (template, outcome), the reasons that it told of."""
+    """A case: its policy, phase and reason, its attempts as (template, outcome), the reasons of its timeline."""
 
     policy: str
     phase: str
     reason: str
     attempts: tuple[tuple[str, str], ...]
-    told: tuple[str, ...]
+    reasons: tuple[str, ...]
 
 
 class NodeEnding(NamedTuple):
@@ -55,19 +55,19 @@ def _node(node: Obj, cases: list[Obj]) -> NodeEnding:
     keys += [taint["key"] for taint in spec.get("taints") or ()]
     marks = tuple(sorted(key for key in keys if key.startswith(GROUP)))
     by_age = sorted(ours, key=lambda case: str(case["metadata"]["creationTimestamp"]))
-    said = [(told["type"], told["status"]) for told in part(node, "status").get("conditions") or ()]
-    bad = sorted(kind for kind, status in said if status == ("False" if kind == "Ready" else "True"))
+    conditions = [(entry["type"], entry["status"]) for entry in part(node, "status").get("conditions") or ()]
+    bad = sorted(kind for kind, status in conditions if status == ("False" if kind == "Ready" else "True"))
     return NodeEnding(tuple(map(_case, by_age)), marks, bool(spec.get("unschedulable")), tuple(bad))
 
 
 def _case(case: Obj) -> CaseEnding:
     status: dict[str, Any] = part(case, "status")
     attempts = [(attempt["template"], attempt.get("outcome", "")) for attempt in status.get("attempts") or ()]
-    told = {entry["reason"] for entry in status.get("timeline") or ()}
+    reasons = {entry["reason"] for entry in status.get("timeline") or ()}
     return CaseEnding(
         case["spec"].get("policyName", ""),
         phase(case),
         status.get("reason", ""),
         tuple(attempts),
-        tuple(sorted(told)),
+        tuple(sorted(reasons)),
     )

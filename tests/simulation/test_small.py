@@ -6,7 +6,7 @@ from remediator_sim.simulation.seed import play
 from tests.simulation.small import NODES, PLANS
 
 CURED, HELD = (("reboot", "Succeeded"),), ("remediator.dev/case", "remediator.dev/cordoned-by")
-# By plan and node: the phase and the reason of its case, its attempts, and what it has told of besides the usual.
+# By plan and node: phase and reason of its case, its attempts, and the reasons of its timeline besides the usual.
 ENDS = {
     "a reboot cures two nodes under a budget of one": {
         "gpu-01": ("Recovered", "Verified", CURED, set()),
@@ -24,7 +24,9 @@ USUAL = {"Claimed", "Diagnosed", "Operating", "OperationStarted", "OperationSucc
 def test_a_small_plan_ends_in_this_way_and_breaks_no_promise(name):
     outcome = play(PLANS[name])
     cases = {node: ending.cases for node, ending in outcome.ending.nodes.items() if ending.cases}
-    ends = {node: (case.phase, case.reason, case.attempts, set(case.told) - USUAL) for node, (case,) in cases.items()}
+    ends = {
+        node: (case.phase, case.reason, case.attempts, set(case.reasons) - USUAL) for node, (case,) in cases.items()
+    }
     assert (ends, outcome.broken) == (ENDS[name], ())
     assert not outcome.ending.pods
 

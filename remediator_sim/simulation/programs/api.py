@@ -48,7 +48,7 @@ async def read(run: Run, path: str) -> Object:
 
 async def items(run: Run, path: str, what: str, fields: Sequence[tuple[str, str]] = ()) -> list[Object]:
     """The objects of a list. Raises Unreachable, and Failed where it may not be read."""
-    found: list[Object] = []
+    objects: list[Object] = []
     following = ""
     while True:
         query = [*fields, ("limit", "100"), *([("continue", following)] if following else [])]
@@ -61,10 +61,10 @@ async def items(run: Run, path: str, what: str, fields: Sequence[tuple[str, str]
         if reply.status != 200:
             raise Failed(f"{what} cannot be listed")
         page = json.loads(reply.body)
-        found += page["items"]
+        objects += page["items"]
         following = page["metadata"].get("continue", "")
         if not following:
-            return found
+            return objects
 
 
 def part(obj: Object, *names: str) -> Any:
