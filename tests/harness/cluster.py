@@ -1,5 +1,7 @@
 """An API server in memory with our kinds, for tests of what runs in the controller's process."""
 
+from collections.abc import Coroutine
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -12,17 +14,31 @@ from remediator_sim.apiserver import EmbeddedServer
 from tests.harness.kinds import CRDS
 
 
+def at_once(work: Coroutine[Any, Any, None]) -> None:
+    """Do what waits for nobody but a server in memory, which answers at once: inside a loop, or without one."""
+    try:
+        while True:
+            work.send(None)
+    except StopIteration:
+        return
+
+
+@cache
+def with_kinds() -> EmbeddedServer:
+    """A server that knows our kinds; made once in a process, for others to be like it."""
+    server = EmbeddedServer()
+    client = Client(server.transport())
+    for kind in api.KINDS:
+        at_once(client.create(CRDS, crd.crd(kind)))
+    return server
+
+
 class MemoryCluster:
-    """The server and a client of an administrator; `prepare` makes the kinds."""
+    """The server, one that knows our kinds, and a client of an administrator."""
 
     def __init__(self, server: EmbeddedServer | None = None) -> None:
-        self.server = server or EmbeddedServer()
+        self.server = server or EmbeddedServer(like=with_kinds())
         self.client = Client(self.server.transport())
-
-    async def prepare(self) -> None:
-        """Let the server know our kinds."""
-        for kind in api.KINDS:
-            await self.client.create(CRDS, crd.crd(kind))
 
     async def newer(self, kind: Kind[Any], name: str, subresource: str = "", **body: Any) -> None:
         """Write what a version of ours that is newer may write: no schema of this one holds it back."""

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from remediator import clock
@@ -24,7 +25,8 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.settings import Settings
-from tests.harness.cluster import MemoryCluster
+from remediator_sim.apiserver import EmbeddedServer
+from tests.harness.cluster import MemoryCluster, at_once
 from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, PODS, POLICIES, TEMPLATES
 from tests.harness.replica import at_work
 from tests.harness.waiting import until
@@ -70,12 +72,32 @@ DONE, REBOOTED = Answer(message="no pods left"), Answer(exit=137, does=reboot)
 RUNS = Answer(exit=None)
 
 
+async def make_template(cluster: MemoryCluster, name: str, **spec: Any) -> None:
+    """Create a template, which drains nothing unless told to."""
+    pod = {"spec": {"containers": [{"name": "main", "image": "operations"}]}}
+    await cluster.make(TEMPLATES, name, **{"drain": {"strategy": "None"}, "podTemplate": pod} | spec)
+
+
+@cache
+def furnished(namespaces: names.Namespaces) -> EmbeddedServer:
+    """A server with CRDs, namespaces and templates; made once in a process, for others to be like it."""
+    cluster = MemoryCluster()
+    success = {"bootIDChanged": True, "nodeReady": True}
+    for space in (namespaces.system, namespaces.operations):
+        at_once(cluster.client.create(NAMESPACES, {"metadata": {"name": space}}))
+    at_once(make_template(cluster, names.DIAGNOSTICS_TEMPLATE))
+    at_once(make_template(cluster, names.DRAIN_TEMPLATE, runOn="Elsewhere"))
+    drain = {"strategy": "Evict", "timeout": "30s"}
+    at_once(make_template(cluster, "reboot", drain=drain, timeout="20s", success=success))
+    return cluster.server
+
+
 class ControllerHarness(MemoryCluster):
     """The server, its nodes, and what was scripted. Answers by template are used up one by one; the last one stays."""
 
     def __init__(self, namespaces: names.Namespaces | None = None) -> None:
         self.namespaces = namespaces or names.Namespaces()
-        super().__init__()
+        super().__init__(EmbeddedServer(like=furnished(self.namespaces)))
         self.answers: dict[str, deque[Answer]] = defaultdict(deque)
         self.answer(names.DIAGNOSTICS_TEMPLATE, DIAGNOSED)
         self.answer(names.DRAIN_TEMPLATE, DONE)
@@ -88,20 +110,9 @@ class ControllerHarness(MemoryCluster):
 
     # --- what stands in the cluster --------------------------------------------------------------------------------
 
-    async def prepare(self) -> None:
-        """CRDs, namespaces and templates."""
-        await super().prepare()
-        for space in (self.namespaces.system, self.namespaces.operations):
-            await self.client.create(NAMESPACES, {"metadata": {"name": space}})
-        await self.template(names.DIAGNOSTICS_TEMPLATE)
-        await self.template(names.DRAIN_TEMPLATE, runOn="Elsewhere")
-        success = {"bootIDChanged": True, "nodeReady": True}
-        await self.template("reboot", drain={"strategy": "Evict", "timeout": "30s"}, timeout="20s", success=success)
-
     async def template(self, name: str, **spec: Any) -> None:
         """A template; it drains nothing unless told to."""
-        pod = {"spec": {"containers": [{"name": "main", "image": "operations"}]}}
-        await self.make(TEMPLATES, name, **{"drain": {"strategy": "None"}, "podTemplate": pod} | spec)
+        await make_template(self, name, **spec)
 
     async def policy(self, name: str = "gpu-lost", **spec: Any) -> None:
         """A policy on GpuLost that reboots, twice at most, and verifies in a second of the node's time."""
@@ -344,7 +355,6 @@ async def running(
 async def controller_harness(namespaces: names.Namespaces | None = None) -> AsyncIterator[ControllerHarness]:
     """A server with CRDs and templates, whose nodes beat and whose kubelets work."""
     harness = ControllerHarness(namespaces)
-    await harness.prepare()
     tasks = [asyncio.ensure_future(work) for work in (harness.heart(), harness.kubelets())]
     try:
         yield harness

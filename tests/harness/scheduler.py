@@ -60,8 +60,7 @@ class SchedulerHarness(MemoryCluster):
         self.extender, self.informers = an_extender(self.client, clock)
 
     async def prepare(self) -> None:
-        """Our kinds, our namespace, and a policy over the pool `a`."""
-        await super().prepare()
+        """Our namespace, and a policy over the pool `a`."""
         await self.client.create(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
         await self.policy("gpu-lost", "GpuLost")
 

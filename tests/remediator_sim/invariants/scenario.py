@@ -72,7 +72,6 @@ async def watched(harness: ObservedCluster) -> AsyncIterator[Observer]:
 async def place() -> AsyncIterator[ObservedCluster]:
     """As `laboratory`: nodes beat, kubelets work."""
     harness = ObservedCluster()
-    await harness.prepare()
     tasks = [asyncio.ensure_future(work) for work in (harness.heart(), harness.kubelets())]
     try:
         yield harness

@@ -19,7 +19,6 @@ from tests.harness.replica import at_work
 @pytest.fixture
 async def cluster():
     made = MemoryCluster()
-    await made.prepare()
     for name in ("a", "b"):
         await case(made, name)
     return made
