@@ -1,7 +1,6 @@
 """One seed at work: a server, a fleet, two replicas, and the steps of the plan."""
 
 import asyncio
-import math
 import random
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import suppress
@@ -11,14 +10,12 @@ from functools import partial
 from random import Random
 from typing import Any
 
-import msgspec
-
 from remediator.core.breaker import Breaker
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.status import Obj
-from remediator_sim.apiserver.store import Key, Snapshot
+from remediator_sim.apiserver.store import Key
 from remediator_sim.invariants.contract import (
     CASES,
     DRAINS,
@@ -31,35 +28,32 @@ from remediator_sim.invariants.contract import (
     phase,
     template,
 )
-from remediator_sim.invariants.event import BAD, HARM, PROBE, Event
-from remediator_sim.invariants.observer import PROBE_POD
+from remediator_sim.invariants.event import BAD, HARM, Event
 from remediator_sim.invariants.tracked import Limits
-from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.simulation import cluster
+from remediator_sim.simulation.backups import Backups
 from remediator_sim.simulation.clock import HostClock, now, until
 from remediator_sim.simulation.ending import Ending, ending_of
 from remediator_sim.simulation.fault import KNOWN
+from remediator_sim.simulation.fleet import set_up
 from remediator_sim.simulation.hub import Hub
+from remediator_sim.simulation.intervals import set_intervals
 from remediator_sim.simulation.journal import Journal
 from remediator_sim.simulation.judge import Judge
 from remediator_sim.simulation.node import NodeModel
 from remediator_sim.simulation.plan import Plan, Step
 from remediator_sim.simulation.pods import PodModels
-from remediator_sim.simulation.replica import QUIET, SHIPPED, ReplicaModel
+from remediator_sim.simulation.probes import probe
+from remediator_sim.simulation.replica import ReplicaModel
 from remediator_sim.simulation.schedule import KINDS
 from remediator_sim.simulation.telling import told
 from remediator_sim.simulation.wire import Network, Wire, WireFault
 
 LONGEST, REST = 4.5 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
-LOOK, PROBE_EVERY, BACKUP = 5.0, 60.0, 60.0
+LOOK = 5.0  # seconds between two looks at who leads
 TICKETS = 7200.0  # seconds that issues may take after the last case
 BUSY = ("Draining", "Operating", "Verifying", "")
-BEFORE, AFTER = 12.0, 30.0  # seconds around a step in which all intervals are the shipped ones
-SLOWDOWN = 8.0  # seconds to the next such time for each time that intervals are longer: a lease survives the change
-MARKED = 5
-OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
-RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
 LIMITS = Limits(
     Breaker().starts,
     Breaker().window,
@@ -99,7 +93,7 @@ class World:
         self.nodes = {name: self._node(name) for name in plan.nodes}
         self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note)
         self.replicas = {name: self._replica(name) for name in ("A", "B")}
-        self._backups: list[tuple[float, Snapshot]] = []
+        self.backups = Backups(self.server.cluster.store)
         self._busy: dict[str, set[str]] = {name: set() for name in plan.nodes}
 
     # --- of what it is made: a plane that is not virtual overrides these ---------------------------------------------
@@ -215,10 +209,8 @@ class World:
             self.bad()
 
     def restore(self, ago: float) -> None:
-        """Set the server back to its newest backup that is so old. Versions go on, as etcd's own tool has it."""
-        fit = [backup for at, backup in self._backups if at <= now() - ago] or [self._backups[0][1]]
-        store = self.server.cluster.store
-        store.restore(fit[-1], store.rv + 1000)
+        """Set the server back to its newest backup that is so old."""
+        self.backups.restore(ago)
         self.network.cut()
         self.judge.restored()
         self.pods.restored()
@@ -261,7 +253,7 @@ class World:
 
     async def run(self) -> Outcome:
         """All steps, and what came of them."""
-        await self._set_up()
+        await set_up(self, self._chance)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(part) for part in self._parts()]
             await asyncio.sleep(max(0.0, self.plan.until - now()))
@@ -288,40 +280,15 @@ class World:
     def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
         yield self.judge.run()
         yield self._watch_leaders()
-        yield self._back_up()
-        yield self._probe()
-        yield self._set_intervals()
+        yield self.backups.run()
+        yield probe(self.replicas.values(), self.judge)
+        yield set_intervals(self)
         for node in self.nodes.values():
             node.busy = partial(self._is_busy, node.name)
             yield node.run()
             yield node.watch_over()
         for step in self.plan.steps:
             yield self._perform(step)
-
-    async def _set_up(self) -> None:
-        for name, mode in self.plan.policies:
-            await create(self.client, self.policy(name, mode))
-        for name, words in self.plan.budgets:
-            await create(self.client, _budget(name, dict(words)))
-        for node in self.nodes.values():
-            await node.register()
-            await self._place_work(node.name)
-        for name in self._chance.sample(self.plan.nodes, min(MARKED, len(self.plan.nodes))):
-            await self._mark(name)
-        for model in self.replicas.values():
-            model.start()
-
-    async def _mark(self, node: str) -> None:
-        """What a user has set on a node long ago."""
-        body = {"metadata": {"labels": OWNER, "annotations": NOTE}, "spec": {"taints": [RESERVED]}}
-        await self.client.patch(NODES, node, body)
-        self.judge.person(node, labels=OWNER, annotations=NOTE, taints=[RESERVED])
-
-    async def _place_work(self, node: str) -> None:
-        for number in range(self._chance.randint(0, 2)):
-            spec = {"nodeName": node, "containers": [{"name": "main", "image": "train"}]}
-            body = {"metadata": {"name": f"train-{node}-{number}"}, "spec": spec}
-            await self.client.create(PODS, body, namespace="default")
 
     def _is_busy(self, node: str) -> bool:
         return bool(self._busy[node])
@@ -338,47 +305,9 @@ class World:
         namespace = self.look("namespaces", SYSTEM)
         return PAUSED in (namespace["metadata"].get("annotations") or {})
 
-    async def _back_up(self) -> None:
-        while True:
-            self._backups.append((now(), self.server.cluster.store.snapshot()))
-            await asyncio.sleep(BACKUP)
-
-    async def _probe(self) -> None:
-        """Ask the extenders of the replicas that see everything about every node, as a scheduler does."""
-        while True:
-            await asyncio.sleep(PROBE_EVERY)
-            for model in self.replicas.values():
-                if model.replica is not None and model.sees():
-                    names = sorted(self.judge.nodes())
-                    body = msgspec.json.encode({"Pod": PROBE_POD, "NodeNames": names})
-                    answer = msgspec.json.decode(model.replica.extender.filter(body))
-                    self.judge.put(PROBE, None, {"asked": names, "answer": answer})
-
     async def _perform(self, step: Step) -> None:
         await asyncio.sleep(max(0.0, step.at - now()))
         if awaited := dict(step.words).get("case"):
             await until(lambda: self.ended or awaited in self._case_phases(), 1.0)
         self.note("plan", str(step))
         await KINDS[step.kind].perform(self, step)
-
-    async def _set_intervals(self) -> None:
-        """The shipped intervals around each step, and longer ones in the quiet between."""
-        while True:
-            for model in self.replicas.values():
-                model.stretch(self._stretch())
-            await asyncio.sleep(LOOK)
-
-    def _stretch(self) -> float:
-        """By how much intervals are longer now: the less, the nearer the next step is."""
-        steps = [step.at - now() for step in self.plan.steps if step.at + AFTER >= now()]
-        quiet = 0.0 if self.armed else min(steps, default=math.inf) - BEFORE
-        return min(max(SHIPPED, quiet / SLOWDOWN), QUIET)
-
-
-def _budget(name: str, spec: dict[str, object]) -> Obj:
-    return {
-        "apiVersion": "remediator.dev/v1alpha1",
-        "kind": "NodeDisruptionBudget",
-        "metadata": {"name": name},
-        "spec": {"selector": {}} | spec,
-    }

@@ -1,0 +1,53 @@
+"""What there is before the first step: policies, budgets, nodes with their work, what users set long ago, replicas."""
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from remediator_sim.apiserver.status import Obj
+from remediator_sim.manifests import create
+from remediator_sim.plain import NODES, PODS
+
+if TYPE_CHECKING:
+    from remediator_sim.simulation.world import World
+
+MARKED = 5  # nodes on which a user has set something
+OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
+RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
+
+
+async def set_up(world: "World", chance: Random) -> None:
+    """Create all that the plan names, and start the replicas."""
+    for name, mode in world.plan.policies:
+        await create(world.client, world.policy(name, mode))
+    for name, words in world.plan.budgets:
+        await create(world.client, _budget(name, dict(words)))
+    for node in world.nodes.values():
+        await node.register()
+        await _place_work(world, node.name, chance.randint(0, 2))
+    for name in chance.sample(world.plan.nodes, min(MARKED, len(world.plan.nodes))):
+        await _mark(world, name)
+    for model in world.replicas.values():
+        model.start()
+
+
+async def _mark(world: "World", node: str) -> None:
+    """What a user has set on a node long ago."""
+    body = {"metadata": {"labels": OWNER, "annotations": NOTE}, "spec": {"taints": [RESERVED]}}
+    await world.client.patch(NODES, node, body)
+    world.judge.person(node, labels=OWNER, annotations=NOTE, taints=[RESERVED])
+
+
+async def _place_work(world: "World", node: str, count: int) -> None:
+    for number in range(count):
+        spec = {"nodeName": node, "containers": [{"name": "main", "image": "train"}]}
+        body = {"metadata": {"name": f"train-{node}-{number}"}, "spec": spec}
+        await world.client.create(PODS, body, namespace="default")
+
+
+def _budget(name: str, spec: dict[str, object]) -> Obj:
+    return {
+        "apiVersion": "remediator.dev/v1alpha1",
+        "kind": "NodeDisruptionBudget",
+        "metadata": {"name": name},
+        "spec": {"selector": {}} | spec,
+    }
