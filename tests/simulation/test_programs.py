@@ -44,6 +44,20 @@ def test_a_model_ends_as_its_program_does_with_the_same_gpus(scenario, tmp_path,
     require_alike(gpu.outcome_of_program(scenario, tmp_path, libraries), gpu.outcome_of_model(scenario))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", host.FENCED_OFF, ids=str)
+def test_in_another_boot_and_after_its_marker_both_refuse_whatever_else_is_so(scenario, tmp_path):
+    real = host.outcome_of_program(scenario, tmp_path)
+    require_alike(real, host.outcome_of_model(scenario))
+    assert real.code == REFUSED
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", api.SHAKEN, ids=str)
+def test_a_server_that_fails_at_first_makes_no_difference_between_them(scenario, tmp_path):
+    require_alike(api.outcome_of_program(scenario, tmp_path), api.outcome_of_model(scenario))
+
+
 def test_every_model_has_scenarios_in_which_it_is_done_refused_and_failed():
     ends: defaultdict[str, set[int]] = defaultdict(set)
     for part in (host, api, gpu):

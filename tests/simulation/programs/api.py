@@ -1,6 +1,7 @@
 """Scenarios of programs that work through the API server: the same objects, for the program by HTTPS."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,12 @@ CASES = [
     pytest.param(scenario, marks=pytest.mark.long) if scenario in AGENTS and scenario.name not in OFTEN else scenario
     for scenario in ALL
 ]
+# Whatever else is so: a server that fails at first changes nothing.
+SHAKEN = tuple(
+    replace(scenario, name=f"{scenario.name}, and the server fails at first", real=all_of(scenario.real, refuse(code)))
+    for scenario in ALL
+    for code in (429, 500)
+)
 
 
 def world(api: ApiServer) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ def marked(node: Node) -> None:
     marker = node.root / "run/remediator" / ATTEMPT
     marker.parent.mkdir(parents=True, exist_ok=True)
     marker.touch()
+
+
+def _also_marked(real: Callable[[Any], object]) -> Callable[[Any], object]:
+    return lambda node: (real(node), marked(node))
 
 
 FENCES = tuple(
@@ -305,6 +310,16 @@ NONSENSE = tuple(
 )
 
 ALL = (*FENCES, *NONSENSE, *GPUS, *DRIVER, *MOUNTS, *SERVICES, *PROCESSES, *DISKS, *LOOKS, *REBOOTS)
+OTHER_BOOT = {"EXPECTED_BOOT_ID": "another-boot"}
+# Whatever else is so: in another boot, and after its marker, nothing is done.
+FENCED_OFF = tuple(
+    replace(scenario, name=f"{scenario.name}, and {text}", **change)
+    for scenario in (*GPUS, *DRIVER, *MOUNTS, *SERVICES, *PROCESSES, *REBOOTS)
+    for text, change in (
+        ("another boot", {"variables": OTHER_BOOT}),
+        ("its marker is there", {"real": _also_marked(scenario.real), "markers": (ATTEMPT,)}),
+    )
+)
 
 
 class Rebooting(Node):
