@@ -4,10 +4,25 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING
 
+from remediator_sim.simulation import facts
 from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.fault import KNOWN, Fault
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+
+# What a machine may show besides its fault, in the words of facts.py.
+HINDERS = (
+    facts.GPU_LOST,
+    facts.GPU_COMPUTES,
+    facts.GPU_HELD,
+    facts.RESET_HANGS,
+    facts.MODULE_STAYS,
+    facts.SERVER_SILENT,
+    facts.MOUNT_FAILS,
+    facts.SERVICE_DIES,
+    facts.REBOOT_REFUSED,
+    facts.STAYS_UP,
+)
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -76,8 +91,22 @@ async def _gone(world: "World", step: Step) -> None:
     await world.replace_machine(step.target, step["seconds"])
 
 
+def _draw_hinder(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(
+        chance.choice(fleet.sick or fleet.nodes), fact=chance.choice(HINDERS), seconds=chance.choice((300, 3600))
+    )
+
+
+async def _hinder(world: "World", step: Step) -> None:
+    """Something is so of a machine that programs meet: they refuse, or fail."""
+    world.nodes[step.target].facts.add(step["fact"])
+    await asyncio.sleep(step["seconds"])
+    world.nodes[step.target].facts.discard(step["fact"])
+
+
 KINDS = (
     Kind("fault", 0, _draw_fault, _fault, why="each plan begins with its own number of faults"),
+    Kind("hinder", 0, _draw_hinder, _hinder, why="40 seeds with it have not been played yet"),
     Kind("heal", 2, _draw_heal, _heal),
     Kind("down", 2, _draw_down, _down),
     Kind("stuck", 1, _draw_stuck, _stuck),

@@ -68,12 +68,12 @@ async def _guard(world: "World", step: Step) -> None:
     """A Pod of a user that a PodDisruptionBudget holds on the node, for so many seconds from the first refusal on."""
     name, app = f"guarded-{step.target}", {"app": f"guarded-{step.target}"}
     spec = {"nodeName": step.target, "containers": [{"name": "main", "image": "train"}]}
-    await world.client.create(PODS, {"metadata": {"name": name, "labels": app}, "spec": spec}, namespace="default")
     held = {"minAvailable": 1, "selector": {"matchLabels": app}}
-    await world.client.create(PDBS, {"metadata": {"name": name}, "spec": held}, namespace="default")
-    await until(lambda: world.ended or bool(world.blocked_drains()), 5.0)
-    await asyncio.sleep(step["seconds"])
     with suppress(errors.ApiError):
+        await world.client.create(PODS, {"metadata": {"name": name, "labels": app}, "spec": spec}, namespace="default")
+        await world.client.create(PDBS, {"metadata": {"name": name}, "spec": held}, namespace="default")
+        await until(lambda: world.ended or bool(world.blocked_drains()), 5.0)
+        await asyncio.sleep(step["seconds"])
         await world.client.delete(PDBS, name, namespace="default")
 
 

@@ -31,7 +31,8 @@ from remediator_sim.scenarios import timescale
 from remediator_sim.simulation.clock import true_time
 from remediator_sim.simulation.judge import Judge
 from remediator_sim.simulation.plan import Plan
-from remediator_sim.simulation.world import PROBE_EVERY, Outcome, World
+from remediator_sim.simulation.probes import EVERY
+from remediator_sim.simulation.world import Outcome, World
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.simulation.hasty import HastyLoop, Outside, OutsideTransport
 from tests.cluster.simulation.mirror import Mirror
@@ -140,6 +141,7 @@ class RealWorld(World):
     def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
         yield from super()._parts()
         yield self._renew_leases()
+        yield self._ask_extenders()
 
     async def _renew_leases(self) -> None:
         """What kubelets do so that nobody takes them for dead."""
@@ -161,10 +163,10 @@ class RealWorld(World):
             except errors.NotFound:
                 await self.client.create(LEASES, {"metadata": {"name": node}, "spec": spec}, namespace=NODE_LEASES)
 
-    async def _probe(self) -> None:
+    async def _ask_extenders(self) -> None:
         """Ask the extenders that answer about every node, as a scheduler does."""
         while True:
-            await asyncio.sleep(PROBE_EVERY)
+            await asyncio.sleep(EVERY)
             for replica in self.replicas.values():
                 asked = sorted(self.judge.nodes())
                 if answer := await replica.filter(asked):
