@@ -13,7 +13,8 @@ class Limits:
 
     `bound`: how long a case may hold its node, stops not counted, before it is over or a person was called. `settle`:
     how long what is over may take to be cleared away. `grace`: how old a view of the world may be that somebody acts
-    on. `stale`: how old a heartbeat may be that still proves something.
+    on. `stale`: how old a heartbeat may be that still proves something. `clocks`: by how much the clocks of two who led
+    may differ.
     """
 
     breaker_starts: int
@@ -22,6 +23,7 @@ class Limits:
     settle: timedelta = timedelta(seconds=20)
     grace: timedelta = timedelta(seconds=3)
     stale: timedelta = timedelta(minutes=15)
+    clocks: timedelta = timedelta(0)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from random import Random
@@ -45,8 +45,9 @@ from remediator_sim.simulation.node import NodeModel
 from remediator_sim.simulation.plan import Plan, Step
 from remediator_sim.simulation.pods import PodModels
 from remediator_sim.simulation.probes import probe
-from remediator_sim.simulation.replica import ReplicaModel
+from remediator_sim.simulation.replica import SOUND, ReplicaModel
 from remediator_sim.simulation.schedule import KINDS
+from remediator_sim.simulation.steps.clocks import REPLICA_CLOCK
 from remediator_sim.simulation.telling import told
 from remediator_sim.simulation.wire import Network, Wire, WireFault
 
@@ -61,6 +62,12 @@ LIMITS = Limits(
     settle=timedelta(minutes=40),
     grace=timedelta(seconds=20),
 )
+
+
+def _limits(plan: Plan) -> Limits:
+    """Where clocks of replicas are wrong, one may be slow by what still leads, and the next one fast."""
+    wrong = any(step.kind == REPLICA_CLOCK for step in plan.steps)
+    return replace(LIMITS, clocks=timedelta(seconds=2 * SOUND if wrong else 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,7 @@ class World:
         return Client(Wire(self.server.transport(), self.network, Random(f"wire {self.plan.seed}"), lambda: None))
 
     def _new_judge(self) -> Judge:
-        return Judge(self.server, LIMITS, self._hear, self._report)
+        return Judge(self.server, _limits(self.plan), self._hear, self._report)
 
     async def settle(self) -> None:
         """Wait until everything that was written is seen."""

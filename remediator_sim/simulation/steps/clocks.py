@@ -10,6 +10,7 @@ from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
+REPLICA_CLOCK = "replica-clock"
 SMALL, LARGE = (-20, -3, 3, 20), (-3600, -600, 600, 3600)
 
 
@@ -38,5 +39,5 @@ async def _replica_clock(world: "World", step: Step) -> None:
 
 KINDS = (
     Kind("node-clock", 2, _draw_node_clock, _node_clock),
-    Kind("replica-clock", 2, _draw_replica_clock, _replica_clock),
+    Kind(REPLICA_CLOCK, 2, _draw_replica_clock, _replica_clock),
 )
