@@ -8,11 +8,14 @@ from hypothesis import settings
 
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.servers import REAL, Server, serving
+from tests.harness.examples import examples
 
 pytest_plugins = [f"tests.plugins.{name}" for name in ("changed_fakes", "garbage", "one_worker", "scratch")]
 
-# No deadline: a busy machine is not a bug. In CI the same examples every time; elsewhere new ones.
-settings.register_profile("remediator", deadline=None, derandomize=bool(os.environ.get("CI")))
+# No deadline: a busy machine is not a bug. In CI the same examples every time; elsewhere fewer, and new ones.
+settings.register_profile(
+    "remediator", deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=examples(100)
+)
 settings.load_profile("remediator")
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.detectors.node import Node
+from tests.harness.examples import examples
 from tests.native import Script, build_stub
 
 STANDIN = Path(__file__).resolve().parents[2] / "remediator_sim/nvml"
@@ -280,7 +281,7 @@ orders = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(drawn=st.lists(orders, max_size=12))
 def test_whatever_is_ordered_both_answer_the_same(both, script, drawn):
     script.write("count 2", *drawn)

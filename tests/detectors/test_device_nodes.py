@@ -14,6 +14,7 @@ from nodelib.host.device_nodes import Number, Wanted, has, majors, of_gpus, of_i
 from nodelib.host.gpus import Card, Driven
 from tests.detectors.fixtures.device_nodes import DEVICES, MIG, everything, link, node, with_infiniband, without
 from tests.detectors.node import DETECTORS, address, run_detector
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 GPUS = {address(index): Driven(f"GPU-{index}", index, excluded=False) for index in range(3)}
@@ -202,7 +203,7 @@ def test_evidence_is_of_the_first_sight_and_each_node_is_explained(tmp_path):
     assert "nvidiactl: none" in run(tmp_path, "--explain")[1]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.binary(max_size=60))
 def test_garbage_of_the_kernel_never_makes_a_traceback(tmp_path_factory, content):
     root = tmp_path_factory.mktemp("garbled")

@@ -13,6 +13,7 @@ from nodelib.host.driver import Module, libraries, module
 from nodelib.host.gpus import Card
 from tests.detectors.fixtures.driver_mismatch import LOADED, OPEN, VERSION, driver
 from tests.detectors.node import Node
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 BUILDS = {
@@ -119,7 +120,7 @@ def test_versions_that_differ_are_never_fine(loaded, other, init):
     assert line
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.binary(max_size=80) | st.binary(max_size=40).map(lambda some: b"NVRM version: " + some))
 def test_garbage_in_place_of_the_version_is_never_health(tmp_path_factory, content):
     proc = tmp_path_factory.mktemp("proc")

@@ -18,6 +18,7 @@ from nodelib.host.fs_health import Known, Signs, judge_one, read_codes, recall
 from nodelib.kernel.kmsg import Line
 from tests.detectors.fixtures.filesystem_error import FINE, POD, XFS_SHUT
 from tests.detectors.kernel_tree import BTIME, KernelTree
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 ANYTHING = st.recursive(
@@ -204,7 +205,7 @@ def test_no_line_and_no_memory_raises(texts, memory):
     recall({"boot_id": "one", "known": memory, "broken": memory}, "one")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
 @given(st.binary(max_size=40))
 def test_a_counter_of_any_bytes_is_a_number_or_refused(tmp_path, content):
     path = tmp_path / "errors_count"

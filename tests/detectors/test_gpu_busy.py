@@ -14,6 +14,7 @@ from tests.detectors.node import run_detector
 from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen
 from tests.harness.apiserver import ApiServer
+from tests.harness.examples import examples
 from tests.harness.objects import pod
 from tests.native import Script
 
@@ -152,7 +153,7 @@ def test_where_other_users_processes_are_hidden_none_has_ended(tmp_path):
     assert read_owners(tmp_path / "proc", [9999]) == {9999: None}
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(stat=st.binary(max_size=60), cgroup=st.binary(max_size=60) | st.just(SHELL.encode()))
 def test_garbled_files_of_a_process_are_never_its_end_nor_its_owner(tmp_path_factory, stat, cgroup):
     root = tmp_path_factory.mktemp("garbled")
@@ -163,7 +164,7 @@ def test_garbled_files_of_a_process_are_never_its_end_nor_its_owner(tmp_path_fac
     assert read_owners(root, [7]) == {7: None}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(garbage(SHAPES))
 def test_garbage_of_nvml_is_never_health(told):
     view = seen(SHAPES, *(gpu(index, one) for index, one in enumerate(told)))
@@ -171,7 +172,7 @@ def test_garbage_of_nvml_is_never_health(told):
     assert verdict == UNKNOWN or all(one["processes"]["pid"] == [] and "memory in use" in one for one in told)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(memories("pods", "marks"))
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_busy.json"

@@ -16,6 +16,7 @@ from nodelib.nvml.client import checked
 from nodelib.nvml.ecc import QUESTIONS, often, sampled
 from nodelib.nvml.results import see
 from tests.detectors.node import address
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = Verdict
 HEALTHY = {
@@ -299,13 +300,13 @@ garbage = st.recursive(
 KEYS = ("init", "count", "gpus", "done", "failed", "at")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), garbage))
 def test_garbage_from_the_probe_is_never_health(answer):
     assert judge(answered(Answer(answer)))[0] is UNKNOWN
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(sorted(gpu(0))), garbage)
 def test_one_part_of_a_gpu_replaced_by_garbage_is_never_an_error(part, value):
     broken = seen(gpu(0), {**gpu(1), part: value})
@@ -316,7 +317,7 @@ def test_one_part_of_a_gpu_replaced_by_garbage_is_never_an_error(part, value):
     assert verdict is not OK or same, broken
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from([(q, n) for q, names in NEEDED.items() for n in names]), garbage)
 def test_a_number_that_a_fault_rests_on_replaced_by_garbage_is_never_health(number, value):
     question, name = number

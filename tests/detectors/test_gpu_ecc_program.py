@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.detectors.node import FALLEN, Node, address
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 HEALTHY = "no GPU has a memory fault"
@@ -199,7 +200,7 @@ def test_a_folder_without_pynvml_is_told_of(node, tmp_path):
     assert ran.line == f"NVML cannot be asked: FileNotFoundError: --pynvml {tmp_path}: there is no module pynvml"
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     st.sampled_from(["answer", "probe"]), st.binary(max_size=40) | st.sampled_from([b'{"gpus": 3}', b'{"pid": "x"}'])
 )

@@ -13,6 +13,7 @@ from nodelib.host.child_process import Answer
 from nodelib.host.gpus import Card, Driven, Offered, read_offered
 from nodelib.nvml.gpu_inventory import DRIVER_PATIENCE, GpuViews, judge
 from tests.detectors.node import address
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = Verdict
 
@@ -232,7 +233,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.binary(max_size=60)
     | json_values.map(lambda found: json.dumps({"Data": {"RegisteredDevices": found}}).encode())

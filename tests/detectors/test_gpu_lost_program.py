@@ -13,6 +13,7 @@ from nodelib.host.child_process import Answer, start_time
 from nodelib.host.gpus import read_driver, read_pci
 from nodelib.nvml.gpu_inventory import GpuViews, judge
 from tests.detectors.node import ALIVE, FALLEN, Node, address
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 
@@ -184,7 +185,7 @@ def test_explain_shows_every_view_and_leaves_no_mark(node):
     assert not (node.state / "marks").exists()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     vendor=st.binary(max_size=12) | st.just(b"0x10de\n"),
     kind=st.binary(max_size=12) | st.just(b"0x030200\n"),
@@ -203,7 +204,7 @@ def test_garbage_in_sysfs_is_never_a_traceback_and_never_health(tmp_path_factory
     assert verdict is not Verdict.OK or no_gpu or (is_gpu and config[:2] == ALIVE[:2])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary(max_size=80), st.sampled_from([b"", b"Device Minor: ", b"GPU Excluded: ", b"GPU UUID: "]))
 def test_garbage_of_the_driver_hides_no_gpu(tmp_path_factory, content, field):
     folder = tmp_path_factory.mktemp("proc") / "driver/nvidia/gpus"

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from tests.detectors.node import Node
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen, silent
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 MINUTE = 60.0
@@ -199,7 +200,7 @@ def test_the_help_has_every_word_of_the_line():
         assert words.partition(" (")[0].removeprefix("NVLink ") in text, words
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(garbage(SHAPES))
 def test_garbage_of_nvml_is_never_health(told):
     verdict = runs(view(*told))[0]
@@ -207,7 +208,7 @@ def test_garbage_of_nvml_is_never_health(told):
     assert verdict == UNKNOWN or all(sound)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(memories("gpus", "signs", "mig"))
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_nvlink.json"

@@ -14,6 +14,7 @@ from nodelib.host.gpus import Card
 from nodelib.nvml.client import checked
 from nodelib.nvml.results import see
 from tests.detectors.node import Node, address, uuid
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = Verdict
 FIRST, SECOND = (f"{address(index)} (GPU-00000000)" for index in range(2))
@@ -139,14 +140,14 @@ garbage = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(garbage)
 def test_a_number_of_the_driver_replaced_by_garbage_is_never_health(value):
     broken = seen({**gpu(0), "facts": {"recovery action": {"action": value}}})
     assert after(broken)[0] is not OK or (type(value) is int and value == 0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(asked_at=garbage, times=garbage, boot=st.sampled_from(["this", "other", 3]))
 def test_garbage_in_memory_confirms_nothing_by_error(tmp_path_factory, asked_at, times, boot):
     path = tmp_path_factory.getbasetemp() / "gpu_recovery.json"

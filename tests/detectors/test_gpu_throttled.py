@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nodelib.nvml.throttle import GAP, WINDOW, Past, advance, signs
 from tests.detectors.node import Node
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen, silent
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 MINUTE = 60.0
@@ -131,7 +132,7 @@ def test_bit_8_alone_is_a_kind_of_its_own():
     assert signs(facts(0x48)) == {"heat"}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(garbage(SHAPES))
 def test_garbage_of_nvml_is_never_health(told):
     view = seen(SHAPES, *(gpu(index, one) for index, one in enumerate(told)))
@@ -139,7 +140,7 @@ def test_garbage_of_nvml_is_never_health(told):
     assert verdict == UNKNOWN or all(type(one["clocks"]["reasons"]) is int for one in told)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(memories("gpus", "standing"))
 def test_garbage_in_the_state_folder_is_overcome(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("state") / "gpu_throttled.json"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.detectors.fixtures.gpu_xid import BOOT, DOUBLE, FALLEN, PENDING, KernelLog, advice
 from tests.detectors.node import run_detector
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 LINE = "reboot needed: 0000:1c:00 Xid 79 (GPU has fallen off the bus)"
@@ -249,7 +250,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.dictionaries(st.sampled_from(["faults", "advice", "repaired", "processes", "uuid", "x"]), JSON), JSON)
 def test_a_memory_that_makes_no_sense_is_as_none_so_that_the_whole_log_is_read_again(device, garbled):
     known = {"devices": {"0000:1c:00": device}, "shelved": {"0000:1c:00": device}}
@@ -259,7 +260,7 @@ def test_a_memory_that_makes_no_sense_is_as_none_so_that_the_whole_log_is_read_a
         assert known.cause is None or known.cause.action
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     st.binary(max_size=60) | st.sampled_from([b'{"boot_id": "%s", "cursor": 9}' % BOOT.encode(), b"[]", b"[" * 5000])
 )
@@ -271,7 +272,7 @@ def test_a_fault_is_found_whatever_is_in_the_state_file(tmp_path_factory, conten
     assert run(root) == (FAULT, LINE)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.binary(max_size=200)
     | st.binary(max_size=80).map(lambda tail: b"3,7,1000000,-;NVRM: Xid " + tail.replace(b"\n", b""))

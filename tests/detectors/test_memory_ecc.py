@@ -12,6 +12,7 @@ from nodelib.kernel.kmsg import Line
 from tests.detectors.fixtures.memory_ecc import IN_USE, LABEL, LOST_PAGE, ON_DIMM, UNCORRECTED, apei
 from tests.detectors.kernel_tree import KernelTree
 from tests.detectors.test_filesystem_error import ANYTHING
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = 0, 1, 2
 
@@ -129,7 +130,7 @@ def test_no_line_and_no_memory_raises(texts, memory):
     judge((), told, rates, [])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50))
 @given(st.binary(max_size=24).filter(lambda content: not content.strip().isdigit()))
 @example(b"\x1c0")  # a blank to str.strip, and none to the kernel
 @pytest.mark.parametrize("name", ["ce_count", "ue_count", "dimm0/dimm_ce_count", "dimm0/dimm_ue_count"])

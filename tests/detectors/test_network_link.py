@@ -13,6 +13,7 @@ from nodelib.contract.npd import Verdict
 from tests.detectors.conftest import DETECTORS
 from tests.detectors.fixtures.network_link import BREAKS, DEAD, STALL, NetTree, seen_before
 from tests.detectors.node import run_detector
+from tests.harness.examples import examples
 
 OK, FAULT, UNKNOWN = Verdict.OK, Verdict.FAULT, Verdict.UNKNOWN
 FINE = "every network link is in order"
@@ -292,7 +293,7 @@ def test_explain_shows_ports_and_what_is_not_so_and_changes_nothing(node):
     assert not (node.root / "state").exists()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
     lambda one: st.lists(one, max_size=3) | st.dictionaries(st.sampled_from(["eth0", "x", "0000:d2:00.0"]), one),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nodelib.kernel.kmsg import Line, Log, read_new, run_on, since
 from tests.detectors.fixtures.gpu_xid import KernelLog
+from tests.harness.examples import examples
 
 BEGIN = "Linux version 6.8.0"
 
@@ -164,7 +165,7 @@ def test_a_message_runs_on_over_the_records_right_behind_it(found, text):
     assert run_on(found, 0, 2) == text
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.binary(max_size=80) | st.just(b"3,5,1000,-;text"), max_size=6), st.none() | st.integers(0, 2**70))
 def test_garbage_is_told_or_left_out_and_never_raises(tmp_path_factory, records, cursor):
     folder = tmp_path_factory.getbasetemp() / "garbage"

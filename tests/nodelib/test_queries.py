@@ -21,6 +21,7 @@ from nodelib.nvml.client import checked
 from nodelib.nvml.queries import Teller, ask_nvml, nonsense, place_path
 from nodelib.nvml.results import see
 from tests.detectors.node import DETECTORS, address, uuid
+from tests.harness.examples import examples
 
 
 def gpu(index, **changes):
@@ -195,7 +196,7 @@ answers = (
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(answers)
 def test_whatever_a_child_leaves_is_no_error_and_no_health_unless_it_is_sound(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "left.json"

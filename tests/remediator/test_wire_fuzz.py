@@ -40,6 +40,7 @@ from remediator.kube.wire.client import Client
 from remediator.scheduler.fleet import holding
 from remediator.scheduler.responses import Answers
 from remediator.scheduler.verdict import NodeState, Shape, health, summary
+from tests.harness.examples import examples
 from tests.harness.replica import empty_cache
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -389,7 +390,7 @@ def test_no_decision_raises_whatever_one_part_of_the_wire_says() -> None:
             raise AssertionError(changes) from error
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(CHANGES, BREAKS)
 def test_no_decision_raises_whatever_many_parts_of_the_wire_say(changes: list[Any], breaks: list[Any]) -> None:
     decide_everything([*changes, *breaks])

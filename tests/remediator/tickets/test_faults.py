@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from remediator.core.ticket import TicketPhase
 from remediator.kube.wire.transport import Reply
 from remediator.tickets.channels.base import Later, Refused
+from tests.harness.examples import examples
 from tests.harness.tickets import GPU, TicketHarness, delivery, ends, fires
 
 
@@ -212,7 +213,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(STEP, min_size=3, max_size=14),
     creates=st.lists(FAULTS, max_size=4),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from remediator_sim.scenarios.__main__ import main
 from tests.remediator_sim.scenarios.running import ROOT, Ended, end, left_over, start
 
 ENDS = {
@@ -111,7 +112,8 @@ def test_ctrl_c_ends_it_in_the_middle_with_nothing_left_running(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_too_small_a_fleet_is_refused_with_the_reason(tmp_path: Path) -> None:
-    ended = end(start(tmp_path, "--nodes", "3"), 60)
-    assert ended.code == 2
-    assert "--nodes: the demo needs 24 GPU nodes or more, not 3" in ended.text
+def test_too_small_a_fleet_is_refused_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--nodes", "3"])
+    assert ended.value.code == 2
+    assert "--nodes: the demo needs 24 GPU nodes or more, not 3" in capsys.readouterr().err

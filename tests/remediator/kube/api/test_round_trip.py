@@ -31,6 +31,7 @@ from remediator.kube import api
 from remediator.kube.api import builtin, decode, encode
 from remediator.kube.wire.client import Kind
 from tests.builders import a_budget, a_case, a_node, an_operation, at
+from tests.harness.examples import examples
 from tests.remediator.kube.api.generated import LETTERS, TIMES, read_back, values
 
 Body = dict[str, Any]
@@ -47,7 +48,7 @@ DECODERS: dict[Kind[Any], Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("kind", DECODERS, ids=lambda kind: kind.name)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_an_object_of_any_kind_is_read_back_as_it_was_written_and_becomes_a_noun(kind: Kind[Any], data: Any) -> None:
     value = data.draw(values(kind.type))
