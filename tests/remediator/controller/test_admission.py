@@ -467,6 +467,6 @@ async def test_a_budget_that_is_full_for_half_an_hour_is_told_at_that_time_witho
         await harness.condition(node, "True")
     await (await admissions(harness)).run(start + timedelta(minutes=31))
     (block,) = harness.cases(held)[-1]["status"]["blockedBy"]
-    assert (block["reason"], block["told"]) == ("BudgetSpent", True)
+    assert (block["reason"], block["reported"]) == ("BudgetSpent", True)
     events = [entry.obj for entry in harness.server.cluster.store.collection("events").entries.values()]
     assert [(one["type"], one["reason"]) for one in events if one["reason"] == "HeldLong"] == [("Warning", "HeldLong")]
