@@ -17,7 +17,7 @@ from remediator_sim.invariants import (
     tickets,
 )
 from remediator_sim.invariants.contract import BUDGETS, CASES, NODES, OPERATIONS, PODS, TICKETS
-from remediator_sim.invariants.event import BAD, FINAL, HARM, ISSUES, PROBE, REBOOT, TICK, Event
+from remediator_sim.invariants.event import ALERTS, BAD, FINAL, HARM, ISSUES, PROBE, REBOOT, TICK, Event
 from remediator_sim.invariants.history import History
 
 # Gives HELD, or a sentence, for each thing that there was to look at: for most events none.
@@ -81,6 +81,7 @@ CHECKS = (
     CheckRow("I7", TICKETS, survival.stays),
     CheckRow("I7", TICK, survival.moves_on),
     CheckRow("I7", FINAL, survival.moves_on),
+    CheckRow("I7", ALERTS, tickets.told_of_alerts),
     CheckRow("I8", ISSUES, tickets.one_issue),
     CheckRow("I8", TICKETS, tickets.one_ticket),
     CheckRow("I8", FINAL, tickets.told_a_person),

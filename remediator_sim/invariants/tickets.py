@@ -78,6 +78,24 @@ def closed_when_over(history: History, event: Event) -> Iterator[str]:
             yield _needless(history, issue, filed.get(_where(issue)))
 
 
+def told_of_alerts(history: History, event: Event) -> Iterator[str]:
+    """The end. Counts each alert that fires and was taken: a Ticket holds it, and an issue tells of it."""
+    numbers = {_where(issue) for issue in history.issues if issue["open"] or issue.get("by_user")}
+    holders = {
+        alert["fingerprint"]: ticket
+        for ticket in history.objects[TICKETS].values()
+        for alert in part(ticket, "spec").get("alerts") or ()
+        if not alert.get("endsAt")
+    }
+    for name in event.obj["firing"]:
+        ticket = holders.get(name)
+        if ticket is None:
+            yield f"alert {name} fires and was taken, and no Ticket holds it"
+        else:
+            told = _filed(ticket) in numbers or part(ticket, "status").get("closedBy") == "User"
+            yield HELD if told else f"alert {name} fires, and no open issue tells of it"
+
+
 def _needless(history: History, issue: Obj, ticket: Obj | None) -> str:
     sentence = f"{issue['repository']}#{issue['number']} of {issue['subject']}"
     if ticket is None:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -88,8 +88,9 @@ class Hub:
         seen = [self._shown(issue) for issue in self._newest()]
         if seen == self._seen:
             return
-        for issue, before in zip_longest(seen, self._seen[: len(seen)]):
-            if before is None or before.open != issue.open:
+        before = {(issue.repository, issue.number): issue.open for issue in self._seen}
+        for issue in seen:
+            if before.get((issue.repository, issue.number)) is not issue.open:
                 who, word = "a user" if issue.by_user else "us", "open" if issue.open else "closed"
                 self._note("github", f"{issue.repository}#{issue.number} {issue.subject} is {word} by {who}")
         self._seen = seen

@@ -9,7 +9,7 @@ from remediator_sim.apiserver.store import Change, Listener
 from remediator_sim.invariants import tickets
 from remediator_sim.invariants.checker import Checker
 from remediator_sim.invariants.contract import KINDS
-from remediator_sim.invariants.event import ABSENT, FINAL, ISSUES, KILLED, PERSON, TICK, Event
+from remediator_sim.invariants.event import ABSENT, ALERTS, FINAL, ISSUES, KILLED, PERSON, TICK, Event
 from remediator_sim.invariants.results import HELD
 from remediator_sim.invariants.tickets import SeenIssue
 from remediator_sim.invariants.tracked import Limits
@@ -100,10 +100,10 @@ class Judge:
         self._issues = seen
         self.put(ISSUES, None, {"issues": [issue._asdict() for issue in seen]})
 
-    def tickets_at_rest(self) -> bool:
-        """Whether every case that wants an issue has one, and no issue is open that nobody needs."""
-        event = Event(FINAL, self._cluster.now())
-        checks = (tickets.told_a_person, tickets.closed_when_over)
+    def tickets_at_rest(self, alerts: list[str]) -> bool:
+        """Whether every case and alert that wants an issue has one, and no issue is open that nobody needs."""
+        event = Event(ALERTS, self._cluster.now(), None, {"firing": alerts})
+        checks = (tickets.told_a_person, tickets.closed_when_over, tickets.told_of_alerts)
         return all(finding == HELD for check in checks for finding in check(self._checker.history, event))
 
     async def run(self) -> None:
@@ -112,9 +112,10 @@ class Judge:
             await asyncio.sleep(EVERY)
             self.put(TICK)
 
-    def end(self) -> None:
-        """Everything has happened."""
+    def end(self, alerts: list[str]) -> None:
+        """Everything has happened; these alerts fire, and were taken."""
         self.put(TICK)
+        self.put(ALERTS, None, {"firing": alerts})
         self.put(FINAL)
 
     def absent(self, absent: bool) -> None:

@@ -8,6 +8,8 @@ from random import Random
 from remediator.app import Replica
 from remediator.kube.wire.client import Client
 from remediator.settings import Settings
+from remediator.tickets.webhook.receiver import Received
+from remediator.web.webhook import STATUS
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.simulation.clock import HostClock
 from remediator_sim.simulation.hub import Hub
@@ -17,6 +19,7 @@ from remediator_sim.simulation.wire import Network, Wire
 
 SHIPPED, QUIET = 1.0, 60.0  # by how much the intervals of the lease are longer than the shipped ones, at most
 SOUND = 30.0  # seconds by which a clock may be wrong
+PATIENCE = 10.0  # seconds for which Alertmanager waits for an answer
 RESTART = 10.0  # seconds after which a process that ended is started again
 
 
@@ -43,6 +46,7 @@ class ReplicaModel:
         self.replica: Replica | None = None
         self._process = Process(name)
         self._task: asyncio.Task[None] | None = None
+        self._context, self._posts = contextvars.copy_context(), set[asyncio.Task[Received]]()
         self._lives, self._stretch = 0, SHIPPED
 
     @property
@@ -79,7 +83,7 @@ class ReplicaModel:
         )
         self.replica = Replica(Client(self.wire), settings, self.clock.clock, self.line.channel)
         self._prepare(self.replica)
-        context = contextvars.copy_context()
+        self._context = context = contextvars.copy_context()
         context.run(PROCESS.set, self._process)
         self._note(self.name, f"starts as {settings.identity}")
         self._task = asyncio.get_running_loop().create_task(self._work(self.replica), context=context)
@@ -118,7 +122,20 @@ class ReplicaModel:
             self.wire.kill()
         if self.line is not None:
             self.line.kill()
+        for post in list(self._posts):
+            post.cancel()
         self._task = self.wire = self.line = self.replica = None
+
+    async def post(self, body: bytes) -> int | None:
+        """What the webhook answers to one post, None where nobody does in time."""
+        if self.replica is None or self.replica.tickets is None:
+            return None
+        work = self.replica.tickets.receiver.receive(body)
+        task = asyncio.get_running_loop().create_task(work, context=self._context)
+        self._posts.add(task)
+        task.add_done_callback(self._posts.discard)
+        await asyncio.wait({task}, timeout=PATIENCE)
+        return STATUS[task.result().result] if task.done() and not task.cancelled() else None
 
     def freeze(self) -> None:
         """SIGSTOP."""

@@ -4,11 +4,11 @@ from random import Random
 
 from remediator_sim.simulation.fault import KNOWN
 from remediator_sim.simulation.plan import Plan, Step
-from remediator_sim.simulation.steps import clocks, github, nodes, objects, replicas, users, wires
+from remediator_sim.simulation.steps import alerts, clocks, github, nodes, objects, replicas, users, wires
 from remediator_sim.simulation.steps.kind import Fleet, Kind
 
 KINDS: dict[str, Kind] = {
-    kind.name: kind for part in (nodes, replicas, wires, users, objects, clocks, github) for kind in part.KINDS
+    kind.name: kind for part in (nodes, replicas, wires, users, objects, clocks, github, alerts) for kind in part.KINDS
 }
 NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))

@@ -32,6 +32,7 @@ from remediator_sim.invariants.event import BAD, HARM, Event
 from remediator_sim.invariants.tracked import Limits
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.simulation import cluster
+from remediator_sim.simulation.alerts import Alertmanager
 from remediator_sim.simulation.backups import Backups
 from remediator_sim.simulation.clock import HostClock, now, until
 from remediator_sim.simulation.ending import Ending, ending_of
@@ -101,6 +102,7 @@ class World:
         self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note)
         self.replicas = {name: self._replica(name) for name in ("A", "B")}
         self.backups = Backups(self.server.cluster.store)
+        self.alerts = Alertmanager(list(self.replicas.values()), Random(f"alerts {plan.seed}"), self.note)
         self._busy: dict[str, set[str]] = {name: set() for name in plan.nodes}
 
     # --- of what it is made: a plane that is not virtual overrides these ---------------------------------------------
@@ -266,10 +268,11 @@ class World:
             await asyncio.sleep(max(0.0, self.plan.until - now()))
             await until(lambda: not self._under_way() or now() > self.plan.until + LONGEST, REST)
             patience = now() + TICKETS
-            await until(lambda: self.judge.tickets_at_rest() or now() > patience, REST)
+            await until(lambda: self.judge.tickets_at_rest(self.alerts.taken()) or now() > patience, REST)
             self.ended = True
             await self.settle()
-            self.judge.end()
+            self.alerts.stop()
+            self.judge.end(self.alerts.taken())
             for task in tasks:
                 task.cancel()
         for model in self.replicas.values():

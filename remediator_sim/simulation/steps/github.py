@@ -9,7 +9,7 @@ from remediator_sim.github import Fault, Issue
 from remediator_sim.simulation.clock import now, true_time, until
 from remediator_sim.simulation.hub import Hub
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import REPLICAS, Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 from remediator_sim.simulation.wire import WireFault
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ async def _token(world: "World", step: Step) -> None:
 def _draw_crash(chance: Random, fleet: Fleet) -> Drawn:
     how = chance.choice(("die-before", "die-after", "die-after"))
     part, back = chance.choice(("/issues", "/comments", "/issues/")), chance.choice((1, 20, 120))
-    return drawn(chance.choice(REPLICAS), how=how, part=part, back=back)
+    return drawn("leader", how=how, part=part, back=back)
 
 
 async def _crash(world: "World", step: Step) -> None:

@@ -1,5 +1,7 @@
 """I7: what a kill must not lose: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from remediator_sim.invariants.contract import TICKETS
+from remediator_sim.invariants.event import ALERTS
 from tests.remediator_sim.invariants.histories import BOOT, History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording, tried
 
@@ -66,11 +68,33 @@ def work_that_lies_still_after_a_kill(recording: Recording) -> None:
     recording.later(110)
 
 
+def an_alert_that_was_taken(number: int, is_open: bool) -> History:
+    """It fires at the end; its Ticket has the issue of this number, 0 for none."""
+
+    def write(recording: Recording) -> None:
+        subject = {"kind": "Node", "nodeName": "n1"}
+        status = {"phase": "Open", "issue": {"repository": "o/r", "number": number}} if number else {}
+        alerts = [{"fingerprint": "f1", "name": "NodeDown", "startsAt": "2026-11-20T12:00:00Z"}]
+        recording.write(TICKETS, "t", spec={"subject": subject, "alerts": alerts}, status=status)
+        recording.issues((1, is_open, "n1"))
+        recording.hear(ALERTS, {"firing": ["f1"]})
+
+    return write
+
+
+def an_alert_that_no_ticket_holds(recording: Recording) -> None:
+    recording.hear(ALERTS, {"firing": ["f1"]})
+
+
 HOLDS = [
+    (an_alert_that_was_taken(1, is_open=True), 1),
     (another_issue_after_the_first_was_closed, 3),
     (work_goes_on_after_a_kill, 6),
 ]
 BROKEN = [
+    (an_alert_that_was_taken(1, is_open=False), "alert f1 fires, and no open issue tells of it"),
+    (an_alert_that_was_taken(0, is_open=True), "alert f1 fires, and no open issue tells of it"),
+    (an_alert_that_no_ticket_holds, "alert f1 fires and was taken, and no Ticket holds it"),
     (a_ticket_that_goes, "ticket t, there at the kill at 12:00:00, disappeared"),
     (set_back(attempts=[]), "case a, there at the kill at 12:00:00, lost attempts at 12:00:00"),
     (set_back(attempts=tried("reset-9", "reboot-1")), "lost attempts"),
