@@ -81,9 +81,11 @@ def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:
     refuses = part(policy, "spec", "urgency").get("mode") != "Never" and policy["spec"].get("mode") != "DryRun"
     refuses = refuses and isinstance(policy["spec"].get("severity", ""), str)  # else nobody can read it
     covered = lately and refuses and contract.selects(policy["spec"].get("nodeSelector") or {}, lately[-1])
-    stale = history.limits.stale
-    # The newest first: that settles it for all nodes that are well.
-    return bool(covered) and all(contract.sick(node, policy, history.at, stale) for node in reversed(lately))
+    stale, before = history.limits.stale, history.at - history.limits.grace
+    # The newest first: that settles it for all nodes that are well. Time alone may have made its heartbeat believable.
+    return bool(covered) and all(
+        contract.sick(node, policy, at, stale) for node in reversed(lately) for at in (history.at, before)
+    )
 
 
 def _waits(history: History, name: str, lately: list[Obj]) -> bool:

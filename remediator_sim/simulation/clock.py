@@ -30,7 +30,16 @@ class HostClock:
     """A wall clock; `ahead` is by how many seconds it is fast."""
 
     def __init__(self, ahead: float = 0.0) -> None:
-        self.ahead = ahead
+        self._ahead, self.moved = ahead, float("-inf")
+
+    @property
+    def ahead(self) -> float:
+        """By how many seconds it is fast; `moved` is when that last changed."""
+        return self._ahead
+
+    @ahead.setter
+    def ahead(self, seconds: float) -> None:
+        self._ahead, self.moved = seconds, now()
 
     def wall(self) -> datetime:
         """The time that it shows, aware UTC."""

@@ -11,11 +11,11 @@ from remediator.settings import Settings
 from remediator.tickets.webhook.receiver import Received
 from remediator.web.webhook import STATUS
 from remediator_sim.apiserver import EmbeddedServer
-from remediator_sim.simulation.clock import HostClock
+from remediator_sim.simulation.clock import HostClock, now
 from remediator_sim.simulation.hub import Hub
 from remediator_sim.simulation.line import Line
 from remediator_sim.simulation.loop import PROCESS, Process, VirtualLoop
-from remediator_sim.simulation.wire import Network, Wire
+from remediator_sim.simulation.wire import RECOVERY, Network, Wire
 
 SHIPPED, QUIET = 1.0, 60.0  # by how much the intervals of the lease are longer than the shipped ones, at most
 SOUND = 30.0  # seconds by which a clock may be wrong
@@ -65,7 +65,8 @@ class ReplicaModel:
         return replica is not None and wire is not None and wire.clear() and replica.ready() and self._is_sound()
 
     def _is_sound(self) -> bool:
-        return not self._process.frozen and abs(self.clock.ahead) < SOUND
+        right = abs(self.clock.ahead) < SOUND and now() > self.clock.moved + RECOVERY
+        return not self._process.frozen and right
 
     def start(self) -> None:
         """Start a process, unless one runs."""

@@ -28,6 +28,8 @@ def plan_of(seed: int) -> Plan:
     fleet = Fleet(names, policies, sick)
     steps = [_fault(chance, fleet, node, AT_ONCE if burst else LAST - BEGIN) for node in sick]
     steps += [_step(chance, fleet, KINDS["crash"])]
+    alerted = Random(f"alerts {seed}")
+    steps += [_step(alerted, fleet, KINDS["alert"]) for _ in range(alerted.randint(1, 3))]
     steps += [_step(chance, fleet, _kind(chance)) for _ in range(chance.randint(*OTHERS))]
     most = ("maxUnavailable", "100%") if burst else chance.choice(BUDGETS)
     return Plan(
