@@ -73,9 +73,13 @@ class Ledgers:
     def _claims(self, ledger: Budget, now: datetime) -> list[Claim]:
         """A claim for each case that holds a node of this budget: budget and labels may have changed."""
         budgets = {other.name: other for other in self.cache.budgets}
-        holding = [(case, self.cache.nodes.get(case.node)) for case in self.cache.cases if case.open and case.claimed]
+        holding = [(case, self.cache.nodes.get(case.node)) for case in self.cache.cases if self._holds(case)]
         counted = [case for case, node in holding if node is not None and ledger in budget.over(node, budgets)]
         return [Claim(case.node, case.uid, case.started or now, case.phase is Phase.ESCALATED) for case in counted]
+
+    def _holds(self, case: Case) -> bool:
+        """One that cannot be read may have ended: an entry is made for it only where its node says so."""
+        return case.open and case.claimed and (not case.unreadable or self._on_node(case))
 
     async def write(self, before: Budget, after: Budget) -> EffectResult:
         """Write a ledger and its numbers where they differ from what is there; a conflict reads the newest version."""

@@ -120,6 +120,8 @@ class Controller:
         self._queue.add(*(Key("operation", operation.name) for operation in self._operations(case)))
         if new is None or new.ended is not None:
             self._queue.add(Key("node", case.node), ADMISSION)
+        if new is None and (node := self.cache.nodes.get(case.node)) and case.uid in node.marks:
+            self._queue.add(ORPHANS)
         if old is not None and list(failures.records([old])) != list(failures.records([new] if new else [])):
             self._queue.add(*(Key("policy", policy.name) for policy in self.cache.policies))
 

@@ -34,6 +34,7 @@ class Watch:
         self._wake = asyncio.Event()
         self._faults, self._stream = faults, Stream(self._wake)
         self._ended = self._due = False
+        self._after = 0  # a version yet to come has to pass before anything is told, as with the real cache
         address = next(((term.path, term.value) for term in terms if term.equal and term.path in _INDEXED), None)
         self._listener = Listener(address, self._take, self.end)
         self._collection = cluster.collection(target.resource)
@@ -46,7 +47,8 @@ class Watch:
             if initial:
                 self._begin_with_state()
             elif text not in ("", "0"):
-                for change in self._collection.since(version_number(text)):
+                self._after = version_number(text)
+                for change in self._collection.since(self._after):
                     self._take(change)
         except status.Failure as failure:
             if failure.code != 410:
@@ -73,7 +75,7 @@ class Watch:
 
     def _take(self, change: Change) -> None:
         """Queue a change in the words of this watch's selectors."""
-        if self._namespace and change.key[0] != self._namespace:
+        if change.rv <= self._after or (self._namespace and change.key[0] != self._namespace):
             return
         type_ = change.type if self._test is None else seen(change, self._test)
         if type_ is None:
@@ -121,7 +123,7 @@ class Watch:
                     return
                 elif self._due:
                     alarm = self._alarm(deadline)
-                    if self._options.bookmarks:
+                    if self._options.bookmarks and self._cluster.store.rv >= self._after:
                         self._frames.append(self._bookmark())
                 else:
                     await self._wake.wait()

@@ -1,13 +1,14 @@
 """I13: time in which nobody of us could act counts against no deadline."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import OPERATIONS, TEMPLATES, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import HELD
+from remediator_sim.invariants.tracked import Moment
 
 BY_THE_CLOCK = ("TimedOut", "DrainTimeout")
 SLACK = timedelta(seconds=11)  # who leads is looked at every 5 seconds: a begin and an end may be seen so late
@@ -19,34 +20,41 @@ def in_vain(history: History, event: Event) -> Iterator[str]:
     if status.get("reason") not in BY_THE_CLOCK or contract.finished(event.old):
         return
     spec = part(history.objects[TEMPLATES].get(event.obj["spec"]["templateName"]), "spec")
-    intent = part(status, "intent").get("at")
-    begun = intent or status.get("drainStartedAt") or status.get("startedAt")
-    allowed = spec.get("timeout", "15m") if intent else part(spec, "drain").get("timeout", "30m")
+    intended = bool(status.get("intent"))
+    words = ("intent",) if intended else ("drainStartedAt", "startedAt")
+    allowed = spec.get("timeout", "15m") if intended else part(spec, "drain").get("timeout", "30m")
+    times = history.tracked[contract.uid(event.obj)].times
+    begun = next((times[word] for word in words if word in times), Moment(history.at, history.at))
     sentence = f"operation {event.key} ended by the clock at {clock(event.at)}"
-    yield _had_its_time(history, sentence, contract.moment(begun or ""), contract.duration(allowed))
+    yield _had_its_time(history, sentence, begun, status.get("finishedAt", ""), contract.duration(allowed))
 
 
 def verified_in_vain(history: History, event: Event) -> Iterator[str]:
     """A case was written. Counts each verification that ended by the clock, the same way."""
     before = len(part(event.old, "status").get("timeline") or ())
     entries = list(part(event.new, "status").get("timeline") or ())[before:]
+    ended = [entry for entry in entries if entry.get("reason") == "VerifyTimeout"]
     policy = history.policy(event.obj)
-    if policy is None or not any(entry.get("reason") == "VerifyTimeout" for entry in entries):
+    if policy is None or not ended or history.lately_edited(contract.name(policy)):
         return
     allowed = part(policy, "spec", "verify").get("timeout", "20m")
     sentence = f"the verification of case {event.key} ended by the clock at {clock(event.at)}"
-    yield _had_its_time(history, sentence, _verifies_since(history, event.old), contract.duration(allowed))
+    times = _operation_of(history, event.old)
+    begun = times.get("finishedAt", Moment(history.at, history.at))
+    yield _had_its_time(history, sentence, begun, ended[-1].get("at", ""), contract.duration(allowed))
 
 
-def _verifies_since(history: History, case: Obj | None) -> datetime:
-    """When the operation of its newest attempt ended, by which the time to verify is counted."""
+def _operation_of(history: History, case: Obj | None) -> dict[str, Moment]:
+    """The times of its newest attempt, by whose end the time to verify is counted."""
     newest = contract.attempts(case)[-1] if contract.attempts(case) else {}
     operation = history.objects[OPERATIONS].get(newest.get("operation", ""))
-    return contract.moment(newest.get("finishedAt") or part(operation, "status").get("finishedAt") or "")
+    return history.tracked[contract.uid(operation)].times if operation else {}
 
 
-def _had_its_time(history: History, sentence: str, begun: datetime, allowed: timedelta) -> str:
-    absent, passed = history.absent(begun), history.at - begun
+def _had_its_time(history: History, sentence: str, begun: Moment, ended: str, allowed: timedelta) -> str:
+    """By our clock, or by what was written: clocks of replicas may differ, and that is no absence."""
+    absent = history.absent(begun.seen)
+    passed = max(history.at - begun.seen, contract.moment(ended) - begun.written)
     if passed - absent >= allowed - SLACK - history.limits.clocks:
         return HELD
     return f"{sentence} after {passed}, in which nobody of us could act for {absent}: it has {allowed}"

@@ -76,7 +76,7 @@ def one_reboot(history: History, event: Event) -> Iterator[str]:
 def finite(history: History, event: Event) -> Iterator[str]:
     """A case was written. Counts each new attempt: within its rung, the policy's maximum, and before the hand-over."""
     policy = history.policy(event.obj)
-    for attempt in begun(event) if policy else ():
+    for attempt in begun(event) if policy and not history.lately_edited(contract.name(policy)) else ():
         yield _allowed(history, event, policy or {}, attempt)
     for attempt in followed(event):
         yield _completes(event, attempt)

@@ -18,7 +18,7 @@ from remediator_sim.invariants.contract import (
     part,
 )
 from remediator_sim.invariants.event import ABSENT, ISSUES, KILLED, PERSON, REBOOT, TICK, Event
-from remediator_sim.invariants.tracked import Limits, Mark, Start, Tracked
+from remediator_sim.invariants.tracked import Limits, Mark, Moment, Start, Tracked
 
 
 class History:
@@ -36,12 +36,16 @@ class History:
         self.unpaused = datetime(1970, 1, 1, tzinfo=UTC)  # when somebody last let everything go on
         self.moved: dict[str, datetime] = {}  # by budget: when somebody last changed what it asks for
         self.shrunk = datetime(1970, 1, 1, tzinfo=UTC)  # when a node last went or was labelled anew
+        self.edited: dict[str, datetime] = {}  # by policy: the same
         self.marks: dict[str, Mark] = {}
         self.survivors: dict[str, tuple[datetime, Tracked, Obj]] = {}  # by uid: the newest kill, and what stood then
         self.standing = True  # what stood before anybody looked is taken in, and tells its own times
         self.absences: list[tuple[datetime, datetime | None]] = []  # from, until; None: still
         self.reboots: list[Obj] = []
         self.issues: list[Obj] = []
+        self.forgotten: set[tuple[str, int]] = (
+            set()
+        )  # repository and number of those that a restored backup does not know
         self.since = self.ticked = self.at = datetime(1970, 1, 1, tzinfo=UTC)
         self._seen: defaultdict[str, deque[tuple[datetime, Obj]]] = defaultdict(deque)
 
@@ -76,6 +80,10 @@ class History:
         """Whether it could be told at any time within the grace how the node is."""
         stale = self.limits.stale
         return any(contract.sick(state, policy, self.at, stale) is not None for state in self.lately(node))
+
+    def lately_edited(self, policy: str) -> bool:
+        """Whether somebody changed what a policy asks for a moment ago: what was decided before cannot be judged."""
+        return policy in self.edited and self.at - self.edited[policy] < self.limits.grace
 
     def stopped(self, case: Obj) -> dict[str, datetime]:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
@@ -144,6 +152,7 @@ class History:
 # --- what each kind of event means ---------------------------------------------------------------------------------
 
 FAILING = "PolicyFailing"
+TIMES = ("startedAt", "drainStartedAt", "intent", "finishedAt")  # of an operation
 PAUSE = f"the namespace {contract.SYSTEM} is paused"
 
 
@@ -168,6 +177,8 @@ def _namespace(history: History, event: Event) -> None:
 
 def _policy(history: History, event: Event) -> None:
     spec = part(event.new, "spec")
+    if event.old is not None and part(event.old, "spec") != spec:
+        history.edited[event.key] = event.at
     acts = spec.get("mode") == "Enforce" and part(spec, "urgency").get("mode") != "Never"
     history.stands(_mode(event.key), event.new is not None and not acts)
 
@@ -218,6 +229,15 @@ def _case(history: History, event: Event) -> None:
     for attempt in begun(event):
         start = Start(_began(history, attempt), uid, spec["nodeName"], spec.get("policyName", ""), attempt["operation"])
         history.starts.append(start)
+
+
+def _operation(history: History, event: Event) -> None:
+    times, status = history.tracked[contract.uid(event.obj)].times, part(event.obj, "status")
+    for word in TIMES:
+        told = part(status, "intent").get("at") if word == "intent" else status.get(word)
+        if told and word not in times:
+            written = contract.moment(told)
+            times[word] = Moment(written if history.standing else history.at, written)
 
 
 def _began(history: History, attempt: Obj) -> datetime:
@@ -292,6 +312,7 @@ _TAKE: dict[str, Callable[[History, Event], None]] = {
     BUDGETS: _budget,
     NODES: _node,
     CASES: _case,
+    OPERATIONS: _operation,
     PERSON: _person,
     KILLED: _killed,
     TICK: _tick,

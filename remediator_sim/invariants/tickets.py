@@ -1,7 +1,7 @@
 """I8: one open issue for each thing that has gone wrong, and none that nobody needs. I6: what users did to it stays."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -32,11 +32,17 @@ def one_issue(history: History, event: Event) -> Iterator[str]:
     """The issues have changed. Counts each subject of which we keep an issue open: we keep no other."""
     opened: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for issue in history.issues:
-        if issue["open"] and not issue.get("by_user"):
+        if issue["open"] and not issue.get("by_user") and _where(issue) not in history.forgotten:
             opened[issue["repository"], issue["subject"]].append(issue["number"])
     for (repository, subject), numbers in opened.items():
         listed = ", ".join(f"#{number}" for number in sorted(numbers))
         yield f"{listed} are open in {repository} for {subject}" if len(numbers) > 1 else HELD
+
+
+def forgotten(issues: Iterable[Obj], tickets: Iterable[Obj]) -> set[tuple[str, int]]:
+    """Of the open issues, those that no ticket knows: a restored backup is older than they are."""
+    known = {_filed(ticket) for ticket in tickets}
+    return {_where(issue) for issue in issues if issue["open"]} - known
 
 
 def left_to_users(history: History, event: Event) -> Iterator[str]:
@@ -74,7 +80,7 @@ def closed_when_over(history: History, event: Event) -> Iterator[str]:
     """The end. Counts each issue that we have open: a Ticket knows it, and something of it is not over yet."""
     filed = {_filed(ticket): ticket for ticket in history.objects[TICKETS].values()}
     for issue in history.issues:
-        if issue["open"] and not issue.get("by_user"):
+        if issue["open"] and not issue.get("by_user") and _where(issue) not in history.forgotten:
             yield _needless(history, issue, filed.get(_where(issue)))
 
 

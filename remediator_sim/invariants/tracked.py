@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import Obj
@@ -26,10 +27,17 @@ class Limits:
     clocks: timedelta = timedelta(0)
 
 
+class Moment(NamedTuple):
+    """When something was written for the first time: when we saw that, and what time it says."""
+
+    seen: datetime
+    written: datetime
+
+
 @dataclass(slots=True)
 class Tracked:
-    """One object from its first sight on; `last` is what it said last. The rest is for cases.
-
+    """One object from its first sight on; `last` is what it said last.
+    `times` is for operations: by the word of the status, when it was first there. For cases,
     `claimed` and `over` are when they were seen, by the server's clock; `stood` is how long it was stopped since.
     """
 
@@ -44,6 +52,7 @@ class Tracked:
     stood: timedelta = timedelta(0)
     well: datetime | None = None
     deleted: datetime | None = None
+    times: dict[str, Moment] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

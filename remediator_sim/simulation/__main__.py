@@ -15,6 +15,7 @@ from remediator_sim.simulation.seed import Verdict, play
 PROGRAM = "python -m remediator_sim.simulation"
 COMMAND = f".venv/bin/{PROGRAM}"  # as it works in a checkout
 SHOWN = 5  # sentences of one seed
+LOGGED = 20  # seeds between two lines of a log
 
 
 def main() -> int:
@@ -53,8 +54,16 @@ def _play_all(asked: argparse.Namespace, results: soak.Results, console: Console
             results.verdicts[verdict.seed] = verdict
             soak.keep(asked.state, verdict)
             progress.advance(bar)
+            _log(asked.seeds, results, console)
             if verdict.broken:
                 console.print(f"[red]seed {verdict.seed}[/] is broken: the summary tells more")
+
+
+def _log(total: int, results: soak.Results, console: Console) -> None:
+    """How far it is, where nobody sees a bar."""
+    done = len(results.verdicts)
+    if not console.is_terminal and done % LOGGED == 0:
+        console.print(f"{done} of {total} seeds, {len(results.failed)} broken", highlight=False)
 
 
 def _tell_broken(verdict: Verdict, console: Console) -> None:

@@ -36,9 +36,14 @@ def policy(name: str, mode: str, ticket: str) -> Document:
     """A shipped policy, in this mode, whose cases have tickets when `ticket` says: Always, OnEscalation or Never."""
     document = copy.deepcopy(_policies()[name])
     document["spec"]["mode"] = mode
-    document["spec"].pop("correlation", None)
     document["spec"]["ticket"] = {"when": ticket}
     return document
+
+
+def budget(name: str, spec: Document) -> Document:
+    """A budget over all nodes."""
+    head = {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeDisruptionBudget", "metadata": {"name": name}}
+    return head | {"spec": {"selector": {}} | spec}
 
 
 def fresh(clock: Clock, seed: int) -> EmbeddedServer:

@@ -3,9 +3,9 @@
 from random import Random
 from typing import TYPE_CHECKING
 
-from remediator_sim.apiserver.status import Obj
 from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, PODS
+from remediator_sim.simulation import cluster
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -20,7 +20,7 @@ async def set_up(world: "World", chance: Random) -> None:
     for name, mode in world.plan.policies:
         await create(world.client, world.policy(name, mode))
     for name, words in world.plan.budgets:
-        await create(world.client, _budget(name, dict(words)))
+        await create(world.client, cluster.budget(name, dict(words)))
     for node in world.nodes.values():
         await node.register()
         await _place_work(world, node.name, chance.randint(0, 2))
@@ -42,12 +42,3 @@ async def _place_work(world: "World", node: str, count: int) -> None:
         spec = {"nodeName": node, "containers": [{"name": "main", "image": "train"}]}
         body = {"metadata": {"name": f"train-{node}-{number}"}, "spec": spec}
         await world.client.create(PODS, body, namespace="default")
-
-
-def _budget(name: str, spec: dict[str, object]) -> Obj:
-    return {
-        "apiVersion": "remediator.dev/v1alpha1",
-        "kind": "NodeDisruptionBudget",
-        "metadata": {"name": name},
-        "spec": {"selector": {}} | spec,
-    }

@@ -2,29 +2,36 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.store import Change, Listener
 from remediator_sim.invariants import tickets
 from remediator_sim.invariants.checker import Checker
-from remediator_sim.invariants.contract import KINDS
-from remediator_sim.invariants.event import ABSENT, ALERTS, FINAL, ISSUES, KILLED, PERSON, TICK, Event
+from remediator_sim.invariants.contract import KINDS, TICKETS
+from remediator_sim.invariants.event import ABSENT, ALERTS, FINAL, ISSUES, KILLED, PERSON, REBOOT, TICK, Event
 from remediator_sim.invariants.results import HELD
 from remediator_sim.invariants.tickets import SeenIssue
 from remediator_sim.invariants.tracked import Limits
+from remediator_sim.simulation.clock import true_time
 
 Tell = Callable[[Event], None]
 EVERY = 20.0  # seconds between two looks at the clock
 
 
 class Judge:
-    """Listens to one server from its making on. `tell` is given each event once it was judged."""
+    """Listens to one server from its making on. `tell` is given each event once it was judged; `now` is never wrong."""
 
     def __init__(
-        self, server: EmbeddedServer, limits: Limits, tell: Tell, report_broken: Callable[[str], None]
+        self,
+        server: EmbeddedServer,
+        limits: Limits,
+        tell: Tell,
+        report_broken: Callable[[str], None],
+        now: Callable[[], datetime] = true_time,
     ) -> None:
-        self._cluster, self._limits = server.cluster, limits
+        self._cluster, self._limits, self._now = server.cluster, limits, now
         self._tell, self._report = tell, report_broken
         self._reported: set[str] = set()
         self._absent: bool | None = None
@@ -39,14 +46,21 @@ class Judge:
         checker = Checker(self._limits)
         for kind in KINDS:
             for entry in self._cluster.store.collection(kind).entries.values():
-                checker.history.take(Event(kind, self._cluster.now(), None, entry.obj))
+                checker.history.take(Event(kind, self._now(), None, entry.obj))
         return checker
 
     def restored(self) -> None:
-        """What is stored was set back: what was known of it holds no more, apart from the marks of users."""
+        """What is stored was set back: of what was known, only what happened outside of it still holds.
+
+        That includes when machines were asked to reboot, but not for what: names of attempts come again.
+        """
+        before = self._checker.history
         self._earlier.append(self._checker)
         self._checker = self._begun()
         self._absent = None
+        now = self._checker.history
+        now.absences, now.reboots = before.absences, [reboot | {"attemptID": ""} for reboot in before.reboots]
+        now.forgotten = tickets.forgotten(before.issues, now.objects[TICKETS].values())
         self.issues(self._issues)
 
     def _listen(self, kind: str) -> None:
@@ -59,7 +73,7 @@ class Judge:
 
     def put(self, kind: str, old: dict[str, Any] | None = None, new: dict[str, Any] | None = None) -> None:
         """One event, now."""
-        event = Event(kind, self._cluster.now(), old, new)
+        event = Event(kind, self._now(), old, new)
         news = self._checker.hear(event)
         self._tell(event)
         if news:
@@ -102,9 +116,13 @@ class Judge:
 
     def tickets_at_rest(self, alerts: list[str]) -> bool:
         """Whether every case and alert that wants an issue has one, and no issue is open that nobody needs."""
-        event = Event(ALERTS, self._cluster.now(), None, {"firing": alerts})
+        event = Event(ALERTS, self._now(), None, {"firing": alerts})
         checks = (tickets.told_a_person, tickets.closed_when_over, tickets.told_of_alerts)
         return all(finding == HELD for check in checks for finding in check(self._checker.history, event))
+
+    def rebooted(self, node: str, boot: str, attempt: str) -> None:
+        """A machine was asked to reboot in this boot, by the operation of this name."""
+        self.put(REBOOT, None, {"node": node, "bootID": boot, "attemptID": attempt})
 
     async def run(self) -> None:
         """Let time pass, until cancelled."""

@@ -27,6 +27,7 @@ class NodeModel:
     """One node. `busy` says whether something about it is under way, so that its heartbeats matter.
 
     `facts`: what else is so of it, in the words of facts.py.
+    `rebooted(name, boot, attempt)` is told when it is asked to reboot.
     """
 
     def __init__(self, name: str, client: Client, conditions: list[str], chance: Random, note: Note) -> None:
@@ -38,6 +39,7 @@ class NodeModel:
         self.facts: set[str] = set()
         self._reboots: set[asyncio.Future[None]] = set()
         self.busy: Callable[[], bool] = lambda: False
+        self.rebooted: Callable[[str, str, str], None] = lambda node, boot, attempt: None
         self.booted, self.died = asyncio.Event(), asyncio.Event()
         self.booted.set()
         self._kinds = ["Ready", *conditions, "DetectorStale"]
@@ -74,8 +76,9 @@ class NodeModel:
         """Whether one of `facts` is so, which programs see by themselves or by a fault."""
         return fact in self.facts or any(SHOWN.get(condition) == fact for condition in self.faults)
 
-    def begin_reboot(self, seconds: float) -> None:
-        """Go down for so many seconds, and let whoever asked for it go on until it is killed by that."""
+    def begin_reboot(self, attempt: str, seconds: float) -> None:
+        """Go down for so many seconds, and let the attempt that asked for it go on until it is killed by that."""
+        self.rebooted(self.name, self.boot_id, attempt)
         reboot = asyncio.ensure_future(self.go_down(seconds))
         self._reboots.add(reboot)
         reboot.add_done_callback(self._reboots.discard)

@@ -56,8 +56,8 @@ class ReplicaModel:
 
     @property
     def acts(self) -> bool:
-        """Whether it leads and runs."""
-        return self.is_leader and not self._process.frozen
+        """Whether it leads, runs and reaches the server."""
+        return self.is_leader and not self._process.frozen and not (self.wire and self.wire.away)
 
     def sees(self) -> bool:
         """Whether its watches have brought everything lately, and it can answer."""

@@ -1,20 +1,25 @@
 """From a seed to its plan. Pure: the same seed gives the same plan everywhere."""
 
+from collections.abc import Sequence
 from random import Random
 
 from remediator_sim.simulation.fault import KNOWN
 from remediator_sim.simulation.plan import Plan, Step
-from remediator_sim.simulation.steps import alerts, clocks, github, nodes, objects, replicas, users, wires
+from remediator_sim.simulation.steps import alerts, clocks, edits, github, nodes, objects, replicas, users, wires
 from remediator_sim.simulation.steps.kind import Fleet, Kind
 
 KINDS: dict[str, Kind] = {
-    kind.name: kind for part in (nodes, replicas, wires, users, objects, clocks, github, alerts) for kind in part.KINDS
+    kind.name: kind
+    for part in (nodes, replicas, wires, users, edits, objects, clocks, github, alerts)
+    for kind in part.KINDS
 }
 NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
 # In some seeds many nodes fall ill at once, and no budget holds them: only the breaker does.
 BURSTS, MANY, AT_ONCE = 0.25, (14, 18), 300.0
 TICKETS = ("Always", "OnEscalation", "OnEscalation", "Never")
+# So many of the other steps happen while a node is under repair, so many seconds after it fell ill.
+AMID, REPAIR = 0.5, (120.0, 900.0)
 BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest
 
 
@@ -26,11 +31,11 @@ def plan_of(seed: int) -> Plan:
     burst = chance.random() < BURSTS
     sick = tuple(chance.choice(names) for _ in range(chance.randint(*(MANY if burst else FAULTS))))
     fleet = Fleet(names, policies, sick)
-    steps = [_fault(chance, fleet, node, AT_ONCE if burst else LAST - BEGIN) for node in sick]
-    steps += [_step(chance, fleet, KINDS["crash"])]
+    faults = [_fault(chance, fleet, node, AT_ONCE if burst else LAST - BEGIN) for node in sick]
     alerted = Random(f"alerts {seed}")
-    steps += [_step(alerted, fleet, KINDS["alert"]) for _ in range(alerted.randint(1, 3))]
-    steps += [_step(chance, fleet, _kind(chance)) for _ in range(chance.randint(*OTHERS))]
+    firing = [_step(alerted, fleet, KINDS["alert"], faults) for _ in range(alerted.randint(1, 3))]
+    others = [KINDS["crash"], *(_kind(chance) for _ in range(chance.randint(*OTHERS)))]
+    steps = faults + firing + [_step(chance, fleet, kind, faults) for kind in others]
     most = ("maxUnavailable", "100%") if burst else chance.choice(BUDGETS)
     return Plan(
         seed,
@@ -48,11 +53,17 @@ def _kind(chance: Random) -> Kind:
     return chance.choices(kinds, [kind.weight for kind in kinds])[0]
 
 
-def _step(chance: Random, fleet: Fleet, kind: Kind) -> Step:
+def _step(chance: Random, fleet: Fleet, kind: Kind, faults: Sequence[Step]) -> Step:
+    """Some time, or in the middle of a case; then what happens to a node happens to the one that the case is about."""
     target, words = kind.draw(chance, fleet)
-    return Step(round(chance.uniform(BEGIN, LAST), 3), kind.name, target, words)
+    at = chance.uniform(BEGIN, LAST)
+    if chance.random() < AMID:
+        fault = chance.choice(faults)
+        at = min(LAST, fault.at + chance.uniform(*REPAIR))
+        target = fault.target if target in fleet.nodes else target
+    return Step(round(at, 3), kind.name, target, words)
 
 
 def _fault(chance: Random, fleet: Fleet, node: str, within: float) -> Step:
-    step = _step(chance, fleet, KINDS["fault"])
-    return Step(round(BEGIN + chance.uniform(0, within), 3), step.kind, node, step.words)
+    _, words = KINDS["fault"].draw(chance, fleet)
+    return Step(round(BEGIN + chance.uniform(0, within), 3), "fault", node, words)

@@ -23,8 +23,9 @@ RECOVERY = 90.0  # seconds after which all watches are open again, back-off incl
 class WireFault:
     """What happens to the next `left` requests that match, up to the time `until`.
 
-    `what`: "refuse" (answer `code`), "lose" (done, no answer), "late" (done, the answer comes after `seconds`),
-    "double" (done twice), "die-before" and "die-after" (the process dies at this request).
+    `what`: "refuse" (answer `code`; a 429 says to come again after `seconds`), "lose" (done, no answer), "late" (done,
+    the answer comes after `seconds`), "double" (done twice), "die-before" and "die-after" (the process dies at this
+    request).
     """
 
     what: str
@@ -64,7 +65,7 @@ class Wire:
 
     def __init__(self, inner: Transport, network: Network, chance: Random, die: Callable[[], None]) -> None:
         self._inner, self._network, self._chance, self._die = inner, network, chance, die
-        self.dead = False
+        self.dead = self.away = False
         self.faults: list[WireFault] = []
         self.streams: list[_WireStream] = []
         self._troubled = now()
@@ -78,7 +79,13 @@ class Wire:
 
     def clear(self) -> bool:
         """Whether all that the server says arrives at once, on every watch, for a while now."""
-        return now() > self._troubled + RECOVERY and not any(stream.silent or stream.lag for stream in self.streams)
+        calm = now() > self._troubled + RECOVERY and not self.away
+        return calm and not any(stream.silent or stream.lag for stream in self.streams)
+
+    def part(self, away: bool) -> None:
+        """Let this process alone not reach the server, or reach it again."""
+        self.away = away
+        self.cut_streams()
 
     def cut_streams(self, part: str = "") -> None:
         """Break the watches whose path holds `part`."""
@@ -121,7 +128,7 @@ class Wire:
         fault = self._meet(method, path)
         await self._travel()
         if fault and fault.what == "refuse":
-            return _refusal(fault.code)
+            return _refusal(fault)
         if fault and fault.what == "die-before":
             self._die()
             self._check()
@@ -157,7 +164,7 @@ class Wire:
     def _check(self) -> None:
         if self.dead:
             raise Unavailable(0, "", GONE)
-        if self._network.away:
+        if self._network.away or self.away:
             raise Unavailable(0, "", BROKE)
 
     @asynccontextmanager
@@ -221,8 +228,9 @@ def _place(path: str, query: Query) -> str:
     return path + "?" + "&".join(value for key, value in query if key in ("labelSelector", "fieldSelector"))
 
 
-def _refusal(code: int) -> Reply:
+def _refusal(fault: WireFault) -> Reply:
+    code = fault.code
     reason = REASONS.get(code, "")
     body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "refused on the way"}
-    headers = {"retry-after": "1"} if code == 429 else {}
+    headers = {"retry-after": str(int(fault.seconds))} if code == 429 else {}
     return Reply(code, msgspec.json.encode(body), headers)

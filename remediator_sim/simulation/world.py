@@ -24,6 +24,7 @@ from remediator_sim.invariants.contract import (
     PAUSED,
     SYSTEM,
     ended,
+    finished,
     part,
     phase,
     template,
@@ -185,6 +186,12 @@ class World:
         cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
         return [(case["spec"]["nodeName"], phase(case)) for case in cases]
 
+    def open_operations(self, node: str) -> list[str]:
+        """The names of the operations on a node that have not ended."""
+        operations = (entry.obj for entry in self.server.cluster.store.collection(OPERATIONS).entries.values())
+        on_node = (operation for operation in operations if operation["spec"]["nodeName"] == node)
+        return [operation["metadata"]["name"] for operation in on_node if not finished(operation)]
+
     def replica(self, word: str) -> ReplicaModel | None:
         """A replica by its name, or the one that leads ("leader") or does not ("follower") now."""
         if word in self.replicas:
@@ -217,9 +224,9 @@ class World:
         if not mended:
             self.bad()
 
-    def restore(self, ago: float) -> None:
-        """Set the server back to its newest backup that is so old."""
-        self.backups.restore(ago)
+    def restore(self, ago: float, jump: int) -> None:
+        """Set the server back to its newest backup that is so old; see Backups.restore."""
+        self.backups.restore(ago, jump)
         self.network.cut()
         self.judge.restored()
         self.pods.restored()
@@ -294,7 +301,7 @@ class World:
         yield probe(self.replicas.values(), self.judge)
         yield set_intervals(self)
         for node in self.nodes.values():
-            node.busy = partial(self._is_busy, node.name)
+            node.busy, node.rebooted = partial(self._is_busy, node.name), self.judge.rebooted
             yield node.run()
             yield node.watch_over()
         for step in self.plan.steps:

@@ -54,6 +54,15 @@ def test_the_summary_names_each_failed_seed_with_the_command_that_repeats_it():
     assert "seed 1:" not in lines
 
 
+def test_the_log_of_200_seeds_tells_at_each_twentieth_how_far_it_is():
+    results, console = soak.Results(), Console(file=StringIO(), width=200)
+    for seed in range(1, 61):
+        results.verdicts[seed] = Verdict(seed, ("I1: too many",) if seed == 30 else (), (), 1.0)
+        program._log(200, results, console)
+    lines = ["20 of 200 seeds, 0 broken", "40 of 200 seeds, 1 broken", "60 of 200 seeds, 1 broken"]
+    assert console.file.getvalue().splitlines() == lines
+
+
 def test_of_40_seeds_in_which_nothing_put_i13_to_the_test_the_summary_says_so_and_of_39_not():
     seeds = [GOOD.__class__(seed, (), GOOD.checks, 1.0) for seed in range(40)]
     assert "I13 was never put to the test" in summary(seeds)

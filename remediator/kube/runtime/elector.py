@@ -14,6 +14,7 @@ import structlog
 from remediator.clock import Clock
 from remediator.kube.api.builtin import LEASE, Lease, LeaseSpec
 from remediator.kube.runtime.skew import ServerClock
+from remediator.kube.runtime.versions import is_older
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import micro_stamp, parse
@@ -33,7 +34,8 @@ class Elector:
     and 5 % of `duration` before the lease may pass on, `on_stuck` ends a process whose work has not stopped by then.
     Others take the lease when they have seen it unchanged for `duration` by their own monotonic clock; the wall time is
     for the record only. Who stands more than 30 seconds from the API server's clock does not lead, since decisions
-    compare times of both. `rand` gives floats in [0, 1).
+    compare times of both. A leader that finds its lease older than it was stops leading: the API server was restored
+    from a backup, and what was decided since then is not so. `rand` gives floats in [0, 1).
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Elector:
         self._before: Lease | None = None
         self._notes: dict[str, str] = {}
         self._seen_at = -math.inf
+        self._set_back = False
         self._held_from = -math.inf
         self._wrote = False
         self._leading = False
@@ -143,7 +146,7 @@ class Elector:
                 break
             asked = self._clock.monotonic()
             renewed = await self._try(min(self._left(), self._renew / 2))
-            if not renewed and (self._seen.spec.holder_identity != self._identity or self.clock_differs):
+            if not renewed and (self._taken() or self.clock_differs):
                 break
             pause = max(0.0, asked + self._retry * (1 + 0.2 * self._rand()) - self._clock.monotonic())
         if not task.done():
@@ -217,13 +220,14 @@ class Elector:
 
     def _note(self, lease: Lease) -> None:
         if lease.version != self._seen.version:  # any write counts as a sign of life: wrong is only too late
+            self._set_back = is_older(lease.version, self._seen.version)
             self._seen, self._seen_at = lease, self._clock.monotonic()
 
     def _taken(self) -> bool:
         """Whether the lease, as we saw it last, is not ours to write."""
         holder = self._seen.spec.holder_identity
         if self._leading:  # a leader renews and never takes: in between another may have led
-            return holder != self._identity
+            return holder != self._identity or self._set_back
         fresh = self._clock.monotonic() < self._seen_at + self._seen.spec.lease_duration_seconds
         return holder not in ("", self._identity) and fresh
 

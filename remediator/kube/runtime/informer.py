@@ -14,6 +14,7 @@ import structlog
 
 from remediator.clock import Clock
 from remediator.kube.runtime.reflector import Reflector
+from remediator.kube.runtime.versions import is_older, number, reaches
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.metrics import Contained
@@ -90,26 +91,28 @@ class Informer(Generic[F]):
     async def caught_up(self) -> None:
         """Wait until the cache has every version that the API server has now, by a list that misses nothing.
 
-        A watch that does not get there soon is opened anew: half-open connections are silent for a long time. Each time
+        A watch that does not get there soon is opened anew: half-open connections are silent for a long time. One that
+        still does not get there begins with a list: what a restored server has changed may be in no watch. Each time
         it is given twice as long, since a server under load may need seconds to answer.
         """
         heads, version = await self._of_now()
-        began, patience = self._monotonic(), RESTART_AFTER
+        began, patience, open_anew = self._monotonic(), RESTART_AFTER, self._reflector.restart
         while late := self._late(heads, version):
             if self._monotonic() - began >= patience:
                 log.warning("a cache is behind; its watch is opened anew", kind=self._kind.name, objects=len(late))
-                self._reflector.restart()
+                open_anew()
+                open_anew = self._reflector.list_anew
                 heads, version = await self._heads()  # what has gone since is waited for no longer
                 began, patience = self._monotonic(), min(2 * patience, LONGEST_PATIENCE)
             await asyncio.sleep(LOOK_AGAIN)
 
     async def _of_now(self) -> tuple[dict[str, str], str]:
-        """The heads, for a cache that is not of the future: a server restored from a backup has older versions."""
+        """The heads, for a cache of the same history: a server restored from a backup knows none of what came later."""
         patience = RESTART_AFTER
         while True:
-            newest = max((_number(fact.version) for fact in self._watched.values()), default=-1)
+            known = self._versions()
             heads, version = await self._heads()
-            if not version.isdecimal() or newest <= _number(version):
+            if not _is_of_another_history(known, heads, version):
                 return heads, version
             log.warning("the API server went back; everything is read anew", kind=self._kind.name, version=version)
             lists = self._reflector.lists_begun
@@ -120,11 +123,16 @@ class Informer(Generic[F]):
                     break
             patience = min(2 * patience, LONGEST_PATIENCE)
 
+    def _versions(self) -> dict[str, str]:
+        """The version by which each object is known, be it by the watch or by a write of ours."""
+        written = {key: fact.version for key in tuple(self._written) if (fact := self.get(key)) is not None}
+        return {key: fact.version for key, fact in self._watched.items()} | self._reflector.unknown | written
+
     def _late(self, heads: Mapping[str, str], version: str) -> set[str]:
-        """The keys of which the watch has told less than these versions, or which are not in this list any more."""
-        known = {key: fact.version for key, fact in self._watched.items()} | self._reflector.unknown
-        late = {key for key, head in heads.items() if key not in known or not _reaches(known[key], head)}
-        return late | {key for key, ours in known.items() if key not in heads and _reaches(version, ours)}
+        """The keys of which less is known than these versions, or which are not in this list any more."""
+        known = self._versions()
+        late = {key for key, head in heads.items() if key not in known or not reaches(known[key], head)}
+        return late | {key for key, ours in known.items() if key not in heads and reaches(version, ours)}
 
     async def _heads(self) -> tuple[dict[str, str], str]:
         """Every object that is watched, with its version, once the API server answers."""
@@ -176,9 +184,9 @@ class Informer(Generic[F]):
     def _told(self, watched: F | None, fact: F, lists_begun: int) -> bool:
         """Whether the watch has come as far as a write of ours."""
         reflector = self._reflector
-        if watched is not None and _reaches(watched.version, fact.version):
+        if watched is not None and reaches(watched.version, fact.version):
             return True
-        passed = reflector.version != "" and _reaches(reflector.version, fact.version)
+        passed = reflector.version != "" and reaches(reflector.version, fact.version)
         return passed or reflector.list_adopted > lists_begun
 
     def by(self, field: str, value: str) -> list[F]:
@@ -204,7 +212,7 @@ class Informer(Generic[F]):
     def _changed(self, key: str, old: F | None, new: F | None) -> None:
         written, now = self._written.get(key), new
         if written is not None:
-            if new is None or _reaches(new.version, written[0].version):
+            if new is None or reaches(new.version, written[0].version):
                 del self._written[key]
             else:
                 now = written[0]
@@ -236,20 +244,13 @@ def _discard(index: dict[str, set[str]], value: str, key: str) -> None:
         index.pop(value, None)
 
 
-def _number(version: str) -> int:
-    """A version as a number, -1 where it is none."""
-    return int(version) if version.isdecimal() else -1
+def _is_of_another_history(known: Mapping[str, str], heads: Mapping[str, str], version: str) -> bool:
+    """Whether a cache knows what a list that came after it does not: a version beyond its own, or beyond its head's.
 
-
-def _reaches(version: str, other: str) -> bool:
-    """Whether a version is the other or newer.
-
-    Equality alone would not do: heartbeats move a node past our write before anybody looks, and then the write would
-    hide what came after it. Versions of one kind are ordered integers wherever both are decimal; others have no order.
+    Versions go on from the backup's after a restore, or jump ahead, as etcd's tool can be told; objects keep theirs.
     """
-    if version.isdecimal() and other.isdecimal():
-        return int(version) >= int(other)
-    return version == other
+    beyond = version.isdecimal() and any(number(ours) > number(version) for ours in known.values())
+    return beyond or any(is_older(head, known.get(key, "")) for key, head in heads.items())
 
 
 async def synced(*informers: Informer[Any]) -> None:

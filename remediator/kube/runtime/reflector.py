@@ -12,6 +12,7 @@ import structlog
 
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.runtime.reading import Reader, Reading
+from remediator.kube.runtime.versions import is_older
 from remediator.kube.wire import errors
 from remediator.kube.wire import frames as wire
 from remediator.kube.wire.client import Client, Kind, check, decode
@@ -24,6 +25,8 @@ HEALTHY_SECONDS = 60.0
 STALE_SECONDS = 150.0  # two bookmarks that did not come
 BACKOFF_BASE, BACKOFF_CAP = 0.8, 30.0
 DISTRUST_AFTER = 4  # refusals in a row before our resourceVersion is given up; a restored etcd knows it no more
+# Watches in a row that were opened and said nothing: a restored server keeps everything back up to our version.
+DISTRUST_SILENCE = 2
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -71,7 +74,7 @@ class Reflector(Generic[T, F]):
         self.lists_begun, self.list_adopted = 0, 0  # how many there were, and the number of the newest that is complete
         self._version = ""  # opaque; "" means list anew
         self._lists_by_watch = True
-        self._failures = 0
+        self._failures, self._silences = 0, 0
         self._restarted = asyncio.Event()
         self._turning: asyncio.Timeout | None = None
         self._opened_at = math.inf
@@ -150,7 +153,8 @@ class Reflector(Generic[T, F]):
             self._lists_by_watch = False
             self._log.info("server streams no lists; paging instead", error=str(error))
             return 0.0
-        if error is not None and self._blames_version(error):
+        self._silences = self._silences + 1 if self._alive_at < self._opened_at < math.inf else 0
+        if self._silences >= DISTRUST_SILENCE or (error is not None and self._blames_version(error)):
             self._version = ""
         return self._back_off(error)
 
@@ -229,17 +233,23 @@ class Reflector(Generic[T, F]):
         if listing is not None:
             _collect(listing, reading, gone)
         elif reading.key:
+            self._come_to(reading.version)
             self._apply(reading, gone)
-            self._version = reading.version
         return listing
 
     def _bookmark(self, meta: wire.BookmarkMeta, listing: dict[str, Reading[F]] | None) -> dict[str, Reading[F]] | None:
         if listing is None:
-            self._version = meta.resource_version
+            self._come_to(meta.resource_version)
         elif meta.ends_the_list:
             self._adopt(listing, meta.resource_version)
             return None
         return listing
+
+    def _come_to(self, version: str) -> None:
+        """The watch is at this version now. Raises Expired where that is older than the last one."""
+        if is_older(version, self._version):
+            raise errors.Expired(410, "Expired", f"the API server went back from {self._version} to {version}")
+        self._version = version
 
     def _adopt(self, listing: dict[str, Reading[F]], version: str) -> None:
         """Make the store what the complete list says."""

@@ -137,7 +137,7 @@ async def _ask_for_reboot(run: Run, wait: float) -> None:
         raise Failed("the node's service manager did not answer")
     if not run.node.shows(facts.STAYS_UP):
         run.node.treat("reboot")
-        run.node.begin_reboot(run.chance.uniform(60, 240))
+        run.node.begin_reboot(run.env["ATTEMPT_ID"], run.chance.uniform(60, 240))
     await run.take(wait, wait)
     raise Failed("the node was asked to reboot and still runs")
 

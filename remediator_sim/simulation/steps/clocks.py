@@ -37,7 +37,18 @@ async def _replica_clock(world: "World", step: Step) -> None:
     clock.ahead = 0.0
 
 
+def _draw_server_clock(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(ahead=chance.choice(SMALL + LARGE), seconds=chance.choice((60, 600)))
+
+
+async def _server_clock(world: "World", step: Step) -> None:
+    world.clock.ahead = step["ahead"]
+    await asyncio.sleep(step["seconds"])
+    world.clock.ahead = 0.0
+
+
 KINDS = (
     Kind("node-clock", 2, _draw_node_clock, _node_clock),
     Kind(REPLICA_CLOCK, 2, _draw_replica_clock, _replica_clock),
+    Kind("server-clock", 1, _draw_server_clock, _server_clock),
 )

@@ -15,28 +15,36 @@ from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
+CASES = "noderemediations.remediator.dev"
 OPERATIONS = "nodeoperations.remediator.dev"
 BUDGETS, POLICIES = "nodedisruptionbudgets.remediator.dev", "remediationpolicies.remediator.dev"
 # What another version of ours, or a hand on etcd, may have left: by kind, the part and what stands there.
 UNREADABLE: dict[str, tuple[str, Obj]] = {
+    CASES: ("status", {"rung": "first"}),
     OPERATIONS: ("status", {"drainRound": "second"}),
     BUDGETS: ("spec", {"fallback": "maybe"}),
     POLICIES: ("spec", {"severity": ["Critical"]}),
-    "nodes": ("status", {"nodeInfo": {"bootID": 7}}),
 }
-RESTORE = "I1 may break: a leader that keeps running still believes what it knew before the restore"
+MANY = [{"type": f"Odd{number}", "status": "Maybe", "message": "x" * 1000} for number in range(60)]
+# What a real API server takes of whoever may write the status of a node, odd as it is.
+ODD: dict[str, Obj] = {
+    "no boot id": {"nodeInfo": {"bootID": ""}},
+    "sixty conditions": {"conditions": MANY},
+    "no times": {"conditions": [{"type": "Ready", "lastHeartbeatTime": None, "lastTransitionTime": None}]},
+    "no status": {"conditions": [{"type": "DetectorStale", "status": "", "reason": None, "message": None}]},
+}
 DOWN = 30.0  # seconds for which the API servers are stopped
 ODD_TIMES = ("9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-20T23:00:00Z")
 
 
 def _draw_restore(chance: Random, fleet: Fleet) -> Drawn:
-    return drawn(ago=chance.choice((120, 900, 3600)))
+    return drawn(ago=chance.choice((120, 900, 3600)), jump=chance.choice((0, 1000)))
 
 
 async def _restore(world: "World", step: Step) -> None:
     world.network.leave()
     await asyncio.sleep(DOWN)
-    world.restore(step["ago"])
+    world.restore(step["ago"], step["jump"])
     world.network.away = False
 
 
@@ -71,14 +79,28 @@ WORDS = ("lastHeartbeatTime", "lastTransitionTime")
 async def _odd_time(world: "World", step: Step) -> None:
     """A node says a time that cannot be."""
     conditions = [{"type": kind, step["word"]: step["time"]} for kind in world.conditions]
+    await _write_status(world, step.target, {"conditions": conditions})
+
+
+def _draw_odd_node(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.nodes), what=chance.choice(sorted(ODD)))
+
+
+async def _odd_node(world: "World", step: Step) -> None:
+    """A node says what hardly any says, until its kubelet speaks again."""
+    await _write_status(world, step.target, ODD[step["what"]])
+
+
+async def _write_status(world: "World", node: str, status: Obj) -> None:
     world.bad()
     with suppress(errors.ApiError):
-        body = {"status": {"conditions": conditions}}
-        await world.client.patch(NODES, step.target, body, subresource="status", content_type=STRATEGIC_PATCH)
+        body = {"status": status}
+        await world.client.patch(NODES, node, body, subresource="status", content_type=STRATEGIC_PATCH)
 
 
 KINDS = (
-    Kind("restore", 0, _draw_restore, _restore, why=RESTORE),
+    Kind("restore", 1, _draw_restore, _restore),
     Kind("unreadable", 2, _draw_unreadable, _unreadable),
     Kind("odd-time", 2, _draw_odd_time, _odd_time),
+    Kind("odd-node", 1, _draw_odd_node, _odd_node),
 )

@@ -1,12 +1,16 @@
-"""What happens to the replicas: they are killed, at any request, effect or await, and they freeze."""
+"""What happens to the replicas: they are killed, at any request, effect or await, they freeze, and two lead."""
 
 import asyncio
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING
 
+from remediator.core import names
+from remediator.kube.wire import errors
+from remediator_sim.plain import LEASES
 from remediator_sim.simulation.clock import now, until
 from remediator_sim.simulation.plan import Step
-from remediator_sim.simulation.steps.kind import REPLICAS, Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.kind import REPLICAS, WATCHED, Drawn, Fleet, Kind, drawn
 from remediator_sim.simulation.steps.wires import WRITES
 from remediator_sim.simulation.wire import WireFault
 
@@ -55,4 +59,35 @@ async def _freeze(world: "World", step: Step) -> None:
         model.thaw()
 
 
-KINDS = (Kind("crash", 3, _draw_crash, _crash), Kind("freeze", 2, _draw_freeze, _freeze))
+def _draw_stale(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(part=chance.choice(WATCHED), seconds=chance.choice((1, 10, 60)), back=chance.choice((1, 120)))
+
+
+async def _stale(world: "World", step: Step) -> None:
+    """Who leads next has not heard anything for a while."""
+    if wire := world.wire("follower"):
+        wire.silence(step["part"])
+    await asyncio.sleep(step["seconds"])
+    if model := world.replica("leader"):
+        model.crash()
+        await asyncio.sleep(step["back"])
+        model.start()
+
+
+def _draw_nothing(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn()
+
+
+async def _free_lease(world: "World", step: Step) -> None:
+    """A user frees the Lease: another replica takes it while the leader does not know of it yet."""
+    with suppress(errors.ApiError):
+        free = {"spec": {"holderIdentity": ""}}
+        await world.client.patch(LEASES, "remediator", free, namespace=names.SYSTEM_NAMESPACE)
+
+
+KINDS = (
+    Kind("crash", 3, _draw_crash, _crash),
+    Kind("freeze", 2, _draw_freeze, _freeze),
+    Kind("stale", 2, _draw_stale, _stale),
+    Kind("free-lease", 1, _draw_nothing, _free_lease),
+)

@@ -1,4 +1,4 @@
-"""What people do meanwhile: cordon, exclude, hold, pause, delete, and change their minds."""
+"""What people do meanwhile: cordon, exclude, hold, pause, and change their minds."""
 
 import asyncio
 from contextlib import suppress
@@ -56,12 +56,6 @@ async def _hold(world: "World", step: Step) -> None:
             await world.client.patch(CASES, name, {"spec": {"hold": True}})
             await asyncio.sleep(step["seconds"])
             await world.client.patch(CASES, name, {"spec": {"hold": False}})
-
-
-async def _delete_case(world: "World", step: Step) -> None:
-    for name in world.open_cases(step.target):
-        with suppress(errors.ApiError):
-            await world.client.delete(CASES, name)
 
 
 async def _guard(world: "World", step: Step) -> None:
@@ -128,9 +122,8 @@ KINDS = (
     Kind("cordon", 2, _draw_node, _cordon),
     Kind("uncordon", 1, _draw_node, _uncordon),
     Kind("exclude", 2, _draw_node, _exclude),
-    Kind("guard", 0, _draw_node, _guard, why="40 seeds with it have not been played yet"),
+    Kind("guard", 1, _draw_node, _guard),
     Kind("hold", 2, _draw_node, _hold),
-    Kind("delete-case", 1, _draw_node, _delete_case),
     Kind("pause", 1, _draw_seconds, _pause),
     Kind("mode", 1, _draw_policy, _mode),
     Kind("delete-policy", 1, _draw_policy, _delete_policy),

@@ -12,19 +12,20 @@ from remediator_sim.simulation.wire import WireFault
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-NOT_PLAYED = "40 seeds with it have not been played yet"
 WRITES = ("POST", "PATCH", "PUT", "DELETE")
 
 
 def _draw_storm(chance: Random, fleet: Fleet) -> Drawn:
     code, share = chance.choice((409, 429, 500, 503, 504)), chance.choice((0.3, 0.7, 1.0))
-    return drawn(chance.choice(REPLICAS), code=code, seconds=chance.choice((20, 90, 300)), share=share)
+    seconds, retry_after = chance.choice((20, 90, 300)), chance.choice((1, 30))
+    return drawn(chance.choice(REPLICAS), code=code, seconds=seconds, share=share, retry_after=retry_after)
 
 
 async def _storm(world: "World", step: Step) -> None:
     methods = WRITES if step["code"] == 409 else ()
     until = now() + step["seconds"]
-    world.fault(step.target, WireFault("refuse", 10**6, until, methods, code=step["code"], share=step["share"]))
+    code, share, wait = step["code"], step["share"], step["retry_after"]
+    world.fault(step.target, WireFault("refuse", 10**6, until, methods, code=code, share=share, seconds=wait))
 
 
 def _draw_lost(chance: Random, fleet: Fleet) -> Drawn:
@@ -80,12 +81,25 @@ async def _away(world: "World", step: Step) -> None:
     world.note("server", "is back")
 
 
+def _draw_apart(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(REPLICAS), seconds=chance.choice((5, 20, 120)))
+
+
+async def _apart(world: "World", step: Step) -> None:
+    """One replica alone cannot reach the server."""
+    if wire := world.wire(step.target):
+        wire.part(away=True)
+        await asyncio.sleep(step["seconds"])
+        wire.part(away=False)
+
+
 KINDS = (
     Kind("storm", 3, _draw_storm, _storm),
     Kind("lost", 4, _draw_lost, _lost),
     Kind("cut", 2, _draw_watch, _cut),
     Kind("silence", 2, _draw_watch, _silence),
-    Kind("lag", 0, _draw_lag, _hold_back, why=NOT_PLAYED),
+    Kind("lag", 2, _draw_lag, _hold_back),
     Kind("compact", 1, _draw_nothing, _compact),
-    Kind("away", 0, _draw_away, _away, why=NOT_PLAYED),
+    Kind("away", 1, _draw_away, _away),
+    Kind("apart", 1, _draw_apart, _apart),
 )

@@ -271,3 +271,18 @@ async def test_a_policy_that_cannot_be_read_starts_nothing_and_ends_nothing(harn
         await harness.quiet()
     assert [ran for ran in harness.ran if "reboot" in ran] == []
     assert (harness.taints("gpu-1"), harness.cases("gpu-2")) == ([names.CASE_TAINT], [])
+
+
+async def test_a_case_that_ended_and_cannot_be_read_any_more_takes_no_place_in_a_budget(harness):
+    """Its node was let go, and carries no mark of it."""
+    await harness.policy()
+    await harness.budget("all", 5)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    await harness.newer(CASES, harness.cases("gpu-1")[0]["metadata"]["name"], "status", status={"rung": "first"})
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-2", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-2" in harness.ran)
+    assert harness.claims() == ["gpu-2"]

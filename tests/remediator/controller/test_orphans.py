@@ -7,7 +7,8 @@ from remediator.controller.explain import snapshot
 from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
 from remediator.core import names
-from tests.harness.controller import OPERATIONS, RUNS, ControllerHarness, running, until
+from remediator_sim.invariants.contract import held_by
+from tests.harness.controller import OPERATIONS, RUNS, Answer, ControllerHarness, running, until
 from tests.harness.kinds import CASES, NODES, PODS
 
 
@@ -99,3 +100,15 @@ async def test_a_case_whose_finalizer_was_stripped_while_nobody_led_leaves_nothi
         await until(lambda: not harness.pods())
     async with running(harness, "three"):
         await until(lambda: harness.clean("gpu-1") and not harness.pods())
+
+
+async def test_a_leader_takes_the_marks_of_a_case_off_as_soon_as_it_vanishes(harness: ControllerHarness):
+    await harness.policy(ladder=[{"operation": "reboot", "attempts": 1}])
+    harness.answer("reboot", Answer(exit=1))
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        await harness.condition("gpu-1", "False")
+        case = harness.cases("gpu-1")[0]
+        harness.server.cluster.store.delete("noderemediations.remediator.dev", ("", case["metadata"]["name"]), case)
+        await until(lambda: held_by(harness.look("gpu-1")) != case["metadata"]["uid"])

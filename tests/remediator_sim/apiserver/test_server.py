@@ -71,6 +71,24 @@ async def test_an_idle_watch_gives_a_bookmark_every_minute_of_the_loops_time():
     assert loop.time() - begun == pytest.approx(180, abs=1)
 
 
+@pytest.mark.looptime
+async def test_a_watch_from_a_version_that_is_yet_to_come_says_nothing_before_it_has_passed():
+    """As a server says it that was restored from a backup to one who knows what came after that."""
+    server = EmbeddedServer()
+    transport = server.transport()
+    await make_node(transport, "a")
+    query = (*WATCH, ("resourceVersion", str(server.cluster.store.rv + 2)))
+    async with transport.stream(NODES, query=query) as stream:
+        chunks = aiter(stream)
+        first = asyncio.ensure_future(anext(chunks))
+        await make_node(transport, "b")
+        await asyncio.sleep(70)
+        assert not first.done()
+        for name in ("c", "d"):
+            await make_node(transport, name)
+        assert [event["object"]["metadata"]["name"] for event in events(await first)] == ["d"]
+
+
 async def test_a_closed_watch_is_told_nothing_more():
     server = EmbeddedServer()
     transport = server.transport()

@@ -104,7 +104,10 @@ class Recording:
             "attempts": {"max": most, "window": "1h"},
             "ticket": {"when": "OnEscalation"},
         }
+        edited = (POLICIES, "p") in self.stored
         self.write(POLICIES, "p", spec=usual | spec)
+        if edited:
+            self.now += LIMITS.grace  # until then, somebody may still act on what it said before
 
     def node(self, name: str, fault: str = "True", ready: str = "True", stale: str = "", age: float = 0) -> None:
         """What a kubelet and a detector say; `age` is how old the detector's heartbeat is."""

@@ -107,7 +107,7 @@ BROKEN = [
     (a_rung_below_the_last, "on rung 1, below one that it had tried"),
     (an_attempt_after_a_person_was_called, "case a began reboot-3 on n1 at 12:03:03 after it was Escalated"),
     (more_attempts_than_the_policy_allows, "as number 3 of its node, where 2 are allowed"),
-    (flapping(1, 10), "case c began reset-2 on n1 at 12:01:11 as number 2 of its node, where 1"),
+    (flapping(1, 10), "case c began reset-2 on n1 at 12:01:14 as number 2 of its node, where 1"),
     (handed_over_while_an_operation_runs, "was handed to a person at 12:01:01 while reset-1 ran"),
     (handed_over_and_given_back, "without holding its node"),
 ]

@@ -18,7 +18,7 @@ def a_kill(recording: Recording) -> None:
 
 def work_goes_on_after_a_kill(recording: Recording) -> None:
     a_kill(recording)
-    recording.operation("reboot-1", "a", 2, finishedAt="later")
+    recording.operation("reboot-1", "a", 2, finishedAt="2026-01-01T13:00:00Z")
     recording.case("a", phase="Recovered", endedAt=True, attempts=tried("reset-1", "reboot-1", outcome="Succeeded"))
     recording.let_go("a")
     recording.remove("noderemediations.remediator.dev", "a")

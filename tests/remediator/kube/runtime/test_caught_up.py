@@ -14,6 +14,7 @@ from remediator.kube.runtime.informer import RESTART_AFTER, Informer
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import CASES
 from tests.harness.replica import at_work
+from tests.harness.waiting import until
 
 
 @pytest.fixture
@@ -116,3 +117,48 @@ async def test_a_cache_of_a_future_that_the_server_has_not_seen_is_read_anew(clu
         informer._reflector._keep("gone", gone)
         await caught_up(informer)
         assert sorted(informer.keys()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("jump", [0, 1000], ids=["versions go on from the backup's", "versions jump ahead"])
+async def test_a_cache_of_a_history_that_was_taken_back_is_read_anew_though_the_server_is_further_by_now(cluster, jump):
+    """A watch that stays open hides the restore: the server soon has versions beyond all that the cache knows."""
+    backup = cluster.server.cluster.store.snapshot()
+    async with following(cluster) as informer:
+        await cluster.client.patch(CASES, "a", {"spec": {"hold": True}})
+        await until(lambda: informer.get("a").hold)
+        await restore(cluster, backup, jump, "def")
+        await caught_up(informer)
+        assert not informer.get("a").hold
+
+
+async def test_a_write_of_ours_that_was_taken_back_is_believed_no_longer(cluster):
+    backup = cluster.server.cluster.store.snapshot()
+    async with following(cluster) as informer:
+        half_open(cluster)
+        held = await cluster.client.patch(CASES, "a", {"spec": {"hold": True}})
+        informer.note("a", replace(informer.get("a"), hold=True, version=held["metadata"]["resourceVersion"]))
+        await restore(cluster, backup, 0, "")
+        await caught_up(informer)
+        assert not informer.get("a").hold
+
+
+async def test_what_a_restored_server_has_changed_before_it_came_as_far_as_the_watch_is_read_anew(cluster):
+    """The watch goes on from where it was, and never tells of it."""
+    backup = cluster.server.cluster.store.snapshot()
+    async with following(cluster) as informer:
+        await cluster.client.patch(CASES, "a", {"spec": {"hold": True}})
+        await until(lambda: informer.get("a").hold)
+        half_open(cluster)
+        await restore(cluster, backup, 0, "")
+        for name in ("b", "a"):
+            await cluster.client.patch(CASES, name, {"spec": {"hold": True}})
+        await caught_up(informer)
+        assert informer.get("b").hold
+
+
+async def restore(cluster, backup, jump, names):
+    """Set the server back; its versions begin so far ahead, or where the backup ends. Then so many cases are made."""
+    store = cluster.server.cluster.store
+    store.restore(backup, store.rv + jump if jump else 0)
+    for name in names:
+        await case(cluster, name)

@@ -565,3 +565,16 @@ async def test_who_was_cut_off_and_leads_again_knows_since_when_it_could_not_act
         await asyncio.sleep(10)
         assert work.running
         assert elector.before == (WALL, {"example.com/x": "1"})
+
+
+async def test_a_leader_whose_lease_went_back_stops_and_leads_again_once_it_has_won_it_anew():
+    """A backup was restored that names the same holder: what was decided since it was made is not so."""
+    leases, work = Leases(), Work()
+    async with competing(make(leases, "a"), work):
+        await asyncio.sleep(10)
+        backup = leases.lease
+        await asyncio.sleep(20)
+        leases.lease = backup
+        await asyncio.sleep(10)
+        assert [what for what, _ in work.log] == ["start", "stop", "start"]
+        assert work.log[1][1] - 30 <= 2.5

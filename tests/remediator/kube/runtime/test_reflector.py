@@ -308,6 +308,20 @@ async def test_an_unreachable_server_is_no_reason_to_list_anew():
         assert it.asked[-1].query["resourceVersion"] == "10"
 
 
+@pytest.mark.parametrize("older", [bookmark("7"), event("MODIFIED", node("a", "7"))], ids=["bookmark", "event"])
+async def test_a_watch_that_goes_back_begins_with_a_list_again(older):
+    """The server was restored from a backup: what has changed by that is in no watch."""
+    async with following(Watch(listed(node("a", "3")), 1.0, older, 1.0), to_the_end=True) as it:
+        assert "resourceVersion" not in it.asked[1].query
+        assert it.reflector.store == {"a": GOOD}
+
+
+async def test_a_version_after_which_two_watches_in_a_row_say_nothing_is_given_up():
+    """A server restored from a backup says nothing until it has come as far; one half-open connection proves little."""
+    async with following(Watch(listed(), 1.0, bookmark("10"), SILENCE), Watch(SILENCE), Watch(SILENCE)) as it:
+        assert [asked.query.get("resourceVersion") for asked in it.asked] == [None, "10", "10", None]
+
+
 async def test_other_error_events_back_off_and_go_on():
     """An ERROR that is not about the version costs a wait, not a list."""
     trouble = event("ERROR", {"kind": "Status", "code": 500, "message": "etcd"})

@@ -1,0 +1,108 @@
+"""What people do to what is ours: they delete cases, operations and budgets, take marks off, and edit policies."""
+
+import asyncio
+from contextlib import suppress
+from random import Random
+from typing import TYPE_CHECKING
+
+from remediator.core import names
+from remediator.kube import api
+from remediator.kube.wire import errors
+from remediator_sim.apiserver.status import Obj
+from remediator_sim.manifests import create
+from remediator_sim.plain import NODES, plain
+from remediator_sim.simulation.cluster import budget
+from remediator_sim.simulation.plan import Step
+from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
+from remediator_sim.simulation.steps.users import BUDGETS, CASES, POLICIES
+
+if TYPE_CHECKING:
+    from remediator_sim.simulation.world import World
+
+OPERATIONS = plain(api.OPERATION)
+STRIP = "I1 may break: the entry of a case that is gone may leave a ledger a moment before its mark leaves the node"
+# What of a policy is changed for a while.
+EDITS: tuple[Obj, ...] = (
+    {"verify": {"timeout": "5m"}},
+    {"verify": {"settle": "10m"}},
+    {"attempts": {"max": 1}},
+    {"correlation": {"nodes": 2, "within": "30m"}},
+    {"severity": "Info"},
+)
+
+
+def _draw_node(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.sick or fleet.nodes))
+
+
+async def _delete_case(world: "World", step: Step) -> None:
+    for name in world.open_cases(step.target):
+        with suppress(errors.ApiError):
+            await world.client.delete(CASES, name)
+
+
+async def _strip(world: "World", step: Step) -> None:
+    """Delete the case of a node, and do not wait for what its finalizer is there for."""
+    for name in world.open_cases(step.target):
+        with suppress(errors.ApiError):
+            await world.client.delete(CASES, name)
+            await world.client.patch(CASES, name, {"metadata": {"finalizers": None}})
+
+
+async def _release(world: "World", step: Step) -> None:
+    """Give a node back that waits for a user."""
+    for name in world.open_cases(step.target):
+        with suppress(errors.ApiError):
+            await world.client.patch(CASES, name, {"spec": {"release": True}})
+
+
+async def _delete_operation(world: "World", step: Step) -> None:
+    for name in world.open_operations(step.target):
+        with suppress(errors.ApiError):
+            await world.client.delete(OPERATIONS, name)
+
+
+async def _untaint(world: "World", step: Step) -> None:
+    """Take the mark of our case off a node."""
+    node = world.look("nodes", step.target)
+    taints = [taint for taint in node["spec"].get("taints") or () if taint["key"] != names.CASE_TAINT]
+    with suppress(errors.ApiError):
+        version = {"metadata": {"resourceVersion": node["metadata"].get("resourceVersion")}}
+        await world.client.patch(NODES, step.target, {"spec": {"taints": taints}} | version)
+
+
+def _draw_edit(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.policies), edit=chance.choice(EDITS), seconds=chance.choice((60, 900)))
+
+
+async def _edit_policy(world: "World", step: Step) -> None:
+    """Change a part of a policy, and later back what there was."""
+    before = world.policy(step.target)["spec"]
+    with suppress(errors.ApiError):
+        await world.client.patch(POLICIES, step.target, {"spec": step["edit"]})
+        await asyncio.sleep(step["seconds"])
+        await world.client.patch(POLICIES, step.target, {"spec": {part: before.get(part) for part in step["edit"]}})
+
+
+def _draw_delete_budget(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(seconds=chance.choice((2, 60, 600)))
+
+
+async def _delete_budget(world: "World", step: Step) -> None:
+    """Delete each budget of the plan, and make it again later."""
+    for name, words in world.plan.budgets:
+        with suppress(errors.ApiError):
+            await world.client.delete(BUDGETS, name)
+            await asyncio.sleep(step["seconds"])
+            await create(world.client, budget(name, dict(words)))
+
+
+KINDS = (
+    Kind("delete-case", 1, _draw_node, _delete_case),
+    Kind("strip", 0, _draw_node, _strip, why=STRIP),
+    Kind("release", 1, _draw_node, _release),
+    Kind("delete-operation", 1, _draw_node, _delete_operation),
+    Kind("untaint", 1, _draw_node, _untaint),
+    Kind("edit-policy", 2, _draw_edit, _edit_policy),
+    Kind("delete-budget", 1, _draw_delete_budget, _delete_budget),
+)
