@@ -1,6 +1,6 @@
 """The facts that tickets rest on, from the informers of the replica: for one subject, or for all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from remediator.core.case import Case
@@ -41,16 +41,19 @@ class TicketCache:
         for case in self.cases.by("policy", subject.policy) if shared else self.cases.by("node", subject.node):
             yield case, self.policies.get(case.policy)
 
-    def subjects(self, case: Case) -> set[Subject]:
+    def subjects(self, case: Case) -> list[Subject]:
         """The tickets that a case may be told of in, whatever its policy says today."""
-        return {of_case(case), Subject(About.NODE, node=case.node)}
+        return list(dict.fromkeys((of_case(case), Subject(About.NODE, node=case.node))))
 
-    def every(self) -> set[Subject]:
-        """All that there may be a ticket about."""
-        subjects = {ticket.subject for ticket in self.tickets}
-        return subjects.union(*(self.subjects(case) for case in self.cases if case.open))
+    def every(self) -> list[Subject]:
+        """All that there may be a ticket about, in the same order in every process."""
+        return self._with_cases([ticket.subject for ticket in self.tickets], self.cases)
 
-    def under(self, policy: str) -> set[Subject]:
-        """All that a policy has a say in."""
-        subjects = {ticket.subject for ticket in self.tickets if ticket.subject.about is not About.ALERT}
-        return subjects.union(*(self.subjects(case) for case in self.cases.by("policy", policy) if case.open))
+    def under(self, policy: str) -> list[Subject]:
+        """All that a policy has a say in, in the same way."""
+        subjects = [ticket.subject for ticket in self.tickets if ticket.subject.about is not About.ALERT]
+        return self._with_cases(subjects, self.cases.by("policy", policy))
+
+    def _with_cases(self, subjects: list[Subject], cases: Iterable[Case]) -> list[Subject]:
+        told = [subject for case in cases if case.open for subject in self.subjects(case)]
+        return list(dict.fromkeys(subjects + told))
