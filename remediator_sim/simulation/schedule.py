@@ -20,6 +20,7 @@ BURSTS, MANY, AT_ONCE = 0.25, (14, 18), 300.0
 TICKETS = ("Always", "OnEscalation", "OnEscalation", "Never")
 # So many of the other steps happen while a node is under repair, so many seconds after it fell ill.
 AMID, REPAIR = 0.5, (120.0, 900.0)
+AT_GITHUB = ("github-lost", "github-lost", "github-crash", "github-lag", "issue")  # two of them in each plan
 BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest
 
 
@@ -32,10 +33,11 @@ def plan_of(seed: int) -> Plan:
     sick = tuple(chance.choice(names) for _ in range(chance.randint(*(MANY if burst else FAULTS))))
     fleet = Fleet(names, policies, sick)
     faults = [_fault(chance, fleet, node, AT_ONCE if burst else LAST - BEGIN) for node in sick]
-    alerted = Random(f"alerts {seed}")
-    firing = [_step(alerted, fleet, KINDS["alert"], faults) for _ in range(alerted.randint(1, 3))]
+    beside = Random(f"tickets {seed}")
+    outside = [KINDS["alert"]] * beside.randint(1, 3) + [KINDS[beside.choice(AT_GITHUB)] for _ in range(2)]
     others = [KINDS["crash"], *(_kind(chance) for _ in range(chance.randint(*OTHERS)))]
-    steps = faults + firing + [_step(chance, fleet, kind, faults) for kind in others]
+    steps = faults + [_step(chance, fleet, kind, faults) for kind in others]
+    steps += [_step(beside, fleet, kind, faults) for kind in outside]
     most = ("maxUnavailable", "100%") if burst else chance.choice(BUDGETS)
     return Plan(
         seed,

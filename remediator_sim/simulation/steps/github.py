@@ -54,7 +54,7 @@ async def _lag(world: "World", step: Step) -> None:
 
 
 def _draw_limit(chance: Random, fleet: Fleet) -> Drawn:
-    status, count, retry = chance.choice((403, 429)), chance.randint(1, 4), chance.choice((None, 5, 90, 600))
+    status, count, retry = chance.choice((403, 429)), chance.randint(1, 2), chance.choice((None, 5, 90, 600))
     return drawn(limit=chance.choice(("primary", "secondary")), status=status, count=count, retry=retry)
 
 
@@ -83,7 +83,8 @@ def _draw_lost(chance: Random, fleet: Fleet) -> Drawn:
 
 
 async def _lost(world: "World", step: Step) -> None:
-    world.hub.github.fail(step.target, "/issues", LOST[step["what"]], step["count"])
+    path = "/issues$" if step.target == "POST" else "/issues"  # of comments one is seldom missed
+    world.hub.github.fail(step.target, path, LOST[step["what"]], step["count"])
 
 
 def _draw_token(chance: Random, fleet: Fleet) -> Drawn:
