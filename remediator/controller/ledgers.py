@@ -79,7 +79,8 @@ class Ledgers:
 
     def _holds(self, case: Case) -> bool:
         """One that cannot be read may have ended: an entry is made for it only where its node says so."""
-        return case.open and case.claimed and (not case.unreadable or self._on_node(case))
+        node = self.cache.nodes.get(case.node)
+        return case.open and case.claimed and (not case.unreadable or (node is not None and case.uid in node.marks))
 
     async def write(self, before: Budget, after: Budget) -> EffectResult:
         """Write a ledger and its numbers where they differ from what is there; a conflict reads the newest version."""

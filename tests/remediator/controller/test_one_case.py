@@ -244,6 +244,23 @@ async def test_a_case_that_cannot_be_read_counts_in_the_ledger_of_a_budget_that_
     assert claimed.claims() == ["gpu-1"]
 
 
+async def test_a_case_that_waits_and_cannot_be_read_any_more_takes_no_place_in_a_budget(harness):
+    """Its node says that it waits for repair, and not that the case holds it."""
+    await harness.policy()
+    await harness.budget("all", 1)
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.node("gpu-2", "True")
+        await until(lambda: harness.taints("gpu-2") == [names.DEGRADED_TAINT])
+    await harness.newer(CASES, harness.cases("gpu-2")[0]["metadata"]["name"], "status", status={"rung": "first"})
+    async with running(harness, "two"):
+        await harness.node("gpu-3", "True")
+        await until(lambda: harness.reasons("gpu-3") == ["BudgetSpent"])
+    assert harness.claims() == ["gpu-1"]
+
+
 async def test_a_budget_that_cannot_be_read_admits_nothing_for_what_it_selects_and_is_left_as_it_is(harness):
     await harness.policy()
     await harness.budget("all", 5)
