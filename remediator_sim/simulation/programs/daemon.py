@@ -8,26 +8,34 @@ from typing import NamedTuple
 from remediator_sim.plain import Object, condition_status
 from remediator_sim.simulation.clock import now
 from remediator_sim.simulation.programs import api
-from remediator_sim.simulation.programs.api import TAINT, Unreachable, ask, part
+from remediator_sim.simulation.programs.api import Unreachable, ask, part
 from remediator_sim.simulation.programs.run import Failed, NothingToDo, Refused, Run, Work
 
 PATIENCE = 60.0  # seconds
+HARD = ("NoSchedule", "NoExecute")
 PAUSE_FIRST, PAUSE_MOST = 0.3, 3.0
 DAEMON_GENERATION, POD_GENERATION = "deprecated.daemonset.template.generation", "pod-template-generation"
-GIVEN = {f"node.kubernetes.io/{name}" for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure")}
-GIVEN |= {f"node.kubernetes.io/{name}" for name in ("pid-pressure", "unschedulable")}
+# What every Pod of a DaemonSet tolerates, as (name, effect); the last one only on the network of its node.
+GIVEN = (
+    ("not-ready", "NoExecute"),
+    ("unreachable", "NoExecute"),
+    ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"),
+    ("pid-pressure", "NoSchedule"),
+    ("unschedulable", "NoSchedule"),
+    ("network-unavailable", "NoSchedule"),
+)
 
 
 class Meant(NamedTuple):
-    """Which DaemonSet: in words, by patterns of its name. `needed`: the node does not become well without its Pod."""
+    """Which DaemonSet: in words, by patterns of its name."""
 
     what: str
     names: tuple[str, ...]
-    needed: bool
 
 
-PLUGIN = Meant("device plugin", ("nvidia-device-plugin-daemonset", "nvidia-device-plugin"), needed=False)
-AGENT = Meant("network agent", ("calico-node", "cilium", "kube-flannel"), needed=True)
+PLUGIN = Meant("device plugin", ("nvidia-device-plugin-daemonset", "nvidia-device-plugin"))
+AGENT = Meant("network agent", ("calico-node", "cilium", "kube-flannel"))
 
 
 def restart(meant: Meant) -> Work:
@@ -94,35 +102,35 @@ class Restart:
             raise Refused(f"several DaemonSets are a {self._meant.what} of this node")
         if owners:
             self._sets = {owners[0]: self._sets[owners[0]]}
+        elif not self._deleted:
+            self._foresee(node)  # no Pod there, and none is on its way
+            return None
         live = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
         since = operation["metadata"]["creationTimestamp"]
         old = [pod for pod in live if not self._deleted and pod["metadata"]["creationTimestamp"] < since]
         young = [pod for pod in live if pod["metadata"]["uid"] not in self._deleted]
         if old:
-            await self._delete(min(old, key=lambda pod: str(pod["metadata"]["creationTimestamp"])), node)
-            return None
-        if ready := [pod for pod in young if condition_status(pod, "Ready") == "True"]:
+            self._foresee(node)
+            await self._delete(min(old, key=lambda pod: str(pod["metadata"]["creationTimestamp"])))
+        elif ready := [pod for pod in young if condition_status(pod, "Ready") == "True"]:
             return self._done(ready[0])
-        return None if young else self._foresee(node)
+        elif not young:
+            self._foresee(node)
+        return None
 
     def _done(self, pod: Object) -> str:
         if not self._deleted:
             return f"nothing to restart: Pod {_key(pod)} is Ready and younger than attempt {self._run.attempt}"
         return f"restarted the {self._meant.what} of {self._node}: Pod {_key(pod)} is Ready in place of "
 
-    def _foresee(self, node: Object) -> str | None:
-        """Heed the taints that keep a new Pod off: the sentence where it comes only later. Raises Refused."""
-        off = _kept_off(node, self._sets.values())
-        fatal = [key for key in off if self._meant.needed or key != TAINT]
-        if fatal and not self._deleted:
-            raise Refused(f"the DaemonSet does not tolerate {fatal[0]}:")
-        if not off or fatal:
-            return None
-        gone = ", ".join(self._deleted.values())
-        return f"Pod {gone} was deleted; " if gone else "nothing to delete, "
+    def _foresee(self, node: Object) -> None:
+        """Heed the taints that keep a new Pod off, as long as nothing is deleted. Raises Refused."""
+        off = [] if self._deleted else _kept_off(node, self._sets.values())
+        if off:
+            taints = " and ".join(f"{taint['key']}:{taint['effect']}" for taint in off)
+            raise Refused(f"the DaemonSet does not tolerate {taints}, so no new Pod would come: ")
 
-    async def _delete(self, pod: Object, node: Object) -> None:
-        self._foresee(node)
+    async def _delete(self, pod: Object) -> None:
         self._require_same_version(pod)
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
@@ -161,19 +169,21 @@ def _owner(pod: Object) -> str:
     return next((owner["uid"] for owner in owners if owner.get("kind") == "DaemonSet"), "")
 
 
-def _kept_off(node: Object, sets: Iterable[Object]) -> list[str]:
-    """The keys of the taints for which none of the DaemonSets gets a new Pod on the node."""
-    accepted = [part(each, "spec", "template", "spec").get("tolerations") or () for each in sets]
-    taints = [taint for taint in part(node, "spec").get("taints") or () if taint["key"] not in GIVEN]
-    hard = [taint for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute")]
-    return [
-        taint["key"]
-        for taint in hard
-        if not any(_tolerates(toleration, taint) for tolerations in accepted for toleration in tolerations)
-    ]
+def _kept_off(node: Object, sets: Iterable[Object]) -> list[Object]:
+    """The taints for which none of the DaemonSets gets a new Pod on the node."""
+    accepted = [toleration for each in sets for toleration in _tolerations(part(each, "spec", "template", "spec"))]
+    hard = [taint for taint in part(node, "spec").get("taints") or () if taint.get("effect") in HARD]
+    return [taint for taint in hard if not any(_tolerates(toleration, taint) for toleration in accepted)]
+
+
+def _tolerations(pod: Object) -> list[Object]:
+    given = GIVEN if pod.get("hostNetwork") else GIVEN[:-1]
+    always = [{"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect} for name, effect in given]
+    return [*(pod.get("tolerations") or ()), *always]
 
 
 def _tolerates(toleration: Object, taint: Object) -> bool:
-    same = toleration.get("operator", "Equal") == "Exists" or toleration.get("value", "") == taint.get("value", "")
+    operator = toleration.get("operator") or "Equal"
+    same = operator == "Equal" and (toleration.get("value") or "") == (taint.get("value") or "")
     fits = toleration.get("effect") in (None, "", taint["effect"]) and toleration.get("key") in (None, "", taint["key"])
-    return fits and same
+    return fits and (operator == "Exists" or same)

@@ -125,6 +125,15 @@ SETS = {"restart-device-plugin": "nvidia-device-plugin-daemonset", "restart-cni"
 RESTARTED = {"caseUID": "case-1", "waitSeconds": 20}
 
 
+UNAVAILABLE = ("network-unavailable", "NoSchedule")
+GREATER = [{"key": "example.com/strange", "operator": "Gt", "value": "1"}]
+
+
+def tainted(key: str, effect: str) -> list[dict[str, str]]:
+    """The mark of the case, and one taint that Kubernetes itself sets."""
+    return [CASE_TAINT, {"key": f"node.kubernetes.io/{key}", "effect": effect}]
+
+
 def restarts(template: str) -> tuple[Scenario, ...]:
     """Scenarios of a program that restarts the Pod of a DaemonSet."""
     name = SETS[template]
@@ -135,16 +144,35 @@ def restarts(template: str) -> tuple[Scenario, ...]:
 
     intolerant = put(daemon_set(name, tolerations=[]))
     strange = [CASE_TAINT, {"key": "example.com/strange", "effect": "NoSchedule"}]
-    where = ("daemonsets.apps", "kube-system", name)
+    where, old = ("daemonsets.apps", "kube-system", name), ("pods", "kube-system", "old")
+    young = change(old, "metadata", creationTimestamp=AFTER)
+    on_network = {"template": {"spec": {"tolerations": [], "hostNetwork": True}}}
+    networked = all_of(intolerant, change(where, "spec", **on_network))
     return (
         scene("its Pod is old"),
-        scene("its Pod is young", change(("pods", "kube-system", "old"), "metadata", creationTimestamp=AFTER)),
+        scene("its Pod is young", young),
         scene("there is no such DaemonSet", removed(where)),
         scene("two have a Pod there", put(daemon_set(name, "gpu"), daemon_pod("too", name, "gpu")), two_uids(name)),
         scene("it has another version by now", put(daemon_set(name, strategy="OnDelete", generation="2"))),
         scene("it updates OnDelete and has the same", put(daemon_set(name, strategy="OnDelete"))),
         scene("it does not tolerate the mark of the case", intolerant),
         scene("it does not tolerate a taint", intolerant, change(NODE, "spec", taints=strange)),
+        *(
+            scene(
+                f"the node has the taint {key}:{effect}", intolerant, change(NODE, "spec", taints=tainted(key, effect))
+            )
+            for key in ("not-ready", "unreachable", "network-unavailable", "unschedulable")
+            for effect in ("NoSchedule", "NoExecute")
+        ),
+        scene("its Pod on the node's network tolerates", networked, change(NODE, "spec", taints=tainted(*UNAVAILABLE))),
+        scene("a young Pod is Ready, and a taint", young, intolerant, change(NODE, "spec", taints=strange)),
+        scene("there is no Pod, and a taint", removed(old), intolerant, change(NODE, "spec", taints=strange)),
+        scene("a taint comes after the deletion", intolerant, upon("/pods/old", change(NODE, "spec", taints=strange))),
+        scene(
+            "an operator that nobody knows",
+            put(daemon_set(name, tolerations=GREATER)),
+            change(NODE, "spec", taints=strange),
+        ),
         scene("the kubelet is silent", lambda api: api.ready("Unknown")),
         scene("the operation has ended", change(OPERATION, "status", phase="Cancelled")),
         scene("the operation is for another node", change(OPERATION, "spec", nodeName="gpu-2")),
@@ -210,7 +238,7 @@ CORDONS = (
 
 PLUGINS, AGENTS = restarts("restart-device-plugin"), restarts("restart-cni")
 ALL = (*DRAINS, *PLUGINS, *AGENTS, *CORDONS)
-# Both restarts are one program but for what an agent's Pod is needed for; where it is not, the second one is for long.
+# Both restarts are one program: of the second one, only these are not for long.
 OFTEN = ("its Pod is old", "it does not tolerate the mark of the case", "no new Pod comes")
 CASES = [
     pytest.param(scenario, marks=pytest.mark.long) if scenario in AGENTS and scenario.name not in OFTEN else scenario
