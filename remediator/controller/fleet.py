@@ -20,7 +20,8 @@ def fleet_context(cache: ClusterCache, now: datetime) -> FleetContext:
     """What is true of the whole fleet in one pass."""
     hosts = frozenset(pod.node for pod in cache.replicas if pod.ready and not pod.deleting)
     known = frozenset(template.name for template in cache.templates if not missing(cache, {template.name}))
-    control_plane = frozenset(pod.node for pod in cache.control_plane if pod.mirror)
+    static = sorted((pod for pod in cache.control_plane if pod.mirror), key=lambda pod: pod.name)
+    control_plane = {pod.node: pod.name for pod in static}
     return FleetContext(
         known, cache.paused, hosts, causes(cache, now), failing(cache, now), control_plane=control_plane
     )

@@ -58,7 +58,7 @@ class FleetContext:
     causes: Causes = field(default_factory=dict)
     failing: Mapping[str, str] = field(default_factory=dict)  # by policy: why its breaker on failures is open
     gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
-    control_plane: frozenset[str] = frozenset()  # nodes that run a static Pod of the control plane
+    control_plane: Mapping[str, str] = field(default_factory=dict)  # by node: its static Pod of the control plane
 
 
 def preconditions(
@@ -73,11 +73,12 @@ def preconditions(
     holder = _holder(case, node, past, fleet.gone) if policy.urgency is Urgency.NOW else ""
     rests = None if case.claimed else cooldown_until(case, policy, past, now)
     others = sharing(case, policy, node, fleet.causes)
+    static = fleet.control_plane.get(node.name, "")
     checks = (
         (bool(others), Reason.SHARED_CAUSE, _in_common(policy, others)),
         (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} only escalates to a person"),
         (fleet.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
-        (node.name in fleet.control_plane, Reason.CONTROL_PLANE, f"{node.name} runs a static Pod of the control plane"),
+        (bool(static), Reason.CONTROL_PLANE, f"{node.name} runs a static Pod of the control plane ({static})"),
         (policy.name in fleet.failing, Reason.POLICY_FAILING, fleet.failing.get(policy.name, "")),
         (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),

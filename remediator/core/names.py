@@ -26,8 +26,13 @@ OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
 SYSTEM_NAMESPACE = "remediator-system"  # of the shipped manifests; the settings say which it is
 OPERATIONS_NAMESPACE = "remediator-operations"
 CONTROLLER_LABELS = "app.kubernetes.io/name=remediator,app.kubernetes.io/component=controller"
-# What kubeadm and its kin label the static Pods with that the control plane runs as, and where those are.
-CONTROL_PLANE_NAMESPACE, CONTROL_PLANE_LABELS = "kube-system", "tier=control-plane"
+# What kubeadm and RKE2 label the static Pods with that the control plane runs as, and where those are. The tier alone
+# says too little: RKE2 gives it to kube-proxy on every worker, too.
+CONTROL_PLANE_NAMESPACE = "kube-system"
+CONTROL_PLANE_LABELS = (
+    "tier=control-plane,"
+    "component in (etcd,kube-apiserver,kube-controller-manager,kube-scheduler,cloud-controller-manager)"
+)
 DRAIN_TEMPLATE = "drain"
 DIAGNOSTICS_TEMPLATE = "collect-diagnostics"
 DEFAULT_BUDGET = "default"

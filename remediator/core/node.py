@@ -109,4 +109,7 @@ class Node:
         return self.unschedulable and bool(self.kept_cordoned) and not self.cordoned_by
 
 
-_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+# In this order: of today, of old clusters, of k3s and RKE2 for etcd alone, of RKE1.
+_CONTROL_PLANE = tuple(
+    f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "etcd", "controlplane")
+)

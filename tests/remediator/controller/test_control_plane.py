@@ -9,28 +9,34 @@ from tests.harness.kinds import NAMESPACES
 MIRROR = {"kubernetes.io/config.mirror": "0123456789abcdef"}
 
 
-async def static_pod(harness, namespace="kube-system", annotations=MIRROR, tier="control-plane"):
+async def static_pod(harness, namespace="kube-system", annotations=MIRROR, tier="control-plane", component="etcd"):
     """What a kubelet shows of /etc/kubernetes/manifests/etcd.yaml, as kubeadm writes that."""
     if namespace != "kube-system":
         await harness.client.create(NAMESPACES, {"metadata": {"name": namespace}})
-    labels = {"component": "etcd", "tier": tier}
-    metadata = {"name": "etcd-gpu-1", "namespace": namespace, "labels": labels, "annotations": annotations}
-    spec = {"nodeName": "gpu-1", "containers": [{"name": "etcd", "image": "etcd"}]}
+    labels = {"component": component, "tier": tier}
+    metadata = {"name": f"{component}-gpu-1", "namespace": namespace, "labels": labels, "annotations": annotations}
+    spec = {"nodeName": "gpu-1", "containers": [{"name": component, "image": component}]}
     await harness.client.create(POD, {"metadata": metadata, "spec": spec}, namespace=namespace)
 
 
-async def test_a_node_that_runs_a_static_pod_of_the_control_plane_is_held(harness):
-    await static_pod(harness)
+@pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "cloud-controller-manager"])
+async def test_a_node_that_runs_a_static_pod_of_the_control_plane_is_held(harness, component):
+    await static_pod(harness, component=component)
     await harness.policy()
     await harness.node("gpu-1", "True")
     await harness.node("gpu-2", "True")
     async with running(harness):
         await until(lambda: harness.ended("gpu-2", "Recovered"))
         await until(lambda: harness.reasons("gpu-1") == ["ControlPlane"])
+        message = harness.cases("gpu-1")[0]["status"]["blockedBy"][0]["message"]
+        assert message.startswith(f"gpu-1 runs a static Pod of the control plane ({component}-gpu-1);")
         assert (harness.taints("gpu-1"), [ran for ran in harness.ran if "gpu-1" in ran]) == ([], [])
 
 
-@pytest.mark.parametrize("odd", [{"namespace": "tenant"}, {"annotations": {}}, {"tier": "web"}])
+# RKE2 runs kube-proxy as a static Pod with the tier of the control plane on every worker.
+@pytest.mark.parametrize(
+    "odd", [{"namespace": "tenant"}, {"annotations": {}}, {"tier": "web"}, {"component": "kube-proxy"}]
+)
 async def test_a_pod_that_only_looks_like_it_holds_nothing(harness, odd):
     await static_pod(harness, **odd)
     await harness.policy()

@@ -62,9 +62,11 @@ OTHER = a_case("other", **CLAIMED)
         ({"policy": a_policy(mode=Mode.DRY_RUN)}, Reason.DRY_RUN),
         ({"case": a_case(hold=True)}, Reason.HELD_BY_USER),
         ({"node": a_sick_node(labels={"remediator.dev/exclude": "true"})}, Reason.OPTED_OUT),
-        ({"node": a_sick_node(labels={"node-role.kubernetes.io/control-plane": ""})}, Reason.CONTROL_PLANE),
-        ({"node": a_sick_node(labels={"node-role.kubernetes.io/master": ""})}, Reason.CONTROL_PLANE),
-        ({"around": replace(AROUND, control_plane=frozenset({"gpu-1"}))}, Reason.CONTROL_PLANE),
+        *(
+            ({"node": a_sick_node(labels={f"node-role.kubernetes.io/{role}": "true"})}, Reason.CONTROL_PLANE)
+            for role in ("control-plane", "master", "etcd", "controlplane")
+        ),
+        ({"around": replace(AROUND, control_plane={"gpu-1": "etcd-gpu-1"})}, Reason.CONTROL_PLANE),
         ({"around": replace(AROUND, controller_nodes=frozenset({"gpu-1"}))}, Reason.HOSTS_CONTROLLER),
         ({"past": [replace(OTHER, ended=at(4))]}, Reason.COOLDOWN),
         ({"node": a_sick_node(unschedulable=True)}, Reason.CORDONED_BY_USER),
