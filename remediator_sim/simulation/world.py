@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -103,6 +103,7 @@ class World:
         self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note)
         self.replicas = {name: self._replica(name) for name in ("A", "B")}
         self.backups = Backups(self.server.cluster.store)
+        self.mends: list[Callable[[], None]] = []  # of objects that could not be read for a while
         self.alerts = Alertmanager(list(self.replicas.values()), Random(f"alerts {plan.seed}"), self.note)
         self._busy: dict[str, set[str]] = {name: set() for name in plan.nodes}
 

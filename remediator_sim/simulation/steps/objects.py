@@ -2,12 +2,14 @@
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 from remediator.kube.wire import errors
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.apiserver.status import Obj
+from remediator_sim.apiserver.store import Key
 from remediator_sim.plain import NODES
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
@@ -46,6 +48,8 @@ async def _restore(world: "World", step: Step) -> None:
     await asyncio.sleep(DOWN)
     world.restore(step["ago"], step["jump"])
     world.network.away = False
+    for mend in world.mends:
+        mend()
 
 
 def _draw_unreadable(chance: Random, fleet: Fleet) -> Drawn:
@@ -62,11 +66,20 @@ async def _unreadable(world: "World", step: Step) -> None:
     before = entries[key].obj.get(part) or {}
     world.write_raw(step["storage"], key, part, before | wrong)
     await asyncio.sleep(step["seconds"])
-    if key in entries:
-        after = entries[key].obj.get(part) or {}
-        mended = {name: before.get(name) for name in wrong}
-        kept = {name: value for name, value in (after | mended).items() if value is not None}
-        world.write_raw(step["storage"], key, part, kept, mended=True)
+    mend = partial(_mend, world, step["storage"], key, before, wrong)
+    mend()
+    world.mends.append(mend)  # a backup may hold the object as it was meanwhile
+
+
+def _mend(world: "World", storage: str, key: Key, before: Obj, wrong: Obj) -> None:
+    """Write what stood there before, where it is still wrong."""
+    part, _ = UNREADABLE[storage]
+    entry = world.server.cluster.store.collection(storage).entries.get(key)
+    after = (entry.obj.get(part) or {}) if entry else {}
+    if any(after.get(name) == value for name, value in wrong.items()):
+        mended = after | {name: before.get(name) for name in wrong}
+        kept = {name: value for name, value in mended.items() if value is not None}
+        world.write_raw(storage, key, part, kept, mended=True)
 
 
 def _draw_odd_time(chance: Random, fleet: Fleet) -> Drawn:
