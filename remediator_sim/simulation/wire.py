@@ -16,6 +16,7 @@ from remediator_sim.simulation.clock import now
 REASONS = {409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
 GONE = "the process is gone"
 BROKE = "the connection broke"
+DEAF = 150.0  # seconds in which two watches that hear nothing are given up
 RECOVERY = 90.0  # seconds after which all watches are open again, back-off included
 
 
@@ -59,6 +60,12 @@ class Network:
         for wire in self.wires:
             wire.cut_streams()
 
+    def forget(self) -> None:
+        """Break all watches; those that ask for what is yet to come hear nothing until they give that up."""
+        for wire in self.wires:
+            wire.cut_streams()
+            wire.troubled(DEAF)
+
 
 class Wire:
     """A Transport around another one. `die` is called where a fault kills the process."""
@@ -76,6 +83,10 @@ class Wire:
         self.dead = True
         self.cut_streams()
         self._network.wires.remove(self)
+
+    def troubled(self, seconds: float) -> None:
+        """For so long from now on something is wrong."""
+        self._troubled = now() + seconds
 
     def clear(self) -> bool:
         """Whether all that the server says arrives at once, on every watch, for a while now."""

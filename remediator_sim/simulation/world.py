@@ -228,7 +228,7 @@ class World:
     def restore(self, ago: float, jump: int) -> None:
         """Set the server back to its newest backup that is so old; see Backups.restore."""
         self.backups.restore(ago, jump)
-        self.network.cut()
+        self.network.forget()
         self.judge.restored()
         self.pods.restored()
         for node in self.nodes.values():

@@ -48,7 +48,8 @@ def every(interval: timedelta) -> Trigger:
 class LeaderQueue(Generic[K]):
     """A work queue that exists while this replica leads. Keys that are added at other times are dropped.
 
-    Leading begins with every key of `everything()`, since nothing is remembered, and not before `informers` are synced.
+    Leading begins with every key of `everything()`, since nothing is remembered, and not before `informers` have what
+    the API server has then.
     `serve(key)` is one pass: it gives the seconds until the next look, None for no such wish. `ended()` is called when
     leading is over. Where a queue that is not `essential` fails as a whole it begins anew, and the others go on.
     """
@@ -93,6 +94,8 @@ class LeaderQueue(Generic[K]):
     async def run(self, clock: Clock) -> None:
         """Serve until cancelled."""
         await synced(*self.informers)
+        if not self.essential:  # whoever leads has waited for the others
+            await caught_up(*self.informers)
         self._queue = WorkQueue(self.name)
         try:
             self.add_all()

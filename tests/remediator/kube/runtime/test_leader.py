@@ -129,6 +129,21 @@ async def test_the_lease_is_competed_for_once_essential_queues_know_the_cluster_
     assert begun["second"] >= 20
 
 
+async def test_a_queue_that_is_not_essential_begins_only_with_what_the_api_server_has_now():
+    """Else an issue of a Ticket that a restored backup does not know is opened again."""
+    begun = {}
+
+    async def serve(key):
+        begun[key] = now()
+
+    first = queue("first", serve, ["first"], informers=[Unsynced(0)])
+    second = queue("second", serve, ["second"], informers=[Unsynced(0, behind=30)], essential=False)
+    async with leading(first, second):
+        await asyncio.sleep(60)
+    assert begun["first"] < 10
+    assert begun["second"] >= 30
+
+
 async def test_a_queue_that_fails_as_a_whole_begins_anew_and_the_others_go_on():
     begun, served = [], []
 
