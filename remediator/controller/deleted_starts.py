@@ -10,6 +10,7 @@ from remediator.controller.cache import ClusterCache
 from remediator.core import names
 from remediator.core.absence import APART
 from remediator.core.breaker import Breaker, Start, starts
+from remediator.core.case import Case
 from remediator.kube.runtime.leader import Leader
 
 MOST = 1000  # that are written; an annotation has room for them
@@ -20,26 +21,33 @@ class DeletedStarts:
 
     def __init__(self, cache: ClusterCache, leader: Leader, breaker: Breaker) -> None:
         self._cache, self._leader, self._breaker = cache, leader, breaker
-        self._known: frozenset[Start] = frozenset()
         self._began = False
+        self._noted = ""
+
+    def gone(self, case: Case, now: datetime) -> None:
+        """Keep the starts of a case at the moment at which we lose sight of it: an admission pass may be under way."""
+        self._keep(frozenset(Start(at, case.uid) for at in starts([case])), now)
 
     def look(self, now: datetime) -> None:
-        """Keep the starts of cases that have gone since the last look. Before every admission."""
-        _, notes = self._leader.before
-        noted = frozenset() if self._began else read(notes.get(names.DELETED_STARTS, ""), now)
-        known = self._known | self._cache.deleted_starts | noted
-        deleted = frozenset(
-            start for start in known if self._breaker.recent([start.at], now) and self._cache.case(start.case) is None
-        )
-        if deleted != self._cache.deleted_starts or noted:
-            self._leader.note(names.DELETED_STARTS, text(deleted))
-        self._cache.deleted_starts, self._began = deleted, True
-        recent = [case for case in self._cache.cases if case.ended is None or case.ended > now - self._breaker.window]
-        self._known = frozenset(Start(at, case.uid) for case in recent for at in starts([case]))
+        """Keep what the leader before has noted, and drop what does not count any more. Before every admission."""
+        if self._began:
+            return self._keep(frozenset(), now)
+        self._began, self._noted = True, self._leader.before[1].get(names.DELETED_STARTS, "")
+        self._keep(read(self._noted, now), now)
 
     def end(self) -> None:
         """We no longer lead."""
         self._began = False
+
+    def _keep(self, more: frozenset[Start], now: datetime) -> None:
+        known = self._cache.deleted_starts | more
+        self._cache.deleted_starts = frozenset(
+            start for start in known if self._breaker.recent([start.at], now) and self._cache.case(start.case) is None
+        )
+        written = text(self._cache.deleted_starts)
+        if self._began and written != self._noted:
+            self._leader.note(names.DELETED_STARTS, written)
+            self._noted = written
 
 
 def text(deleted: Iterable[Start]) -> str:

@@ -95,6 +95,7 @@ class Controller:
         cache.policies.on_change(lambda _, old, new: self._on_policy(old, new))
         cache.templates.on_change(lambda *_: self._on_template())
         cache.cases.on_change(lambda _, old, new: self._on_case(old, new))
+        cache.cases.on_view(self._on_case_view)
         cache.operations.on_change(lambda _, old, new: self._on_operation(old, new))
         cache.pods.on_change(lambda _, old, new: self._on_pod(old, new))
         cache.pause.on_change(lambda *_: self._on_pause())
@@ -124,6 +125,10 @@ class Controller:
             self._queue.add(ORPHANS)
         if old is not None and list(failures.records([old])) != list(failures.records([new] if new else [])):
             self._queue.add(*(Key("policy", policy.name) for policy in self.cache.policies))
+
+    def _on_case_view(self, old: Case | None, new: Case | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            self._deleted_starts.gone(old, self._clock.now())
 
     def _on_operation(self, old: Operation | None, new: Operation | None) -> None:
         operation = new or old

@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from remediator.controller import admission, case_view, ledgers, marks, operation_view, perform, pods
+from remediator.controller import cache, case_view, deleted_starts, ledgers, marks, operation_view, perform, pods
 from remediator.controller.handlers import case as case_handlers
 from remediator.controller.handlers import operation as operation_handlers
-from remediator.core import breaker, budget, case_table, evidence, guard, ladder, operation_table
+from remediator.core import budget, case_table, evidence, guard, ladder, operation_table
 from remediator.core.case_table import Step
 from remediator.core.evidence import Health
 from remediator.core.operation_table import Move
@@ -92,6 +92,11 @@ def _without_block(reason: str) -> Patches:
     return patches
 
 
+def _attempted(cases: Any) -> list[datetime]:
+    """The starts of attempts alone."""
+    return [each.started for case in cases for each in case.attempts if each.counts and not each.follows]
+
+
 def _healthy_without_proof() -> list[Patch]:
     return [Patch(evidence, "mistrust", lambda *asked: "")]
 
@@ -156,11 +161,9 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 FENCES: tuple[tuple[str, Patches], ...] = (
     ("budgets admit everything", _set(guard, "_budgets", lambda *asked: ())),
     ("the breaker never opens", _set(guard, "_breaker", lambda *asked: ())),
-    ("the breaker counts one start", _set(breaker, "starts", lambda cases: [])),
-    (
-        "claims that wait for their first attempt are no starts",
-        _set(admission.Admissions, "_starts", lambda self, now: []),
-    ),
+    ("the breaker counts one start", _set(cache, "starts", lambda cases: [])),
+    ("claims that wait for their first attempt are no starts", _set(cache, "starts", _attempted)),
+    ("the starts of deleted cases are forgotten", _set(deleted_starts.DeletedStarts, "gone", lambda *asked: None)),
     ("two cases of one node are admitted in one pass", _set(guard, "_taken", lambda *asked: ())),
     ("entries of other cases in ledgers are not seen", _set(guard, "_entered", lambda *asked: ())),
     ("nodes that are down are not counted", _set(budget.Account, "unavailable", property(lambda self: frozenset()))),

@@ -33,6 +33,30 @@ async def test_a_case_that_is_deleted_and_gone_counts_as_a_start_for_this_leader
         assert (harness.reasons("gpu-2"), harness.ran.count("reboot gpu-2")) == (["BreakerOpen"], 0)
 
 
+async def test_a_case_that_is_deleted_while_the_admission_pass_waits_for_the_server_counts_in_that_pass(harness):
+    await harness.policy()
+    await harness.budget("all", 5)
+    await harness.node("gpu-1", "True")
+    await harness.node("gpu-2")
+    async with running(harness, "one", breaker=ONE) as controller:
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+        await until(lambda: not harness.cases("gpu-1")[0]["metadata"].get("finalizers"))
+        ledgers, known = controller._admissions.ledgers, controller.cache.cases
+        update = ledgers.update
+
+        async def deleted_meanwhile(now):
+            updated = await update(now)
+            if known.by("node", "gpu-1") and any(case.finalizer for case in known.by("node", "gpu-2")):
+                await harness.delete_case("gpu-1")
+                await until(lambda: not known.by("node", "gpu-1"))
+            return updated
+
+        ledgers.update = deleted_meanwhile
+        await harness.condition("gpu-2", "True")
+        await until(lambda: harness.reasons("gpu-2") == ["BreakerOpen"])
+        assert (harness.cases("gpu-1"), harness.ran.count("reboot gpu-2")) == ([], 0)
+
+
 class Fleet:
     """The cases that a leader sees, and the notes on its Lease."""
 
@@ -45,6 +69,12 @@ class Fleet:
     def case(self, uid):
         return next((case for case in self.cases if case.uid == uid), None)
 
+    def delete(self, minute):
+        """All of them, of which the leader hears then."""
+        gone, self.cases = self.cases, []
+        for case in gone:
+            self.starts.gone(case, at(minute))
+
     def look(self, minute):
         self.starts.look(at(minute))
         return sorted(start.at for start in self.deleted_starts)
@@ -53,7 +83,7 @@ class Fleet:
 def test_the_starts_of_a_deleted_case_count_until_the_window_is_over():
     fleet = Fleet(a_case("a", attempts=(an_attempt(started=1), an_attempt(started=5))), a_case("b"))
     assert fleet.look(6) == []
-    fleet.cases.clear()
+    fleet.delete(7)
     assert fleet.look(7) == [at(1), at(5)]
     assert read(fleet.notes[names.DELETED_STARTS], at(7)) == fleet.deleted_starts
     assert fleet.look(12) == [at(5)]
@@ -65,20 +95,31 @@ def test_the_claim_of_a_deleted_case_is_its_start_and_one_that_ended_ten_minutes
     old = a_case("b", phase=Phase.RECOVERED, ended=at(0), attempts=(an_attempt(started=-1),))
     fleet = Fleet(claimed, old)
     fleet.look(10)
-    fleet.cases.clear()
+    fleet.delete(10)
     assert fleet.look(10) == [at(1)]
 
 
 def test_what_the_leader_before_has_noted_counts_once_beside_what_is_known_and_not_for_a_case_that_is_there():
     first = Fleet(a_case("a", attempts=(an_attempt(started=1),)), a_case("b", attempts=(an_attempt(started=2),)))
     first.look(3)
-    first.cases.clear()
+    first.delete(3)
     first.look(3)
     noted = first.notes[names.DELETED_STARTS]
     assert len(Fleet(noted=noted).look(4)) == 2
     assert Fleet(a_case("a", attempts=(an_attempt(started=1),)), noted=noted).look(4) == [at(2)]
     first.starts.end()
     assert first.look(4) == [at(1), at(2)]
+
+
+def test_what_was_deleted_before_we_led_or_since_the_last_look_is_on_the_lease_beside_what_was_noted():
+    fleet = Fleet(a_case("b", attempts=(an_attempt(started=2),)), noted=f"a/{at(1).isoformat()}")
+    fleet.delete(3)
+    assert (fleet.deleted_starts, fleet.notes[names.DELETED_STARTS].count("/")) == ({(at(2), "uid-b")}, 1)
+    assert fleet.look(3) == [at(1), at(2)]
+    fleet.cases = [a_case("c", attempts=(an_attempt(started=3),))]
+    fleet.delete(4)
+    assert read(fleet.notes[names.DELETED_STARTS], at(4)) == fleet.deleted_starts
+    assert len(fleet.deleted_starts) == 3
 
 
 @pytest.mark.parametrize(
