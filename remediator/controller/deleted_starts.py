@@ -30,10 +30,11 @@ class DeletedStarts:
 
     def look(self, now: datetime) -> None:
         """Keep what the leader before has noted, and drop what does not count any more. Before every admission."""
-        if self._began:
-            return self._keep(frozenset(), now)
-        self._began, self._noted = True, self._leader.before[1].get(names.DELETED_STARTS, "")
-        self._keep(read(self._noted, now), now)
+        before: frozenset[Start] = frozenset()
+        if not self._began:
+            self._began, self._noted = True, self._leader.before[1].get(names.DELETED_STARTS, "")
+            before = read(self._noted, now)
+        self._keep(before, now)
 
     def end(self) -> None:
         """We no longer lead."""
