@@ -64,8 +64,9 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     follows = any(attempt.follows for attempt in attempts if attempt.operation == operation.name)
     health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
     stops = guard.stops(case, node, policy, cache.paused) if case and node else ()
-    deadline = _deadline(operation, template, cache.absences, now)
-    if operation.intent_at is None and health is Health.UNKNOWN:
+    unclear = operation.intent_at is None and health is Health.UNKNOWN
+    deadline = _deadline(operation, template, cache.absences, now, unclear)
+    if unclear:
         deadline = max(deadline, cache.absences.time_for_news(deadline, evidence.STALE_AFTER))
     observation = OperationObservation(
         ended=operation.finished is not None,
@@ -108,15 +109,18 @@ def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
     return held and reason_to_end(case, node) is None
 
 
-def _deadline(operation: Operation, template: Template | None, absences: Absences, now: datetime) -> datetime:
+def _deadline(
+    operation: Operation, template: Template | None, absences: Absences, now: datetime, unclear: bool
+) -> datetime:
     """When the present stage is over: the drain's time from its start, as long again from its end, the Pod's from the
-    intent. A drain that waits for its turn is not late, nor does time count in which we could not act.
+    intent. A drain that waits for its turn is not late, nor does time count in which we could not act. One that waits
+    for clear evidence has the drain's time since the operation was made: the evidence may never come.
     """
     if template is None:
         return absences.deadline(operation.intent_at or operation.created, WITHOUT_TEMPLATE)
     if operation.intent_at is not None:
         return absences.deadline(operation.intent_at, template.timeout)
-    queued = template.strategy is not Strategy.NONE and operation.drain_started is None
+    queued = template.strategy is not Strategy.NONE and operation.drain_started is None and not unclear
     began = operation.drained_at or operation.drain_started or (now if queued else operation.created)
     return absences.deadline(began, template.drain_timeout)
 

@@ -21,10 +21,10 @@ def in_vain(history: History, event: Event) -> Iterator[str]:
         return
     spec = part(history.objects[TEMPLATES].get(event.obj["spec"]["templateName"]), "spec")
     intended = bool(status.get("intent"))
-    words = ("intent",) if intended else ("drainStartedAt", "startedAt")
+    word = "intent" if intended else "drainStartedAt"
     allowed = spec.get("timeout", "15m") if intended else part(spec, "drain").get("timeout", "30m")
-    times = history.tracked[contract.uid(event.obj)].times
-    begun = next((times[word] for word in words if word in times), Moment(history.at, history.at))
+    tracked = history.tracked[contract.uid(event.obj)]
+    begun = tracked.times.get(word, Moment(tracked.made, tracked.made))
     sentence = f"operation {event.key} ended by the clock at {clock(event.at)}"
     yield _had_its_time(history, sentence, begun, status.get("finishedAt", ""), contract.duration(allowed))
 

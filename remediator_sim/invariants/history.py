@@ -152,7 +152,7 @@ class History:
 # --- what each kind of event means ---------------------------------------------------------------------------------
 
 FAILING = "PolicyFailing"
-TIMES = ("startedAt", "drainStartedAt", "intent", "finishedAt")  # of an operation
+TIMES = ("drainStartedAt", "intent", "finishedAt")  # of an operation
 PAUSE = f"the namespace {contract.SYSTEM} is paused"
 
 

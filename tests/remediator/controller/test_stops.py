@@ -256,6 +256,32 @@ async def test_what_completes_an_operation_waits_for_the_end_of_a_stop_and_is_no
     assert [ran for ran in harness.ran if "restart" in ran] == ["restart-device-plugin gpu-1"]
 
 
+# --- evidence that never comes ---------------------------------------------------------------------------------------
+
+
+async def test_a_node_that_says_nothing_more_before_its_drain_begins_goes_to_a_person_after_the_time_of_the_drain(
+    harness,
+):
+    harness.beating = False
+    replica = await reach(harness, Move.DRAIN)
+    await harness.condition("gpu-1", "Unknown")
+    (operation,) = (await Replica.now(harness)).cache.operations
+    ended = []
+    for seconds in (0, 15, 60):  # the drain has 30
+        replica = await Replica.now(harness)
+        now = SYSTEM.now() + timedelta(seconds=seconds)
+        await replica.operations.reconcile(operation.name, now)
+        ended.append(harness.all(NODE_OPERATIONS)[0].get("status", {}).get("reason", ""))
+    assert ended == ["", "", "DrainTimeout"]
+    for days in (1, 2):
+        replica = await Replica.now(harness)
+        (case,) = replica.cache.cases
+        await replica.cases.reconcile(case.name, SYSTEM.now() + timedelta(days=days))
+    status = harness.cases("gpu-1")[0]["status"]
+    assert (status["phase"], status["reason"]) == ("Escalated", "HealthUnknown")
+    assert [(one["outcome"], one["counts"]) for one in status["attempts"]] == [("Cancelled", False)]
+
+
 # --- operations that no case asks for ---------------------------------------------------------------------------------
 
 
