@@ -19,13 +19,18 @@ class Presence:
         self._able = True
 
     def look(self, now: datetime) -> None:
-        """Note the time since the last look, if we could not act at either end of it. Before every decision."""
+        """Note the time since the last look, if we could not act at either end of it. Before every decision.
+
+        Where our clock goes back, it was ahead: what it has seen of the future is no absence.
+        """
         if self._looked is None:
             self._begin(now)
         able, looked = self._can_act(), self._looked or now
-        if not (able and self._able) or now - looked > FROZEN:
+        if now < looked:
+            self._keep(self._cache.absences.until(now))
+        elif not (able and self._able) or now - looked > FROZEN:
             self._include(looked, now)
-        self._able, self._looked = able, max(looked, now)
+        self._able, self._looked = able, now
 
     def end(self, now: datetime) -> None:
         """We no longer lead. Who leads next finds in the Lease since when nobody has."""
@@ -37,15 +42,18 @@ class Presence:
         """What others have noted, and the time in which nobody led."""
         renewed, notes = self._leader.before
         known = absence.read(notes.get(names.ABSENCES, ""), now)
-        for gap in self._cache.absences.gaps:  # of an earlier leadership of ours
+        for gap in self._cache.absences.until(now).gaps:  # of an earlier leadership of ours
             known = known.including(gap.begin, gap.end)
         self._cache.absences = known
         if renewed is not None:
             self._include(renewed, now)
 
     def _include(self, begin: datetime, end: datetime) -> None:
-        self._cache.absences = self._cache.absences.including(begin, end)
-        self._leader.note(names.ABSENCES, str(self._cache.absences))
+        self._keep(self._cache.absences.including(begin, end))
+
+    def _keep(self, absences: absence.Absences) -> None:
+        self._cache.absences = absences
+        self._leader.note(names.ABSENCES, str(absences))
 
     def _can_act(self) -> bool:
         return (

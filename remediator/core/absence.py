@@ -35,6 +35,10 @@ class Absences:
         whole = Gap(min([begin, *(gap.begin for gap in touching)]), max([end, *(gap.end for gap in touching)]))
         return Absences(tuple(sorted([*apart, whole], key=lambda gap: gap.begin)[-MOST_GAPS:]))
 
+    def until(self, now: datetime) -> "Absences":
+        """Those of them that are over or began before `now`, cut at it: a clock that was ahead has seen the others."""
+        return Absences(tuple(Gap(gap.begin, min(gap.end, now)) for gap in self.gaps if gap.begin < now))
+
     def deadline(self, start: datetime, time: timedelta) -> datetime:
         """When we will have been able to act for so long since `start`, if there is no other gap.
 

@@ -9,11 +9,12 @@ import pytest
 
 from remediator.clock import Clock
 from remediator.controller.presence import LOOK, Presence
-from remediator.core.absence import NEVER_AWAY
+from remediator.core import names
+from remediator.core.absence import NEVER_AWAY, Absences, read
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire.client import Client
-from tests.builders import START
+from tests.builders import START, at, minutes
 from tests.remediator.kube.runtime.test_elector import Leases, Wire
 
 pytestmark = pytest.mark.looptime(noop_cycles=0)
@@ -91,3 +92,44 @@ async def test_a_replica_that_looks_every_30_seconds_was_never_absent():
     async with replica.leading():
         await asyncio.sleep(3600)
         assert replica.absent() == 0
+
+
+class Lease:
+    """A leader's presence by a clock that the test reads, and its notes."""
+
+    def __init__(self):
+        self.notes = {}
+        self.cache = SimpleNamespace(absences=NEVER_AWAY, paused=False, informers=())
+        leader = SimpleNamespace(before=(None, {}), note=self.notes.__setitem__, is_leader=True)
+        self.presence = Presence(self.cache, leader)
+
+    def look(self, *minutes):
+        for minute in minutes:
+            self.presence.look(at(minute))
+        return self.cache.absences
+
+
+async def test_one_look_by_a_clock_that_is_a_year_ahead_postpones_no_deadline_by_more_than_that_look():
+    lease = Lease()
+    lease.look(0, 0.5)
+    assert lease.look(365 * 24 * 60) == Absences().including(at(0.5), at(365 * 24 * 60))
+    assert lease.look(1, 1.5, 2) == Absences().including(at(0.5), at(1))
+    assert lease.cache.absences.deadline(at(2), minutes(10)) == at(12)
+    assert read(lease.notes[names.ABSENCES], at(5)) == lease.cache.absences
+
+
+async def test_a_clock_that_is_ahead_until_we_lead_no_more_is_no_absence_when_we_lead_again():
+    lease = Lease()
+    lease.look(0, 60 * 24)
+    lease.presence.end(at(60 * 24))
+    assert lease.look(3) == Absences().including(at(0), at(3))
+    lease.presence.end(at(3))
+    assert lease.look(3.5, 4).deadline(at(3), minutes(10)) == at(13)
+
+
+async def test_an_absence_goes_on_from_the_time_to_which_the_clock_was_set_back():
+    lease = Lease()
+    lease.look(0)
+    lease.cache.paused = True
+    lease.look(10)
+    assert lease.look(5, 7) == Absences().including(at(0), at(7))

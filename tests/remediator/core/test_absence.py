@@ -42,6 +42,13 @@ def test_what_is_left_of_the_time_until_the_deadline_is_the_whole_time(spans, st
     assert (deadline - at(start)).total_seconds() - lost == time * 60
 
 
+def test_what_began_after_now_is_left_out_and_what_ends_after_it_is_cut():
+    spans = away((0, 10), (20, 40), (50, 60))
+    assert spans.until(at(30)) == away((0, 10), (20, 30))
+    assert spans.until(at(20)) == away((0, 10))
+    assert spans.until(at(60)) == spans
+
+
 @given(gaps)
 def test_what_is_written_is_read_again(spans):
     absences = away(*((begin, begin + length) for begin, length in spans))
