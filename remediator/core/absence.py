@@ -17,7 +17,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Absences:
-    """The newest gaps, oldest first; none touches another."""
+    """Gaps, oldest first; none touches another. Of too many, those that lie nearest to each other are one."""
 
     gaps: tuple[Gap, ...] = ()
 
@@ -33,7 +33,8 @@ class Absences:
         apart = [gap for gap in self.gaps if gap.end < begin or gap.begin > end]
         touching = [gap for gap in self.gaps if gap not in apart]
         whole = Gap(min([begin, *(gap.begin for gap in touching)]), max([end, *(gap.end for gap in touching)]))
-        return Absences(tuple(sorted([*apart, whole], key=lambda gap: gap.begin)[-MOST_GAPS:]))
+        gaps = sorted([*apart, whole], key=lambda gap: gap.begin)
+        return Absences(tuple(gaps if len(gaps) <= MOST_GAPS else _joined(gaps)))
 
     def until(self, now: datetime) -> "Absences":
         """Those of them that are over or began before `now`, cut at it: a clock that was ahead has seen the others."""
@@ -60,6 +61,12 @@ class Absences:
 
     def __str__(self) -> str:
         return ",".join(f"{gap.begin.isoformat()}/{gap.end.isoformat()}" for gap in self.gaps)
+
+
+def _joined(gaps: list[Gap]) -> list[Gap]:
+    """One gap fewer: the time between the two nearest ones counts as absence, too. So a deadline only moves on."""
+    left = min(range(len(gaps) - 1), key=lambda number: gaps[number + 1].begin - gaps[number].end)
+    return [*gaps[:left], Gap(gaps[left].begin, gaps[left + 1].end), *gaps[left + 2 :]]
 
 
 NEVER_AWAY = Absences()

@@ -72,9 +72,24 @@ def test_what_somebody_else_wrote_is_no_absence(text):
     assert read(text, at(0)) == Absences()
 
 
-def test_the_newest_are_kept():
-    absences = away(*((2 * number, 2 * number + 1) for number in range(100)))
-    assert (len(absences.gaps), absences.regained) == (MOST_GAPS, at(199))
+def test_of_a_hundred_gaps_none_is_forgotten_those_that_lie_nearest_to_each_other_are_one():
+    """A replica that dies again and again after the API server was away for 20 minutes."""
+    long = away((5, 25))
+    many = [(26 + number, 26.1 + number) for number in range(100)]
+    absences = away((5, 25), *many)
+    assert (len(absences.gaps), absences.regained) == (MOST_GAPS, at(125.1))
+    assert absences.gaps[0].begin == at(5)
+    assert long.deadline(at(0), minutes(30)) == at(50) <= absences.deadline(at(0), minutes(30))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 5)), max_size=150), st.integers(0, 5000))
+def test_one_more_gap_never_brings_a_deadline_nearer(spans, start):
+    absences, deadline = Absences(), at(start) + minutes(30)
+    for begin, length in spans:
+        absences = absences.including(at(begin), at(begin + length))
+        assert len(absences.gaps) <= MOST_GAPS
+        assert absences.deadline(at(start), minutes(30)) >= deadline
+        deadline = absences.deadline(at(start), minutes(30))
 
 
 def test_a_gap_that_ends_a_minute_ahead_of_our_clock_counts_up_to_now_and_one_further_ahead_does_not():
