@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from remediator_sim.simulation.clock import now, true_time
-from remediator_sim.simulation.replica import ReplicaModel
+from remediator_sim.simulation.hosts import ReplicaHost
 
 WAIT, INTERVAL, REPEAT = 30.0, 60.0, 1200.0  # seconds: group_wait, group_interval, repeat_interval
 TWICE, LATE, BEHIND = 0.2, 0.15, 200.0  # how often the other instance posts too, and a post comes so late again
@@ -66,7 +66,7 @@ class Group:
 class Alertmanager:
     """Two instances that know the same alerts, before a Service that leads to the replicas by chance."""
 
-    def __init__(self, replicas: list[ReplicaModel], chance: Random, note: Callable[[str, str], None]) -> None:
+    def __init__(self, replicas: list[ReplicaHost], chance: Random, note: Callable[[str, str], None]) -> None:
         self._replicas, self._chance, self._note = replicas, chance, note
         self._groups: dict[str, Group] = {}
         self._tasks: set[asyncio.Future[Any]] = set()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.apiserver.cluster import Cluster
 from remediator_sim.apiserver.store import Change, Listener
 from remediator_sim.invariants import tickets
 from remediator_sim.invariants.checker import Checker
@@ -21,17 +21,17 @@ EVERY = 20.0  # seconds between two looks at the clock
 
 
 class Judge:
-    """Listens to one server from its making on. `tell` is given each event once it was judged; `now` is never wrong."""
+    """Listens to one store from its making on. `tell` is given each event once it was judged; `now` is never wrong."""
 
     def __init__(
         self,
-        server: EmbeddedServer,
+        cluster: Cluster,
         limits: Limits,
         tell: Tell,
         report_broken: Callable[[str], None],
         now: Callable[[], datetime] = true_time,
     ) -> None:
-        self._cluster, self._limits, self._now = server.cluster, limits, now
+        self._cluster, self._limits, self._now = cluster, limits, now
         self._tell, self._report = tell, report_broken
         self._reported: set[str] = set()
         self._absent: bool | None = None

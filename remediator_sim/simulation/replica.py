@@ -4,6 +4,9 @@ import asyncio
 import contextvars
 from collections.abc import Callable
 from random import Random
+from typing import Any
+
+import msgspec
 
 from remediator.app import Replica
 from remediator.kube.wire.client import Client
@@ -11,6 +14,7 @@ from remediator.settings import Settings
 from remediator.tickets.webhook.receiver import Received
 from remediator.web.webhook import STATUS
 from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.invariants.observer import PROBE_POD
 from remediator_sim.simulation.clock import HostClock, now
 from remediator_sim.simulation.hub import Hub
 from remediator_sim.simulation.line import Line
@@ -59,10 +63,14 @@ class ReplicaModel:
         """Whether it leads, runs and reaches the server."""
         return self.is_leader and not self._process.frozen and not (self.wire and self.wire.away)
 
-    def sees(self) -> bool:
-        """Whether its watches have brought everything lately, and it can answer."""
+    async def filter(self, nodes: list[str]) -> dict[str, Any] | None:
+        """What its extender says of these nodes; None where it does not answer, or has not seen everything lately."""
         replica, wire = self.replica, self.wire
-        return replica is not None and wire is not None and wire.clear() and replica.ready() and self._is_sound()
+        if replica is None or wire is None or not (wire.clear() and replica.ready() and self._is_sound()):
+            return None
+        body = msgspec.json.encode({"Pod": PROBE_POD, "NodeNames": nodes})
+        answer: dict[str, Any] = msgspec.json.decode(replica.extender.filter(body))
+        return answer
 
     def _is_sound(self) -> bool:
         right = abs(self.clock.ahead) < SOUND and now() > self.clock.moved + RECOVERY

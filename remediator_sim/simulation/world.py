@@ -39,6 +39,7 @@ from remediator_sim.simulation.clock import HostClock, now, until
 from remediator_sim.simulation.ending import Ending, ending_of
 from remediator_sim.simulation.fault import KNOWN
 from remediator_sim.simulation.fleet import set_up
+from remediator_sim.simulation.hosts import ReplicaHost
 from remediator_sim.simulation.hub import Hub
 from remediator_sim.simulation.intervals import set_intervals
 from remediator_sim.simulation.journal import Journal
@@ -116,7 +117,7 @@ class World:
         return Client(Wire(self.server.transport(), self.network, Random(f"wire {self.plan.seed}"), lambda: None))
 
     def _new_judge(self) -> Judge:
-        return Judge(self.server, _limits(self.plan), self._hear, self._report)
+        return Judge(self.server.cluster, _limits(self.plan), self._hear, self._report)
 
     async def settle(self) -> None:
         """Wait until everything that was written is seen."""
@@ -124,7 +125,7 @@ class World:
     def _node(self, name: str) -> NodeModel:
         return NodeModel(name, self.client, self.conditions, self._chance, self.note)
 
-    def _replica(self, name: str) -> ReplicaModel:
+    def _replica(self, name: str) -> ReplicaHost:
         chance = Random(f"replica {name} {self.plan.seed}")
         return ReplicaModel(
             name, self.server, self.network, self.hub, chance, self.note, self.judge.killed, self._crashed
@@ -193,7 +194,7 @@ class World:
         on_node = (operation for operation in operations if operation["spec"]["nodeName"] == node)
         return [operation["metadata"]["name"] for operation in on_node if not finished(operation)]
 
-    def replica(self, word: str) -> ReplicaModel | None:
+    def replica(self, word: str) -> ReplicaHost | None:
         """A replica by its name, or the one that leads ("leader") or does not ("follower") now."""
         if word in self.replicas:
             return self.replicas[word]

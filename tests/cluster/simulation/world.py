@@ -20,7 +20,6 @@ from remediator_sim.accounts import token
 from remediator_sim.controller import free_port, start_controller
 from remediator_sim.extender import HttpExtender
 from remediator_sim.invariants.contract import KINDS
-from remediator_sim.invariants.event import PROBE
 from remediator_sim.invariants.observer import PROBE_POD
 from remediator_sim.invariants.tracked import Limits
 from remediator_sim.kubeconfig import write_kubeconfig
@@ -28,10 +27,12 @@ from remediator_sim.kubelet.program import Program
 from remediator_sim.manifests import Document, deploy
 from remediator_sim.plain import LEASES, NODES, PDBS, PODS, plain
 from remediator_sim.scenarios import timescale
-from remediator_sim.simulation.clock import true_time
+from remediator_sim.simulation.clock import HostClock, true_time
+from remediator_sim.simulation.hosts import ReplicaHost
 from remediator_sim.simulation.judge import Judge
+from remediator_sim.simulation.line import Line
 from remediator_sim.simulation.plan import Plan
-from remediator_sim.simulation.probes import EVERY
+from remediator_sim.simulation.wire import Wire
 from remediator_sim.simulation.world import Outcome, World
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.simulation.hasty import HastyLoop, Outside, OutsideTransport
@@ -114,6 +115,7 @@ class RealWorld(World):
 
     def __init__(self, plan: Plan, plane: RealPlane, mirror: Mirror, kubeconfig: Path) -> None:
         self._plane, self._mirror, self._kubeconfig = plane, mirror, kubeconfig
+        self._processes: list[ProcessReplica] = []
         super().__init__(plan)
 
     def _fresh_server(self) -> Any:
@@ -131,8 +133,10 @@ class RealWorld(World):
     async def settle(self) -> None:
         await self._mirror.settle()
 
-    def _replica(self, name: str) -> Any:
-        return ProcessReplica(name, self._plane, self._kubeconfig, self._holder, self.judge.killed)
+    def _replica(self, name: str) -> ReplicaHost:
+        process = ProcessReplica(name, self._plane, self._kubeconfig, self._holder, self.judge.killed)
+        self._processes.append(process)
+        return process
 
     def _holder(self) -> str:
         lease = self._mirror.cluster.find("leases.coordination.k8s.io", names.SYSTEM_NAMESPACE, "remediator")
@@ -141,7 +145,6 @@ class RealWorld(World):
     def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
         yield from super()._parts()
         yield self._renew_leases()
-        yield self._ask_extenders()
 
     async def _renew_leases(self) -> None:
         """What kubelets do so that nobody takes them for dead."""
@@ -163,19 +166,10 @@ class RealWorld(World):
             except errors.NotFound:
                 await self.client.create(LEASES, {"metadata": {"name": node}, "spec": spec}, namespace=NODE_LEASES)
 
-    async def _ask_extenders(self) -> None:
-        """Ask the extenders that answer about every node, as a scheduler does."""
-        while True:
-            await asyncio.sleep(EVERY)
-            for replica in self.replicas.values():
-                asked = sorted(self.judge.nodes())
-                if answer := await replica.filter(asked):
-                    self.judge.put(PROBE, None, {"asked": asked, "answer": answer})
-
     async def end(self) -> None:
         """Wait until no process is left."""
-        for replica in self.replicas.values():
-            await replica.end()
+        for process in self._processes:
+            await process.end()
 
 
 class PatientJudge(Judge):
@@ -183,7 +177,7 @@ class PatientJudge(Judge):
 
     def __init__(self, mirror: Mirror, *rest: Any) -> None:
         self._mirror, self._over = mirror, False
-        super().__init__(mirror, *rest)
+        super().__init__(mirror.cluster, *rest)
 
     def put(self, kind: str, old: Any = None, new: Any = None) -> None:
         if kind in KINDS or self._over:
@@ -191,15 +185,16 @@ class PatientJudge(Judge):
         else:
             self._mirror.later(lambda: super(PatientJudge, self).put(kind, old, new))
 
-    def end(self) -> None:
+    def end(self, alerts: list[str]) -> None:
         self._over = True
-        super().end()
+        super().end(alerts)
 
 
 class ProcessReplica:
-    """One host for a shipped controller; what a World asks of a replica."""
+    """One host for a shipped controller without tickets. Its clock is that of the machine, and its connections hold."""
 
-    replica, wire = None, None
+    wire: Wire | None = None
+    line: Line | None = None
 
     def __init__(
         self,
@@ -210,6 +205,7 @@ class ProcessReplica:
         killed: Callable[[], None],
     ) -> None:
         self.name, self._plane, self._kubeconfig, self._holder, self._killed = name, plane, kubeconfig, holder, killed
+        self.clock = HostClock()
         self._lives, self._listen = 0, f"127.0.0.1:{free_port()}"
         self._extender = HttpExtender(f"http://{self._listen}/scheduler")
         self._program: asyncio.Task[Program] | None = None
@@ -222,7 +218,7 @@ class ProcessReplica:
 
     @property
     def acts(self) -> bool:
-        """The same: nobody freezes it."""
+        """The same."""
         return self.is_leader
 
     def start(self) -> None:
@@ -253,6 +249,21 @@ class ProcessReplica:
 
     def stretch(self, factor: float) -> None:
         """Its intervals stay."""
+
+    def crash_at(self, turn: int) -> None:
+        """Nobody can count its turns."""
+        raise NotImplementedError
+
+    def freeze(self) -> None:
+        """No small plan does."""
+        raise NotImplementedError
+
+    def thaw(self) -> None:
+        """No small plan does."""
+        raise NotImplementedError
+
+    async def post(self, body: bytes) -> int | None:
+        """Without tickets nobody answers."""
 
     async def end(self) -> None:
         """Wait until it is dead."""
