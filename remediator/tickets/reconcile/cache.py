@@ -55,5 +55,5 @@ class TicketCache:
         return self._with_cases(subjects, self.cases.by("policy", policy))
 
     def _with_cases(self, subjects: list[Subject], cases: Iterable[Case]) -> list[Subject]:
-        told = [subject for case in cases if case.open for subject in self.subjects(case)]
-        return list(dict.fromkeys(subjects + told))
+        of_cases = [subject for case in cases if case.open for subject in self.subjects(case)]
+        return list(dict.fromkeys(subjects + of_cases))
