@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
+from remediator.controller.fleet import hosted
 from remediator.core import evidence, guard, names
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.case import Attempt, AttemptOutcome, Block, Case, Diagnosis, Operation, Phase, reason_to_end
@@ -33,7 +34,7 @@ class CaseView:
         follow_up: The template that completes the newest attempt; None where nothing is left to complete.
         look_again: When the proof of health may be complete, or its time over.
         diagnostics: The template of collect-diagnostics.
-        stops: What a user stops the case with.
+        stops: What a user, or what the node runs, stops the case with.
         absences: When nobody could act.
         gone: Uids on the node's marks whose cases are no more.
         handled: Names of cases that the node must remember when this one is over; empty while it is not.
@@ -69,7 +70,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     proof, again = _proof(case, node, policy, cache.absences, now)
     following = next_rung(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
     tried, follows = _tried(case, operation), follow_up(case, _after(cache, case))
-    stops = guard.stops(case, node, policy, cache.paused) if node else ()
+    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if node else ()
     handled, standing = _handled(cache, case, node) if case.ended is not None else ((), frozenset())
     observation = CaseObservation(
         ended=case.ended is not None,

@@ -1,7 +1,7 @@
 """ClusterCache → facts about the whole fleet. Pure: it only reads stores."""
 
 from collections import defaultdict
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from datetime import datetime
 from itertools import islice
 
@@ -9,8 +9,9 @@ from remediator.controller.cache import ClusterCache
 from remediator.core import budget, evidence, failures
 from remediator.core.case import Case, OperationPhase
 from remediator.core.correlation import Burst, Causes, SharedCause, shared_causes
-from remediator.core.guard import FleetContext
+from remediator.core.guard import FleetContext, Hosted
 from remediator.core.node import Node, Status
+from remediator.core.pod import Pod
 from remediator.core.policy import AttemptRecord
 
 MOST_AVOIDED = 50
@@ -18,13 +19,30 @@ MOST_AVOIDED = 50
 
 def fleet_context(cache: ClusterCache, now: datetime) -> FleetContext:
     """What is true of the whole fleet in one pass."""
-    hosts = frozenset(pod.node for pod in cache.replicas if pod.ready and not pod.deleting)
     known = frozenset(template.name for template in cache.templates if not missing(cache, {template.name}))
-    static = sorted((pod for pod in cache.control_plane if pod.mirror), key=lambda pod: pod.name)
-    control_plane = {pod.node: pod.name for pod in static}
+    control_plane = {pod.node: static_pod(cache.control_plane.by("node", pod.node)) for pod in cache.control_plane}
     return FleetContext(
-        known, cache.paused, hosts, causes(cache, now), failing(cache, now), control_plane=control_plane
+        known,
+        cache.paused,
+        _controller_nodes(cache),
+        causes(cache, now),
+        failing(cache, now),
+        control_plane=control_plane,
     )
+
+
+def hosted(cache: ClusterCache, node: str) -> Hosted:
+    """What this node runs that nothing may disturb."""
+    return Hosted(static_pod(cache.control_plane.by("node", node)), _controller_nodes(cache) == {node})
+
+
+def static_pod(pods: Iterable[Pod]) -> str:
+    """The first static one of these Pods of the control plane, "" where there is none."""
+    return min((pod.name for pod in pods if pod.mirror), default="")
+
+
+def _controller_nodes(cache: ClusterCache) -> frozenset[str]:
+    return frozenset(pod.node for pod in cache.replicas if pod.ready and not pod.deleting)
 
 
 def attempt_records(cache: ClusterCache) -> dict[str, tuple[AttemptRecord, ...]]:

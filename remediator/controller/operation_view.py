@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from remediator.controller import pods
 from remediator.controller.cache import ClusterCache
+from remediator.controller.fleet import hosted
 from remediator.core import evidence, guard, names
 from remediator.core.absence import Absences
 from remediator.core.case import Block, Case, Operation, reason_to_end
@@ -31,7 +32,7 @@ class OperationView:
         deadline: When the present stage is over.
         follows: It completes another operation: that the fault has gone by now does not stop it.
         drain_template: The template of the drain Pod.
-        stops: What a user stops its case with.
+        stops: What a user, or what the node runs, stops its case with.
         pods_left: Pods still on the node, counted live before the intent and before its own Pod.
         avoid: Nodes on which the drain Pod would soon be lost.
     """
@@ -63,7 +64,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     attempts = case.attempts if case else ()
     follows = any(attempt.follows for attempt in attempts if attempt.operation == operation.name)
     health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
-    stops = guard.stops(case, node, policy, cache.paused) if case and node else ()
+    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if case and node else ()
     unclear = operation.intent_at is None and health is Health.UNKNOWN
     deadline = _deadline(operation, template, cache.absences, now, unclear)
     if unclear:

@@ -99,8 +99,9 @@ class Controller:
         cache.operations.on_change(lambda _, old, new: self._on_operation(old, new))
         cache.pods.on_change(lambda _, old, new: self._on_pod(old, new))
         cache.pause.on_change(lambda *_: self._on_pause())
-        for informer in (cache.budgets, cache.replicas, cache.control_plane):
-            informer.on_change(lambda *_: self._queue.add(ADMISSION))
+        cache.budgets.on_change(lambda *_: self._queue.add(ADMISSION))
+        for informer in (cache.replicas, cache.control_plane):
+            informer.on_change(lambda _, old, new: self._on_hosted(old, new))
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
         node = new or old
@@ -144,6 +145,13 @@ class Controller:
         case = self.cache.case(pod.case_uid) if pod else None
         if case is not None:
             self._on_case(None, case)
+
+    def _on_hosted(self, old: Pod | None, new: Pod | None) -> None:
+        """What a node runs may stop the case that holds it; which replica is the last one, others say, too."""
+        self._queue.add(ADMISSION)
+        if self._queue.leading:
+            nodes = {pod.node for pod in (old, new, *self.cache.replicas) if pod is not None}
+            self._wake(case for node in nodes for case in self.cache.cases.by("node", node))
 
     def _on_policy(self, old: Policy | None, new: Policy | None) -> None:
         """Nodes are looked at again where what decides about them has changed, which no write of a status does."""

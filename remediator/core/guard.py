@@ -49,6 +49,14 @@ def block(reason: Reason, message: str = "", until: datetime | None = None) -> B
 
 
 @dataclass(frozen=True, slots=True)
+class Hosted:
+    """What a node runs that nothing may disturb: `static_pod` of the control plane, our last ready replica."""
+
+    static_pod: str = ""
+    last_replica: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FleetContext:
     """What is true of the whole fleet: shared by all requests of a pass."""
 
@@ -59,6 +67,10 @@ class FleetContext:
     failing: Mapping[str, str] = field(default_factory=dict)  # by policy: why its breaker on failures is open
     gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
     control_plane: Mapping[str, str] = field(default_factory=dict)  # by node: its static Pod of the control plane
+
+    def hosted(self, node: str) -> Hosted:
+        """What this node runs that nothing may disturb."""
+        return Hosted(self.control_plane.get(node, ""), self.controller_nodes == {node})
 
 
 def preconditions(
@@ -73,18 +85,15 @@ def preconditions(
     holder = _holder(case, node, past, fleet.gone) if policy.urgency is Urgency.NOW else ""
     rests = None if case.claimed else cooldown_until(case, policy, past, now)
     others = sharing(case, policy, node, fleet.causes)
-    static = fleet.control_plane.get(node.name, "")
     checks = (
         (bool(others), Reason.SHARED_CAUSE, _in_common(policy, others)),
         (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} only escalates to a person"),
-        (fleet.controller_nodes == {node.name}, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
-        (bool(static), Reason.CONTROL_PLANE, f"{node.name} runs a static Pod of the control plane ({static})"),
         (policy.name in fleet.failing, Reason.POLICY_FAILING, fleet.failing.get(policy.name, "")),
         (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
         (judgement.health is Health.UNKNOWN, Reason.HEALTH_UNKNOWN, "; ".join(map(str, judgement.doubts))),
     )
-    stopped = stops(case, node, policy, fleet.paused)
+    stopped = stops(case, node, policy, fleet.paused, fleet.hosted(node.name))
     blocks = (*stopped, *(block(reason, message) for holds, reason, message in checks if holds))
     return (*blocks, block(Reason.COOLDOWN, "its last case has ended a moment ago", rests)) if rests else blocks
 
@@ -94,8 +103,8 @@ def _in_common(policy: Policy, nodes: Sequence[str]) -> str:
     return f"{len(nodes)} nodes show the same {compared} ({', '.join(nodes[:5])})"
 
 
-def stops(case: Case, node: Node, policy: Policy | None, paused: bool) -> tuple[Block, ...]:
-    """What a user stops the case with, also in its middle; empty where nothing does."""
+def stops(case: Case, node: Node, policy: Policy | None, paused: bool, hosted: Hosted) -> tuple[Block, ...]:
+    """What a user, or what the node runs, stops the case with, also in its middle; empty where nothing does."""
     mode = policy.mode if policy and not policy.unreadable else None
     kept = case.claimed and node.kept_cordoned == case.uid  # its own operation took the node out for a person
     checks = (
@@ -105,11 +114,18 @@ def stops(case: Case, node: Node, policy: Policy | None, paused: bool) -> tuple[
         (mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would {_first(policy)}" if policy else ""),
         (case.hold, Reason.HELD_BY_USER, "spec.hold is true"),
         (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
-        (node.control_plane, Reason.CONTROL_PLANE, f"{node.name} is part of the control plane"),
+        (node.control_plane or bool(hosted.static_pod), Reason.CONTROL_PLANE, _of_control_plane(node, hosted)),
+        (hosted.last_replica, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
         (node.cordoned_by_user and not kept, Reason.CORDONED_BY_USER, f"{node.name} is cordoned"),
         (case.claimed and not node.unschedulable, Reason.UNCORDONED_BY_USER, f"a user has uncordoned {node.name}"),
     )
     return tuple(block(reason, message) for holds, reason, message in checks if holds)
+
+
+def _of_control_plane(node: Node, hosted: Hosted) -> str:
+    if hosted.static_pod:
+        return f"{node.name} runs a static Pod of the control plane ({hosted.static_pod})"
+    return f"{node.name} is part of the control plane"
 
 
 def _first(policy: Policy) -> str:

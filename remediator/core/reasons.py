@@ -68,7 +68,7 @@ class Reason(StrEnum):
     NOT_CURRENT_ATTEMPT = "NotCurrentAttempt"
 
 
-# What a user, or a policy, stops a case with: what waits for its end has not failed.
+# What a user, a policy, or what the node runs stops a case with: what waits for its end has not failed.
 STOPS = frozenset(
     {
         Reason.PAUSED,
@@ -78,6 +78,7 @@ STOPS = frozenset(
         Reason.HELD_BY_USER,
         Reason.OPTED_OUT,
         Reason.CONTROL_PLANE,
+        Reason.HOSTS_CONTROLLER,
         Reason.CORDONED_BY_USER,
         Reason.UNCORDONED_BY_USER,
     }
@@ -134,7 +135,8 @@ REMEDY: dict[Reason, str] = {
     Reason.PAUSED: "remove the annotation remediator.dev/paused from the namespace of the controller",
     Reason.HELD_BY_USER: "set spec.hold of the case to false",
     Reason.OPTED_OUT: "remove the label remediator.dev/exclude from the node, or set it to false",
-    Reason.CONTROL_PLANE: "control plane nodes are repaired by a person",
+    Reason.CONTROL_PLANE: "control plane nodes are repaired by a person; where a case holds the node: repair it, or "
+    "delete the case",
     Reason.HOSTS_CONTROLLER: "start another replica of the controller on another node",
     Reason.CORDONED_BY_USER: "uncordon the node to let the case start, or delete the case",
     Reason.UNCORDONED_BY_USER: "cordon the node, then set its annotation remediator.dev/cordoned-by to the uid of the "

@@ -92,9 +92,12 @@ class Informers:
 
     @cached_property
     def control_plane(self) -> Informer[Pod]:
-        """The Pods of the control plane, by namespace/name."""
+        """The Pods of the control plane, by namespace/name; also by node."""
         where, labels = names.CONTROL_PLANE_NAMESPACE, names.CONTROL_PLANE_LABELS
-        return self.watch("control plane", builtin.POD, decode.operation_pod, namespace=where, labels=labels)
+        index = ("node",)
+        return self.watch(
+            "control plane", builtin.POD, decode.operation_pod, index=index, namespace=where, labels=labels
+        )
 
     @cached_property
     def pause(self) -> Informer[Pause]:

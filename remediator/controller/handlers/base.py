@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -11,10 +11,14 @@ import structlog
 
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retry
+from remediator.controller.fleet import hosted, static_pod
 from remediator.controller.perform import Performer
-from remediator.core.case import Case
+from remediator.core import guard, names
+from remediator.core.case import Block, Case
 from remediator.core.node import Node
 from remediator.core.policy import Policy
+from remediator.kube.api import decode
+from remediator.kube.api.builtin import POD, on_node
 
 log = structlog.get_logger()
 # After a step the next one follows at once; this many seconds later, so that a cache that lags makes no hot loop.
@@ -38,6 +42,15 @@ async def read_live(case: Case, dependencies: Dependencies) -> tuple[Case | None
     """The case, its node and its policy as the server has them now; the cache learns them, too."""
     performer = dependencies.performer
     return await asyncio.gather(performer.case(case.name), performer.node(case.node), performer.policy(case.policy))
+
+
+async def stops_live(case: Case, node: Node, policy: Policy | None, dependencies: Dependencies) -> tuple[Block, ...]:
+    """What stops the case, a pause apart, with the static Pods of the control plane that the server has there now."""
+    where, labels = names.CONTROL_PLANE_NAMESPACE, names.CONTROL_PLANE_LABELS
+    client, cache = dependencies.performer.client, dependencies.cache
+    listed = await client.list_all(POD, namespace=where, labels=labels, fields=on_node(node.name))
+    live = replace(hosted(cache, node.name), static_pod=static_pod(map(decode.operation_pod, listed)))
+    return guard.stops(case, node, policy, False, live)
 
 
 def never(view: object, now: datetime) -> float | None:

@@ -16,8 +16,8 @@ from remediator.controller.handlers.base import (
     nothing,
     read_live,
     seconds_until,
+    stops_live,
 )
-from remediator.core import guard
 from remediator.core.case import reason_to_end
 from remediator.core.case_table import Step, case_step
 from remediator.core.reasons import Reason
@@ -57,7 +57,7 @@ async def still_unproven(view: CaseView, dependencies: Dependencies, now: dateti
 
 
 async def may_look(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
-    """Before the first Pod, live: the case still holds the node, and no user stops it. After its time: the Pod."""
+    """Before the first Pod, live: the case still holds the node, and nothing stops it. After its time: the Pod."""
     late = diagnosis.overdue(view, now)
     pod = await dependencies.performer.pod(pods.diagnostics_pod_name(view.case)) if late else None
     if pod is not None:
@@ -67,7 +67,7 @@ async def may_look(view: CaseView, dependencies: Dependencies, now: datetime) ->
     case, node, policy = await read_live(view.case, dependencies)
     if case is None or node is None or reason_to_end(case, node) is not None:
         return Retry(1.0, "the node or the case has changed")
-    stops = guard.stops(case, node, policy, paused=False)
+    stops = await stops_live(case, node, policy, dependencies)
     return Retry(1.0, f"stopped: {stops[0].reason.value}") if stops else view
 
 

@@ -7,9 +7,17 @@ from datetime import datetime
 from remediator.controller import operation_plan, pods
 from remediator.controller.effects import Retry
 from remediator.controller.fleet import about_to_go, drains_running
-from remediator.controller.handlers.base import Dependencies, Handler, after, never, nothing, read_live, seconds_until
+from remediator.controller.handlers.base import (
+    Dependencies,
+    Handler,
+    after,
+    never,
+    nothing,
+    read_live,
+    seconds_until,
+    stops_live,
+)
 from remediator.controller.operation_view import OperationView, operation_view, ours
-from remediator.core import guard
 from remediator.core.case import Case
 from remediator.core.evidence import Health, judge
 from remediator.core.node import Node
@@ -90,11 +98,11 @@ async def still_late(view: OperationView, dependencies: Dependencies, now: datet
 
 
 async def _still_wanted(view: OperationView, dependencies: Dependencies) -> Checked:
-    """Before anything disturbs the node, live: the operation is what its case does now, and no user stops it."""
+    """Before anything disturbs the node, live: the operation is what its case does now, and nothing stops it."""
     case, node, policy = await _live(view, dependencies)
     if case is None or node is None or not ours(view.operation, case, node):
         return CHANGED
-    stops = guard.stops(case, node, policy, paused=False)
+    stops = await stops_live(case, node, policy, dependencies)
     if stops:
         return Retry(1.0, f"stopped: {stops[0].reason.value}")
     return replace(view, case=case, node=node, policy=policy)

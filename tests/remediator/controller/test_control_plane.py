@@ -4,7 +4,7 @@ import pytest
 
 from remediator.kube.api.builtin import POD
 from tests.harness.controller import running, until
-from tests.harness.kinds import NAMESPACES
+from tests.harness.kinds import NAMESPACES, NODES
 
 MIRROR = {"kubernetes.io/config.mirror": "0123456789abcdef"}
 
@@ -31,6 +31,15 @@ async def test_a_node_that_runs_a_static_pod_of_the_control_plane_is_held(harnes
         message = harness.cases("gpu-1")[0]["status"]["blockedBy"][0]["message"]
         assert message.startswith(f"gpu-1 runs a static Pod of the control plane ({component}-gpu-1);")
         assert (harness.taints("gpu-1"), [ran for ran in harness.ran if "gpu-1" in ran]) == ([], [])
+
+
+async def test_a_node_of_the_control_plane_by_label_and_by_pod_is_held_once(harness):
+    await static_pod(harness)
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    await harness.change(NODES, "gpu-1", metadata={"labels": {"node-role.kubernetes.io/control-plane": ""}})
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["ControlPlane"])
 
 
 # RKE2 runs kube-proxy as a static Pod with the tier of the control plane on every worker.

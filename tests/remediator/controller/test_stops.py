@@ -8,7 +8,7 @@ import pytest
 from remediator.clock import SYSTEM
 from remediator.controller.admission import Admissions
 from remediator.controller.case_view import case_view
-from remediator.controller.explain import snapshot
+from remediator.controller.explain import explain, snapshot
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.operation_view import operation_view
 from remediator.controller.perform import Performer
@@ -24,6 +24,7 @@ from tests.harness.controller import BEAT, RUNS, Answer, running, until
 from tests.harness.controller import SYSTEM as OURS
 from tests.harness.kinds import CASES, NAMESPACES, NODES, POLICIES
 from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
+from tests.remediator.controller.test_control_plane import static_pod
 
 
 def _annotate(value):
@@ -60,7 +61,31 @@ def _taints(harness):
     return harness.change(NODES, "gpu-1", spec={"taints": None})
 
 
-# reason → how a user does it, and how it is undone
+async def _gone(harness, name, namespace):
+    path = POD.path(name, namespace)
+    await harness.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
+
+
+def _promote(harness):
+    """The node becomes one of the control plane."""
+    return static_pod(harness)
+
+
+def _demote(harness):
+    return _gone(harness, "etcd-gpu-1", "kube-system")
+
+
+async def _replica(harness):
+    """The last ready replica of the controller is one on the node."""
+    labels = dict(label.split("=") for label in names.CONTROLLER_LABELS.split(","))
+    metadata = {"name": "replica-1", "namespace": OURS, "labels": labels}
+    spec = {"nodeName": "gpu-1", "containers": [{"name": "controller", "image": "controller"}]}
+    await harness.client.create(POD, {"metadata": metadata, "spec": spec}, namespace=OURS)
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    await harness.client.patch(POD, "replica-1", {"status": ready}, namespace=OURS, subresource="status")
+
+
+# reason → how it is done, and how it is undone
 STOPS = {
     "Paused": (_annotate("true"), _annotate(None)),
     "PolicyPaused": (_mode("Paused"), _mode("Enforce")),
@@ -68,9 +93,12 @@ STOPS = {
     "OptedOut": (_label("yes"), _label(None)),
     "HeldByUser": (_hold(True), _hold(False)),
     "CordonedByUser": (_disown, _own),
+    "ControlPlane": (_promote, _demote),
+    "HostsController": (_replica, lambda harness: _gone(harness, "replica-1", OURS)),
 }
 ENDS = {"TaintRemovedByUser": _taints, "CaseDeleted": lambda harness: harness.delete_case("gpu-1")}
 EVERY = {**{reason: stop for reason, (stop, _) in STOPS.items()}, "UncordonedByUser": _uncordon, **ENDS}
+OF_CACHES = {"HostsController"}  # where a watch is behind, the Deployment makes another replica all the same
 
 
 class Replica:
@@ -133,7 +161,7 @@ def done(harness):
 
 
 @pytest.mark.parametrize("step", [Step.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
-@pytest.mark.parametrize("reason", EVERY)
+@pytest.mark.parametrize("reason", sorted(EVERY.keys() - OF_CACHES))
 async def test_a_stop_that_no_watch_has_told_of_stops_before_the_next_pod(harness, reason, step):
     replica = await reach(harness, step)
     before = done(harness)
@@ -209,12 +237,31 @@ async def test_a_stop_in_the_middle_of_a_drain_ends_it_is_shown_and_costs_the_no
         await stop(harness)
         await until(lambda: harness.reasons("gpu-1") == [reason] and not harness.pods())
         await harness.quiet()
+        cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
+        lines = list(explain(cache, cache.nodes.get("gpu-1"), Breaker(), SYSTEM.now()))
+        assert any(line.strip().startswith(f"held: {reason}: ") for line in lines), lines
         assert harness.taints("gpu-1") == [names.CASE_TAINT], "the case keeps its node"
         attempts = [(one["outcome"], one["reason"]) for one in harness.cases("gpu-1")[0]["status"]["attempts"]]
         assert attempts == [("Cancelled", reason)]
         await undo(harness)
         await until(lambda: harness.ended("gpu-1", "Recovered"))
     assert harness.ran.count("reboot gpu-1") == 1
+
+
+@pytest.mark.parametrize("reason", ["ControlPlane", "HostsController"])
+async def test_what_a_node_runs_stops_a_drain_that_waits_for_nothing_else(harness, reason):
+    """Nothing but the Pod itself wakes the case, and the case ends once a user has repaired the node."""
+    await harness.policy(ladder=[{"operation": "reboot"}], attempts={"max": 1})
+    harness.answer("drain", RUNS)
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: "drain gpu-1" in harness.ran)
+        await harness.quiet()
+        await STOPS[reason][0](harness)
+        await until(lambda: harness.reasons("gpu-1") == [reason] and not harness.pods())
+        await harness.condition("gpu-1", "False")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    assert [ran for ran in harness.ran if "reboot" in ran] == []
 
 
 async def test_a_stop_before_the_first_pod_is_shown_and_the_pod_is_made_when_it_is_over(harness):

@@ -98,6 +98,12 @@ def test_the_message_names_what_the_nodes_have_in_common_and_five_of_them(by, wo
     assert block.message.startswith(f"7 nodes show the same {words} (gpu-1, gpu-2, gpu-3, gpu-4, gpu-5);")
 
 
+def test_who_finds_a_case_on_the_control_plane_reads_what_to_do():
+    around = replace(AROUND, control_plane={"gpu-1": "etcd-gpu-1"})
+    (block,) = preconditions(a_case(), a_sick_node(), a_policy(), [], around, NOW)
+    assert block.message.endswith("; where a case holds the node: repair it, or delete the case")
+
+
 def test_without_its_policy_nothing_else_is_asked():
     found = preconditions(a_case(hold=True), a_sick_node(), None, [], AROUND, NOW)
     assert [block.reason for block in found] == [Reason.POLICY_MISSING]
