@@ -59,8 +59,8 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
     case, node = cache.case(operation.case_uid), cache.nodes.get(operation.node)
     template = cache.templates.get(operation.template)
     policy = cache.policies.get(case.policy) if case else None
-    drain, pod = _pod(cache, pods.drain_pod_name(operation)), _pod(cache, pods.pod_name(operation))
     of_operation = tuple(cache.pods.by("operation_uid", operation.uid))
+    drain, pod = (_named(of_operation, name(operation)) for name in (pods.drain_pod_name, pods.pod_name))
     attempts = case.attempts if case else ()
     follows = any(attempt.follows for attempt in attempts if attempt.operation == operation.name)
     health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
@@ -167,5 +167,5 @@ def succeeded(operation: Operation, template: Template | None, node: Node | None
     return worked and (not template.node_ready or node.ready is Status.TRUE)
 
 
-def _pod(cache: ClusterCache, name: str) -> Pod | None:
-    return cache.pods.get(f"{cache.namespaces.operations}/{name}")
+def _named(of_operation: tuple[Pod, ...], name: str) -> Pod | None:
+    return next((pod for pod in of_operation if pod.name == name), None)

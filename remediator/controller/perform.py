@@ -241,7 +241,8 @@ class Performer:
         except errors.ApiError as error:
             log.warning("Pods of operations not listed: no case counts as gone", answer=str(error))
             return frozenset()
-        return uids - {pod.metadata.labels.get(names.CASE_UID_LABEL, "") for pod in listed}
+        ours = (pod.metadata for pod in listed if names.MIRROR not in pod.metadata.annotations)
+        return uids - {meta.labels.get(names.CASE_UID_LABEL, "") for meta in ours}
 
     async def unknown(self, uids: Collection[str]) -> frozenset[str]:
         """Which of these cases are no more, by a live list of all that there are."""

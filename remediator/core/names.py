@@ -22,6 +22,7 @@ POD_FINALIZER = f"{GROUP}/outcome"
 OPERATION_LABEL = f"{GROUP}/operation"
 CASE_UID_LABEL = f"{GROUP}/case-uid"
 OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
+MIRROR = "kubernetes.io/config.mirror"  # annotation of what a kubelet shows of a file of its own node
 
 SYSTEM_NAMESPACE = "remediator-system"  # of the shipped manifests; the settings say which it is
 OPERATIONS_NAMESPACE = "remediator-operations"

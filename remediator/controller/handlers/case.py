@@ -60,7 +60,7 @@ async def may_look(view: CaseView, dependencies: Dependencies, now: datetime) ->
     """Before the first Pod, live: the case still holds the node, and nothing stops it. After its time: the Pod."""
     late = diagnosis.overdue(view, now)
     pod = await dependencies.performer.pod(pods.diagnostics_pod_name(view.case)) if late else None
-    if pod is not None:
+    if pod is not None and pod.case_uid == view.case.uid:
         return replace(view, pods=(pod,))
     if view.pods:
         return view

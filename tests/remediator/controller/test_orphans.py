@@ -42,9 +42,9 @@ def _state(harness: ControllerHarness) -> tuple[list[str], bool, bool]:
     return harness.taints("gpu-1"), bool(node["spec"].get("unschedulable")), noted
 
 
-async def _pod(harness: ControllerHarness, uid: str) -> None:
+async def _pod(harness: ControllerHarness, uid: str, **annotations: str) -> None:
     labels = {names.CASE_UID_LABEL: uid, names.OPERATION_LABEL: "reboot"}
-    meta = {"name": "left", "labels": labels, "finalizers": [names.POD_FINALIZER]}
+    meta = {"name": "left", "labels": labels, "finalizers": [names.POD_FINALIZER], "annotations": annotations}
     env = [{"name": "NODE_NAME", "value": "gpu-1"}]
     spec = {"nodeName": "gpu-1", "containers": [{"name": "main", "image": "operations", "env": env}]}
     await harness.client.create(PODS, {"metadata": meta, "spec": spec}, namespace=OPERATIONS)
@@ -77,6 +77,16 @@ async def test_marks_stay_for_as_long_as_a_pod_of_the_case_may_act_on_the_node(h
     assert harness.pods() == [], "its finalizer is ours, and nobody else takes it off"
     await _sweep(harness)
     assert _state(harness) == (["maintenance"], False, False)
+
+
+async def test_a_mirror_pod_with_the_label_of_a_case_keeps_no_marks(harness: ControllerHarness):
+    harness.answer("reboot", RUNS)
+    await _marked(harness, "gone")
+    await _pod(harness, "gone", **{"kubernetes.io/config.mirror": "made by a kubelet"})
+    await until(lambda: harness.ran == ["reboot gpu-1"])
+    await _sweep(harness)
+    assert _state(harness) == (["maintenance"], False, False)
+    assert len(harness.pods()) == 1, "it is not ours to delete"
 
 
 async def test_a_node_that_a_user_has_cordoned_stays_so(harness: ControllerHarness):

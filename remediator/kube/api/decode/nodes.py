@@ -8,8 +8,6 @@ from remediator.core.node import MOST_HANDLED, Condition, Node, Status, Taint
 from remediator.kube.api import builtin, gpu_pods
 from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
 
-MIRROR = "kubernetes.io/config.mirror"
-
 
 def node(wire: builtin.Node) -> Node:
     """A Node. A status that is none of the three words reads as Unknown; a missing time as long ago, an odd one as
@@ -61,8 +59,9 @@ _STATUSES = frozenset(Status)
 
 
 def operation_pod(wire: builtin.Pod) -> pod.Pod:
-    """A Pod, of ours or not."""
-    labels, owners = wire.metadata.labels, wire.metadata.owner_references
+    """A Pod, of ours or not. A mirror Pod never is: any kubelet may make one, with labels as it likes."""
+    mirror, owners = names.MIRROR in wire.metadata.annotations, wire.metadata.owner_references
+    labels = {} if mirror else wire.metadata.labels
     ended = wire.status.container_statuses[0].state.terminated if wire.status.container_statuses else None
     return pod.Pod(
         name=wire.metadata.name,
@@ -79,7 +78,7 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         deletion=moment(wire.metadata.deletion_timestamp),
         finalizers=wire.metadata.finalizers,
         daemon=any(owner.kind == "DaemonSet" and owner.controller for owner in owners),
-        mirror=MIRROR in wire.metadata.annotations,
+        mirror=mirror,
         created=moment(wire.metadata.creation_timestamp),
         ready=any(entry.type == "Ready" and entry.status == "True" for entry in wire.status.conditions),
         version=wire.metadata.resource_version,
