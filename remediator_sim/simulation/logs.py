@@ -21,7 +21,6 @@ def listen(heard: Heard) -> None:
         heard(level, f"{event['event']} {words}", failed)
         raise structlog.DropEvent
 
-    logging.getLogger("github").setLevel(logging.WARNING)  # PyGithub prints what it tells as information
     structlog.configure(
         processors=[hear],
         wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),

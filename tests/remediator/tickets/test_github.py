@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 import os
 import time
 import traceback
@@ -10,6 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 import requests
 from github import GithubException
+from structlog.testing import capture_logs
 
 from remediator.clock import SYSTEM
 from remediator.core.ticket import IssueRef
@@ -638,6 +640,21 @@ async def test_a_write_to_the_former_name_of_a_repository_is_refused_not_unsure(
     assert error.field == "repository"
     assert error.message.endswith("org/repo#1: it was renamed or moved. Correct the routes")
     assert fake.issues("org/new")[0].comments == ()
+
+
+async def test_what_pygithub_logs_is_a_line_of_ours_and_is_written_nowhere_else(fake, hub):
+    await hub.create(REPO, DRAFT)
+    fake.add("org/other")
+    fake.person("bob").transfer(REPO, 1, "org/other")
+
+    with capture_logs() as lines:
+        await hub.get(FIRST)
+
+    assert [(line["log_level"], line["logger"]) for line in lines] == [("info", "github.Requester")]
+    assert lines[0]["event"].startswith("Following Github server redirection from /api/v3/repos/org/repo/issues/1 to ")
+    theirs = logging.getLogger("github")
+    assert logging.StreamHandler not in map(type, theirs.handlers)
+    assert not theirs.propagate
 
 
 async def test_an_issue_that_was_transferred_is_read_where_it_is_now(fake, hub):

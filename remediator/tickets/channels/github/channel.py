@@ -15,7 +15,7 @@ import github
 from remediator.clock import Clock
 from remediator.core.ticket import IssueRef
 from remediator.tickets.channels.base import VERBS, Change, Close, Draft, Edit, Issue, Later, Relabel, Reopen
-from remediator.tickets.channels.github import text
+from remediator.tickets.channels.github import logs, text
 from remediator.tickets.channels.github.api import Api
 from remediator.tickets.channels.github.credentials import TokenFile
 from remediator.tickets.channels.github.errors import Call
@@ -51,6 +51,7 @@ class GitHub:
         creations: tuple[tuple[int, float], ...] = CREATIONS,
         worker: Executor | None = None,
     ) -> None:
+        logs.relay()
         self._worker = worker or ThreadPoolExecutor(max_workers=1, thread_name_prefix="github")
         self._credentials, self._limits = credentials, Limits(clock, creations)
         self._api = Api(base_url, credentials, self._limits, timeout=timeout, spacing=spacing)
