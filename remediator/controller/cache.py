@@ -32,6 +32,7 @@ class ClusterCache:
         self._counted_for: object = None
         self._counted: dict[str, Members] = {}
         self.absences = Absences()  # when nobody could act
+        self.silent: tuple[str, ...] = ()  # kinds whose watches have said nothing for long
         self.deleted_starts: frozenset[Start] = frozenset()  # those of cases that are not there any more
         self.nodes.on_view(self._on_node)
 

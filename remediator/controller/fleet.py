@@ -28,6 +28,7 @@ def fleet_context(cache: ClusterCache, now: datetime) -> FleetContext:
         causes(cache, now),
         failing(cache, now),
         control_plane=control_plane,
+        silent=cache.silent,
     )
 
 

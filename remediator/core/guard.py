@@ -9,7 +9,7 @@ from remediator.core.breaker import Breaker
 from remediator.core.budget import Account, Budget, Claim, Members
 from remediator.core.case import Block, Case
 from remediator.core.correlation import Causes, sharing
-from remediator.core.evidence import Health, judge
+from remediator.core.evidence import judge
 from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy, Urgency
 from remediator.core.reasons import REMEDY, Reason
@@ -67,6 +67,7 @@ class FleetContext:
     failing: Mapping[str, str] = field(default_factory=dict)  # by policy: why its breaker on failures is open
     gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
     control_plane: Mapping[str, str] = field(default_factory=dict)  # by node: its static Pod of the control plane
+    silent: tuple[str, ...] = ()  # kinds whose watches have said nothing for long: what is known of them is old
 
     def hosted(self, node: str) -> Hosted:
         """What this node runs that nothing may disturb."""
@@ -80,6 +81,7 @@ def preconditions(
     if policy is None:
         return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
     judgement = judge(node, policy, now)
+    doubts = [*map(str, judgement.doubts), *(f"the watch of {kind} has said nothing for long" for kind in fleet.silent)]
     unknown = [rung.operation for rung in policy.ladder if rung.operation not in fleet.templates]
     # One that does nothing to the node never waits for another.
     holder = _holder(case, node, past, fleet.gone) if policy.urgency is Urgency.NOW else ""
@@ -91,7 +93,7 @@ def preconditions(
         (policy.name in fleet.failing, Reason.POLICY_FAILING, fleet.failing.get(policy.name, "")),
         (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
-        (judgement.health is Health.UNKNOWN, Reason.HEALTH_UNKNOWN, "; ".join(map(str, judgement.doubts))),
+        (bool(doubts), Reason.HEALTH_UNKNOWN, "; ".join(doubts)),
     )
     stopped = stops(case, node, policy, fleet.paused, fleet.hosted(node.name))
     blocks = (*stopped, *(block(reason, message) for holds, reason, message in checks if holds))

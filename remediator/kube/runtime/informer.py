@@ -66,6 +66,11 @@ class Informer(Generic[F]):
         self._handlers: list[Callable[[str, F | None, F | None], None]] = []
         self._viewers: list[Callable[[F | None, F | None], None]] = []
 
+    @property
+    def kind(self) -> str:
+        """The name of the kind that it watches."""
+        return self._kind.name
+
     # --- following ---------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:

@@ -133,3 +133,29 @@ async def test_an_absence_goes_on_from_the_time_to_which_the_clock_was_set_back(
     lease.cache.paused = True
     lease.look(10)
     assert lease.look(5, 7) == Absences().including(at(0), at(7))
+
+
+def an_informer(kind, fresh):
+    return SimpleNamespace(kind=kind, fresh=lambda: fresh)
+
+
+NEWS, SILENCE = an_informer("Node", True), an_informer("Pod", False)
+
+
+async def test_one_watch_that_is_silent_for_ever_suspends_time_outs_for_15_minutes_and_is_then_told_by_its_kind():
+    """The right to watch was taken away, or its CRD is broken; the others go on."""
+    lease = Lease()
+    lease.cache.informers = (NEWS, SILENCE)
+    lease.look(*(minute / 2 for minute in range(29)))
+    assert lease.cache.silent == ()
+    absences = lease.look(*(minute / 2 for minute in range(29, 2 * 3 * 24 * 60)))
+    assert absences.deadline(at(0), minutes(15)) == at(30)
+    assert lease.cache.silent == ("Pod",)
+    lease.cache.informers = (NEWS, NEWS)
+    assert (lease.look(3 * 24 * 60), lease.cache.silent) == (absences, ())
+
+
+async def test_an_outage_in_which_every_watch_is_silent_for_a_day_counts_against_no_deadline():
+    lease = Lease()
+    lease.cache.informers = (SILENCE, SILENCE)
+    assert lease.look(*(minute / 2 for minute in range(2 * 24 * 60))).deadline(at(0), minutes(15)) == at(1454.5)

@@ -329,6 +329,22 @@ async def test_a_node_that_says_nothing_more_before_its_drain_begins_goes_to_a_p
     assert [(one["outcome"], one["counts"]) for one in status["attempts"]] == [("Cancelled", False)]
 
 
+async def test_nothing_new_starts_while_a_watch_has_been_silent_for_long(harness):
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    replica = await Replica.now(harness)
+    replica.cache.silent = ("Pod",)
+    for _ in range(3):
+        await replica.turn()
+    (block,) = harness.cases("gpu-1")[0]["status"]["blockedBy"]
+    assert block["reason"] == "HealthUnknown"
+    assert block["message"].startswith("the watch of Pod has said nothing for long; ")
+    assert harness.claims() == []
+    replica.cache.silent = ()
+    await replica.turn()
+    assert harness.claims() == ["gpu-1"]
+
+
 # --- operations that no case asks for ---------------------------------------------------------------------------------
 
 
