@@ -54,7 +54,10 @@ def one_intent(history: History, event: Event) -> Iterator[str]:
 
 
 def one_reboot(history: History, event: Event) -> Iterator[str]:
-    """A machine was asked to reboot. Counts each time: one per attempt and per boot, in the boot of the intent."""
+    """A machine was asked to reboot. Counts each time: one per attempt, in the boot of the intent.
+
+    In one boot another attempt may ask only once the one before is over: two wishes in one boot are one reboot.
+    """
     record, before = event.obj, history.reboots[:-1]
     attempt, boot = record["attemptID"], record["bootID"]
     operation = history.objects[OPERATIONS].get(attempt)
@@ -62,12 +65,18 @@ def one_reboot(history: History, event: Event) -> Iterator[str]:
     sentence = f"{record['node']} was asked to reboot by attempt {attempt} at {record.get('time', '')[11:19]}"
     if any(other["attemptID"] == attempt for other in before):
         yield f"{sentence}, which had asked before"
-    elif any((other["node"], other["bootID"]) == (record["node"], boot) for other in before):
+    elif any(reboots(history, other) for other in before if (other["node"], other["bootID"]) == (record["node"], boot)):
         yield f"{sentence} in a boot in which another attempt had asked"
     elif operation is None or boot != intended:
         yield f"{sentence} in boot {boot}, and the intent names {intended or 'none'}"
     else:
         yield HELD
+
+
+def reboots(history: History, record: Obj) -> bool:
+    """Whether the attempt that has asked for a reboot goes on."""
+    operations = [tracked for tracked in history.tracked.values() if tracked.kind == OPERATIONS]
+    return not any(tracked.name == record["attemptID"] and contract.finished(tracked.last) for tracked in operations)
 
 
 # --- I10 -------------------------------------------------------------------------------------------------------------

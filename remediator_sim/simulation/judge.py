@@ -7,7 +7,7 @@ from typing import Any
 
 from remediator_sim.apiserver.cluster import Cluster
 from remediator_sim.apiserver.store import Change, Listener
-from remediator_sim.invariants import tickets
+from remediator_sim.invariants import attempts, tickets
 from remediator_sim.invariants.checker import Checker
 from remediator_sim.invariants.contract import KINDS, TICKETS
 from remediator_sim.invariants.event import ABSENT, ALERTS, FINAL, ISSUES, KILLED, PERSON, REBOOT, TICK, Event
@@ -52,14 +52,16 @@ class Judge:
     def restored(self) -> None:
         """What is stored was set back: of what was known, only what happened outside of it still holds.
 
-        That includes when machines were asked to reboot, but not for what: names of attempts come again.
+        That includes when machines were asked to reboot by attempts that go on, but not for what: names of attempts
+        come again.
         """
         before = self._checker.history
         self._earlier.append(self._checker)
         self._checker = self._begun()
         self._absent = None
         now = self._checker.history
-        now.absences, now.reboots = before.absences, [reboot | {"attemptID": ""} for reboot in before.reboots]
+        pending = [record for record in before.reboots if attempts.reboots(before, record)]
+        now.absences, now.reboots = before.absences, [record | {"attemptID": ""} for record in pending]
         now.forgotten = tickets.forgotten(before.issues, now.objects[TICKETS].values())
         self.issues(self._issues)
 

@@ -76,12 +76,23 @@ class NodeModel:
         """Whether one of `facts` is so, which programs see by themselves or by a fault."""
         return fact in self.facts or any(SHOWN.get(condition) == fact for condition in self.faults)
 
-    def begin_reboot(self, attempt: str, seconds: float) -> None:
-        """Go down for so many seconds, and let the attempt that asked for it go on until it is killed by that."""
+    def begin_reboot(self, attempt: str, seconds: float, late: float = 0.0) -> None:
+        """Go down for so many seconds, and let the attempt that asked for it go on until it is killed by that.
+
+        `late`: after so many seconds more, unless the machine has gone down before, and this wish with it.
+        """
         self.rebooted(self.name, self.boot_id, attempt)
-        reboot = asyncio.ensure_future(self.go_down(seconds))
+        reboot = asyncio.ensure_future(self._reboot(self.boots, seconds, late))
         self._reboots.add(reboot)
         reboot.add_done_callback(self._reboots.discard)
+
+    async def _reboot(self, boot: int, seconds: float, late: float) -> None:
+        if late:
+            self._note(self.name, f"goes down in {late:.0f} s")
+            await asyncio.sleep(late)
+        if self.alive and self.boots == boot:
+            self.treat("reboot")
+            await self.go_down(seconds)
 
     async def go_down(self, seconds: float) -> None:
         """Stop, and boot again later."""

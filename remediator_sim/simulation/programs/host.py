@@ -8,6 +8,7 @@ from typing import NamedTuple
 from remediator_sim.simulation import facts
 from remediator_sim.simulation.programs.run import Failed, Refused, Run, Work, leave_marker, require_fresh
 
+LATE = (300.0, 1800.0)  # seconds by which a reboot may come late: services that do not stop hold it up
 Holds = Callable[[Run], bool]
 SERVICES = ("kubelet", "containerd", "crio", "chronyd", "nvidia-persistenced", "nvidia-fabricmanager", "rpc-statd")
 
@@ -136,8 +137,8 @@ async def _ask_for_reboot(run: Run, wait: float) -> None:
         await run.take(wait, wait)
         raise Failed("the node's service manager did not answer")
     if not run.node.shows(facts.STAYS_UP):
-        run.node.treat("reboot")
-        run.node.begin_reboot(run.env["ATTEMPT_ID"], run.chance.uniform(60, 240))
+        late = run.chance.uniform(*LATE) if run.node.shows(facts.GOES_DOWN_LATE) else 0.0
+        run.node.begin_reboot(run.env["ATTEMPT_ID"], run.chance.uniform(60, 240), late)
     await run.take(wait, wait)
     raise Failed("the node was asked to reboot and still runs")
 

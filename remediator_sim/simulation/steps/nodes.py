@@ -22,6 +22,7 @@ HINDERS = (
     facts.SERVICE_DIES,
     facts.REBOOT_REFUSED,
     facts.STAYS_UP,
+    facts.GOES_DOWN_LATE,
 )
 
 if TYPE_CHECKING:

@@ -76,10 +76,18 @@ def two_attempts_that_reboot_one_boot(recording: Recording) -> None:
     recording.reboot("n1", "reboot-2")
 
 
+def an_attempt_asks_again_in_a_boot_after_one_that_was_in_vain(recording: Recording) -> None:
+    one_reboot(recording)
+    recording.operation("reboot-1", "a", intent=BOOT, phase="Failed", finishedAt="2026-01-01T12:00:00Z")
+    recording.operation("reboot-2", "a", 2, intent=BOOT)
+    recording.reboot("n1", "reboot-2")
+
+
 HOLDS = [
     (one_pod, 2),
     (drains_are_made_once_a_round, 2),
     (one_reboot, 3),
+    (an_attempt_asks_again_in_a_boot_after_one_that_was_in_vain, 6),
 ]
 BROKEN = [
     (a_second_pod, "pod-2 of operation reboot-1 was made at 12:00:00 though pod-1 had been made before"),

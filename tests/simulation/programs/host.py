@@ -295,6 +295,13 @@ REBOOTS = (
         facts.STAYS_UP,
         parameters={"waitSeconds": 0.3},
     ),
+    scene(
+        "reboot",
+        "it goes down late",
+        says(answer("systemctl reboot")),
+        facts.GOES_DOWN_LATE,
+        parameters={"waitSeconds": 0.3},
+    ),
     scene("reboot", "a last resort that there is not", parameters={"lastResort": "kexec"}),
 )
 
