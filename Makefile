@@ -52,7 +52,7 @@ test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd
 test-gpu: setup ## detectors and operations on the GPUs of this machine; says what it cannot see here and why; best as root
 	$(BIN)/pytest -rs -m gpu tests/gpu --timeout 300 $(ARGS)
 
-test-long: setup ## every case of the tests that `make test-cluster` takes a sample of; needs Go and a quarter of an hour
+test-long: setup ## what takes long: every case of samples in other tests, models against programs, mutations; needs Go
 	$(BIN)/python -m deploy.images.programs
 	$(BIN)/pytest -rs -m long --timeout 3600 $(ARGS)
 

@@ -26,4 +26,4 @@ async def _alert(world: "World", step: Step) -> None:
     world.alerts.resolve(alert)
 
 
-KINDS = (Kind("alert", 0, _draw_alert, _alert, why="each plan has one to three of them"),)
+KINDS = (Kind("alert", 0, _draw_alert, _alert, each="1 to 3"),)

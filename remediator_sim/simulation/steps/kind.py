@@ -32,13 +32,14 @@ class Fleet(NamedTuple):
 class Kind(NamedTuple):
     """`draw` gives the words of a step by chance, `perform` carries it out; `weight`: how often it is drawn.
 
-    `why`: of a kind of weight 0, why it is not drawn.
+    `each`: of a kind of which every plan has some, how many; `why`: of another one of weight 0, why it is not drawn.
     """
 
     name: str
     weight: int
     draw: Callable[[Random, Fleet], Drawn]
     perform: Callable[["World", Step], Awaitable[None]]
+    each: str = ""
     why: str = ""
 
 

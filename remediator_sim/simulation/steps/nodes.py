@@ -106,7 +106,7 @@ async def _hinder(world: "World", step: Step) -> None:
 
 
 KINDS = (
-    Kind("fault", 0, _draw_fault, _fault, why="each plan begins with its own number of faults"),
+    Kind("fault", 0, _draw_fault, _fault, each="10 to 13, in a quarter of the seeds 14 to 18 within five minutes"),
     Kind("hinder", 0, _draw_hinder, _hinder, why="40 seeds with it have not been played yet"),
     Kind("heal", 2, _draw_heal, _heal),
     Kind("down", 2, _draw_down, _down),
