@@ -43,7 +43,8 @@ def static_pod(pods: Iterable[Pod]) -> str:
 
 
 def _controller_nodes(cache: ClusterCache) -> frozenset[str]:
-    return frozenset(pod.node for pod in cache.replicas if pod.ready and not pod.deleting)
+    """Where our ready replicas run; a mirror Pod is none, since any kubelet can make it look like one."""
+    return frozenset(pod.node for pod in cache.replicas if pod.ready and not pod.deleting and not pod.mirror)
 
 
 def attempt_records(cache: ClusterCache) -> dict[str, tuple[AttemptRecord, ...]]:

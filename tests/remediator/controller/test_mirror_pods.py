@@ -4,12 +4,12 @@ from datetime import timedelta
 
 from remediator.controller import pods
 from remediator.core import names
-from tests.harness.controller import DONE, OPERATIONS, REBOOTED, RUNS, ControllerHarness, running, until
+from tests.harness.controller import DONE, OPERATIONS, REBOOTED, RUNS, SYSTEM, ControllerHarness, running, until
 from tests.harness.kinds import BUDGETS, PODS, TEMPLATES
 from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
 
 
-async def _mirror_pod(harness: ControllerHarness, name: str, **labels: str) -> None:
+async def _mirror_pod(harness: ControllerHarness, name: str, namespace: str = OPERATIONS, **labels: str) -> None:
     """What the kubelet of the node evil shows of a file there; it runs as the harness answers for `forged`."""
     metadata = {
         "name": name,
@@ -18,7 +18,7 @@ async def _mirror_pod(harness: ControllerHarness, name: str, **labels: str) -> N
     }
     env = [{"name": "NODE_NAME", "value": "evil"}]
     spec = {"nodeName": "evil", "containers": [{"name": "main", "image": "x", "env": env}]}
-    await harness.client.create(PODS, {"metadata": metadata, "spec": spec}, namespace=OPERATIONS)
+    await harness.client.create(PODS, {"metadata": metadata, "spec": spec}, namespace=namespace)
 
 
 async def test_a_mirror_pod_with_the_label_of_a_case_holds_neither_its_node_nor_the_budget(harness):
@@ -78,3 +78,18 @@ async def test_a_mirror_pod_under_the_name_of_the_pod_that_collects_evidence_is_
         await until(lambda: harness.phase("gpu-1") == "Recovered")
     assert "DiagnosisFailed" in harness.story("gpu-1")
     assert "evidence" not in harness.cases("gpu-1")[0]["status"]
+
+
+async def test_a_mirror_pod_that_looks_like_a_ready_replica_of_ours_leaves_the_last_one_the_last(harness):
+    labels = dict(label.split("=") for label in names.CONTROLLER_LABELS.split(","))
+    await _mirror_pod(harness, "forged", SYSTEM, **labels)
+    spec = {"nodeName": "gpu-1", "containers": [{"name": "controller", "image": "controller"}]}
+    metadata = {"name": "replica", "labels": labels}
+    await harness.client.create(PODS, {"metadata": metadata, "spec": spec}, namespace=SYSTEM)
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    for name in ("forged", "replica"):
+        await harness.client.patch(PODS, name, {"status": ready}, namespace=SYSTEM, subresource="status")
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        await until(lambda: harness.reasons("gpu-1") == ["HostsController"])
