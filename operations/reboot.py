@@ -9,9 +9,10 @@ hangs needs the reboot most.
 Where nothing comes of that, the kernel itself is told (sysrq: sync, read-only, reboot), but only if PARAMETERS declare
 it: services are not stopped then.
 
-PARAMETERS: waitSeconds (300), how long to wait for the node to go down after it was asked. Still being there then is
-exit 1. lastResort ("sysrq"), what to do when the service manager turns the request down, does not answer within 90 s,
-or the node has not gone down in time. Whether the reboot worked is told by the node's new boot id, not by this program.
+PARAMETERS: waitSeconds (780, nearly the time-out of the template), how long to wait for the node to go down after it
+was asked: services may stop slowly, and the reboot comes all the same. Still being there then is exit 1. lastResort
+("sysrq"), what to do when the service manager turns the request down, does not answer within 90 s, or the node has not
+gone down in time. Whether the reboot worked is told by the node's new boot id, not by this program.
 """
 
 import os.path
@@ -30,6 +31,7 @@ from nodelib.contract.operation import Environment, Failed, Refused, Stopped, ma
 from nodelib.contract.parameters import number
 from nodelib.host.commands import ENTER, ends_by
 
+WAIT_SECONDS = 780.0  # the 15 minutes of the template without the other steps and the start of the Pod
 SYNC_SECONDS = 20.0
 ANSWER_SECONDS = 90.0  # systemctl itself gives the service manager 25 s for one question
 SYSRQ, PAUSE, LAST_SECONDS = "proc/sysrq-trigger", 1.0, 30.0  # PAUSE: sync and read-only are done by the kernel later
@@ -43,7 +45,7 @@ def ask_for_reboot() -> subprocess.Popen[bytes]:
 
 def reboot(environment: Environment, dry_run: bool) -> str:
     """Reboot the node of this environment. Returns only when stopped by the shutdown, or in a dry run."""
-    wait, sysrq = number(environment.parameters, "waitSeconds", 300), has_last_resort(environment.parameters)
+    wait, sysrq = number(environment.parameters, "waitSeconds", WAIT_SECONDS), has_last_resort(environment.parameters)
     marker = require_fresh(environment)
     if dry_run:
         print(f"would sync file systems for at most {SYNC_SECONDS:g} s, create {marker} and run {' '.join(COMMAND)}")
@@ -122,7 +124,7 @@ def wait_to_be_killed(asked: subprocess.Popen[bytes], seconds: float, answer: fl
     if asked.returncode:
         raise Failed(f"the node did not take the reboot: nsenter exited {asked.returncode}")
     time.sleep(max(0.0, until - time.monotonic()))
-    raise Failed(f"the node was asked to reboot and still runs after {seconds:g} s")
+    raise Failed(f"the node was asked to reboot and still runs after {seconds:g} s; the reboot may still come")
 
 
 if __name__ == "__main__":

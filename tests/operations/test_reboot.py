@@ -6,12 +6,15 @@ import time
 
 import pytest
 import reboot
+import yaml
 
 from nodelib.contract.attempt import create_marker
 from nodelib.contract.operation import Environment, Failed, Refused
+from tests.contract.test_manifests import ROOT
 from tests.operations.conftest import Program
 
 BOOT = "11111111-2222-3333-4444-555555555555"
+STILL_RUNS = "the node was asked to reboot and still runs after {:g} s; the reboot may still come"
 REBOOT = "--target 1 --mount --uts --ipc --net --pid -- systemctl reboot"
 
 
@@ -71,8 +74,20 @@ def test_it_asks_the_nodes_service_manager_once_and_has_said_so_before(node):
 
 def test_a_node_that_stays_up_is_a_failure(node):
     ran = node.program(parameters={"waitSeconds": 0.3})
-    assert (ran.code, ran.message) == (1, "failed: the node was asked to reboot and still runs after 0.3 s")
+    assert (ran.code, ran.message) == (1, f"failed: {STILL_RUNS.format(0.3)}")
     assert node.calls() == [REBOOT]
+
+
+def test_a_slow_shutdown_has_the_time_of_the_template_but_for_the_other_steps():
+    template = next(
+        document
+        for document in yaml.safe_load_all((ROOT / "operations/reboot.yaml").read_text())
+        if document["kind"] == "NodeOperationTemplate"
+    )
+    minutes = int(template["spec"]["timeout"].removesuffix("m"))
+    others = 2 * reboot.SYNC_SECONDS + len("sub") * reboot.PAUSE + reboot.LAST_SECONDS  # lastResort with them
+    left = minutes * 60 - reboot.WAIT_SECONDS - others
+    assert 30 <= left <= 60, "for the start of the Pod"
 
 
 def test_a_node_that_turns_the_request_down_is_a_failure_at_once(node):
@@ -167,7 +182,7 @@ def last_words(node, monkeypatch, wait):
     [
         ("exit 4", 60, "the node did not take the reboot: nsenter exited 4"),
         ("exec sleep 30 >/dev/null 2>&1", 60, "the node's service manager did not answer within 0.5 s"),
-        ("exit 0", 0.2, "the node was asked to reboot and still runs after 0.2 s"),
+        ("exit 0", 0.2, STILL_RUNS.format(0.2)),
     ],
 )
 def test_where_nothing_comes_of_it_the_declared_last_resort_is_sync_read_only_reboot(

@@ -114,7 +114,7 @@ async def collect_diagnostics(run: Run) -> str:
 
 async def reboot(run: Run) -> str:
     """Ask for the reboot, and be killed by it."""
-    wait = run.number("waitSeconds", 300)
+    wait = run.number("waitSeconds", 780)
     if run.parameters.get("lastResort") not in (None, "sysrq"):
         raise Refused("PARAMETERS.lastResort knows only sysrq")
     require_fresh(run)
