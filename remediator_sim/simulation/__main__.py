@@ -21,7 +21,7 @@ LOGGED = 20  # seeds between two lines of a log
 def main() -> int:
     """0 where every invariant held, 1 where one did not, 130 after Ctrl-C."""
     asked, console = _arguments(), Console()
-    cluster.standing()
+    cluster.shipped_server()
     if asked.minimise or asked.journal:
         return _tell_one(asked, console)
     results, code = soak.load(asked.state), 0

@@ -10,15 +10,15 @@ from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.manifests import Document, create, documents
 
-STANDING = ("deploy/crds", "deploy/namespaces.yaml", "deploy/rbac.yaml", "operations")
+SHIPPED = ("deploy/crds", "deploy/namespaces.yaml", "deploy/rbac.yaml", "operations")
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 @cache
-def standing() -> EmbeddedServer:
+def shipped_server() -> EmbeddedServer:
     """A server with the kinds, the namespaces and the templates; made once in a process."""
     server = EmbeddedServer(clock=Clock(lambda: MADE, lambda: 0.0), seed=0)
-    asyncio.run(create(Client(server.transport()), *documents(STANDING)))
+    asyncio.run(create(Client(server.transport()), *documents(SHIPPED)))
     return server
 
 
@@ -48,4 +48,4 @@ def budget(name: str, spec: Document) -> Document:
 
 def fresh(clock: Clock, seed: int) -> EmbeddedServer:
     """A server that has what is shipped, and nothing else."""
-    return EmbeddedServer(clock=clock, seed=seed, like=standing())
+    return EmbeddedServer(clock=clock, seed=seed, like=shipped_server())

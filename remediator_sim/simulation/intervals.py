@@ -20,7 +20,7 @@ LOOK = 5.0
 async def set_intervals(world: "World") -> None:
     """Keep the intervals of all replicas, until cancelled."""
     while True:
-        factor = SHIPPED if world.armed else stretch(world.plan.steps, now())
+        factor = SHIPPED if world.armed_crashes else stretch(world.plan.steps, now())
         for model in world.replicas.values():
             model.stretch(factor)
         await asyncio.sleep(LOOK)

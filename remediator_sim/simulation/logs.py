@@ -29,7 +29,7 @@ def listen(heard: Heard) -> None:
 
 
 @contextmanager
-def left_as_it_is() -> Iterator[None]:
+def kept_settings() -> Iterator[None]:
     """What a simulation sets for the whole process, its logs and its chance, is as before when it is over."""
     before, state = structlog.get_config(), random.getstate()
     try:

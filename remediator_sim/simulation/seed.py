@@ -24,14 +24,14 @@ class Verdict:
 
 def play(plan: Plan) -> Outcome:
     """Run a plan to its end."""
-    cluster.standing()
+    cluster.shipped_server()
 
     async def whole() -> Outcome:
         world = World(plan)
         logs.listen(world.logged)
         return await world.run()
 
-    with logs.left_as_it_is(), _seldom_collected():
+    with logs.kept_settings(), _seldom_collected():
         return loop.run(whole())
 
 

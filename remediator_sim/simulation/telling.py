@@ -29,12 +29,17 @@ def _paused(namespace: Obj | None) -> bool:
     return contract.PAUSED in part(namespace, "metadata", "annotations")
 
 
+def _good(condition: str) -> str:
+    """What a node says of a condition that is fine: that it begins to say so is not told."""
+    return "True" if condition == "Ready" else "False"
+
+
 def _node(old: Obj | None, new: Obj | None) -> Iterator[str]:
     if old is None or new is None:
         yield "is registered" if old is None else "is gone"
         return
     for condition in part(new, "status", "conditions") or ():
-        if contract.says(old, condition["type"]) != condition["status"]:
+        if (contract.says(old, condition["type"]) or _good(condition["type"])) != condition["status"]:
             yield f"says {condition['type']}={condition['status']}"
     if contract.held_by(old) != contract.held_by(new):
         yield f"is held by {contract.held_by(new)}" if contract.held_by(new) else "is let go"

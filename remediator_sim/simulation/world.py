@@ -91,7 +91,7 @@ class World:
     def __init__(self, plan: Plan) -> None:
         random.seed(plan.seed)  # the product's own jitter
         self.plan, self.journal, self.network, self.ended = plan, Journal(), Network(), False
-        self.armed = 0  # crashes that wait for their request
+        self.armed_crashes = 0  # crashes that wait for their request
         self.clock = HostClock()
         self.server = self._fresh_server()
         self._chance = Random(f"world {plan.seed}")
@@ -213,7 +213,7 @@ class World:
 
     # --- what steps do -----------------------------------------------------------------------------------------------
 
-    def bad(self) -> None:
+    def note_bad_write(self) -> None:
         """Note that something was written that cannot be read, or cannot be."""
         self.judge.put(BAD, None, {})
 
@@ -224,7 +224,7 @@ class World:
         self.note("etcd", f"{storage} {key[1]} {'is mended' if mended else 'cannot be read'}")
         self.server.cluster.put(storage, obj)
         if not mended:
-            self.bad()
+            self.note_bad_write()
 
     def restore(self, ago: float, jump: int) -> None:
         """Set the server back to its newest backup that is so old; see Backups.restore."""

@@ -56,7 +56,7 @@ async def death_at(turn: int) -> Death:
 
 
 def test_120_turns_are_many_places_and_whoever_dies_there_writes_nothing_more_and_keeps_the_lease():
-    cluster.standing()
+    cluster.shipped_server()
     deaths = [loop.run(death_at(turn)) for turn in TURNS]
     assert len({death.places for death in deaths}) > len(TURNS) / 2
     assert all(then == later for death in deaths for then, later in (death.versions, death.holders))

@@ -25,6 +25,6 @@ def first_broken(name: str) -> str:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", PROVEN)
 def test_a_broken_product_turns_a_seed_red(name):
-    cluster.standing()
+    cluster.shipped_server()
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply(first_broken, (name,))

@@ -111,9 +111,9 @@ async def _crash(world: "World", step: Step) -> None:
         return
     model.line.faults.append(WireFault(step["how"], 1, methods=WRITES, part=step["part"]))
     line, latest = model.line, now() + PATIENCE
-    world.armed += 1
+    world.armed_crashes += 1
     await until(lambda: line.dead or now() > latest, 1.0)
-    world.armed -= 1
+    world.armed_crashes -= 1
     if not line.dead:
         line.faults.clear()
         return

@@ -10,6 +10,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.apiserver.status import Obj
 from remediator_sim.apiserver.store import Key
+from remediator_sim.invariants.contract import BUDGETS, CASES, OPERATIONS, POLICIES
 from remediator_sim.plain import NODES
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
@@ -17,9 +18,6 @@ from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-CASES = "noderemediations.remediator.dev"
-OPERATIONS = "nodeoperations.remediator.dev"
-BUDGETS, POLICIES = "nodedisruptionbudgets.remediator.dev", "remediationpolicies.remediator.dev"
 # What another version of ours, or a hand on etcd, may have left: by kind, the part and what stands there.
 UNREADABLE: dict[str, tuple[str, Obj]] = {
     CASES: ("status", {"rung": "first"}),
@@ -36,6 +34,7 @@ ODD: dict[str, Obj] = {
     "no status": {"conditions": [{"type": "DetectorStale", "status": "", "reason": None, "message": None}]},
 }
 DOWN = 30.0  # seconds for which the API servers are stopped
+TIME_WORDS = ("lastHeartbeatTime", "lastTransitionTime")
 ODD_TIMES = ("9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-20T23:00:00Z")
 
 
@@ -83,10 +82,7 @@ def _mend(world: "World", storage: str, key: Key, before: Obj, wrong: Obj) -> No
 
 
 def _draw_odd_time(chance: Random, fleet: Fleet) -> Drawn:
-    return drawn(chance.choice(fleet.nodes), time=chance.choice(ODD_TIMES), word=chance.choice(WORDS))
-
-
-WORDS = ("lastHeartbeatTime", "lastTransitionTime")
+    return drawn(chance.choice(fleet.nodes), time=chance.choice(ODD_TIMES), word=chance.choice(TIME_WORDS))
 
 
 async def _odd_time(world: "World", step: Step) -> None:
@@ -105,7 +101,7 @@ async def _odd_node(world: "World", step: Step) -> None:
 
 
 async def _write_status(world: "World", node: str, status: Obj) -> None:
-    world.bad()
+    world.note_bad_write()
     with suppress(errors.ApiError):
         body = {"status": status}
         await world.client.patch(NODES, node, body, subresource="status", content_type=STRATEGIC_PATCH)

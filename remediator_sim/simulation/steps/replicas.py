@@ -40,9 +40,9 @@ async def _crash(world: "World", step: Step) -> None:
         else:
             model.wire.faults.append(WireFault(step["how"], 1, methods=WRITES, part=step["part"]))
         latest = now() + PATIENCE
-        world.armed += 1
+        world.armed_crashes += 1
         await until(lambda: model.wire is None or now() > latest, 1.0)
-        world.armed -= 1
+        world.armed_crashes -= 1
         model.crash()
     await asyncio.sleep(step["back"])
     model.start()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from remediator.core import names
 from remediator.kube import api
 from remediator.kube.wire import errors
-from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, PDBS, PODS, SPACES, plain
 from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
@@ -17,8 +16,7 @@ from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-CASES, POLICIES, BUDGETS = plain(api.CASE), plain(api.POLICY), plain(api.BUDGET)
-BUDGET_STORAGE = "nodedisruptionbudgets.remediator.dev"
+CASE_KIND = plain(api.CASE)
 
 
 def _draw_node(chance: Random, fleet: Fleet) -> Drawn:
@@ -53,9 +51,9 @@ async def _hold(world: "World", step: Step) -> None:
     """Hold whatever case of the node is open, and let it go later."""
     for name in world.open_cases(step.target):
         with suppress(errors.ApiError):
-            await world.client.patch(CASES, name, {"spec": {"hold": True}})
+            await world.client.patch(CASE_KIND, name, {"spec": {"hold": True}})
             await asyncio.sleep(step["seconds"])
-            await world.client.patch(CASES, name, {"spec": {"hold": False}})
+            await world.client.patch(CASE_KIND, name, {"spec": {"hold": False}})
 
 
 async def _guard(world: "World", step: Step) -> None:
@@ -83,41 +81,6 @@ async def _pause(world: "World", step: Step) -> None:
         await world.client.patch(SPACES, names.SYSTEM_NAMESPACE, {"metadata": {"annotations": {names.PAUSED: None}}})
 
 
-def _draw_policy(chance: Random, fleet: Fleet) -> Drawn:
-    mode, seconds = chance.choice(("DryRun", "Paused")), chance.choice((60, 900))
-    return drawn(chance.choice(fleet.policies), mode=mode, seconds=seconds)
-
-
-async def _mode(world: "World", step: Step) -> None:
-    with suppress(errors.ApiError):
-        await world.client.patch(POLICIES, step.target, {"spec": {"mode": step["mode"]}})
-        await asyncio.sleep(step["seconds"])
-        await world.client.patch(POLICIES, step.target, {"spec": {"mode": "Enforce"}})
-
-
-async def _delete_policy(world: "World", step: Step) -> None:
-    """Delete a policy, and create it again later."""
-    with suppress(errors.ApiError):
-        await world.client.delete(POLICIES, step.target)
-        await asyncio.sleep(step["seconds"])
-        await create(world.client, world.policy(step.target))
-
-
-def _draw_budget(chance: Random, fleet: Fleet) -> Drawn:
-    return drawn("fleet", most=chance.choice((0, 1, 3)), seconds=chance.choice((60, 900)))
-
-
-async def _edit_budget(world: "World", step: Step) -> None:
-    """Let fewer nodes be unavailable for a while."""
-    before = world.look(BUDGET_STORAGE, step.target)["spec"]
-    fewer = {"minAvailable": None, "maxUnavailable": None} | {"maxUnavailable": step["most"]}
-    with suppress(errors.ApiError):
-        await world.client.patch(BUDGETS, step.target, {"spec": fewer})
-        await asyncio.sleep(step["seconds"])
-        words = {word: before.get(word) for word in ("minAvailable", "maxUnavailable")}
-        await world.client.patch(BUDGETS, step.target, {"spec": words})
-
-
 KINDS = (
     Kind("cordon", 2, _draw_node, _cordon),
     Kind("uncordon", 1, _draw_node, _uncordon),
@@ -125,7 +88,4 @@ KINDS = (
     Kind("guard", 1, _draw_node, _guard),
     Kind("hold", 2, _draw_node, _hold),
     Kind("pause", 1, _draw_seconds, _pause),
-    Kind("mode", 1, _draw_policy, _mode),
-    Kind("delete-policy", 1, _draw_policy, _delete_policy),
-    Kind("edit-budget", 1, _draw_budget, _edit_budget),
 )
