@@ -94,9 +94,14 @@ class Informers:
     def control_plane(self) -> Informer[Pod]:
         """The Pods of the control plane, by namespace/name; also by node."""
         where, labels = names.CONTROL_PLANE_NAMESPACE, names.CONTROL_PLANE_LABELS
-        index = ("node",)
         return self.watch(
-            "control plane", builtin.POD, decode.operation_pod, index=index, namespace=where, labels=labels
+            "control plane",
+            builtin.POD,
+            decode.operation_pod,
+            careful=careful.control_plane_pod,
+            index=("node",),
+            namespace=where,
+            labels=labels,
         )
 
     @cached_property

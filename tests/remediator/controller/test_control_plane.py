@@ -52,3 +52,16 @@ async def test_a_pod_that_only_looks_like_it_holds_nothing(harness, odd):
     await harness.node("gpu-1", "True")
     async with running(harness):
         await until(lambda: "gpu-1" in harness.claims())
+
+
+@pytest.mark.parametrize("odd", [{"phase": 5}, {"containerStatuses": "none"}])
+async def test_a_static_pod_of_which_only_the_node_can_be_read_holds_it(harness, odd):
+    await static_pod(harness)
+    entries = harness.server.cluster.store.collection("pods").entries
+    for entry in entries.values():
+        entry.obj["status"] = odd
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    async with running(harness) as controller:
+        await until(lambda: harness.reasons("gpu-1") == ["ControlPlane"])
+        assert controller.cache.control_plane.unreadable() == 1

@@ -1,7 +1,7 @@
 """Objects that cannot be read (a newer version wrote them) as the most careful thing that they could be.
 
 Only what cannot change its meaning is read of them: the head, the node of a case and when its attempts were started,
-selector and ledger of a budget.
+selector and ledger of a budget, the node of a Pod.
 """
 
 from datetime import datetime, timedelta
@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from remediator.core import budget as budgets
+from remediator.core import names, pod
 from remediator.core import policy as policies
 from remediator.core.case import Attempt, Case
 from remediator.core.selector import Operator, Requirement, Selector
@@ -42,6 +43,23 @@ class _Attempts(Base, frozen=True, kw_only=True):
 
 class _Tried(Base, frozen=True, kw_only=True):
     status: _Attempts = _Attempts()
+
+
+class _PodHead(Base, frozen=True, kw_only=True):
+    name: str
+    namespace: str
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _PodSpec(Base, frozen=True, kw_only=True):
+    node_name: str = ""
+
+
+class _Pod(Base, frozen=True, kw_only=True):
+    metadata: _PodHead
+    spec: _PodSpec = _PodSpec()
 
 
 class _Head(Base, frozen=True, kw_only=True):
@@ -136,6 +154,14 @@ def policy(raw: msgspec.Raw) -> policies.Policy:
         version=meta.resource_version,
         unreadable=True,
     )
+
+
+def control_plane_pod(raw: msgspec.Raw) -> pod.Pod:
+    """A Pod that protects its node, if it is a mirror Pod. Raises DecodeError where not even its node can be read."""
+    wire = msgspec.json.decode(raw, type=_Pod)
+    meta, mirror = wire.metadata, names.MIRROR in wire.metadata.annotations
+    phase, version = pod.PodPhase.UNKNOWN, meta.resource_version
+    return pod.Pod(meta.name, meta.namespace, meta.uid, wire.spec.node_name, phase, mirror=mirror, version=version)
 
 
 def _part(raw: msgspec.Raw, part: type[T]) -> T | None:
