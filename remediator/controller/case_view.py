@@ -8,7 +8,17 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.fleet import hosted
 from remediator.core import evidence, guard, names
 from remediator.core.absence import NEVER_AWAY, Absences
-from remediator.core.case import Attempt, AttemptOutcome, Block, Case, Diagnosis, Operation, Phase, reason_to_end
+from remediator.core.case import (
+    MOST_ATTEMPTS,
+    Attempt,
+    AttemptOutcome,
+    Block,
+    Case,
+    Diagnosis,
+    Operation,
+    Phase,
+    reason_to_end,
+)
 from remediator.core.case_table import CaseObservation, Tried
 from remediator.core.decide import onsets
 from remediator.core.evidence import Health, Proof
@@ -70,6 +80,8 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     proof, again = _proof(case, node, policy, cache.absences, now)
     following = next_rung(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
     tried, follows = _tried(case, operation), follow_up(case, _after(cache, case))
+    follow = tried is Tried.SUCCEEDED and _succeeded(case) and follows is not None
+    full = follow and len(case.attempts) >= MOST_ATTEMPTS  # what completes it has no room: a person must look
     stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if node else ()
     handled, standing = _handled(cache, case, node) if case.ended is not None else ((), frozenset())
     observation = CaseObservation(
@@ -82,9 +94,9 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         diagnosed=case.diagnosis is not Diagnosis.PENDING,
         health=evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN,
         tried=tried,
-        proof=proof,
+        proof=Proof.TIMED_OUT if full else proof,
         rungs=isinstance(following, Next),
-        follow=tried is Tried.SUCCEEDED and _succeeded(case) and follows is not None,
+        follow=follow and not full,
         uncordoned=node is not None and marks.uncordoned(node, case),
         stopped=bool(stops),
     )

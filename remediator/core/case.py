@@ -174,6 +174,7 @@ class Case:
 
 
 TIMELINE = 50
+MOST_ATTEMPTS = 160  # that a case has room for, those that a user stopped and what follows one up with them
 
 
 def advance(case: Case, reason: Reason, message: str, now: datetime, phase: Phase | None = None) -> Case:

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from remediator.core.case import Attempt, AttemptOutcome, Case
+from remediator.core.case import MOST_ATTEMPTS, Attempt, AttemptOutcome, Case
 from remediator.core.policy import Policy
 from remediator.core.reasons import Reason
 
 MOST_IDLE = 3  # attempts of one case in which nothing ran
+FOLLOW_UPS = 32  # for which a case keeps room: twice what a template may want after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +24,16 @@ def next_rung(policy: Policy, case: Case, others: Iterable[Case], now: datetime)
     """What to try next in `case`, or why nothing is left.
 
     A refused operation is not tried again on its rung. An attempt in which nothing ran counts as none, but a person
-    must look where that goes on. Attempts of the node's other cases under the same policy count
-    towards `attempts.max` while they are inside the window, so that the cases of a flapping node escalate.
+    must look where that goes on, and where users have stopped so many that the case has no room for more. Attempts of
+    the node's other cases under the same policy count towards `attempts.max` while they are inside the window, so that
+    the cases of a flapping node escalate.
     """
     since = now - policy.attempts_window
     before = [other for other in others if other.uid != case.uid and other.policy == case.policy]
     recent = sum(attempt.started > since for other in before for attempt in other.tries)
     idle = sum(not attempt.counts for attempt in case.counted)
-    if recent + len(case.tries) >= policy.attempts_max or idle >= MOST_IDLE:
+    full = len(case.attempts) >= MOST_ATTEMPTS - FOLLOW_UPS
+    if recent + len(case.tries) >= policy.attempts_max or idle >= MOST_IDLE or full:
         return Reason.ATTEMPTS_SPENT
     for index in range(case.rung, len(policy.ladder)):
         tried = [attempt for attempt in case.tries if attempt.rung == index]

@@ -51,7 +51,7 @@ async def intent_may_be_written(view: OperationView, dependencies: Dependencies,
 async def pod_may_be_created(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
     """Time may pass between intent and Pod, so all that the intent rests on is read again. Counts the Pods, too."""
     live = await dependencies.performer.operation(view.operation.name)
-    if live is None or live.uid != view.operation.uid or live.finished is not None:
+    if live is None or live.uid != view.operation.uid or live.finished is not None or live.intent_at is None:
         return CHANGED
     return await _ready(replace(view, operation=live), dependencies, now)
 

@@ -19,6 +19,7 @@ from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.core.case_table import Step, case_step
 from remediator.core.operation_table import Move, operation_move
+from remediator.kube.api import CASE, OPERATION
 from remediator.kube.api.builtin import POD
 from tests.harness.controller import BEAT, RUNS, Answer, running, until
 from tests.harness.controller import SYSTEM as OURS
@@ -301,6 +302,62 @@ async def test_what_completes_an_operation_waits_for_the_end_of_a_stop_and_is_no
         await harness.edit_case("gpu-1", hold=False)
         await until(lambda: harness.ended("gpu-1", "Recovered"))
     assert [ran for ran in harness.ran if "restart" in ran] == ["restart-device-plugin gpu-1"]
+
+
+STOPPED = {
+    "template": "reboot",
+    "rung": 1,
+    "outcome": "Cancelled",
+    "reason": "OptedOut",
+    "startedAt": "2026-01-01T00:00:00Z",
+}
+RESET = {"template": "reset-gpu", "rung": 1, "outcome": "Succeeded", "startedAt": "2026-01-01T00:00:00Z"}
+
+
+async def attempted(harness, *attempts):
+    """A replica whose case has had these attempts, ten minutes ago."""
+    replica = await reach(harness, Move.DRAIN)
+    finished = (SYSTEM.now() - timedelta(minutes=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    numbered = [
+        {"operation": f"o{number}", "attempt": 1, "finishedAt": finished, **one} for number, one in enumerate(attempts)
+    ]
+    (case,), (operation,) = replica.cache.cases, replica.cache.operations
+    over = {"phase": "Cancelled", "finishedAt": finished}
+    await harness.client.patch(OPERATION, operation.name, {"status": over}, subresource="status")
+    await harness.client.patch(CASE, case.name, {"status": {"attempts": numbered}}, subresource="status")
+    return await Replica.now(harness)
+
+
+@pytest.mark.parametrize(("count", "step"), [(127, Step.START), (128, Step.ESCALATE)])
+async def test_a_case_of_which_users_have_stopped_128_attempts_goes_to_a_person(harness, count, step):
+    replica = await attempted(harness, *[STOPPED] * count)
+    assert replica.next() is step
+    await replica.turn()
+    status = harness.cases("gpu-1")[0]["status"]
+    assert status["reason"] == ("AttemptsSpent" if step is Step.ESCALATE else "OperationStarted")
+
+
+async def test_what_completes_an_operation_and_was_stopped_until_the_case_is_full_goes_to_a_person(harness):
+    await harness.template("restart-device-plugin", runOn="Elsewhere")
+    await harness.template("reset-gpu", after=["restart-device-plugin"])
+    stopped = STOPPED | {"template": "restart-device-plugin", "follows": "o0"}
+    replica = await attempted(harness, RESET, *[stopped] * 159)
+    await harness.condition("gpu-1", "False")
+    replica = await Replica.now(harness)
+    assert replica.next() is Step.ESCALATE
+    await replica.turn()
+    status = harness.cases("gpu-1")[0]["status"]
+    assert (status["phase"], status["reason"]) == ("Escalated", "AttemptsSpent")
+
+
+async def test_an_intent_that_a_restored_server_does_not_know_gets_no_pod(harness):
+    replica = await reach(harness, Move.CREATE_POD)
+    (operation,) = replica.cache.operations
+    status = {"intent": None, "phase": "Draining"}
+    await harness.client.patch(OPERATION, operation.name, {"status": status}, subresource="status")
+    before = done(harness)[0]
+    await replica.operations.reconcile(operation.name, SYSTEM.now())
+    assert done(harness)[0] == before, "no Pod was made"
 
 
 # --- evidence that never comes ---------------------------------------------------------------------------------------
