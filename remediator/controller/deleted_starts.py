@@ -1,6 +1,7 @@
 """Starts of cases that somebody has deleted since: they count for the breaker all the same, until its window is over.
 
-They are kept as an annotation of the Lease, which is written anyway, so that the next leader knows them, too.
+They are kept as an annotation of the Lease, which is written anyway, so that the next leader knows them, too. Those of
+cases that are over or being deleted stand there beforehand: who leads may die between the end of a case and a renewal.
 """
 
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ class DeletedStarts:
         self._cache, self._leader, self._breaker = cache, leader, breaker
         self._began = False
         self._noted = ""
+        self._leaving: frozenset[Start] = frozenset()  # of cases that may soon be gone
 
     def gone(self, case: Case, now: datetime) -> None:
         """Keep the starts of a case at the moment at which we lose sight of it: an admission pass may be under way."""
@@ -34,6 +36,8 @@ class DeletedStarts:
         if not self._began:
             self._began, self._noted = True, self._leader.before[1].get(names.DELETED_STARTS, "")
             before = read(self._noted, now)
+        leaving = (case for case in self._cache.cases if case.deleting or case.ended is not None)
+        self._leaving = frozenset(Start(at, case.uid) for case in leaving for at in starts([case]))
         self._keep(before, now)
 
     def end(self) -> None:
@@ -45,7 +49,8 @@ class DeletedStarts:
         self._cache.deleted_starts = frozenset(
             start for start in known if self._breaker.recent([start.at], now) and self._cache.case(start.case) is None
         )
-        written = text(self._cache.deleted_starts)
+        leaving = (start for start in self._leaving if self._breaker.recent([start.at], now))
+        written = text(self._cache.deleted_starts.union(leaving))
         if self._began and written != self._noted:
             self._leader.note(names.DELETED_STARTS, written)
             self._noted = written

@@ -122,6 +122,22 @@ def test_what_was_deleted_before_we_led_or_since_the_last_look_is_on_the_lease_b
     assert len(fleet.deleted_starts) == 3
 
 
+@pytest.mark.parametrize("leaving", [{"deleting": True}, {"phase": Phase.RECOVERED, "ended": at(2)}])
+def test_a_leader_that_is_killed_between_the_deletion_of_a_case_and_its_next_renewal_has_noted_the_starts_before(
+    leaving,
+):
+    first = Fleet(a_case("a", attempts=(an_attempt(started=1),), **leaving), a_case("b", attempts=(an_attempt(),)))
+    assert first.look(3) == []
+    renewed = dict(first.notes)
+    first.delete(3)
+    assert Fleet(noted=renewed[names.DELETED_STARTS]).look(4) == [at(1)]
+    still_there = Fleet(
+        *[a_case("a", attempts=(an_attempt(started=1),), **leaving)], noted=renewed[names.DELETED_STARTS]
+    )
+    assert still_there.look(4) == []
+    assert (first.look(12), first.notes[names.DELETED_STARTS]) == ([], "")
+
+
 @pytest.mark.parametrize(
     "noted", ["", "x", "/", "a/b", "a/2026-01-01", "a/9999-12-31T00:00:00+00:00", ",,", "a" * 9999]
 )
