@@ -35,12 +35,37 @@ def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
     taken = claimed if was_down else claimed | lost
     most = contract.most(budget, len(selected))
     if len(taken) <= most:
-        return HELD
+        return _below_ceiling(history, event, selected, node)
     listed = ", ".join(sorted(taken))
     return (
         f"budget {event.key}: the claim of {node} at {clock(event.at)} made {len(taken)} of {len(selected)} nodes "
         f"unavailable where {most} may be ({listed})"
     )
+
+
+def _below_ceiling(history: History, event: Event, selected: set[str], node: str) -> str:
+    """Counts against maxQuarantined the nodes that have waited for a person, or that a rung has kept out, for longer
+    than the grace: not those that another case has claimed.
+    """
+    entries = claims(event.old)
+    waiting = {case for case in entries if _waits(history, case)}
+    kept = {name for name in selected if all(contract.kept_down(state) for state in history.lately(name))}
+    out = ({entries[case] for case in waiting} | kept) - {entries[case] for case in entries.keys() - waiting}
+    most = contract.most_quarantined(event.obj, len(selected))
+    if len(out) < most:
+        return HELD
+    return (
+        f"budget {event.key}: the claim of {node} at {clock(event.at)} was made with {len(out)} nodes in quarantine, "
+        f"and at {most} nothing starts ({', '.join(sorted(out))})"
+    )
+
+
+def _waits(history: History, case: str) -> bool:
+    """Whether a case was handed to a person so long ago that everybody who could act has heard of it."""
+    tracked = history.tracked.get(case)
+    if tracked is None or tracked.over or not tracked.escalated:
+        return False
+    return history.at - tracked.escalated - history.absent(tracked.escalated) > history.limits.grace
 
 
 def entered(history: History, event: Event) -> Iterator[str]:

@@ -23,6 +23,7 @@ SYSTEM, OURS = "remediator-system", "remediator-operations"
 CASE_TAINT, DEGRADED_TAINT = "remediator.dev/case", "remediator.dev/degraded"
 SCALE_DOWN_DISABLED_BY = "remediator.dev/scale-down-disabled-by"
 CORDONED_BY, FINALIZER = "remediator.dev/cordoned-by", "remediator.dev/release"
+BREAKER_CLOSED_AT = "remediator.dev/breaker-closed-at"
 PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
 LOOKS, DRAINS = "collect-diagnostics", "drain"
@@ -106,11 +107,24 @@ def kept_out(node: Obj) -> bool:
     return "remediator.dev/kept-cordoned" in part(node, "metadata", "annotations")
 
 
+def kept_down(node: Obj) -> bool:
+    """Whether a rung has cordoned the node for a person, and nobody has uncordoned it since."""
+    ours = CORDONED_BY in part(node, "metadata", "annotations")
+    return kept_out(node) and bool(part(node, "spec").get("unschedulable")) and not ours
+
+
 def sick(node: Obj | None, policy: Obj, now: datetime, stale: timedelta) -> bool | None:
     """Whether an entry of the policy's `when` holds on the node; None where that cannot be determined."""
     entries = [[_holds(node, clause, now, stale) for clause in _clauses(entry)] for entry in policy["spec"]["when"]]
     verdicts = [False if False in entry else None if None in entry else True for entry in entries]
     return True if True in verdicts else None if None in verdicts else False
+
+
+def shown(node: Obj, policy: Obj, kind: str, now: datetime, stale: timedelta) -> Obj | None:
+    """The Condition of this type, where the policy asks about it and it is clearly so."""
+    clauses = [clause for entry in policy["spec"]["when"] for clause in _clauses(entry)]
+    asked = any(_holds(node, clause, now, stale) for clause in clauses if clause.get("condition") == kind)
+    return condition(node, kind) if asked else None
 
 
 def watched(policy: Obj) -> list[str]:
@@ -206,6 +220,17 @@ def most(budget: Obj, total: int) -> int:
     if isinstance(at_most, int):
         return at_most
     return max(total * _percent(at_most) // 100, min(total, _percent(at_most), 1))
+
+
+def most_quarantined(budget: Obj, total: int) -> int:
+    """At how many quarantined nodes out of `total` a budget lets nothing start.
+
+    A percentage is rounded down, but not below two nodes unless it is 0 %.
+    """
+    at_most = budget["spec"].get("maxQuarantined", "20%")
+    if isinstance(at_most, int):
+        return at_most
+    return max(total * _percent(at_most) // 100, min(_percent(at_most), 1) * 2)
 
 
 def _percent(text: str) -> int:

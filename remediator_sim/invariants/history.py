@@ -4,7 +4,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import contract, failures
 from remediator_sim.invariants.contract import (
     BUDGETS,
     CASES,
@@ -32,6 +32,7 @@ class History:
         self.operations_of: defaultdict[str, list[Tracked]] = defaultdict(list)  # by case uid
         self.open: dict[str, Tracked] = {}  # cases that have not ended
         self.starts: list[Start] = []
+        self.tries: dict[str, failures.Try] = {}  # that have ended, by operation
         self.stops: dict[str, datetime] = {}  # what stops starts: a sentence → since when
         self.unpaused = datetime(1970, 1, 1, tzinfo=UTC)  # when somebody last let everything go on
         self.moved: dict[str, datetime] = {}  # by budget: when somebody last changed what it asks for
@@ -104,6 +105,14 @@ class History:
         """For how long nobody of us could act since then."""
         spans = ((max(begun, since), until or self.at) for begun, until in self.absences)
         return sum((until - begun for begun, until in spans if until > begun), timedelta())
+
+    def in_vain(self, policy: Obj) -> str:
+        """Why the breaker on failures of a policy has to be open, "" where it need not."""
+        heard = {
+            operation: self.at - one.known - self.absent(one.known) > self.limits.grace
+            for operation, one in self.tries.items()
+        }
+        return failures.why_open(self.tries.values(), policy, self.at, heard)
 
     def passed(self, moment: datetime) -> bool:
         """Whether this moment lies between the last look at the clock and the present one."""
@@ -179,6 +188,8 @@ def _policy(history: History, event: Event) -> None:
     spec = part(event.new, "spec")
     if event.old is not None and part(event.old, "spec") != spec:
         history.edited[event.key] = event.at
+    if event.old is None and not history.standing:  # one of another uid: what was counted went with the one before
+        history.tries = {key: one for key, one in history.tries.items() if one.policy != event.key}
     acts = spec.get("mode") == "Enforce" and part(spec, "urgency").get("mode") != "Never"
     history.stands(_mode(event.key), event.new is not None and not acts)
 
@@ -225,6 +236,7 @@ def _case(history: History, event: Event) -> None:
         tracked.claimed = tracked.claimed or event.at
     if contract.phase(event.obj) == "Escalated":
         tracked.escalated = tracked.escalated or event.at
+    failures.remember(history.tries, event.obj, event.at)
     spec = event.obj["spec"]
     for attempt in begun(event):
         start = Start(_began(history, attempt), uid, spec["nodeName"], spec.get("policyName", ""), attempt["operation"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from remediator_sim.invariants import contract
+from remediator_sim.invariants import causes, contract
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import PAUSE, History, begun, full
@@ -23,12 +23,24 @@ def breaker(history: History, event: Event) -> Iterator[str]:
 
 
 def held(history: History, event: Event) -> Iterator[str]:
-    """A case was written. Counts each new attempt, and the first claim: nothing that stops starts stood then."""
+    """A case was written. Counts each new attempt, and the first claim: nothing that stops starts stood then.
+
+    That is what a person has set, tries that were in vain, and a cause that many nodes have in common.
+    """
     starts = [f"{attempt['operation']} was begun" for attempt in begun(event)]
     if part(event.new, "status").get("startedAt") and not part(event.old, "status").get("startedAt"):
         starts.append(f"case {event.key} took {event.obj['spec']['nodeName']}")
     for what in starts:
-        yield _in_spite(history, history.stopped(event.obj), what)
+        yield _in_spite(history, history.stopped(event.obj), what) or _against(history, event.obj, what)
+
+
+def _against(history: History, case: Obj, what: str) -> str:
+    """What stops starts without anybody having set it: tries that were in vain, and what many nodes have in common."""
+    policy = history.policy(case)
+    if policy is None or history.lately_edited(contract.name(policy)):
+        return HELD
+    why = history.in_vain(policy) or causes.in_common(history, case)
+    return f"{what} at {clock(history.at)} though {why}" if why else HELD
 
 
 def pod(history: History, event: Event) -> Iterator[str]:

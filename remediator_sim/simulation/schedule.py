@@ -1,6 +1,7 @@
 """From a seed to its plan. Pure: the same seed gives the same plan everywhere."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from remediator_sim.simulation.fault import KNOWN
@@ -17,6 +18,9 @@ NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
 # In some seeds many nodes fall ill at once, and no budget holds them: only the breaker does.
 BURSTS, MANY, AT_ONCE = 0.25, (14, 18), 300.0
+# In some seeds few nodes in quarantine stop all starts, and more faults go on whatever is done; in some, one policy
+# cures nothing. None: neither.
+CEILINGS, INCURABLE, VAIN = (1, 2, "10%", None, None, None, None, None, None, None), 0.4, 0.4
 TICKETS = ("Always", "OnEscalation", "OnEscalation", "Never")
 # So many of the other steps happen while a node is under repair, so many seconds after it fell ill.
 AMID, REPAIR = 0.5, (120.0, 900.0)
@@ -35,6 +39,9 @@ def plan_of(seed: int) -> Plan:
     faults = [_fault(chance, fleet, node, AT_ONCE if burst else LAST - BEGIN) for node in sick]
     beside = Random(f"tickets {seed}")
     outside = [KINDS["alert"]] * beside.randint(1, 3) + [KINDS[beside.choice(AT_GITHUB)] for _ in range(2)]
+    in_vain = Random(f"in vain {seed}")
+    ceiling = in_vain.choice(CEILINGS)
+    faults = _in_vain(in_vain, faults, ceiling is not None)
     others = [KINDS["crash"], *(_kind(chance) for _ in range(chance.randint(*OTHERS)))]
     steps = faults + [_step(chance, fleet, kind, faults) for kind in others]
     steps += [_step(beside, fleet, kind, faults) for kind in outside]
@@ -43,7 +50,7 @@ def plan_of(seed: int) -> Plan:
         seed,
         names,
         tuple((name, "Enforce") for name in policies),
-        (("fleet", (most,)),),
+        (("fleet", (most, ("maxQuarantined", ceiling)) if ceiling else (most,)),),
         tuple(sorted(steps, key=lambda step: (step.at, step.kind, step.target))),
         LAST + AFTER,
         tuple((name, chance.choice(TICKETS)) for name in policies),
@@ -69,3 +76,14 @@ def _step(chance: Random, fleet: Fleet, kind: Kind, faults: Sequence[Step]) -> S
 def _fault(chance: Random, fleet: Fleet, node: str, within: float) -> Step:
     _, words = KINDS["fault"].draw(chance, fleet)
     return Step(round(BEGIN + chance.uniform(0, within), 3), "fault", node, words)
+
+
+def _in_vain(chance: Random, faults: Sequence[Step], quarantine: bool) -> list[Step]:
+    """The faults, some of them incurable: any where the quarantine is small, else in some seeds all of a policy."""
+    share = INCURABLE if quarantine else 0.0
+    kind = chance.choice(faults)["condition"] if not quarantine and chance.random() < VAIN else ""
+    return [_incurable(step) if step["condition"] == kind or chance.random() < share else step for step in faults]
+
+
+def _incurable(fault: Step) -> Step:
+    return replace(fault, words=tuple((word, () if word == "cures" else value) for word, value in fault.words))

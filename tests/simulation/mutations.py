@@ -192,6 +192,8 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     *((f"{word} holds nothing", _without_block(word)) for word in ("Paused", "PolicyPaused", "DryRun", "HeldByUser")),
     *((f"{word} holds nothing", _without_block(word)) for word in ("OptedOut", "CordonedByUser", "NodeBusy")),
     ("HealthUnknown holds nothing", _without_block("HealthUnknown")),
+    *((f"{word} holds nothing", _without_block(word)) for word in ("PolicyFailing", "SharedCause")),
+    ("quarantine has no ceiling", _set(budget.Account, "full_of_quarantine", property(lambda self: False))),
 )
 MUTATIONS: dict[str, Patches] = dict((*FENCES, *_handlers(), *_tables()))
 
@@ -205,4 +207,7 @@ PROVEN = (
     "claims take nodes that others hold",
     "a case is marked on no node",
     "the marks of an ended case stay",
+    "quarantine has no ceiling",
+    "PolicyFailing holds nothing",
+    "SharedCause holds nothing",
 )

@@ -111,7 +111,38 @@ def an_entry_goes_before_the_taint(recording: Recording) -> None:
     recording.claims()
 
 
+def quarantined(recording: Recording, most: object, seconds: float) -> None:
+    """n1 waits for a person since so many seconds when n2 is claimed."""
+    three_nodes(recording, 3, maxQuarantined=most)
+    recording.claims(a="n1")
+    recording.case("a", phase="Escalated", startedAt=True)
+    recording.later(seconds)
+    recording.claims(a="n1", c="n2")
+
+
+def a_claim_beside_one_node_in_quarantine_where_one_may_be(recording: Recording) -> None:
+    quarantined(recording, 1, 5)
+
+
+def a_claim_a_moment_after_the_quarantine_is_full(recording: Recording) -> None:
+    quarantined(recording, 1, 1)
+
+
+def a_tenth_of_three_nodes_in_quarantine_is_two(recording: Recording) -> None:
+    quarantined(recording, "10%", 5)
+
+
+def a_claim_beside_a_node_that_a_rung_keeps_out(recording: Recording) -> None:
+    three_nodes(recording, 3, maxQuarantined=1)
+    kept = {"name": "n1", "uid": "uid-n1", "annotations": {"remediator.dev/kept-cordoned": "uid-b"}}
+    recording.write("nodes", "n1", metadata=kept, spec={"unschedulable": True})
+    recording.later(5)
+    recording.claims(c="n2")
+
+
 HOLDS = [
+    (a_claim_a_moment_after_the_quarantine_is_full, 2),
+    (a_tenth_of_three_nodes_in_quarantine_is_two, 2),
     (one_claim, 2),
     (a_third_of_three_nodes_is_one, 1),
     (a_node_that_is_down_may_be_claimed_beside_another, 1),
@@ -121,6 +152,8 @@ HOLDS = [
     (an_entry_goes_after_its_case, 3),
 ]
 BROKEN = [
+    (a_claim_beside_one_node_in_quarantine_where_one_may_be, "made with 1 nodes in quarantine, and at 1 nothing"),
+    (a_claim_beside_a_node_that_a_rung_keeps_out, "made with 1 nodes in quarantine, and at 1 nothing starts (n1)"),
     (a_second_claim_where_one_is_allowed, "the claim of n2 at 12:00:06 made 2 of 3 nodes unavailable where 1"),
     (two_thirds_of_three_nodes_are_not_two, "made 2 of 3 nodes unavailable where 1 may be (n1, n2)"),
     (half_of_three_nodes_must_stay_and_half_is_two, "made 2 of 3 nodes unavailable where 1"),

@@ -94,13 +94,100 @@ def a_case_that_waits_for_the_end_of_the_pause(recording: Recording) -> None:
     recording.later(30)
 
 
+def tried_in_vain(recording: Recording, cases: int, *recovered: str) -> None:
+    """So many cases went to a person, each after one try; those that recovered came later."""
+    for number in range(cases):
+        one_try(recording, f"v{number}", "Escalated", "Failed")
+        recording.later(61)
+    for name in recovered:
+        one_try(recording, name, "Recovered", "Succeeded", endedAt=True)
+        recording.later(61)
+
+
+def one_try(recording: Recording, name: str, phase: str, outcome: str, **status: object) -> None:
+    start(recording, name)
+    end = {"finishedAt": recording.now.isoformat(), "template": "reset"}
+    attempts = [attempt | end for attempt in tried(f"reset-{name}", outcome=outcome)]
+    recording.case(name, phase=phase, attempts=attempts, **status)
+
+
+def a_start_after_4_tries_in_vain(recording: Recording) -> None:
+    tried_in_vain(recording, 4)
+    start(recording, "a")
+
+
+def a_start_after_3_tries_in_vain(recording: Recording) -> None:
+    tried_in_vain(recording, 3)
+    start(recording, "a")
+
+
+def a_start_after_4_tries_in_vain_before_5_that_helped(recording: Recording) -> None:
+    tried_in_vain(recording, 4)
+    recording.write("remediationpolicies.remediator.dev", "p", metadata=closed(recording))
+    for name in ("r1", "r2", "r3", "r4", "r5"):
+        one_try(recording, name, "Recovered", "Succeeded", endedAt=True)
+        recording.later(61)
+    start(recording, "a")
+
+
+def a_start_after_a_user_has_closed_the_breaker(recording: Recording) -> None:
+    tried_in_vain(recording, 4)
+    recording.write("remediationpolicies.remediator.dev", "p", metadata=closed(recording))
+    start(recording, "a")
+
+
+def closed(recording: Recording) -> dict[str, object]:
+    at = recording.now.isoformat()
+    return {"name": "p", "uid": "uid-p", "annotations": {"remediator.dev/breaker-closed-at": at}}
+
+
+def the_same_on(recording: Recording, *times: str) -> None:
+    """Nodes n-a, n-b, … show the same since these times of the first hour, and a case of n-a starts."""
+    recording.policy(correlation={"nodes": 3, "within": "10m"})
+    for name, minute in zip("abcd", times, strict=False):
+        recording.node(f"n-{name}")
+        since = f"2026-01-01T11:{minute}:00+00:00"
+        [lost, *others] = recording.stored["nodes", f"n-{name}"]["status"]["conditions"]
+        lost |= {"message": "no GPU", "lastTransitionTime": since}
+        recording.write("nodes", f"n-{name}", status={"conditions": [lost, *others]})
+    recording.later(5)
+    trigger = {"condition": "GpuLost", "message": "no GPU"}
+    spec = {"nodeName": "n-a", "policyName": "p", "trigger": trigger}
+    recording.write("noderemediations.remediator.dev", "a", spec=spec, status={"startedAt": recording.now.isoformat()})
+
+
+def a_start_where_three_nodes_show_the_same(recording: Recording) -> None:
+    the_same_on(recording, "30", "35", "40")
+
+
+def a_start_where_two_nodes_show_the_same(recording: Recording) -> None:
+    the_same_on(recording, "30", "35")
+
+
+def a_start_where_three_nodes_show_the_same_within_more_than_ten_minutes(recording: Recording) -> None:
+    the_same_on(recording, "30", "35", "41")
+
+
 HOLDS = [
+    (a_start_after_3_tries_in_vain, 12),
+    (a_start_after_a_user_has_closed_the_breaker, 15),
+    (a_start_after_4_tries_in_vain_before_5_that_helped, 30),
+    (a_start_where_two_nodes_show_the_same, 1),
+    (a_start_where_three_nodes_show_the_same_within_more_than_ten_minutes, 1),
     (as_many_starts_as_the_breaker_lets_through, 9),
     (a_start_a_moment_after_the_pause, 3),
     (a_start_after_the_pause_was_lifted, 3),
     (a_case_ends_while_paused, 4),
 ]
 BROKEN = [
+    (
+        a_start_after_4_tries_in_vain,
+        "reset-a was begun at 12:04:06 though 4 of the last 4 tries under policy p were in",
+    ),
+    (
+        a_start_where_three_nodes_show_the_same,
+        "case a took n-a at 12:00:08 though 3 nodes show the same (n-a, n-b, n-c)",
+    ),
     (one_start_too_many, "reset-d was start number 3 within 0:01:00 at 12:00:51; the breaker allows 2"),
     (a_start_while_paused, "though the namespace remediator-system is paused since 12:00:00"),
     (a_start_of_a_policy_that_only_watches, "though policy p lets nothing start since"),

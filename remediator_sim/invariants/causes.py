@@ -1,0 +1,51 @@
+"""Nodes that have come to show the same thing close together: for the shared causes of I4."""
+
+from datetime import datetime
+
+from remediator_sim.invariants import contract
+from remediator_sim.invariants.contract import CORDONED_BY, EXCLUDE, Obj, part
+from remediator_sim.invariants.history import History
+
+
+def in_common(history: History, case: Obj) -> str:
+    """Which other nodes show what a case is about, "" where too few do. Nodes count that have done so, with the same
+    onset, for all of the grace; cases that have ended lately do not."""
+    policy = history.policy(case)
+    rule, trigger = part(policy, "spec").get("correlation"), part(case, "spec", "trigger")
+    if policy is None or not rule or not trigger.get("condition"):
+        return ""
+    waiting = {tracked.last["spec"]["nodeName"] for tracked in history.open.values() if tracked.escalated}
+    said = _compared(policy, trigger, history.nodes.get(case["spec"]["nodeName"]))
+    onsets = {
+        name: _onset(history, name, policy, trigger["condition"], said) for name in history.nodes.keys() - waiting
+    }
+    known = {name: onset for name, onset in onsets.items() if onset is not None}
+    own, within = known.get(case["spec"]["nodeName"]), contract.duration(rule.get("within", "10m"))
+    for first in known.values():
+        near = sorted(name for name, onset in known.items() if first <= onset and onset - first <= within)
+        if own is not None and first <= own and own - first <= within and len(near) >= rule.get("nodes", 3):
+            return f"{len(near)} nodes show the same ({', '.join(near)})"
+    return ""
+
+
+def _onset(history: History, name: str, policy: Obj, kind: str, said: list[str]) -> datetime | None:
+    """Since when a node has shown what is `said`, None where it did not for all of the grace."""
+    seen = {_shown(history, state, policy, kind, said) for state in history.lately(name)}
+    return seen.pop() if len(seen) == 1 else None
+
+
+def _shown(history: History, node: Obj, policy: Obj, kind: str, said: list[str]) -> datetime | None:
+    shown = contract.shown(node, policy, kind, history.at, history.limits.stale)
+    by_user = part(node, "spec").get("unschedulable") and not part(node, "metadata", "annotations").get(CORDONED_BY)
+    excluded = part(node, "metadata", "labels").get(EXCLUDE, "false") != "false"
+    if shown is None or by_user or excluded or not contract.selects(part(policy, "spec", "nodeSelector"), node):
+        return None
+    same = all(said) and _compared(policy, shown, node) == said
+    return contract.moment(shown.get("lastTransitionTime") or "") if same else None
+
+
+def _compared(policy: Obj, told: Obj, node: Obj | None) -> list[str]:
+    """What the policy compares of a condition, or of a trigger, and of its node."""
+    labels = part(node, "metadata", "labels")
+    by = policy["spec"]["correlation"].get("by") or ["message"]
+    return [str((told if key in ("reason", "message") else labels).get(key) or "") for key in by]

@@ -1,0 +1,90 @@
+"""What became of tries, recounted from what cases say: for the breaker on failures of I4."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from remediator_sim.invariants import contract
+from remediator_sim.invariants.contract import Obj, part
+
+OF, MOST = 8, 4  # of so many newest tries, so many may not be in vain
+NODES, POLICIES = 4, 2  # so many must say it of a template
+KEPT, COUNTS_FOR = 16, timedelta(days=1)  # tries of a policy, and for how long
+MARKING = ("cordon", "uncordon")  # templates that are not meant to cure
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """How a try ended, and since when its case has said so."""
+
+    ended: datetime
+    operation: str
+    policy: str
+    template: str
+    node: str
+    in_vain: bool
+    known: datetime
+
+
+def remember(tries: dict[str, Try], case: Obj, at: datetime) -> None:
+    """Take in what a case says of its tries, by operation, once it has come to an end or to a person.
+
+    Where it can be read in two ways, the one counts by which fewer were in vain.
+    """
+    in_vain = _in_vain(case)
+    if in_vain is None and not contract.ended(case):
+        return
+    own = [attempt for attempt in contract.attempts(case) if _counts(attempt)]
+    for attempt in () if in_vain else own:
+        tries.pop(attempt["operation"], None)
+    for attempt in own if in_vain else own[-1:] if in_vain is False else ():
+        if attempt.get("outcome") == "Succeeded" or in_vain:
+            told = _try(case, attempt, bool(in_vain), at)
+            tries.setdefault(told.operation, told)
+
+
+def _in_vain(case: Obj) -> bool | None:
+    """Whether all tries of a case were in vain, or the last one was not; None where neither is known."""
+    if contract.phase(case) == "Escalated" or part(case, "status").get("reason") == "ReleasedByUser":
+        return True
+    return False if contract.phase(case) == "Recovered" else None
+
+
+def _counts(attempt: Obj) -> bool:
+    tried = attempt.get("outcome") in ("Succeeded", "Failed") and not attempt.get("follows")
+    return tried and attempt.get("counts", True) is True and attempt.get("template") not in MARKING
+
+
+def _try(case: Obj, attempt: Obj, in_vain: bool, at: datetime) -> Try:
+    spec = case["spec"]
+    ended = contract.moment(attempt.get("finishedAt") or attempt.get("startedAt") or "")
+    words = attempt["operation"], spec.get("policyName", ""), attempt.get("template", ""), spec["nodeName"]
+    return Try(ended, *words, in_vain, at)
+
+
+def why_open(tries: Iterable[Try], policy: Obj, at: datetime, heard: Mapping[str, bool]) -> str:
+    """Why the breaker of a policy has to be open, "" where it need not; `heard`: by operation, whether everybody
+    has heard of the try. A try that was in vain counts once that is so, any other one at once.
+    """
+    closed = contract.moment(part(policy, "metadata", "annotations").get(contract.BREAKER_CLOSED_AT) or "")
+    counted = _kept(one for one in tries if one.ended > max(closed, at - COUNTS_FOR))
+    name = contract.name(policy)
+    own = [one for one in counted if one.policy == name][-OF:]
+    vain = [one for one in own if one.in_vain and heard[one.operation]]
+    if len(vain) >= MOST:
+        return f"{len(vain)} of the last {len(own)} tries under policy {name} were in vain"
+    for template in dict.fromkeys(rung.get("operation", "") for rung in policy["spec"].get("ladder") or ()):
+        same = [one for one in counted if one.template == template][-OF:]
+        vain = [one for one in same if one.in_vain and heard[one.operation]]
+        if len({one.node for one in vain}) >= NODES and len({one.policy for one in vain}) >= POLICIES:
+            return f"{len(vain)} of the last {len(same)} tries of template {template} were in vain"
+    return ""
+
+
+def _kept(tries: Iterable[Try]) -> list[Try]:
+    """The newest of each policy, oldest first."""
+    newest = sorted(tries, key=lambda one: (one.ended, one.operation))
+    later = {
+        one.operation: sum(other.policy == one.policy for other in newest[place:]) for place, one in enumerate(newest)
+    }
+    return [one for one in newest if later[one.operation] <= KEPT]
