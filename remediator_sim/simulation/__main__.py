@@ -19,19 +19,23 @@ LOGGED = 20  # seeds between two lines of a log
 
 
 def main() -> int:
-    """0 where every invariant held, 1 where one did not, 130 after Ctrl-C."""
+    """0 where every invariant held and was put to the test, 1 where one did not or was not, 130 after Ctrl-C."""
     asked, console = _arguments(), Console()
     cluster.shipped_server()
     if asked.minimise or asked.journal:
         return _tell_one(asked, console)
-    results, code = soak.load(asked.state), 0
+    results, code = soak.load(asked.state, _asked_for(asked)), 0
     try:
         _play_all(asked, results, console)
     except KeyboardInterrupt:
         console.print("stopped; so far:")
         code = 130
     _summarise(results, console)
-    return code or bool(results.failed)
+    return code or bool(results.failed or results.untested())
+
+
+def _asked_for(asked: argparse.Namespace) -> range:
+    return range(asked.first, asked.first + asked.seeds)
 
 
 def _arguments() -> argparse.Namespace:
@@ -46,7 +50,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _play_all(asked: argparse.Namespace, results: soak.Results, console: Console) -> None:
-    seeds = [seed for seed in range(asked.first, asked.first + asked.seeds) if seed not in results.verdicts]
+    seeds = [seed for seed in _asked_for(asked) if seed not in results.verdicts]
     columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("seeds", total=asked.seeds, completed=asked.seeds - len(seeds))
@@ -77,8 +81,8 @@ def _summarise(results: soak.Results, console: Console) -> None:
         _tell_broken(verdict, console)
     for name, (checks, seeds) in results.checks().items():
         console.print(f"{name:<4} put to the test {checks} times, in {seeds} of {len(results.verdicts)} seeds")
-    for name in results.untested():
-        console.print(f"[red]{name} was never put to the test[/]: no seed has reached it")
+    if untested := results.untested():
+        console.print(f"[red]{', '.join(untested)} never put to the test[/]: no seed has reached it, so the run fails")
     console.print(
         f"{len(results.verdicts)} seeds, {len(results.failed)} broken; median {results.seconds():.2f} core-seconds"
     )

@@ -61,13 +61,13 @@ def code() -> str:
     return digest.hexdigest()[:16]
 
 
-def load(path: Path | None) -> Results:
-    """What an earlier run of the same code has found out. A line that was not written to its end is left out."""
+def load(path: Path | None, seeds: range) -> Results:
+    """What an earlier run of the same code has found out of these seeds. A line that was cut off is left out."""
     results, current = Results(), code()
     for line in path.read_text().splitlines() if path and path.exists() else ():
         with suppress(ValueError):
             kept = json.loads(line)
-            if kept.pop("code", "") == current:
+            if kept.pop("code", "") == current and kept["seed"] in seeds:
                 results.verdicts[kept["seed"]] = _verdict(**kept)
     return results
 
