@@ -15,9 +15,9 @@ def in_common(history: History, case: Obj) -> str:
     if policy is None or not rule or not trigger.get("condition"):
         return ""
     waiting = {tracked.last["spec"]["nodeName"] for tracked in history.open.values() if tracked.escalated}
-    said = _compared(policy, trigger, history.nodes.get(case["spec"]["nodeName"]))
+    compared = _compared(policy, trigger, history.nodes.get(case["spec"]["nodeName"]))
     onsets = {
-        name: _onset(history, name, policy, trigger["condition"], said) for name in history.nodes.keys() - waiting
+        name: _onset(history, name, policy, trigger["condition"], compared) for name in history.nodes.keys() - waiting
     }
     known = {name: onset for name, onset in onsets.items() if onset is not None}
     own, within = known.get(case["spec"]["nodeName"]), contract.duration(rule.get("within", "10m"))
@@ -28,24 +28,24 @@ def in_common(history: History, case: Obj) -> str:
     return ""
 
 
-def _onset(history: History, name: str, policy: Obj, kind: str, said: list[str]) -> datetime | None:
-    """Since when a node has shown what is `said`, None where it did not for all of the grace."""
-    seen = {_shown(history, state, policy, kind, said) for state in history.lately(name)}
+def _onset(history: History, name: str, policy: Obj, kind: str, compared: list[str]) -> datetime | None:
+    """Since when a node has shown what is `compared`, None where it did not for all of the grace."""
+    seen = {_shown(history, state, policy, kind, compared) for state in history.lately(name)}
     return seen.pop() if len(seen) == 1 else None
 
 
-def _shown(history: History, node: Obj, policy: Obj, kind: str, said: list[str]) -> datetime | None:
+def _shown(history: History, node: Obj, policy: Obj, kind: str, compared: list[str]) -> datetime | None:
     shown = contract.shown(node, policy, kind, history.at, history.limits.stale)
     by_user = part(node, "spec").get("unschedulable") and not part(node, "metadata", "annotations").get(CORDONED_BY)
     excluded = part(node, "metadata", "labels").get(EXCLUDE, "false") != "false"
     if shown is None or by_user or excluded or not contract.selects(part(policy, "spec", "nodeSelector"), node):
         return None
-    same = all(said) and _compared(policy, shown, node) == said
+    same = all(compared) and _compared(policy, shown, node) == compared
     return contract.moment(shown.get("lastTransitionTime") or "") if same else None
 
 
-def _compared(policy: Obj, told: Obj, node: Obj | None) -> list[str]:
+def _compared(policy: Obj, statement: Obj, node: Obj | None) -> list[str]:
     """What the policy compares of a condition, or of a trigger, and of its node."""
     labels = part(node, "metadata", "labels")
     by = policy["spec"]["correlation"].get("by") or ["message"]
-    return [str((told if key in ("reason", "message") else labels).get(key) or "") for key in by]
+    return [str((statement if key in ("reason", "message") else labels).get(key) or "") for key in by]

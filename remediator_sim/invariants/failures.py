@@ -39,8 +39,8 @@ def remember(tries: dict[str, Try], case: Obj, at: datetime) -> None:
         tries.pop(attempt["operation"], None)
     for attempt in own if in_vain else own[-1:] if in_vain is False else ():
         if attempt.get("outcome") == "Succeeded" or in_vain:
-            told = _try(case, attempt, bool(in_vain), at)
-            tries.setdefault(told.operation, told)
+            record = _try(case, attempt, bool(in_vain), at)
+            tries.setdefault(record.operation, record)
 
 
 def _in_vain(case: Obj) -> bool | None:
@@ -67,24 +67,25 @@ def why_open(tries: Iterable[Try], policy: Obj, at: datetime, heard: Mapping[str
     has heard of the try. A try that was in vain counts once that is so, any other one at once.
     """
     closed = contract.moment(part(policy, "metadata", "annotations").get(contract.BREAKER_CLOSED_AT) or "")
-    counted = _kept(one for one in tries if one.ended > max(closed, at - COUNTS_FOR))
+    counted = _kept(record for record in tries if record.ended > max(closed, at - COUNTS_FOR))
     name = contract.name(policy)
-    own = [one for one in counted if one.policy == name][-OF:]
-    vain = [one for one in own if one.in_vain and heard[one.operation]]
+    own = [record for record in counted if record.policy == name][-OF:]
+    vain = [record for record in own if record.in_vain and heard[record.operation]]
     if len(vain) >= MOST:
         return f"{len(vain)} of the last {len(own)} tries under policy {name} were in vain"
     for template in dict.fromkeys(rung.get("operation", "") for rung in policy["spec"].get("ladder") or ()):
-        same = [one for one in counted if one.template == template][-OF:]
-        vain = [one for one in same if one.in_vain and heard[one.operation]]
-        if len({one.node for one in vain}) >= NODES and len({one.policy for one in vain}) >= POLICIES:
+        same = [record for record in counted if record.template == template][-OF:]
+        vain = [record for record in same if record.in_vain and heard[record.operation]]
+        if len({record.node for record in vain}) >= NODES and len({record.policy for record in vain}) >= POLICIES:
             return f"{len(vain)} of the last {len(same)} tries of template {template} were in vain"
     return ""
 
 
 def _kept(tries: Iterable[Try]) -> list[Try]:
     """The newest of each policy, oldest first."""
-    newest = sorted(tries, key=lambda one: (one.ended, one.operation))
+    newest = sorted(tries, key=lambda record: (record.ended, record.operation))
     later = {
-        one.operation: sum(other.policy == one.policy for other in newest[place:]) for place, one in enumerate(newest)
+        record.operation: sum(other.policy == record.policy for other in newest[place:])
+        for place, record in enumerate(newest)
     }
-    return [one for one in newest if later[one.operation] <= KEPT]
+    return [record for record in newest if later[record.operation] <= KEPT]

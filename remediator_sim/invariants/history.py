@@ -109,8 +109,8 @@ class History:
     def in_vain(self, policy: Obj) -> str:
         """Why the breaker on failures of a policy has to be open, "" where it need not."""
         heard = {
-            operation: self.at - one.known - self.absent(one.known) > self.limits.grace
-            for operation, one in self.tries.items()
+            operation: self.at - record.known - self.absent(record.known) > self.limits.grace
+            for operation, record in self.tries.items()
         }
         return failures.why_open(self.tries.values(), policy, self.at, heard)
 
@@ -189,7 +189,7 @@ def _policy(history: History, event: Event) -> None:
     if event.old is not None and part(event.old, "spec") != spec:
         history.edited[event.key] = event.at
     if event.old is None and not history.standing:  # one of another uid: what was counted went with the one before
-        history.tries = {key: one for key, one in history.tries.items() if one.policy != event.key}
+        history.tries = {key: record for key, record in history.tries.items() if record.policy != event.key}
     acts = spec.get("mode") == "Enforce" and part(spec, "urgency").get("mode") != "Never"
     history.stands(_mode(event.key), event.new is not None and not acts)
 
