@@ -1,9 +1,10 @@
 """I5: every case ends or is handed to a person, in time; what is over leaves nothing behind."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from remediator_sim.invariants import contract
-from remediator_sim.invariants.contract import BUDGETS, PODS, Obj, clock, part
+from remediator_sim.invariants.contract import BUDGETS, PODS, TEMPLATES, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.results import HELD
@@ -21,6 +22,30 @@ def in_time(history: History, event: Event) -> Iterator[str]:
 def still_open(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of each case that goes on for longer than is allowed."""
     yield from filter(None, (_late(history, tracked) for tracked in history.open.values()))
+
+
+FOR_NEWS = timedelta(minutes=30)  # what a node has to be heard of again after an absence of ours, and as long again
+
+
+def waits_for_the_dead(history: History, event: Event) -> Iterator[str]:
+    """Time passed. Tells of each operation that waits to begin on a silent node for longer than its drain may take."""
+    for uid, tracked in history.open.items():
+        if not history.stopped(tracked.last):
+            yield from filter(None, (_waits_for_the_dead(history, each) for each in history.operations_of[uid]))
+
+
+def _waits_for_the_dead(history: History, operation: Tracked) -> str:
+    if operation.gone or contract.finished(operation.last) or operation.times:
+        return ""
+    spec = operation.last["spec"]
+    ready = contract.condition(history.nodes.get(spec.get("nodeName", "")), "Ready") or {}
+    drain = part(history.objects[TEMPLATES].get(spec["templateName"]), "spec", "drain")
+    if ready.get("status") != "Unknown":
+        return ""
+    silent = max(operation.made, contract.moment(ready.get("lastTransitionTime", "")))
+    waited = history.at - silent - history.absent(silent)
+    late = waited > contract.duration(drain.get("timeout", "30m")) + FOR_NEWS
+    return f"operation {operation.name} waits for {spec['nodeName']}, silent since {clock(silent)}" if late else ""
 
 
 def _late(history: History, tracked: Tracked) -> str:

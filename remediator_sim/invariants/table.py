@@ -71,6 +71,7 @@ CHECKS = (
     CheckRow("I5", CASES, endings.in_time),
     CheckRow("I5", NODES, endings.come_back),
     CheckRow("I5", TICK, endings.still_open),
+    CheckRow("I5", TICK, endings.waits_for_the_dead),
     CheckRow("I5", TICK, endings.cleared),
     CheckRow("I5", FINAL, endings.end),
     CheckRow("I6", NODES, marks.survive),

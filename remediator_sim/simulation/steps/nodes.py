@@ -25,6 +25,8 @@ HINDERS = (
     facts.GOES_DOWN_LATE,
 )
 
+FOR_EVER = 1e7  # seconds: longer than any seed
+
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
@@ -58,6 +60,17 @@ async def _down(world: "World", step: Step) -> None:
     node = world.nodes[step.target]
     if node.alive:
         await node.go_down(step["seconds"])
+
+
+def _draw_dies(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.sick or fleet.nodes))
+
+
+async def _dies(world: "World", step: Step) -> None:
+    """A machine goes down and does not come up by itself; a power cycle may still wake it."""
+    node = world.nodes[step.target]
+    if node.alive:
+        await node.go_down(FOR_EVER)
 
 
 def _draw_stuck(chance: Random, fleet: Fleet) -> Drawn:
@@ -110,6 +123,7 @@ KINDS = (
     Kind("hinder", 0, _draw_hinder, _hinder, why="40 seeds with it have not been played yet"),
     Kind("heal", 2, _draw_heal, _heal),
     Kind("down", 2, _draw_down, _down),
+    Kind("dies", 0, _draw_dies, _dies, why="40 seeds with it have not been played yet"),
     Kind("stuck", 1, _draw_stuck, _stuck),
     Kind("preempt", 1, _draw_preempt, _preempt),
     Kind("gone", 1, _draw_gone, _gone),

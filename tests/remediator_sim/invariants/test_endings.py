@@ -106,7 +106,24 @@ def a_case_that_takes_its_node_after_its_end(recording: Recording) -> None:
     recording.taint("n1", "a")
 
 
+def waits_on_a_silent_node(minutes: int, **status: object) -> History:
+    """An operation that is there, on a node that says nothing more."""
+
+    def write(recording: Recording) -> None:
+        three_nodes(recording)
+        recording.case("a", phase="Draining", startedAt=True, attempts=tried("reset-1", outcome=""))
+        recording.operation("reset-1", "a", **status)
+        since = {"type": "Ready", "status": "Unknown", "lastTransitionTime": recording.now.isoformat()}
+        recording.write("nodes", "n1", status={"conditions": [since]})
+        recording.case("a", phase="Escalated")
+        recording.later(60 * minutes)
+
+    return write
+
+
 HOLDS = [
+    (waits_on_a_silent_node(59), 1),
+    (waits_on_a_silent_node(61, drainStartedAt="2026-01-01T12:00:00Z"), 1),
     (a_case_that_ends, 4),
     (a_case_that_a_person_holds_for_ever, 2),
     (a_case_that_was_handed_over, 3),
@@ -122,6 +139,7 @@ BROKEN = [
     (a_case_that_leaves_its_taint_is_told_of_at_the_end, "has left its taint"),
     (a_case_that_goes_on_for_ever, "case a held n1 since 12:00:05: for longer than 0:01:40"),
     (held(reported=False), "case a held n1 since 12:00:05: for longer than 0:01:40"),
+    (waits_on_a_silent_node(61), "operation reset-1 waits for n1, silent since 12:00:0"),
     (a_case_that_is_open_at_the_end, "case a is still Draining at the end"),
     (a_case_that_waits_though_the_fault_has_gone, "case a waits though n1 is well since"),
     (a_case_that_takes_its_node_after_its_end, "n1 was taken at 12:00:05 by case a, which was over since"),
