@@ -26,6 +26,11 @@ CORDONED_BY, FINALIZER = "remediator.dev/cordoned-by", "remediator.dev/release"
 BREAKER_CLOSED_AT = "remediator.dev/breaker-closed-at"
 PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
+MIRROR = "kubernetes.io/config.mirror"
+ROLES = frozenset(f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "etcd", "controlplane"))
+COMPONENTS = frozenset(
+    ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager")
+)
 LOOKS, DRAINS = "collect-diagnostics", "drain"
 AHEAD, FAR = timedelta(minutes=5), timedelta(days=1)
 OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
@@ -100,6 +105,18 @@ def says(node: Obj | None, kind: str) -> str:
 def down(node: Obj) -> bool:
     """Whether the node takes no work, whoever is to blame."""
     return says(node, "Ready") != "True" or bool(part(node, "spec").get("unschedulable"))
+
+
+def of_control_plane(node: Obj | None) -> bool:
+    """Whether a label says that the node is part of the control plane."""
+    return not ROLES.isdisjoint(part(node, "metadata", "labels"))
+
+
+def static(pod: Obj | None) -> bool:
+    """Whether a Pod is a static one of the control plane. kube-proxy, of the same tier, is none."""
+    labels = part(pod, "metadata", "labels")
+    ours = part(pod, "metadata").get("namespace") == "kube-system" and MIRROR in part(pod, "metadata", "annotations")
+    return ours and labels.get("tier") == "control-plane" and labels.get("component") in COMPONENTS
 
 
 def kept_out(node: Obj) -> bool:

@@ -33,6 +33,8 @@ class History:
         self.open: dict[str, Tracked] = {}  # cases that have not ended
         self.starts: list[Start] = []
         self.tries: dict[str, failures.Try] = {}  # that have ended, by operation
+        self.static: defaultdict[str, set[str]] = defaultdict(set)  # by node: keys of its control plane's static Pods
+        self.left: dict[str, datetime] = {}  # by node: when it last was part of the control plane no more
         self.stops: dict[str, datetime] = {}  # what stops starts: a sentence → since when
         self.unpaused = datetime(1970, 1, 1, tzinfo=UTC)  # when somebody last let everything go on
         self.moved: dict[str, datetime] = {}  # by budget: when somebody last changed what it asks for
@@ -89,13 +91,12 @@ class History:
     def stopped(self, case: Obj) -> dict[str, datetime]:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
         node = case["spec"]["nodeName"]
-        stops = (PAUSE, _mode(case["spec"].get("policyName", "")), _hold(contract.name(case)), _exclude(node))
+        policy, name = case["spec"].get("policyName", ""), contract.name(case)
+        stops = (PAUSE, _mode(policy), _hold(name), _exclude(node), control_plane(node))
         standing = {word: self.stops[word] for word in stops if word in self.stops}
         blocks = part(case, "status").get("blockedBy") or ()
         failing = any(block["reason"] == FAILING for block in blocks)  # open until a user closes it
-        return standing | (
-            {f"the breaker of policy {case['spec'].get('policyName', '')} is open": self.at} if failing else {}
-        )
+        return standing | ({f"the breaker of policy {policy} is open": self.at} if failing else {})
 
     def starts_within(self, window: timedelta) -> list[Start]:
         """The newest start, and those less than the window before it."""
@@ -177,6 +178,25 @@ def _exclude(node: str) -> str:
     return f"a person excluded {node}"
 
 
+def control_plane(node: str) -> str:
+    """What stops everything on a node of the control plane."""
+    return f"{node} is part of the control plane"
+
+
+def _pod(history: History, event: Event) -> None:
+    node = part(event.obj, "spec").get("nodeName", "")
+    if contract.static(event.obj):
+        (history.static[node].add if event.new else history.static[node].discard)(event.key)
+        _of_control_plane(history, node)
+
+
+def _of_control_plane(history: History, node: str) -> None:
+    holds = bool(history.static[node]) or contract.of_control_plane(history.nodes.get(node))
+    if not holds and control_plane(node) in history.stops:
+        history.left[node] = history.at
+    history.stands(control_plane(node), holds)
+
+
 def _namespace(history: History, event: Event) -> None:
     if event.key == contract.SYSTEM:
         if PAUSE in history.stops:
@@ -202,6 +222,7 @@ def _budget(history: History, event: Event) -> None:
 def _node(history: History, event: Event) -> None:
     node, before = event.new, event.old
     history.stands(_exclude(event.key), part(node, "metadata", "labels").get(contract.EXCLUDE, "false") != "false")
+    _of_control_plane(history, event.key)
     if before is not None and part(before, "metadata", "labels") != part(node, "metadata", "labels"):
         history.shrunk = event.at
     if node is None:
@@ -323,6 +344,7 @@ _TAKE: dict[str, Callable[[History, Event], None]] = {
     POLICIES: _policy,
     BUDGETS: _budget,
     NODES: _node,
+    PODS: _pod,
     CASES: _case,
     OPERATIONS: _operation,
     PERSON: _person,

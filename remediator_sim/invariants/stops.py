@@ -6,7 +6,7 @@ from datetime import datetime
 from remediator_sim.invariants import causes, contract
 from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
-from remediator_sim.invariants.history import PAUSE, History, begun, full
+from remediator_sim.invariants.history import PAUSE, History, begun, control_plane, full
 from remediator_sim.invariants.results import HELD
 from remediator_sim.invariants.tracked import Tracked
 
@@ -107,3 +107,62 @@ def _stopped_before(history: History, uid: str, what: str) -> Iterator[str]:
     if tracked is not None:
         deleted = {f"case {tracked.name} was deleted": tracked.deleted} if tracked.deleted else {}
         yield _in_spite(history, history.stopped(tracked.last) | deleted, what)
+
+
+def claimed(history: History, event: Event) -> Iterator[str]:
+    """A node was written. Counts each claim and each cordon of ours: none on a node of the control plane."""
+    taken = contract.held_by(event.new) and contract.held_by(event.new) != contract.held_by(event.old)
+    by = part(event.new, "metadata", "annotations").get(contract.CORDONED_BY)
+    if taken or (by and by != part(event.old, "metadata", "annotations").get(contract.CORDONED_BY)):
+        yield _on_control_plane(history, event.key, f"{event.key} was taken out of service")
+
+
+def evicted(history: History, event: Event) -> Iterator[str]:
+    """A Pod was written. Counts each of somebody else that goes while we drain its node: none on the control plane."""
+    node, gone = part(event.obj, "spec").get("nodeName", ""), part(event.new, "metadata").get("deletionTimestamp")
+    if event.old is None or part(event.old, "metadata").get("deletionTimestamp") or not (gone or event.new is None):
+        return
+    if control_plane(node) in history.stops and _drained(history, node) and not contract.template(event.obj):
+        yield _on_control_plane(history, node, f"Pod {event.key} was evicted")
+
+
+def _drained(history: History, node: str) -> bool:
+    """Whether a drain of ours works on the node."""
+    drains = (pod for pod in history.objects[contract.PODS].values() if contract.template(pod) == contract.DRAINS)
+    return any(
+        contract.environment(pod).get("NODE_NAME") == node and contract.phase(pod) in ("", "Pending", "Running")
+        for pod in drains
+    )
+
+
+def rebooted(history: History, event: Event) -> Iterator[str]:
+    """A machine was asked to reboot. Counts each time: none of the control plane, unless the Pod was there before."""
+    node, attempt = event.obj["node"], event.obj["attemptID"]
+    operations = [tracked for tracked in history.tracked.values() if tracked.kind == contract.OPERATIONS]
+    uids = [contract.uid(tracked.first) for tracked in operations if tracked.name == attempt]
+    began = max((pod.made for uid in uids for pod in history.pods_of.get(uid, ())), default=history.at)
+    yield _on_control_plane(history, node, f"{node} was asked to reboot", min(began, history.at))
+
+
+def _on_control_plane(history: History, node: str, what: str, at: datetime | None = None) -> str:
+    since = history.stops.get(control_plane(node))
+    late = since is not None and (at or history.at) - since > history.limits.grace
+    return (
+        f"{what} at {clock(history.at)} though it is part of the control plane since {clock(since)}"
+        if since and late
+        else HELD
+    )
+
+
+def truly_of_control_plane(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Counts each that is held for the control plane: its node is part of it, or was lately."""
+    node = event.obj["spec"]["nodeName"]
+    if _held_for_control_plane(event.new) and not _held_for_control_plane(event.old):
+        known = history.left.get(node, history.at - 2 * history.limits.grace)
+        true = control_plane(node) in history.stops or history.at - known <= history.limits.grace
+        sentence = f"case {event.key} is held for the control plane at {clock(event.at)}, and {node} is none of it"
+        yield HELD if true else sentence
+
+
+def _held_for_control_plane(case: Obj | None) -> bool:
+    return any(block.get("reason") == "ControlPlane" for block in part(case, "status").get("blockedBy") or ())

@@ -95,6 +95,10 @@ CHECKS = (
     CheckRow("I11", HARM, objects.harmed),
     CheckRow("I12", PODS, stops.next_pod),
     CheckRow("I12", OPERATIONS, stops.next_intent),
+    CheckRow("I12", NODES, stops.claimed),
+    CheckRow("I12", PODS, stops.evicted),
+    CheckRow("I12", REBOOT, stops.rebooted),
+    CheckRow("I12", CASES, stops.truly_of_control_plane),
     CheckRow("I13", OPERATIONS, absence.in_vain),
     CheckRow("I13", CASES, absence.verified_in_vain),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, PODS
 from remediator_sim.simulation import cluster
+from remediator_sim.simulation.steps.roles import take_role
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -24,6 +25,8 @@ async def set_up(world: "World", chance: Random) -> None:
     for node in world.nodes.values():
         await node.register()
         await _place_work(world, node.name, chance.randint(0, 2))
+    for name, role in world.plan.roles:
+        await take_role(world, name, role)
     for name in chance.sample(world.plan.nodes, min(MARKED, len(world.plan.nodes))):
         await _mark(world, name)
     for model in world.replicas.values():

@@ -29,7 +29,9 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`budgets`: (name, spec) pairs; `policies`: (name, mode) pairs; `until`: seconds after which all is
-    judged as soon as no case does anything any more; `tickets`: (policy, when its cases have one) pairs."""
+    judged as soon as no case does anything any more; `tickets`: (policy, when its cases have one) pairs;
+    `roles`: (node, role) pairs, see steps/roles.py.
+    """
 
     seed: int
     nodes: tuple[str, ...]
@@ -38,6 +40,7 @@ class Plan:
     steps: tuple[Step, ...]
     until: float
     tickets: tuple[tuple[str, str], ...] = ()
+    roles: tuple[tuple[str, str], ...] = ()
 
     def with_steps(self, steps: tuple[Step, ...]) -> "Plan":
         """The same fleet, to which other things happen."""

@@ -6,12 +6,12 @@ from random import Random
 
 from remediator_sim.simulation.fault import KNOWN
 from remediator_sim.simulation.plan import Plan, Step
-from remediator_sim.simulation.steps import alerts, clocks, edits, github, nodes, objects, replicas, users, wires
+from remediator_sim.simulation.steps import alerts, clocks, edits, github, nodes, objects, replicas, roles, users, wires
 from remediator_sim.simulation.steps.kind import Fleet, Kind
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
-    for part in (nodes, replicas, wires, users, edits, objects, clocks, github, alerts)
+    for part in (nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles)
     for kind in part.KINDS
 }
 NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
@@ -45,6 +45,8 @@ def plan_of(seed: int) -> Plan:
     others = [KINDS["crash"], *(_kind(chance) for _ in range(chance.randint(*OTHERS)))]
     steps = faults + [_step(chance, fleet, kind, faults) for kind in others]
     steps += [_step(beside, fleet, kind, faults) for kind in outside]
+    special, more = _roles(Random(f"roles {seed}"), fleet, faults)
+    steps += more
     most = ("maxUnavailable", "100%") if burst else chance.choice(BUDGETS)
     return Plan(
         seed,
@@ -54,7 +56,23 @@ def plan_of(seed: int) -> Plan:
         tuple(sorted(steps, key=lambda step: (step.at, step.kind, step.target))),
         LAST + AFTER,
         tuple((name, chance.choice(TICKETS)) for name in policies),
+        special,
     )
+
+
+def _roles(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> tuple[tuple[tuple[str, str], ...], list[Step]]:
+    """Two nodes of the control plane and a worker that looks like one, all sick, and a sick node that becomes one.
+
+    Faults of theirs leave kubelets as they are: a node that is down for good takes a place in the budget.
+    """
+    healthy = [name for name in fleet.nodes if name not in fleet.sick]
+    special = tuple(zip(chance.sample(healthy or fleet.nodes, len(roles.ROLES)), roles.ROLES, strict=True))
+    others = fleet._replace(policies=tuple(name for name in fleet.policies if name != "node-not-ready"))
+    steps = [_fault(chance, others, name, LAST - BEGIN) for name, _ in special]
+    _, words = KINDS["join-control-plane"].draw(chance, fleet)
+    fault = chance.choice(faults)
+    at = min(LAST, fault.at + chance.uniform(*REPAIR))
+    return special, [*steps, Step(round(at, 3), "join-control-plane", fault.target, words)]
 
 
 def _kind(chance: Random) -> Kind:

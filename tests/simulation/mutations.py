@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from remediator.controller import cache, case_view, deleted_starts, ledgers, marks, operation_view, perform, pods
+from remediator.controller import cache, case_view, deleted_starts, fleet, ledgers, marks, operation_view, perform, pods
+from remediator.controller.handlers import base as handlers_base
 from remediator.controller.handlers import case as case_handlers
 from remediator.controller.handlers import operation as operation_handlers
 from remediator.core import budget, case_table, evidence, guard, ladder, operation_table
@@ -14,6 +15,7 @@ from remediator.core.evidence import Health
 from remediator.core.operation_table import Move
 from remediator.core.table import Table
 from remediator.kube.runtime import elector, informer
+from remediator.tickets.reconcile import states
 
 
 class Patch(NamedTuple):
@@ -138,6 +140,14 @@ def _no_overlay() -> list[Patch]:
     return [Patch(informer.Informer, "note", lambda self, key, fact: None)]
 
 
+def _without_static_pods() -> list[Patch]:
+    return [Patch(module, "static_pod", lambda seen: "") for module in (fleet, handlers_base)]
+
+
+def _create_again() -> list[Patch]:
+    return [Patch(states.TABLES, states.TicketState.CREATING, states._NO_ISSUE)]
+
+
 def _unfenced(word: str) -> Patches:
     """Writes of a kind that do not name the version that they were decided on."""
 
@@ -191,6 +201,9 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("follow-ups are left out", _set(case_view, "_after", lambda cache, case: ())),
     *((f"{word} holds nothing", _without_block(word)) for word in ("Paused", "PolicyPaused", "DryRun", "HeldByUser")),
     *((f"{word} holds nothing", _without_block(word)) for word in ("OptedOut", "CordonedByUser", "NodeBusy")),
+    ("ControlPlane holds nothing", _without_block("ControlPlane")),
+    ("static Pods of the control plane are not seen", _without_static_pods),
+    ("a create whose answer is unknown is repeated without a search", _create_again),
     ("HealthUnknown holds nothing", _without_block("HealthUnknown")),
     *((f"{word} holds nothing", _without_block(word)) for word in ("PolicyFailing", "SharedCause")),
     ("quarantine has no ceiling", _set(budget.Account, "full_of_quarantine", property(lambda self: False))),
@@ -210,4 +223,7 @@ PROVEN = (
     "quarantine has no ceiling",
     "PolicyFailing holds nothing",
     "SharedCause holds nothing",
+    "ControlPlane holds nothing",
+    "static Pods of the control plane are not seen",
+    "a create whose answer is unknown is repeated without a search",
 )

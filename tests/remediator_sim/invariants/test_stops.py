@@ -1,6 +1,6 @@
 """I4: stops: a history that keeps it is counted as checked, one that breaks it is reported."""
 
-from tests.remediator_sim.invariants.histories import History, breaks, histories, holds
+from tests.remediator_sim.invariants.histories import BOOT, History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording, tried
 
 
@@ -168,7 +168,116 @@ def a_start_where_three_nodes_show_the_same_within_more_than_ten_minutes(recordi
     the_same_on(recording, "30", "35", "41")
 
 
+def a_label_makes_it_part_of_the_control_plane(recording: Recording, name: str = "n1") -> None:
+    recording.node(name)
+    recording.write("nodes", name, metadata={"labels": {"node-role.kubernetes.io/control-plane": ""}})
+
+
+def static_pod(recording: Recording, component: str, node: str = "n1") -> None:
+    meta = {
+        "name": f"{component}-{node}",
+        "uid": f"uid-{component}",
+        "namespace": "kube-system",
+        "labels": {"tier": "control-plane", "component": component},
+        "annotations": {"kubernetes.io/config.mirror": "a1"},
+    }
+    recording.write("pods", meta["name"], metadata=meta, spec={"nodeName": node})
+
+
+def a_start_where_etcd_runs(recording: Recording) -> None:
+    static_pod(recording, "etcd", "n-a")
+    recording.later(5)
+    start(recording, "a")
+
+
+def a_start_where_kube_proxy_is_static(recording: Recording) -> None:
+    static_pod(recording, "kube-proxy", "n-a")
+    recording.later(5)
+    start(recording, "a")
+
+
+def a_start_where_etcd_ran(recording: Recording) -> None:
+    static_pod(recording, "etcd", "n-a")
+    recording.remove("pods", "etcd-n-a")
+    recording.later(5)
+    start(recording, "a")
+
+
+def a_claim_of_the_control_plane(recording: Recording) -> None:
+    a_label_makes_it_part_of_the_control_plane(recording)
+    recording.later(5)
+    recording.taint("n1", "a")
+
+
+def a_claim_at_the_moment_in_which_it_joins(recording: Recording) -> None:
+    a_label_makes_it_part_of_the_control_plane(recording)
+    recording.taint("n1", "a")
+
+
+def a_drain_goes_on(recording: Recording) -> None:
+    recording.node("n1")
+    recording.write("pods", "train", "default", spec={"nodeName": "n1"})
+    recording.pod("drain-1", "reset-1", "drain")
+    env = [{"name": "NODE_NAME", "value": "n1"}]
+    recording.write("pods", "drain-1", spec={"containers": [{"env": env}]})
+    static_pod(recording, "etcd")
+    recording.later(5)
+    recording.write("pods", "train", metadata={"deletionTimestamp": "2026-01-01T12:00:05Z"})
+
+
+def a_user_deletes_a_pod_of_the_control_plane(recording: Recording) -> None:
+    recording.write("pods", "train", "default", spec={"nodeName": "n1"})
+    static_pod(recording, "etcd")
+    recording.later(5)
+    recording.remove("pods", "train")
+
+
+def a_reboot_of_a_pod_that_was_there(recording: Recording) -> None:
+    recording.operation("reset-1", "a", intent=BOOT)
+    recording.pod("pod-1", "reset-1")
+    static_pod(recording, "etcd")
+    recording.later(5)
+    recording.reboot("n1", "reset-1")
+
+
+def a_reboot_of_the_control_plane(recording: Recording) -> None:
+    static_pod(recording, "etcd")
+    recording.later(5)
+    recording.operation("reset-1", "a", intent=BOOT)
+    recording.pod("pod-1", "reset-1")
+    recording.reboot("n1", "reset-1")
+
+
+def held(recording: Recording) -> None:
+    recording.case("a", "n1", "Held", blockedBy=[{"reason": "ControlPlane"}])
+
+
+def a_case_held_for_a_label(recording: Recording) -> None:
+    a_label_makes_it_part_of_the_control_plane(recording)
+    held(recording)
+
+
+def a_case_held_for_kube_proxy(recording: Recording) -> None:
+    recording.node("n1")
+    static_pod(recording, "kube-proxy")
+    held(recording)
+
+
+CONTROL_PLANE_HOLDS = [
+    (a_claim_at_the_moment_in_which_it_joins, 1),
+    (a_user_deletes_a_pod_of_the_control_plane, 0),
+    (a_reboot_of_a_pod_that_was_there, 1),
+    (a_case_held_for_a_label, 1),
+]
+CONTROL_PLANE_BROKEN = [
+    (a_claim_of_the_control_plane, "n1 was taken out of service at 12:00:05 though it is part of the control plane"),
+    (a_drain_goes_on, "Pod default/train was evicted at 12:00:05 though it is part of the control plane"),
+    (a_reboot_of_the_control_plane, "n1 was asked to reboot at 12:00:05 though it is part of the control plane"),
+    (a_case_held_for_kube_proxy, "case a is held for the control plane at 12:00:00, and n1 is none of it"),
+]
 HOLDS = [
+    (a_start_where_kube_proxy_is_static, 3),
+    (a_start_where_etcd_ran, 3),
     (a_start_after_3_tries_in_vain, 12),
     (a_start_after_a_user_has_closed_the_breaker, 15),
     (a_start_after_4_tries_in_vain_before_5_that_helped, 30),
@@ -188,6 +297,7 @@ BROKEN = [
         a_start_where_three_nodes_show_the_same,
         "case a took n-a at 12:00:08 though 3 nodes show the same (n-a, n-b, n-c)",
     ),
+    (a_start_where_etcd_runs, "reset-a was begun at 12:00:05 though n-a is part of the control plane since"),
     (one_start_too_many, "reset-d was start number 3 within 0:01:00 at 12:00:51; the breaker allows 2"),
     (a_start_while_paused, "though the namespace remediator-system is paused since 12:00:00"),
     (a_start_of_a_policy_that_only_watches, "though policy p lets nothing start since"),
@@ -207,3 +317,13 @@ def test_a_kept_invariant_is_counted_as_checked_and_not_as_broken(history: Histo
 @histories("text", BROKEN)
 def test_a_broken_invariant_is_reported_with_what_broke_it(history: History, text: str) -> None:
     breaks("I4", history, text)
+
+
+@histories("checks", CONTROL_PLANE_HOLDS)
+def test_what_spares_the_control_plane_is_counted_as_checked(history: History, checks: int) -> None:
+    holds("I12", history, checks)
+
+
+@histories("text", CONTROL_PLANE_BROKEN)
+def test_what_disturbs_the_control_plane_is_reported(history: History, text: str) -> None:
+    breaks("I12", history, text)
