@@ -27,6 +27,7 @@ class Patch(NamedTuple):
 
     def apply(self) -> None:
         """Break this process."""
+        assert self.name in self.owner if isinstance(self.owner, dict) else hasattr(self.owner, self.name), self.name
         if isinstance(self.owner, dict):
             self.owner[self.name] = self.value
         else:
@@ -116,10 +117,14 @@ def _unknown_is_unhealthy() -> list[Patch]:
 def _claim_over_marks() -> list[Patch]:
     before = marks.claim
 
-    def claim(case: Any, judged: Any, cordon: bool, gone: frozenset[str] = frozenset()) -> Any:
-        return lambda node: before(case, node, cordon, node.marks | gone)(node)
+    def claim(case: Any, judged: Any, gone: frozenset[str] = frozenset()) -> Any:
+        return lambda node: before(case, node, node.marks | gone)(node)
 
     return [Patch(marks, "claim", claim)]
+
+
+async def _never_paused(self: Any) -> bool:
+    return False
 
 
 def _random_pod_names() -> list[Patch]:
@@ -187,7 +192,7 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("a follower writes, too", _set(elector.Elector, "is_leader", property(lambda self: True))),
     ("the lease of another is taken", _set(elector.Elector, "_taken", lambda self: False)),
     ("own writes are not seen before the watch tells", _no_overlay),
-    ("a pause is not read live", _set(perform.Performer, "paused", _as_it_is)),
+    ("a pause is not read live", _set(perform.Performer, "paused", _never_paused)),
     ("stale evidence is believed", _healthy_without_proof),
     ("unknown health counts as a fault", _unknown_is_unhealthy),
     ("cases are written whatever their version", _unfenced("noderemediations")),
