@@ -5,6 +5,7 @@ from datetime import datetime
 from remediator_sim.invariants import contract
 from remediator_sim.invariants.contract import CORDONED_BY, EXCLUDE, Obj, part
 from remediator_sim.invariants.history import History
+from remediator_sim.invariants.tracked import Tracked
 
 
 def in_common(history: History, case: Obj) -> str:
@@ -14,7 +15,7 @@ def in_common(history: History, case: Obj) -> str:
     rule, trigger = part(policy, "spec").get("correlation"), part(case, "spec", "trigger")
     if policy is None or not rule or not trigger.get("condition"):
         return ""
-    waiting = {tracked.last["spec"]["nodeName"] for tracked in history.open.values() if tracked.escalated}
+    waiting = {tracked.last["spec"]["nodeName"] for tracked in history.cases() if _waits(history, tracked)}
     compared = _compared(policy, trigger, history.nodes.get(case["spec"]["nodeName"]))
     onsets = {
         name: _onset(history, name, policy, trigger["condition"], compared) for name in history.nodes.keys() - waiting
@@ -26,6 +27,11 @@ def in_common(history: History, case: Obj) -> str:
         if own is not None and first <= own and own - first <= within and len(near) >= rule.get("nodes", 3):
             return f"{len(near)} nodes show the same ({', '.join(near)})"
     return ""
+
+
+def _waits(history: History, tracked: Tracked) -> bool:
+    """Whether a case has waited for a user at any time within the grace."""
+    return tracked.escalated is not None and (tracked.over is None or history.at - tracked.over <= history.limits.grace)
 
 
 def _onset(history: History, name: str, policy: Obj, kind: str, compared: list[str]) -> datetime | None:

@@ -67,6 +67,12 @@ class History:
         """The policy of a case."""
         return self.objects[POLICIES].get(case["spec"].get("policyName", ""))
 
+    def policies_lately(self) -> Iterator[Obj]:
+        """The policies, those among them that were deleted within the grace."""
+        since = self.at - self.limits.grace
+        known = (tracked for tracked in self.tracked.values() if tracked.kind == POLICIES)
+        return (tracked.last for tracked in known if tracked.gone is None or tracked.gone > since)
+
     def lately(self, node: str) -> list[Obj]:
         """What the node said within the grace up to now, oldest first."""
         seen = self._seen[node]

@@ -57,7 +57,7 @@ def _refusable(history: History, name: str) -> bool:
         return False
     if any(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return True
-    return any(history.sick(name, policy) for policy in history.objects[contract.POLICIES].values())
+    return any(history.sick(name, policy) for policy in history.policies_lately())
 
 
 def _held(history: History, name: str) -> str:
