@@ -20,9 +20,12 @@ class Ran(NamedTuple):
     err: str
 
 
-def run_detector(program: str, *options: str, env: Mapping[str, str] | None = None) -> Ran:
-    """Run a detector as node-problem-detector would, without the start of an interpreter. `env`: ours if None."""
-    finished = warm.run([str(DETECTORS / f"{program}.py"), *options], env)
+def run_detector(program: str, *options: str, env: Mapping[str, str] | None = None, forked: bool = True) -> Ran:
+    """Run a detector as node-problem-detector would, without the start of an interpreter unless not `forked`.
+
+    `env`: ours if None.
+    """
+    finished = warm.run([str(DETECTORS / f"{program}.py"), *options], env, forked=forked)
     return Ran(finished.code, finished.out.strip(), finished.err)
 
 

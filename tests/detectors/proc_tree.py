@@ -99,7 +99,7 @@ class ProcTree:
     def arguments(self, *options: str) -> list[str]:
         return [*(f"--{name}={self.root / name}" for name in ("proc", "sys", "state")), *options]
 
-    def run(self, program: str, *options: str, env: Iterable[tuple[str, str]] = ()) -> Ran:
-        """Run a detector as node-problem-detector would."""
+    def run(self, program: str, *options: str, env: Iterable[tuple[str, str]] = (), forked: bool = True) -> Ran:
+        """Run a detector as node-problem-detector would; not `forked`: as a process, as are its children."""
         environment = {"PATH": os.environ["PATH"], **dict(env)}
-        return run_detector(program, *self.arguments(*options), env=environment)
+        return run_detector(program, *self.arguments(*options), env=environment, forked=forked)

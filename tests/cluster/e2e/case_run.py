@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 from remediator.core import names
 from tests.cluster.e2e.proxy import Mutation, Tape
 from tests.cluster.e2e.stage import Stage
-from tests.harness.kinds import BUDGETS, CASES, OPERATIONS
+from tests.harness.kinds import BUDGETS, CASES, NODES, OPERATIONS
 from tests.harness.waiting import until
 
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 # What a shorter or longer wait changes; everything else has to be the same.
 TIMES = ("since", "timeAdded", "startedAt", "finishedAt", "endedAt", "at", "drainStartedAt", "nodeHeartbeats")
 
@@ -41,9 +42,16 @@ async def play(stage: Stage, node: str) -> Left:
 
 
 async def settled(stage: Stage) -> bool:
-    """Whether the ledgers show the numbers of a healthy fleet again."""
+    """Whether the ledgers show the numbers of a healthy fleet again, and the control plane's own taint followed."""
     ledgers = await stage.client.list_all(BUDGETS)
-    return all(one["status"].get("unavailable", 0) == 0 and not one["status"].get("claims") for one in ledgers)
+    counted = all(one["status"].get("unavailable", 0) == 0 and not one["status"].get("claims") for one in ledgers)
+    return counted and not any(_follows(node["spec"]) for node in await stage.client.list_all(NODES))
+
+
+def _follows(spec: dict[str, Any]) -> bool:
+    """Whether the control plane has yet to take its taint off an uncordoned node."""
+    cordoned = any(taint["key"] == UNSCHEDULABLE for taint in spec.get("taints") or ())
+    return cordoned and not spec.get("unschedulable")
 
 
 async def look(stage: Stage, node: str) -> Left:
