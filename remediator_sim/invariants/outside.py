@@ -46,18 +46,19 @@ def _may_only_score(history: History) -> bool:
     """Whether health may have refused no node within the grace: a pause, or too many nodes that it would refuse."""
     if PAUSE in history.stops or history.at - history.unpaused <= history.limits.grace:
         return True
-    count = sum(_refusable(history, name) for name in history.nodes)
+    policies = list(history.policies_lately())
+    count = sum(_refusable(history, name, policies) for name in history.nodes)
     return count > 3 and count * 100 > 15 * len(history.nodes)
 
 
-def _refusable(history: History, name: str) -> bool:
+def _refusable(history: History, name: str, policies: Iterable[Obj]) -> bool:
     """Whether health would have refused the node at any time within the grace; one that a case holds is not counted."""
     lately = history.lately(name)
     if _held(history, name):
         return False
     if any(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return True
-    return any(history.sick(name, policy) for policy in history.policies_lately())
+    return any(history.sick(name, policy) for policy in policies)
 
 
 def _held(history: History, name: str) -> str:
