@@ -92,7 +92,7 @@ def test_being_stopped_ends_it(node, tmp_path):
     process.terminate()
     ran = node.program.finish(process)
     assert (ran.code, ran.message) == (1, "failed: stopped by SIGTERM")
-    assert gone(int((tmp_path / "pid").read_text()))
+    wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
 
 
 @pytest.mark.parametrize("command", ["/repair --now", '"x"', "[1]", "{}"])

@@ -12,8 +12,8 @@ CLUSTER = frozenset({"kubectl"})
 
 # Command as it is written → why no test runs it. make is asked for what it would do, so no target stands here.
 APART: Mapping[str, str] = {
-    "python -m tests.bench.claim --nodes 1000 --faults 200": "runs for minutes; tests/bench/test_claim.py is small",
-    "python -m tests.bench.extender": "takes most of a minute; tests/bench/test_extender.py is small",
+    "python -m tests.bench.claim --nodes 1000 --faults 100": "runs for minutes; tests/bench/test_claim.py is small",
+    "python -m tests.bench.extender --requests 500": "takes most of a minute; tests/bench/test_extender.py is small",
     "python -m tests.bench.detectors --rounds 1": "runs for minutes; tests/bench/test_detectors.py tries its counting",
     "kubectl debug": "is said of the command above it, which is run",
 }
