@@ -43,7 +43,7 @@ test: check ## everything that needs only Python
 
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m deploy.images.programs
-	$(BIN)/pytest -rs -m "cluster and not long" --timeout 900 $(ARGS)
+	$(BIN)/pytest -rs -n 2 --dist loadfile -m "cluster and not long" --timeout 900 $(ARGS)
 
 test-kubelet: setup ## of those, what runs on real nodes: kubelet and containerd; needs root, too
 	$(BIN)/python -m deploy.images.programs

@@ -1,12 +1,14 @@
 """Under `--dist loadscope` any worker takes any test, but the tests of a file that share one long run go to one worker.
 
-The mark `xdist_group` would say the same; pytest-xdist 3.8 writes it into a field that pytest 9.2 no longer has.
+Under `--dist loadfile` a worker takes whole files, and the tests of real nodes, of which a machine carries one set, go
+to one worker. The mark `xdist_group` would say the same; pytest-xdist 3.8 writes it into a field that pytest 9.2 no
+longer has.
 """
 
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadFileScheduling, LoadScopeScheduling
 
 # Files whose tests look at one long run: the demo, the wheels that are built and installed, everything that the tables
 # of cases and operations answer. They start first.
@@ -17,6 +19,8 @@ SHARED = frozenset(
         "tests/remediator/core/test_case_table.py",
     }
 )
+
+REAL_NODES = "tests/kubelet/"
 
 
 def scope(nodeid: str) -> str:
@@ -32,7 +36,23 @@ class OneWorker(LoadScopeScheduling):
         return scope(nodeid)
 
 
+def file_scope(nodeid: str) -> str:
+    """What is kept together where files are: the file, or all files of real nodes."""
+    return REAL_NODES if nodeid.startswith(REAL_NODES) else nodeid.partition("::")[0]
+
+
+class WholeFiles(LoadFileScheduling):
+    """Hands out files, the largest first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return file_scope(nodeid)
+
+
+SCHEDULERS = {"loadscope": OneWorker, "loadfile": WholeFiles}
+
+
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneWorker | None:
-    """The scheduler of `--dist loadscope`; others are left to pytest-xdist."""
-    return OneWorker(config, log) if config.getvalue("dist") == "loadscope" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneWorker | WholeFiles | None:
+    """The scheduler of these two ways to distribute; others are left to pytest-xdist."""
+    scheduler = SCHEDULERS.get(config.getvalue("dist"))
+    return scheduler(config, log) if scheduler else None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.one_worker import SHARED, scope
+from tests.plugins.one_worker import REAL_NODES, SHARED, file_scope, scope
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,3 +17,9 @@ def test_tests_that_look_at_one_long_run_share_a_worker_and_their_file_is_there(
 
 def test_any_other_test_goes_to_any_worker():
     assert scope("tests/a/test_b.py::test_c[1]") != scope("tests/a/test_b.py::test_c[2]")
+
+
+def test_where_files_are_handed_out_the_tests_of_real_nodes_share_a_worker():
+    files = sorted((ROOT / REAL_NODES).glob("test_*.py"))
+    assert len({file_scope(f"{file.relative_to(ROOT)}::test_a[x]") for file in files}) == 1
+    assert file_scope("tests/a/test_b.py::test_c[1]") == file_scope("tests/a/test_b.py::test_d") == "tests/a/test_b.py"

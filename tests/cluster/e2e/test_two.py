@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -61,6 +63,17 @@ class Sleeper:
         assert self.replica or not self.held, f"nobody led any more when this was sent: {self.held}"
         return self.replica is not None and await self.stage.leader() not in ("", self.replica.name)
 
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Adds to a failure what was asked of the server until then, and the last lines of each replica."""
+        try:
+            yield
+        except AssertionError as error:
+            error.add_note(request_lines(self.stage.tape.mutations))
+            for replica in self.stage.replicas:
+                error.add_note(f"{replica.name}:\n{replica.program.written()[-3000:]}")
+            raise
+
     def knows(self) -> bool:
         """Whether it has noticed that it no longer leads."""
         assert self.replica
@@ -75,12 +88,14 @@ async def test_a_leader_that_slept_through_its_lease_does_nothing_twice(stage: S
     stage.tape.cuts = [Cut(place, sleeper.fall_asleep, before=True)]
     for machine in stage.machines.values():
         machine.lose_gpu()
-    await until(sleeper.is_replaced, 60)
-    await until(lambda: any(machine.reboots() for machine in stage.machines.values()), 60)
-    await sleeper.wake()
-    for node in NODES:
-        await until(lambda node=node: stage.over(node), 120)
-    await until(sleeper.knows, 20)
+    with sleeper.explained():
+        await until(lambda: sleeper.held, 60)
+        await until(sleeper.is_replaced, 60)
+        await until(lambda: any(machine.reboots() for machine in stage.machines.values()), 60)
+        await sleeper.wake()
+        for node in NODES:
+            await until(lambda node=node: stage.over(node), 120)
+        await until(sleeper.knows, 20)
     reboots = {node: len(machine.reboots()) for node, machine in stage.machines.items()}
     assert reboots == dict.fromkeys(NODES, 1), request_lines(stage.tape.mutations)
     count = made(stage.tape)
