@@ -22,6 +22,8 @@ from remediator.kube.wire.transport import JSON, Query, Reply
 
 CONNECT_SECONDS = 10.0
 REFRESH_SECONDS = 60.0
+# Of streams: from Kubernetes 1.37 on each event of a watch would be compressed by itself, which costs both sides.
+PLAIN = "identity"
 log = structlog.get_logger(__name__)
 
 
@@ -102,7 +104,7 @@ class HttpTransport:
         """A GET whose body is read as it comes; left early, its connection is closed."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_timeout)
         with _speaking_to(self._server):
-            response = await self._call("GET", path, query, limits)
+            response = await self._call("GET", path, query, limits, encoding=PLAIN)
         try:
             yield _HttpStream(response, self._server)
         finally:
@@ -125,8 +127,10 @@ class HttpTransport:
         body: bytes = b"",
         content_type: str = JSON,
         accept: str = JSON,
+        encoding: str = "gzip",
     ) -> aiohttp.ClientResponse:
         headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": "remediator"}
+        headers["Accept-Encoding"] = encoding
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
         url = self._server + path
         return await self._session().request(

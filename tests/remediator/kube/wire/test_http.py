@@ -198,6 +198,20 @@ async def test_a_stream_that_speaks_now_and_then_is_never_given_up(tmp_path):
     assert got == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
 
+async def test_a_stream_is_asked_for_as_it_is_and_a_whole_answer_may_come_compressed(tmp_path):
+    """An API server of 1.37 compresses each event of a watch by itself wherever the client lets it."""
+    asked = []
+
+    async def handler(request):
+        asked.append(request.headers["Accept-Encoding"])
+        return web.Response(text="line")
+
+    async with talking_to(tmp_path, handler) as transport:
+        await listen(transport, [])
+        await transport.request("GET", "/list")
+    assert asked == ["identity", "gzip"]
+
+
 async def test_a_stream_cut_in_the_middle_of_a_chunk_raises(tmp_path):
     """The peer closing without the end mark is not a clean end."""
 
