@@ -15,7 +15,7 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from remediator.tickets.channels.base import ChannelError, Later, Refused, Unsure
 
 PAUSE = 60.0  # GitHub: wait at least one minute where it names no time, and longer each time it says so again
-LONGEST = 3600.0
+LONGEST = 900.0  # a limit of this kind ends within minutes; nothing is told meanwhile
 SOON = 10.0  # after a failure that names no limit
 
 
