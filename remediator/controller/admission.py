@@ -1,24 +1,25 @@
 """One pass over all cases that want to start: checks budgets, breaker and guards, writes ledgers in batches.
 
 Only this pass admits cases, and only one of it runs at a time, so each admission sees the admissions before it. If two
-replicas believe that they lead, the resourceVersions of the ledgers let only one of them write.
+replicas believe that they lead, the resourceVersions of the ledgers let only one of them write. What else is to be
+written of a claim, or of a case that is held, is left to `records`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from remediator import metrics
 from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import CaseView, case_view, ledgers_of
-from remediator.controller.effects import Done, EffectResult, GaveUp, Retry
+from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retry, SaveCase
 from remediator.controller.fleet import fleet_context
 from remediator.controller.gone import GoneCases
 from remediator.controller.handlers.case import HANDLERS
-from remediator.controller.hold import hold
 from remediator.controller.ledgers import Ledgers
 from remediator.controller.perform import Performer
+from remediator.controller.records import Records
 from remediator.core import budget, guard
 from remediator.core.breaker import Breaker
 from remediator.core.case import Block, Case
@@ -56,8 +57,8 @@ class Admissions:
         self.cache, self.performer, self.breaker = cache, performer, breaker
         self._gone_cases = GoneCases(performer, monotonic)
         self.ledgers = Ledgers(cache, performer, monotonic)
+        self.records = Records()
         self._at_once = asyncio.Semaphore(AT_ONCE)
-        self._written: dict[str, datetime] = {}  # when status.blockedBy was written last, by the uid of the case
 
     async def run(self, now: datetime) -> float | None:
         """Admit what may start; returns seconds until something may change by itself.
@@ -71,8 +72,9 @@ class Admissions:
     async def _admit(self, failed: Failed, now: datetime) -> list[float]:
         """Admit beside the ledgers that failed; seconds until things that may change."""
         waiting = self._waiting(now)
-        self._written = {view.case.uid: at for view, _ in waiting if (at := self._written.get(view.case.uid))}
+        self.records.consider(((view.case, view.node) for view, _ in waiting), self.cache)
         if not waiting:
+            self.records.hold({})
             return []
         read, unread = await self._read_partly_claimed(waiting)
         if read:
@@ -90,9 +92,12 @@ class Admissions:
                 if not _moves(unwritten):
                     pending[view.case.uid] = asking
         requests = [admission.request for admission in pending.values()]
-        admission = guard.admit(requests, budgets, self.cache.counted(), self.cache.starts(), self.breaker, now)
+        starts = [*self.cache.starts(), *self.records.starts]
+        admission = guard.admit(requests, budgets, self.cache.counted(), starts, self.breaker, now)
         refused = await self._enter(budgets, admission)
-        results = await self._carry_out(pending, _entered(admission, budgets, refused), now)
+        admission = _entered(admission, budgets, refused)
+        self.records.hold({request.case.name: blocks for request, blocks in admission.held})
+        results = await self._carry_out(pending, admission, now)
         waits = [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
         return waits if ask_again is None else [*waits, ask_again]
 
@@ -108,7 +113,7 @@ class Admissions:
         """The open cases that request admission, our finalizer on them. One that fails stops no other."""
         waiting: list[tuple[CaseView, Step]] = []
         for case in self.cache.cases:
-            if case.open and case.finalizer and not case.unreadable:
+            if case.open and case.finalizer and not case.unreadable and not self.records.has_claim(case):
                 with Contained("admission", case.name):
                     view = case_view(self.cache, case, now)
                     waiting.append((view, case_step(view.observation)))
@@ -165,44 +170,34 @@ class Admissions:
     async def _carry_out(
         self, pending: Mapping[str, PendingAdmission], admission: Admission, now: datetime
     ) -> list[EffectResult]:
-        """Start what was admitted and show the holds, some at once. One that fails is tried again; the others go on."""
-        starts = [
-            self._bounded(request.case.name, self._start, pending[request.case.uid], now)
-            for request in admission.admitted
-        ]
-        holds = [
-            self._bounded(request.case.name, self._hold, request.case, blocks, now)
-            for request, blocks in admission.held
-        ]
-        results = await asyncio.gather(*starts, *holds, return_exceptions=True)
+        """Start what was admitted, some at once. One that fails is tried again; the others go on."""
+        starts = [self._bounded(pending[request.case.uid], now) for request in admission.admitted]
+        results = await asyncio.gather(*starts, return_exceptions=True)
         return [FAILED if isinstance(result, BaseException) else result for result in results]
 
-    async def _bounded(
-        self, name: str, write: Callable[..., Awaitable[EffectResult]], *arguments: object
-    ) -> EffectResult:
+    async def _bounded(self, pending: PendingAdmission, now: datetime) -> EffectResult:
         async with self._at_once:
-            with Contained("admission", name):
-                return await write(*arguments)
+            with Contained("admission", pending.request.case.name):
+                return await self._start(pending, now)
         return FAILED
 
     async def _start(self, pending: PendingAdmission, now: datetime) -> EffectResult:
         """An admitted case claims its node, or starts its next attempt."""
-        case = pending.request.case
-        result = await self.performer.all(HANDLERS[pending.step].plan(pending.view, now))
-        if pending.step is Step.CLAIM and isinstance(result, Done) and case.trigger:
-            metrics.CLAIM_SECONDS.observe(max(0.0, (now - case.trigger.since).total_seconds()))
+        plan = HANDLERS[pending.step].plan(pending.view, now)
+        if pending.step is not Step.CLAIM:
+            return await self.performer.all(plan)
+        result = await self.performer.all(effect for effect in plan if not isinstance(effect, SaveCase))
+        if isinstance(result, Done):
+            self._claimed(plan, pending.request.case, now)
         return result
 
-    async def _hold(self, case: Case, blocks: tuple[Block, ...], now: datetime) -> EffectResult:
-        """Show why a case may not start."""
-        held = hold(case, blocks, self._written.get(case.uid), now)
-        result = await self.performer.all(held.effects)
-        if isinstance(result, Done) and held.saved:
-            self._written[case.uid] = now
-        later = [when for when in (held.rewrite_at, held.report_at) if when is not None]
-        if isinstance(result, Done) and later:
-            return Retry(max(1.0, (min(later) - now).total_seconds()), "a newer text waits to be written")
-        return result
+    def _claimed(self, plan: Plan, case: Case, now: datetime) -> None:
+        """The marks are on the node: that the case holds it is recorded when no claim waits."""
+        for effect in plan:
+            if isinstance(effect, SaveCase):
+                self.records.claim(effect, now)
+        if case.trigger:
+            metrics.CLAIM_SECONDS.observe(max(0.0, (now - case.trigger.since).total_seconds()))
 
 
 def _unwritten(node: Node | None, case: Case, budgets: Mapping[str, budget.Budget], failed: Failed) -> Failed:

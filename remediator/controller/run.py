@@ -52,7 +52,10 @@ class Controller:
         self._clock = clock
         self.cache = ClusterCache(informers)
         performer = Performer(client, self.cache, lambda: leader.is_leader)
-        dependencies = Dependencies(self.cache, performer, lambda: self._queue.add(ADMISSION), settings.drains)
+        self._admissions = Admissions(self.cache, performer, settings.breaker, clock.monotonic)
+        dependencies = Dependencies(
+            self.cache, performer, lambda: self._queue.add(ADMISSION), settings.drains, self._admissions.records
+        )
         self._nodes = NodeReconciler(dependencies)
         self._reconcilers: Mapping[str, Reconciler] = {
             "node": self._nodes,
@@ -60,7 +63,6 @@ class Controller:
             "operation": OperationReconciler(dependencies),
             "policy": PolicyReconciler(dependencies),
         }
-        self._admissions = Admissions(self.cache, performer, settings.breaker, clock.monotonic)
         self._retention = Retention(self.cache, performer)
         self._orphans = Orphans(self.cache, performer)
         self._presence = Presence(self.cache, leader)
@@ -73,6 +75,7 @@ class Controller:
             informers=self.cache.informers,
             sweeps=self._sweeps(),
             ended=self._ended,
+            gives_way=self._gives_way,
         )
         leader.add(self._queue)
         self._subscribe()
@@ -220,8 +223,15 @@ class Controller:
         with metrics.PASS_SECONDS.labels(key.kind).time():
             return await self._dispatch(key, self._clock.now())
 
+    def _gives_way(self, key: Key) -> bool:
+        """Whether a pass comes after a claim: those over nodes that may want a case, and admissions, go first."""
+        if key.kind != "node":
+            return key != ADMISSION
+        return any(case.open for case in self.cache.cases.by("node", key.name))
+
     def _ended(self) -> None:
         self._nodes.doubts.clear()
+        self._admissions.records.clear()
         self._presence.end(self._clock.now())
         self._deleted_starts.end()
 
@@ -234,7 +244,10 @@ class Controller:
         if key == EXPIRED:
             return await self._retention.run(now)
         self._deleted_starts.look(now)
-        return await self._admissions.run(now)
+        try:
+            return await self._admissions.run(now)
+        finally:
+            self._queue.add(*(Key("case", name) for name in self._admissions.records.due))
 
 
 def _differs(old: Policy | None, new: Policy | None, part: Callable[[Policy], object]) -> bool:

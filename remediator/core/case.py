@@ -184,6 +184,18 @@ def advance(case: Case, reason: Reason, message: str, now: datetime, phase: Phas
     return replace(case, phase=shown, reason=reason, message=message, timeline=timeline)
 
 
+def slim(case: Case) -> Case:
+    """A case as far as decisions and tickets need it: of an ended one no evidence, of its story only why it was held.
+
+    Thousands of them are kept, and nothing is ever written to one that has ended and given its finalizer up.
+    """
+    if case.open:
+        return case
+    held = tuple(event for event in case.timeline if event.reason is Reason.SHARED_CAUSE)
+    attempts = tuple(replace(attempt, heartbeats=None, boot_id="") for attempt in case.attempts)
+    return replace(case, evidence=None, timeline=held, attempts=attempts)
+
+
 def reason_to_end(case: Case, node: Node | None) -> Reason | None:
     """Why the case must end without having cured the node; None where it need not."""
     if node is None or node.uid != case.node_uid:

@@ -136,6 +136,19 @@ def mistrust(node: Node, name: str, now: datetime) -> str:
     return ""
 
 
+def untimely(node: Node, now: datetime) -> tuple[tuple[str, bool], ...]:
+    """The conditions whose times make them prove nothing now, and whether these may be times at all.
+
+    While these are the same, time alone changes nothing about what a node's conditions prove.
+    """
+    oldest, newest, far = now - STALE_AFTER, now + AHEAD, now + FAR
+    return tuple(
+        (name, _timely(condition, now))
+        for name, condition in node.conditions.items()
+        if not oldest <= condition.heartbeat <= newest or condition.since >= far
+    )
+
+
 def _timely(condition: Condition, now: datetime) -> bool:
     """Whether its times may be times."""
     return max(condition.since, condition.heartbeat) - now < FAR

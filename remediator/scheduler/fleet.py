@@ -11,13 +11,14 @@ import structlog
 
 from remediator.clock import Clock
 from remediator.core.case import Case
+from remediator.core.evidence import untimely
 from remediator.core.node import Gpus, Node
 from remediator.core.policy import Policy
 from remediator.kube.api import gpu_pods
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer, synced
 from remediator.metrics import Contained
-from remediator.scheduler.verdict import CaseSummary, NodeState, VerdictReason, health, summary
+from remediator.scheduler.verdict import CaseSummary, NodeState, VerdictReason, health, repaired_recently, summary
 
 ROUND_SECONDS = 60.0  # evidence grows old and repairs are forgotten without any event
 SLICE = 20  # nodes judged without letting a request in
@@ -37,6 +38,13 @@ class Holding(NamedTuple):
 
 
 NOTHING = Holding()
+
+
+class TimedFacts(NamedTuple):
+    """All of a node's verdict that time changes without any event."""
+
+    untimely: tuple[tuple[str, bool], ...]
+    repaired_recently: bool
 
 
 class Fleet:
@@ -59,6 +67,7 @@ class Fleet:
         self._on_row, self._on_judged, self._clock = on_row, on_judged, clock
         self._used: dict[str, Counter[str]] = {}
         self._cases: dict[str, dict[str, CaseSummary]] = {}
+        self._judged_on: dict[str, TimedFacts] = {}  # by node, when its row was made
         self._policies_changed = asyncio.Event()
         self._nodes, self._policies = informers.nodes, informers.policies
         pods = informers.watch("gpu-pods", gpu_pods.POD, holding, fields=gpu_pods.RUNNING)
@@ -132,15 +141,32 @@ class Fleet:
 
     # --- judging -----------------------------------------------------------------------------------------------------
 
-    def _judge(self, names: Iterable[str]) -> None:
+    def _judge(self, names: Iterable[str], *, aged: bool = False) -> None:
+        """Make these rows anew; with `aged`, only those that time may have changed."""
         if not self.complete.is_set():
             return
         now, policies = self._clock.wall(), list(self._policies)
         for name in names:
             with Contained("verdict", name):
                 node = self._nodes.get(name)
+                facts = self._timed_facts(node, now) if node else None
+                if aged and facts is not None and facts == self._judged_on.get(name):
+                    continue
                 self._put(name, self._row(node, policies, now) if node else None)
+                self._note(name, facts)
         self._on_judged()
+
+    def _timed_facts(self, node: Node, now: datetime) -> TimedFacts:
+        cases = self._cases.get(node.name)
+        return TimedFacts(
+            untimely(node, now), any(repaired_recently(case, now) for case in cases.values()) if cases else False
+        )
+
+    def _note(self, name: str, facts: TimedFacts | None) -> None:
+        if facts is None:
+            self._judged_on.pop(name, None)
+        else:
+            self._judged_on[name] = facts
 
     def _row(self, node: Node, policies: list[Policy], now: datetime) -> NodeState:
         reason = (
@@ -167,7 +193,7 @@ class Fleet:
             self.rows[name] = row
 
     async def _keep_judging(self) -> None:
-        """Every node once a minute, a few at a time; all of them at once, nearly, when a policy has changed.
+        """What time may have changed once a minute, a few nodes at a time; all of them when a policy has changed.
 
         Rows, too: that of a node that has gone may rest on a write of ours, which the watch never shows.
         """
@@ -176,7 +202,7 @@ class Fleet:
             self._policies_changed.clear()
             names = list(dict.fromkeys((*self._nodes.keys(), *self.rows)))
             for at in range(0, len(names) or 1, SLICE):
-                self._judge(names[at : at + SLICE])
+                self._judge(names[at : at + SLICE], aged=not hurried)
                 if hurried:
                     await asyncio.sleep(0)
                 elif await self._changed_within(ROUND_SECONDS * SLICE / max(len(names), SLICE)):

@@ -104,6 +104,11 @@ def summary(case: Case) -> CaseSummary:
     )
 
 
+def repaired_recently(case: CaseSummary, now: datetime) -> bool:
+    """Whether operations ended the case well not long ago."""
+    return case.repaired is not None and now - case.repaired < RECENT
+
+
 def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy], now: datetime) -> VerdictReason:
     """What is so of a node whoever asks: the first row that holds. FIT where none does."""
     mine = [case for case in cases if case.node_uid == node.uid]
@@ -123,7 +128,7 @@ def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy],
         (any(health is Health.UNHEALTHY for _, _, health in healths), VerdictReason.WAITING),
         (any(case.open for case in mine), VerdictReason.WAITING),
         (unknown or "Ready" not in node.conditions, VerdictReason.HEALTH_UNKNOWN),
-        (any(case.repaired and now - case.repaired < RECENT for case in mine), VerdictReason.REPAIRED),
+        (any(repaired_recently(case, now) for case in mine), VerdictReason.REPAIRED),
     )
     return next((reason for holds, reason in rows if holds), VerdictReason.FIT)
 

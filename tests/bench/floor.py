@@ -40,7 +40,9 @@ class _Status(msgspec.Struct):
     conditions: list[_Condition] = []
 
 
-class _Object(msgspec.Struct):
+class Object(msgspec.Struct):
+    """A Node, or one of the objects that are written."""
+
     metadata: _Meta
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)
@@ -48,74 +50,83 @@ class _Object(msgspec.Struct):
 
 class _Event(msgspec.Struct):
     type: str
-    object: _Object
+    object: Object
 
 
-_event, _object = msgspec.json.Decoder(_Event).decode, msgspec.json.Decoder(_Object).decode
+event, _object = msgspec.json.Decoder(_Event).decode, msgspec.json.Decoder(Object).decode
 
 
 class Floor:
     """Three writes for each fault, one fault after another. `budget` is the version of the ledger last read."""
 
     def __init__(self, session: aiohttp.ClientSession, budget: str) -> None:
-        self._session, self._budget = session, budget
+        self.session, self._budget = session, budget
 
     async def follow(self) -> None:
         """Answer every fault that the watch shows, until the watch ends."""
         query = {"watch": "true", "resourceVersion": "0", "timeoutSeconds": "86400"}
-        async with self._session.get(NODES, params=query) as response:
+        async with self.session.get(NODES, params=query) as response:
             async for line in response.content:
-                node = _event(line).object
-                if _sick(node) and not _claimed(node):
+                node = event(line).object
+                if sick(node) and not claimed(node):
                     await self.claim(node)
 
-    async def claim(self, node: _Object) -> None:
+    async def claim(self, node: Object) -> None:
         """The object, the ledger, the taint: in this order, each after the answer to the one before."""
-        case = await self._write("POST", f"{API}/noderemediations", _case(node))
-        budget = await self._write("PATCH", f"{API}/nodedisruptionbudgets/{BUDGET}/status", self._ledger(node, case))
+        case = await self.write("POST", f"{API}/noderemediations", new_case(node))
+        budget = await self.write("PATCH", f"{API}/nodedisruptionbudgets/{BUDGET}/status", self._ledger(node, case))
         self._budget = budget.metadata.resource_version
+        await self.mark(node, case)
+
+    async def mark(self, node: Object, case: Object) -> None:
+        """The taint, again where the node has moved meanwhile."""
         while True:
             try:
-                await self._write("PATCH", f"{NODES}/{node.metadata.name}", _taints(node, case))
+                await self.write("PATCH", f"{NODES}/{node.metadata.name}", _taints(node, case))
                 return
             except aiohttp.ClientResponseError as refused:
                 if refused.status != 409:
                     raise
-                node = await read(self._session, f"{NODES}/{node.metadata.name}")
+                node = await read(self.session, f"{NODES}/{node.metadata.name}")
 
-    def _ledger(self, node: _Object, case: _Object) -> dict:
-        claim = {"node": node.metadata.name, "case": case.metadata.uid, "since": _since(node)}
+    def _ledger(self, node: Object, case: Object) -> dict:
+        claim = {"node": node.metadata.name, "case": case.metadata.uid, "since": since(node)}
         status = {"claims": [claim], "total": 1, "unavailable": 1, "allowed": 0}
         return {"metadata": {"resourceVersion": self._budget}, "status": status}
 
-    async def _write(self, method: str, path: str, body: dict) -> _Object:
+    async def write(self, method: str, path: str, body: dict) -> Object:
+        """One write and the object that came of it."""
         headers = MERGE if method == "PATCH" else {"Content-Type": "application/json"}
         data = msgspec.json.encode(body)
-        async with self._session.request(method, path, data=data, headers=headers) as response:
+        async with self.session.request(method, path, data=data, headers=headers) as response:
             return _object(await response.read())
 
 
-async def read(session: aiohttp.ClientSession, path: str) -> _Object:
+async def read(session: aiohttp.ClientSession, path: str) -> Object:
     """One object, live."""
     async with session.get(path) as response:
         return _object(await response.read())
 
 
-def _sick(node: _Object) -> bool:
+def sick(node: Object) -> bool:
+    """Whether the node has the fault."""
     return any(found.type == CONDITION and found.status == "True" for found in node.status.conditions)
 
 
-def _claimed(node: _Object) -> bool:
+def claimed(node: Object) -> bool:
+    """Whether it carries the taint."""
     return any(taint["key"] == TAINT for taint in node.spec.taints)
 
 
-def _since(node: _Object) -> str:
+def since(node: Object) -> str:
+    """When the fault began."""
     return next(found.last_transition_time for found in node.status.conditions if found.type == CONDITION)
 
 
-def _case(node: _Object) -> dict:
+def new_case(node: Object) -> dict:
+    """The object of one fault."""
     name = node.metadata.name
-    trigger = {"condition": CONDITION, "status": "True", "reason": "Bench", "message": "", "since": _since(node)}
+    trigger = {"condition": CONDITION, "status": "True", "reason": "Bench", "message": "", "since": since(node)}
     return {
         "apiVersion": f"{GROUP}/v1alpha1",
         "kind": "NodeRemediation",
@@ -124,7 +135,7 @@ def _case(node: _Object) -> dict:
     }
 
 
-def _taints(node: _Object, case: _Object) -> dict:
+def _taints(node: Object, case: Object) -> dict:
     taint = {"key": TAINT, "value": case.metadata.uid, "effect": "NoSchedule"}
     version = {"resourceVersion": node.metadata.resource_version}
     return {"metadata": version, "spec": {"taints": [*node.spec.taints, taint]}}

@@ -4,7 +4,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +37,15 @@ class Measured(NamedTuple):
 @asynccontextmanager
 async def running(nodes: int) -> AsyncIterator[Measured]:
     """A control plane with that many nodes; the controller leads, the floor watches, heartbeats come."""
+    async with fleet(nodes) as (plane, client, names):
+        with controller(plane, ["--starts", "1000000"]) as ours, floor(plane, "tests.bench.floor") as bare:
+            await until(lambda: cluster.works(client), START_SECONDS)
+            yield Measured(client, ours, bare, names)
+
+
+@asynccontextmanager
+async def fleet(nodes: int) -> AsyncIterator[tuple[ControlPlane, Client, list[str]]]:
+    """A control plane with that many nodes, their names, and heartbeats."""
     with ControlPlane(controllers=False, scheduler=False, lease_seconds=LEASE_SECONDS) as plane:
         cluster.apply(plane)
         transport = await HttpTransport.from_kubeconfig(plane.kubeconfig)
@@ -44,32 +53,40 @@ async def running(nodes: int) -> AsyncIterator[Measured]:
         try:
             names = await cluster.populate(client, nodes)
             async with _heartbeats(client, names):
-                with _children(plane) as (controller, floor):
-                    await until(lambda: cluster.works(client), START_SECONDS)
-                    yield Measured(client, controller, floor, names)
+                yield plane, client, names
         finally:
             await transport.close()
 
 
+def controller(plane: ControlPlane, options: Sequence[str]) -> AbstractContextManager[Child]:
+    """The controller as it is shipped, with its own roles, its lease, and tickets that nothing asks for."""
+    folder = plane.kubeconfig.parent
+    routes, token = folder / "routes.yaml", folder / "github-token"
+    routes.write_text("default: {repository: example/gpus}\n")
+    token.write_text("none")
+    tickets = ["--routes", str(routes), "--github-token-file", str(token)]
+    kubeconfig = plane.kubeconfig_for(cluster.CONTROLLER, cluster.ACCOUNTS)
+    return _child("remediator", run_command(kubeconfig, [*tickets, *options]))
+
+
+def floor(plane: ControlPlane, module: str, *arguments: str) -> AbstractContextManager[Child]:
+    """One of the programs that the controller is compared with."""
+    kubeconfig = plane.kubeconfig_for("bench-floor")
+    return _child("floor", [sys.executable, "-m", module, str(kubeconfig), *arguments])
+
+
 @contextmanager
-def _children(plane: ControlPlane) -> Iterator[tuple[Child, Child]]:
-    """The controller as it is shipped, with its own roles, and the floor; where one fails, its log is told."""
-    controller, floor = plane.kubeconfig_for(cluster.CONTROLLER, cluster.ACCOUNTS), plane.kubeconfig_for("bench-floor")
-    run = run_command(controller, ["--starts", "1000000"])
+def _child(name: str, command: Sequence[str]) -> Iterator[Child]:
+    """A process; where what is done with it fails, its log is told."""
     with tempfile.TemporaryDirectory(prefix="bench-") as logs:
-        children = (
-            Child(run, Path(logs) / "remediator.log"),
-            Child([sys.executable, "-m", "tests.bench.floor", floor], Path(logs) / "floor.log"),
-        )
+        child = Child(list(command), Path(logs) / f"{name}.log")
         try:
-            yield children
+            yield child
         except BaseException:
-            for child in children:
-                print(f"--- {child.log.name}\n{child.tail()}", file=sys.stderr)
+            print(f"--- {child.log.name}\n{child.tail()}", file=sys.stderr)
             raise
         finally:
-            for child in children:
-                child.stop()
+            child.stop()
 
 
 @asynccontextmanager

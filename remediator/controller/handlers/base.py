@@ -13,6 +13,7 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retry
 from remediator.controller.fleet import hosted, static_pod
 from remediator.controller.perform import Performer
+from remediator.controller.records import Records
 from remediator.core import guard, names
 from remediator.core.case import Block, Case
 from remediator.core.node import Node
@@ -29,12 +30,16 @@ View = TypeVar("View")
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What every reconciler works with. `drains`: how many operations may drain at once."""
+    """What every reconciler works with.
+
+    `drains`: how many operations may drain at once. `records`: what the admission pass leaves to be written.
+    """
 
     cache: ClusterCache
     performer: Performer
     request_admission: Callable[[], None]
     drains: int
+    records: Records = field(default_factory=Records)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

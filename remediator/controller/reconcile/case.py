@@ -3,11 +3,10 @@
 from datetime import datetime
 
 from remediator.controller import case_plan
-from remediator.controller.case_view import case_view
+from remediator.controller.case_view import CaseView, case_view
 from remediator.controller.effects import Done
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
 from remediator.controller.handlers.case import HANDLERS
-from remediator.core.case import Case
 from remediator.core.case_table import case_step
 
 
@@ -25,13 +24,19 @@ class CaseReconciler:
         view = case_view(self._dependencies.cache, case, now)
         handler = HANDLERS[case_step(view.observation)]
         if handler.by_admission:
-            return await self._request_admission(case)
+            return await self._request_admission(view, now)
         return await handler.handle(view, self._dependencies, now)
 
-    async def _request_admission(self, case: Case) -> float | None:
-        """A case that somebody else made gets our finalizer first, so that it cannot vanish while it holds a node."""
-        if case.finalizer:
-            self._dependencies.request_admission()
-            return None
-        result = await self._dependencies.performer.all(case_plan.add_finalizer(case))
-        return SOON if isinstance(result, Done) else seconds(result)
+    async def _request_admission(self, view: CaseView, now: datetime) -> float | None:
+        """Ask once for each state of the case; what the last admission pass has left to be written is written here.
+
+        A case that somebody else made gets our finalizer first, so that it cannot vanish while it holds a node.
+        """
+        case, dependencies = view.case, self._dependencies
+        if not case.finalizer:
+            result = await dependencies.performer.all(case_plan.add_finalizer(case))
+            return SOON if isinstance(result, Done) else seconds(result)
+        if dependencies.records.has_claim(case) or not dependencies.records.is_new(case, view.node):
+            return await dependencies.records.write(case, dependencies.performer, now)
+        dependencies.request_admission()
+        return None

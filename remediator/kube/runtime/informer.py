@@ -61,6 +61,7 @@ class Informer(Generic[F]):
         self._where = {"namespace": namespace, "labels": labels, "fields": fields}
         self._watched: Mapping[str, F] = self._reflector.store
         self._written: dict[str, tuple[F, int]] = {}  # with the number of lists that had begun by then
+        self._dropped_at = ("", 0)  # how far the watch had come when the writes that it has told were dropped last
         self._monotonic = clock.monotonic
         self._index: dict[str, dict[str, set[str]]] = {field: {} for field in index}
         self._handlers: list[Callable[[str, F | None, F | None], None]] = []
@@ -196,10 +197,17 @@ class Informer(Generic[F]):
 
     def by(self, field: str, value: str) -> list[F]:
         """The facts whose `field` has this value, in order of their names."""
-        for key in tuple(self._written):
-            self.get(key)  # one that is over gives the index back what the watch has told
+        self._drop_told()
         facts = (self.get(key) for key in sorted(self._index[field].get(value, ())))
         return [fact for fact in facts if fact is not None and getattr(fact, field) == value]
+
+    def _drop_told(self) -> None:
+        """Give the index back what the watch has told, once for each step of it."""
+        at = self._reflector.version, self._reflector.list_adopted
+        if at != self._dropped_at:
+            self._dropped_at = at
+            for key in tuple(self._written):
+                self.get(key)
 
     def __iter__(self) -> Iterator[F]:
         keys = [*self._watched, *(key for key in self._written if key not in self._watched)]

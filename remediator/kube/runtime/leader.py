@@ -50,8 +50,9 @@ class LeaderQueue(Generic[K]):
 
     Leading begins with every key of `everything()`, since nothing is remembered, and not before `informers` have what
     the API server has then.
-    `serve(key)` is one pass: it gives the seconds until the next look, None for no such wish. `ended()` is called when
-    leading is over. Where a queue that is not `essential` fails as a whole it begins anew, and the others go on.
+    `serve(key)` is one pass: it gives the seconds until the next look, None for no such wish. Keys that `gives_way`
+    names wait for the others. `ended()` is called when leading is over. Where a queue that is not `essential` fails as
+    a whole it begins anew, and the others go on.
     """
 
     def __init__(
@@ -65,10 +66,11 @@ class LeaderQueue(Generic[K]):
         sweeps: Sequence[Sweep] = (),
         essential: bool = True,
         ended: Callable[[], None] = lambda: None,
+        gives_way: Callable[[K], bool] = lambda key: False,
     ) -> None:
         self.name, self.informers, self.essential = name, informers, essential
         self._serve, self._everything, self._workers = serve, everything, workers
-        self._sweeps, self._ended = sweeps, ended
+        self._sweeps, self._ended, self._gives_way = sweeps, ended, gives_way
         self._queue: WorkQueue[K] | None = None
 
     @property
@@ -96,7 +98,7 @@ class LeaderQueue(Generic[K]):
         await synced(*self.informers)
         if not self.essential:  # whoever leads has waited for the others
             await caught_up(*self.informers)
-        self._queue = WorkQueue(self.name)
+        self._queue = WorkQueue(self.name, gives_way=self._gives_way)
         try:
             self.add_all()
             async with asyncio.TaskGroup() as group:

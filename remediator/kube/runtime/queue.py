@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -12,6 +13,7 @@ from remediator.kube.wire.errors import ApiError
 from remediator.metrics import REQUEUES
 
 RETRY_BASE, RETRY_CAP = 0.5, 60.0
+BESIDE = 1  # keys that give way may be in work beside others, lest they wait for ever
 K = TypeVar("K", bound=Hashable)
 log = structlog.get_logger(__name__)
 
@@ -19,15 +21,20 @@ log = structlog.get_logger(__name__)
 class WorkQueue(Generic[K]):
     """Keys to work on, first come first served, none twice, none by two workers at once.
 
-    A key added while it is worked on is worked on once more afterwards. Make and use it inside one event loop.
+    A key added while it is worked on is worked on once more afterwards. Keys that `gives_way` names when they are added
+    wait while others are queued or in work, but for one of them at a time. Make and use it inside one event loop.
     """
 
-    def __init__(self, name: str, rand: Callable[[], float] = random.random) -> None:
-        self._name, self._rand = name, rand
-        self._ready: asyncio.Queue[K] = asyncio.Queue()
-        self._queued: set[K] = set()
-        self._active: set[K] = set()
+    def __init__(
+        self, name: str, rand: Callable[[], float] = random.random, gives_way: Callable[[K], bool] = lambda key: False
+    ) -> None:
+        self._name, self._rand, self._gives_way = name, rand, gives_way
+        self._first: deque[K] = deque()
+        self._later: deque[K] = deque()
+        self._queued: dict[K, bool] = {}  # whether it gives way, and so in which of the two it waits
+        self._active: dict[K, bool] = {}  # whether it gave way
         self._again: set[K] = set()
+        self._idle: deque[asyncio.Future[None]] = deque()  # workers that wait for a key
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
 
@@ -37,12 +44,15 @@ class WorkQueue(Generic[K]):
         return len(self._queued) + len(self._again)
 
     def add(self, key: K) -> None:
-        """Ask for a pass over `key` as soon as a worker is free."""
+        """Ask for a pass over `key` as soon as a worker is free. One that gives way no more goes to the others."""
         if key in self._active:
             self._again.add(key)
-        elif key not in self._queued:
-            self._queued.add(key)
-            self._ready.put_nowait(key)
+            return
+        later = self._gives_way(key)
+        if key not in self._queued or (self._queued[key] and not later):
+            self._queued[key] = later
+            (self._later if later else self._first).append(key)
+            self._wake()
 
     def add_at(self, key: K, delay_seconds: float) -> None:
         """Ask for a pass in `delay_seconds`. Of several such wishes for one key the earliest is kept."""
@@ -67,17 +77,48 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """Wait for a key and take it; call `done` with it when its pass is over."""
-        key = await self._ready.get()
-        self._queued.discard(key)
-        self._active.add(key)
+        while (line := self._next_line()) is None:
+            await self._woken()
+        key = line.popleft()
+        self._active[key] = self._queued.pop(key)
+        self._wake()
         return key
+
+    async def _woken(self) -> None:
+        """Wait for a key that may be taken. Where this worker is cancelled as it is woken, another one looks."""
+        worker = asyncio.get_running_loop().create_future()
+        self._idle.append(worker)
+        try:
+            await worker
+        except asyncio.CancelledError:
+            if not worker.cancelled():
+                self._wake()
+            raise
+
+    def _next_line(self) -> deque[K] | None:
+        """The line whose first key may be taken now."""
+        if self._first:
+            return self._first
+        while self._later and not self._queued.get(self._later[0]):
+            self._later.popleft()  # it went to the others meanwhile
+        beside = sum(self._active.values())
+        return self._later if self._later and (beside == len(self._active) or beside < BESIDE) else None
+
+    def _wake(self) -> None:
+        """Let one idle worker look, if there is a key for it; it wakes the next one."""
+        while self._idle and self._next_line() is not None:
+            worker = self._idle.popleft()
+            if not worker.done():
+                worker.set_result(None)
+                return
 
     def done(self, key: K) -> None:
         """The pass over `key` is over; if it was added meanwhile, it is queued now."""
-        self._active.discard(key)
+        del self._active[key]
         if key in self._again:
             self._again.discard(key)
             self.add(key)
+        self._wake()
 
     def close(self) -> None:
         """Cancel all timers."""

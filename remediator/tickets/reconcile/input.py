@@ -1,12 +1,11 @@
 """What one ticket is about at one instant: its cases, its alerts, and which of them need an issue. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from remediator.core.case import Case, Phase
+from remediator.core.case import Case, Phase, slim
 from remediator.core.policy import Policy, Severity
-from remediator.core.reasons import Reason
 from remediator.core.ticket import EARLIEST, About, Alert, CauseState, ReportedCause, Subject, Ticket
 from remediator.tickets.reconcile.causes import SHARED
 from remediator.tickets.reconcile.wanted import concerns, keeps_open, wants
@@ -58,14 +57,6 @@ class TicketInput:
         if routed:
             return min(routed)[2]
         return next((alert.route for alert in self.alerts if alert.firing and alert.route), "")
-
-
-def slim(case: Case) -> Case:
-    """A case as far as a ticket needs it: of an ended one no evidence, and of its story only why it was held."""
-    if case.open:
-        return case
-    held = tuple(event for event in case.timeline if event.reason is Reason.SHARED_CAUSE)
-    return replace(case, evidence=None, timeline=held)
 
 
 def ticket_input(ticket: Ticket, cases: Iterable[tuple[Case, Policy | None]]) -> TicketInput:

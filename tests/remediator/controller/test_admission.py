@@ -16,6 +16,7 @@ from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.metrics import REGISTRY
+from tests.harness.admission import whole_pass
 from tests.harness.kinds import BUDGETS, CASES, NODES
 
 
@@ -29,7 +30,7 @@ async def fleet(harness):
         await harness.budget("all", most)
         for number in range(nodes):
             await harness.node(f"gpu-{number}", "True")
-        await (await admissions(harness)).run(SYSTEM.now())
+        await whole_pass(await admissions(harness), SYSTEM.now())
         reconciler = NodeReconciler((await replica(harness))[0])
         for number in range(nodes):
             await reconciler.reconcile(f"gpu-{number}", SYSTEM.now())
@@ -67,7 +68,7 @@ def tainted(harness):
 async def settle(*passes, times=3):
     """Let replicas run until conflicts have been sorted out."""
     for _ in range(times):
-        await asyncio.gather(*(one.run(SYSTEM.now()) for one in passes))
+        await asyncio.gather(*(whole_pass(one, SYSTEM.now()) for one in passes))
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, "50%"])
@@ -108,7 +109,7 @@ async def test_fifty_nodes_are_claimed_with_one_write_of_the_ledger(fleet):
     harness = await fleet(50, 50)
     one = await admissions(harness)
     before = len(harness.server.audit)
-    await one.run(SYSTEM.now())
+    await whole_pass(one, SYSTEM.now())
     written = [found for found in list(harness.server.audit)[before:] if "nodedisruptionbudgets/all" in found.path]
     assert (len(written), len(claimed(harness)), len(tainted(harness))) == (1, 50, 50)
 
@@ -118,7 +119,7 @@ async def test_a_pass_over_a_calm_fleet_writes_nothing(fleet):
     one = await admissions(harness)
     await settle(one)
     before = len(harness.server.audit)
-    await one.run(SYSTEM.now())
+    await whole_pass(one, SYSTEM.now())
     assert len(harness.server.audit) == before
 
 
@@ -177,7 +178,7 @@ async def test_a_case_that_a_cache_does_not_show_yet_keeps_its_entry(fleet):
     one = await admissions(harness)
     await settle(one)
     blind(one, "gpu-0")
-    await one.run(SYSTEM.now())
+    await whole_pass(one, SYSTEM.now())
     assert claimed(harness) == ["gpu-0"], "the server is asked before an entry goes"
 
 
@@ -185,7 +186,7 @@ async def test_a_claim_that_was_cut_short_is_completed(fleet):
     """The ledger was written, the node was not."""
     harness = await fleet(1, 1)
     harness.server.faults.refuse(500, when=lambda asked: asked.method == "PATCH" and "/nodes/" in asked.path, times=1)
-    await (await admissions(harness)).run(SYSTEM.now())
+    await whole_pass(await admissions(harness), SYSTEM.now())
     assert (claimed(harness), tainted(harness)) == (["gpu-0"], [])
     await settle(await admissions(harness))
     assert (claimed(harness), tainted(harness)) == (["gpu-0"], ["gpu-0"])
@@ -259,7 +260,7 @@ async def test_a_replica_that_has_not_seen_the_escalation_does_not_take_the_mark
 
 
 async def test_a_default_budget_is_made_where_there_is_no_fallback(harness):
-    await (await admissions(harness)).run(SYSTEM.now())
+    await whole_pass(await admissions(harness), SYSTEM.now())
     found = {one["metadata"]["name"]: one["spec"] for one in harness.all(BUDGETS)}
     assert found["default"]["fallback"] is True
     assert found["default"]["maxUnavailable"] == "5%"
@@ -287,7 +288,7 @@ async def test_a_writer_that_fails_stops_no_other_and_is_tried_again_in_a_minute
         return await start(pending, now)
 
     monkeypatch.setattr(passed, "_start", write)
-    assert await passed.run(SYSTEM.now()) == 60.0
+    assert await whole_pass(passed, SYSTEM.now()) == 60.0
     assert sorted(tainted(harness)) == ["gpu-1", "gpu-2"]
     assert failed("admission") == failures + 1
 
@@ -309,7 +310,7 @@ async def test_a_pass_that_is_cancelled_leaves_no_writer_running(fleet, monkeypa
             running -= 1
 
     monkeypatch.setattr(passed, "_start", write)
-    task = asyncio.ensure_future(passed.run(SYSTEM.now()))
+    task = asyncio.ensure_future(whole_pass(passed, SYSTEM.now()))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -353,9 +354,9 @@ async def test_a_case_starts_however_far_back_its_policy_looks(harness, window):
     harness.beating = False
     await harness.policy(attempts={"window": window}, cooldown=window)
     await harness.node("gpu-0", "True")
-    await (await admissions(harness)).run(SYSTEM.now())
+    await whole_pass(await admissions(harness), SYSTEM.now())
     await NodeReconciler((await replica(harness))[0]).reconcile("gpu-0", SYSTEM.now())
-    await (await admissions(harness)).run(SYSTEM.now())
+    await whole_pass(await admissions(harness), SYSTEM.now())
     assert tainted(harness) == ["gpu-0"]
 
 
@@ -365,7 +366,7 @@ async def test_a_case_says_why_it_is_held_though_more_budgets_hold_it_than_there
     for number in range(20):
         await harness.budget(f"budget-{number:02}", 0)
     await harness.node("gpu-0", "True")
-    await (await admissions(harness)).run(SYSTEM.now())
+    await whole_pass(await admissions(harness), SYSTEM.now())
     await NodeReconciler((await replica(harness))[0]).reconcile("gpu-0", SYSTEM.now())
     passed = await admissions(harness)
     await settle(passed)
@@ -388,7 +389,7 @@ async def test_a_budget_whose_status_is_refused_holds_its_nodes_and_no_others(ha
         await reconciler.reconcile(f"gpu-{pool}", SYSTEM.now())
     harness.server.faults.refuse(422, when=lambda asked: asked.path.endswith("/pool-a/status"), times=100)
     passed = await admissions(harness)
-    assert await passed.run(SYSTEM.now()) <= 60.0
+    assert await whole_pass(passed, SYSTEM.now()) <= 60.0
     assert (harness.claims(), tainted(harness)) == (["gpu-b"], ["gpu-b"])
     assert harness.reasons("gpu-a") == ["BudgetRefused"]
     assert "budget pool-a: 422" in text(harness, "gpu-a")
@@ -400,7 +401,7 @@ async def test_a_node_under_two_budgets_of_which_one_refuses_its_entry_says_so_i
     passed = await admissions(harness)
     await passed.ledgers.update(SYSTEM.now())
     harness.server.faults.refuse(422, when=lambda asked: asked.path.endswith("/pool/status"), times=100)
-    assert await passed.run(SYSTEM.now()) <= 60.0
+    assert await whole_pass(passed, SYSTEM.now()) <= 60.0
     assert (claimed(harness), tainted(harness)) == (["gpu-0"], [])
     assert harness.reasons("gpu-0") == ["BudgetRefused"]
     assert "budget pool: 422" in text(harness, "gpu-0")
@@ -412,9 +413,9 @@ async def test_a_node_under_two_budgets_of_which_one_moves_is_tried_again_withou
     passed = await admissions(harness)
     await passed.ledgers.update(SYSTEM.now())
     await harness.change(BUDGETS, "pool", metadata={"labels": {"moved": "true"}})
-    await passed.run(SYSTEM.now())
+    await whole_pass(passed, SYSTEM.now())
     assert (harness.reasons("gpu-0"), tainted(harness)) == ([], [])
-    await passed.run(SYSTEM.now())
+    await whole_pass(passed, SYSTEM.now())
     assert tainted(harness) == ["gpu-0"]
 
 
@@ -422,16 +423,16 @@ async def test_the_text_of_a_hold_follows_the_fleet_a_minute_later_without_anoth
     harness = await fleet(3, 1)
     start = SYSTEM.now()
     passed = await admissions(harness)
-    await passed.run(start)
+    await whole_pass(passed, start)
     held = next(node for node in ("gpu-0", "gpu-1", "gpu-2") if node not in tainted(harness))
     before, events = text(harness, held), harness.story(held)
     await harness.node("gpu-9", "False")
     await harness.change(NODES, "gpu-9", spec={"unschedulable": True})
     later = await admissions(harness)
-    later._written = passed._written
-    assert await later.run(start + timedelta(seconds=59)) == 1.0
+    later.records._written = passed.records._written
+    assert await whole_pass(later, start + timedelta(seconds=59)) == 1.0
     assert text(harness, held) == before
-    await later.run(start + timedelta(seconds=60))
+    await whole_pass(later, start + timedelta(seconds=60))
     assert "1 of 1 unavailable" in before
     assert "2 of 1 unavailable" in text(harness, held)
     assert harness.story(held) == events
@@ -449,7 +450,7 @@ async def test_a_claim_counts_as_a_start_for_the_window_of_the_breaker_and_no_lo
     for minute, claimed in ((0, 1), (9, 1), (11, 2)):
         one = await admissions(harness)
         one.breaker = one_in_ten_minutes
-        await one.run(SYSTEM.now() + timedelta(minutes=minute))
+        await whole_pass(one, SYSTEM.now() + timedelta(minutes=minute))
         assert len(tainted(harness)) == claimed, f"minute {minute}"
 
 
@@ -458,14 +459,14 @@ async def test_a_budget_that_is_full_for_half_an_hour_is_told_at_that_time_witho
     start = SYSTEM.now()
     await settle(await admissions(harness))
     held = next(node for node in ("gpu-0", "gpu-1") if node not in tainted(harness))
-    again = await (await admissions(harness)).run(start)
+    again = await whole_pass(await admissions(harness), start)
     assert again is not None
     assert again <= 30 * 60
     for node in ("gpu-0", "gpu-1"):
         harness.set_clock(node, timedelta(minutes=31))
         await harness.condition(node, "True", "Ready")
         await harness.condition(node, "True")
-    await (await admissions(harness)).run(start + timedelta(minutes=31))
+    await whole_pass(await admissions(harness), start + timedelta(minutes=31))
     (block,) = harness.cases(held)[-1]["status"]["blockedBy"]
     assert (block["reason"], block["reported"]) == ("BudgetSpent", True)
     events = [entry.obj for entry in harness.server.cluster.store.collection("events").entries.values()]

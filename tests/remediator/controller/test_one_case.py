@@ -11,6 +11,7 @@ from remediator.controller.perform import Performer
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from tests.harness.admission import whole_pass
 from tests.harness.controller import RUNS, running, until
 from tests.harness.kinds import BUDGETS, CASES, NODES, POLICIES
 
@@ -53,7 +54,7 @@ class Replica:
     async def turn(self):
         for node in list(self.cache.nodes):
             await self.nodes.reconcile(node.name, SYSTEM.now())
-        await self.admissions.run(SYSTEM.now())
+        await whole_pass(self.admissions, SYSTEM.now())
 
 
 async def settle(replica, times=3):
@@ -85,7 +86,7 @@ async def test_a_leader_whose_every_cache_is_old_is_refused_by_the_ledger(harnes
     await harness.policy("gpu-xid", when=[{"condition": XID, "for": "0s"}], severity="Critical")
     await harness.condition("gpu-1", "True", XID)
     harness.beating = False
-    await (await Replica.now(harness)).admissions.run(SYSTEM.now())
+    await whole_pass((await Replica.now(harness)).admissions, SYSTEM.now())
     late = await Replica.now(harness)
     late.forget(late.cache.cases)
     late.cache.policies._reflector._drop("gpu-lost")
@@ -141,7 +142,7 @@ async def test_a_node_that_names_cases_at_will_makes_the_leader_list_them_once_i
     leader.seconds = 10.0
     await settle(leader)
     assert (harness.reasons("gpu-2"), len(lists)) == (["NodeBusy"], 1)
-    assert await leader.admissions.run(SYSTEM.now()) == 20.0
+    assert await whole_pass(leader.admissions, SYSTEM.now()) == 20.0
     leader.seconds = 30.0
     await settle(leader)
     assert (sorted(harness.claims()), len(lists)) == (["gpu-1", "gpu-2"], 2)
@@ -171,7 +172,7 @@ async def test_entries_of_cases_that_a_cache_does_not_show_make_the_leader_list_
     lists.clear()
     for seconds, listed in ((0.0, 1), (29.0, 1), (30.0, 2)):
         leader.seconds = seconds
-        assert await leader.admissions.run(SYSTEM.now()) == (1.0 if seconds == 29.0 else 30.0)
+        assert await whole_pass(leader.admissions, SYSTEM.now()) == (1.0 if seconds == 29.0 else 30.0)
         assert (harness.claims(), len(lists)) == (["gpu-1"] * 3, listed)
 
 

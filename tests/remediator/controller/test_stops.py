@@ -21,6 +21,7 @@ from remediator.core.case_table import Step, case_step
 from remediator.core.operation_table import Move, operation_move
 from remediator.kube.api import CASE, OPERATION
 from remediator.kube.api.builtin import POD
+from tests.harness.admission import whole_pass
 from tests.harness.controller import BEAT, RUNS, Answer, running, until
 from tests.harness.controller import SYSTEM as OURS
 from tests.harness.kinds import CASES, NAMESPACES, NODES, POLICIES
@@ -139,7 +140,7 @@ class Replica:
         ]
         for reconciler, name in passes:
             await reconciler.reconcile(name, now)
-        await self.admissions.run(now)
+        await whole_pass(self.admissions, now)
 
 
 async def reach(harness, step):

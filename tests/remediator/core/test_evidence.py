@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from remediator.core.absence import Absences
-from remediator.core.evidence import Doubt, Health, Proof, judge, prove, watched
+from remediator.core.evidence import Doubt, Health, Proof, judge, prove, untimely, watched
 from remediator.core.node import Status
 from remediator.core.policy import Clause
 from tests.builders import GPU, a_node, a_policy, at, condition, when
@@ -195,3 +195,15 @@ def test_after_an_outage_the_first_heartbeats_get_the_time_to_come():
     assert prove(stale, POLICY, BASE, at(10), at(75), away)[0] is Proof.TIMED_OUT, "detectors that write nothing"
     sick = seen(gpu="True", heartbeat=61)
     assert prove(sick, POLICY, BASE, at(10), at(62), away)[0] is Proof.TIMED_OUT, "a fault that shows is clear"
+
+
+@pytest.mark.parametrize("since", [0, 2 * 1440])
+@pytest.mark.parametrize("heartbeat", [-10, 0, 4, 6, 2 * 1440])
+def test_while_the_same_conditions_are_untimely_time_changes_nothing_that_a_node_proves(since, heartbeat):
+    """Looked at for four days: whenever what is proven changes, so does what is untimely."""
+    sick = a_node("n", condition(GPU, "True", since=since, heartbeat=heartbeat), heartbeat=heartbeat)
+    proven: dict[object, set[Health]] = {}
+    for minute in range(0, 4 * 1440, 3):
+        proven.setdefault(untimely(sick, at(minute)), set()).add(judge(sick, POLICY, at(minute)).health)
+    assert all(len(healths) == 1 for healths in proven.values())
+    assert len(proven) > 1

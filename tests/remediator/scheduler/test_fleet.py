@@ -1,6 +1,7 @@
 """The fleet follows the API server: what changes there changes what is said, and nothing else does."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.names import Namespaces
 from remediator.core.node import Node
+from remediator.kube.api.decode.times import EPOCH
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.transport import STRATEGIC_PATCH
@@ -182,6 +184,29 @@ async def test_evidence_grows_old_without_any_event(harness: SchedulerHarness, m
     harness.ahead = timedelta(minutes=16)
     await harness.policy("wakes-the-round", "Other")
     await harness.sees("n1", "HealthUnknown")
+
+
+async def test_a_round_judges_only_nodes_that_time_may_have_changed(harness: SchedulerHarness, monkeypatch) -> None:
+    """Two nodes, one whose evidence grows old: it alone is judged again."""
+    await harness.add_node("n1", GpuLost="False")
+    await harness.add_node("n2", GpuLost="False")
+    await harness.sees("n2", "Fit")
+    rows, judged, judge = harness.extender._fleet, [], fleet.health
+
+    def counted(node, *arguments):
+        judged.append(node.name)
+        return judge(node, *arguments)
+
+    monkeypatch.setattr(fleet, "health", counted)
+    rows._judge(["n1", "n2"], aged=True)
+    assert judged == []
+    old = rows._nodes.get("n1")
+    beats = {name: replace(condition, heartbeat=EPOCH) for name, condition in old.conditions.items()}
+    rows._nodes._reflector.store["n1"] = replace(old, conditions=beats)
+    rows._judge(["n1", "n2"], aged=True)
+    assert judged == ["n1"]
+    rows._judge(["n1", "n2"])
+    assert judged == ["n1", "n1", "n2"]
 
 
 async def test_answers_that_stand_ready_follow_every_event(harness: SchedulerHarness) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.clock import SYSTEM
-from remediator.core.case import Block, CaseEvent, Phase
+from remediator.core.case import Block, CaseEvent, Phase, slim
 from remediator.core.names import Namespaces
 from remediator.core.policy import Correlation, Mode, TicketWhen
 from remediator.core.reasons import Reason
@@ -15,7 +15,6 @@ from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.causes import all_reported, new_causes, still_active
-from remediator.tickets.reconcile.input import slim
 from remediator.tickets.reconcile.wanted import concerns, keeps_open, of_case, wants
 from remediator_sim.apiserver import EmbeddedServer
 from tests.remediator.tickets.test_render import AT, MINUTE, POLICY, a_case

@@ -1,4 +1,6 @@
-"""Cases and operations as we read them."""
+"""Cases and operations as we read them. There are thousands: the words that many of them have in common are shared."""
+
+from sys import intern
 
 from remediator.core import case
 from remediator.core.reasons import Reason
@@ -7,14 +9,19 @@ from remediator.kube.api.decode.times import EPOCH, moment
 
 
 def remediation_case(wire: api.NodeRemediation) -> case.Case:
-    """A case."""
+    """A case; of one that has ended and given its finalizer up only what is still needed of it."""
+    whole = _case(wire)
+    return case.slim(whole) if whole.ended is not None and not whole.finalizers else whole
+
+
+def _case(wire: api.NodeRemediation) -> case.Case:
     meta, spec, status = wire.metadata, wire.spec, wire.status
     return case.Case(
         name=meta.name,
-        uid=meta.uid,
-        node=spec.node_name,
-        node_uid=spec.node_uid,
-        policy=spec.policy_name,
+        uid=intern(meta.uid),
+        node=intern(spec.node_name),
+        node_uid=intern(spec.node_uid),
+        policy=intern(spec.policy_name),
         trigger=_trigger(spec.trigger),
         created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
@@ -37,7 +44,7 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
         started=moment(status.started_at),
         ended=moment(status.ended_at),
         reason=_reason(status.reason) if status.reason else None,
-        message=status.message,
+        message=intern(status.message),
     )
 
 
@@ -56,7 +63,14 @@ _REASONS = frozenset(Reason)
 def _trigger(wire: api.Trigger) -> case.Trigger | None:
     if not wire.condition:
         return None
-    return case.Trigger(wire.condition, wire.status, wire.reason, wire.message, moment(wire.since) or EPOCH, wire.cause)
+    return case.Trigger(
+        intern(wire.condition),
+        intern(wire.status),
+        intern(wire.reason),
+        intern(wire.message),
+        moment(wire.since) or EPOCH,
+        intern(wire.cause),
+    )
 
 
 def _rung(number: int) -> int:
@@ -67,13 +81,13 @@ def _rung(number: int) -> int:
 def _attempt(wire: api.Attempt) -> case.Attempt:
     return case.Attempt(
         operation=wire.operation,
-        template=wire.template,
+        template=intern(wire.template),
         rung=_rung(wire.rung),
         started=moment(wire.started_at) or EPOCH,
         finished=moment(wire.finished_at),
         outcome=wire.outcome,
-        reason=wire.reason,
-        message=wire.message,
+        reason=intern(wire.reason),
+        message=intern(wire.message),
         boot_id=wire.intent.boot_id if wire.intent else "",
         heartbeats={name: moment(at) for name, at in wire.node_heartbeats.items()},
         follows=wire.follows,
@@ -87,11 +101,11 @@ def operation(wire: api.NodeOperation) -> case.Operation:
     return case.Operation(
         name=meta.name,
         uid=meta.uid,
-        node=spec.node_name,
-        node_uid=spec.node_uid,
-        case_uid=spec.case_uid or "",
-        template=spec.template_name,
-        requested_by=spec.requested_by or "",
+        node=intern(spec.node_name),
+        node_uid=intern(spec.node_uid),
+        case_uid=intern(spec.case_uid or ""),
+        template=intern(spec.template_name),
+        requested_by=intern(spec.requested_by or ""),
         parameters=spec.parameters,
         created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
@@ -108,8 +122,8 @@ def operation(wire: api.NodeOperation) -> case.Operation:
         intent_boot_id=status.intent.boot_id if status.intent else "",
         intent_at=moment(status.intent.at) if status.intent else None,
         finished=moment(status.finished_at),
-        reason=status.reason,
-        message=status.message,
+        reason=intern(status.reason),
+        message=intern(status.message),
     )
 
 

@@ -13,7 +13,7 @@ def node(wire: builtin.Node) -> Node:
     """A Node. A status that is none of the three words reads as Unknown; a missing time as long ago, an odd one as
     LATEST.
 
-    Nodes have a hundred labels and dozens of conditions, nearly all of them in common: the words are shared.
+    Nodes have a hundred labels and dozens of conditions, nearly all of them in common: words and times are shared.
     """
     annotations = wire.metadata.annotations
     return Node(
@@ -50,12 +50,12 @@ _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.ASCII)
 
 def _condition(wire: builtin.NodeCondition) -> Condition:
     since = moment_of_node(wire.last_transition_time) or EPOCH
-    status = Status(wire.status) if wire.status in _STATUSES else Status.UNKNOWN
+    status = _STATUSES.get(wire.status, Status.UNKNOWN)
     heartbeat = moment_of_node(wire.last_heartbeat_time) or since
-    return Condition(intern(wire.type), status, intern(wire.reason), since, heartbeat, wire.message)
+    return Condition(intern(wire.type), status, intern(wire.reason), since, heartbeat, intern(wire.message))
 
 
-_STATUSES = frozenset(Status)
+_STATUSES = {status.value: status for status in Status}
 
 
 def operation_pod(wire: builtin.Pod) -> pod.Pod:

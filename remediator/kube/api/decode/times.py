@@ -1,6 +1,7 @@
 """Times and durations as we read them: whatever the wire says, arithmetic with them never overflows."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import overload
 
 from remediator.kube import api
@@ -8,6 +9,7 @@ from remediator.kube import api
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)  # a century before the end of what datetime can say
 LONGEST = timedelta(days=36_500)  # and so is this after LATEST, and before EPOCH
+LONGEST_TIME, TIMES = 64, 16_384  # characters of a time, and how many times are kept
 
 
 @overload
@@ -23,13 +25,21 @@ def moment(at: datetime | None) -> datetime | None:
 
 
 def moment_of_node(text: str | None) -> datetime | None:
-    """A time that a node's programs wrote. LATEST, which nobody believes, for what is no time or before EPOCH."""
+    """A time that a node's programs wrote. LATEST, which nobody believes, for what is no time or before EPOCH.
+
+    A node writes the same time into dozens of conditions: it is read, and kept, once.
+    """
+    if not text:
+        return None
+    return _moment_of_node(text) if len(text) <= LONGEST_TIME else LATEST
+
+
+@lru_cache(TIMES)
+def _moment_of_node(text: str) -> datetime:
     try:
-        at = datetime.fromisoformat(text) if text else None
+        at = datetime.fromisoformat(text)
     except ValueError:
         return LATEST
-    if at is None:
-        return None
     return moment(at) if at.tzinfo and at >= EPOCH else LATEST
 
 

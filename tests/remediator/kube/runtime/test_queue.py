@@ -193,3 +193,76 @@ async def test_a_pass_that_is_cancelled_from_within_is_tried_again_and_its_worke
             assert not task.done()
     assert runs == [("a", 0), ("b", 0), ("a", 0.5)]
     assert [entry["event"] for entry in logs] == ["pass failed"]
+
+
+async def test_a_key_that_gives_way_waits_for_the_others_but_for_one_at_a_time():
+    """Of four workers one serves what gives way while the others have work; then all do."""
+    queue, running, seen = WorkQueue("tests", gives_way=lambda key: key.startswith("later")), set(), []
+
+    async def worker(key):
+        running.add(key)
+        seen.append(key)
+        await asyncio.sleep(10 if key.startswith("first") else 1)
+        running.discard(key)
+
+    async with serving(queue, worker, n=4):
+        for key in ("later-1", "later-2", "later-3", "later-4", "later-5", "first-1", "first-2"):
+            queue.add(key)
+        await asyncio.sleep(0.5)
+        assert running == {"first-1", "first-2", "later-1"}
+        await asyncio.sleep(1)
+        assert running == {"first-1", "first-2", "later-2"}
+        await asyncio.sleep(20)
+        assert not running
+    assert seen == ["first-1", "first-2", "later-1", "later-2", "later-3", "later-4", "later-5"]
+
+
+async def test_all_workers_serve_what_gives_way_as_soon_as_nothing_else_is_in_work():
+    queue, most, running = WorkQueue("tests", gives_way=lambda key: key != "first"), [0], set()
+
+    async def worker(key):
+        running.add(key)
+        most.append(len(running))
+        await asyncio.sleep(1)
+        running.discard(key)
+
+    async with serving(queue, worker, n=4):
+        for key in ("a", "b", "c", "d", "e", "first"):
+            queue.add(key)
+        await asyncio.sleep(1.5)
+        assert "first" not in running
+        assert len(running) == 4
+        await asyncio.sleep(5)
+    assert max(most) == 4
+
+
+async def test_a_key_that_gives_way_no_more_goes_to_the_others_and_is_worked_on_once():
+    giving, seen = {"a", "b"}, []
+    queue = WorkQueue("tests", gives_way=lambda key: key in giving)
+    queue.add("a")
+    queue.add("b")
+    giving.discard("b")
+    queue.add("b")
+    assert queue.depth == 2
+
+    async def worker(key):
+        seen.append(key)
+
+    async with serving(queue, worker, n=1):
+        await asyncio.sleep(1)
+    assert seen == ["b", "a"]
+
+
+async def test_a_worker_that_is_cancelled_as_a_key_comes_leaves_it_to_another():
+    queue, taken = WorkQueue("tests"), []
+
+    async def take():
+        taken.append(await queue.get())
+
+    first, second = asyncio.ensure_future(take()), asyncio.ensure_future(take())
+    await asyncio.sleep(1)
+    queue.add("a")
+    first.cancel()
+    await asyncio.wait({first, second}, timeout=5)
+    assert taken == ["a"]
+    assert first.cancelled()

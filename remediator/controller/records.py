@@ -1,0 +1,117 @@
+"""What an admission pass leaves to be written: that a case has claimed its node, or why it is held.
+
+Many wait for the marks of a claim on the node, nobody for these records: the pass over each case writes them, and such
+passes give way to claims that are still to be made.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+
+from remediator.controller.cache import ClusterCache
+from remediator.controller.effects import Done, SaveCase
+from remediator.controller.hold import hold
+from remediator.controller.perform import Performer
+from remediator.core import names
+from remediator.core.case import Block, Case, Phase
+from remediator.core.node import Node
+
+Considered = tuple[Case, Node | None]
+
+
+class Claimed(NamedTuple):
+    """A case whose marks are on its node; `save` records that it holds the node, since `at`."""
+
+    save: SaveCase
+    at: datetime
+
+
+class Records:
+    """What is still to be written, by the names of cases, and what the last admission pass has seen of them."""
+
+    def __init__(self) -> None:
+        self._claimed: dict[str, Claimed] = {}
+        self._holds: Mapping[str, tuple[Block, ...]] = {}
+        self._new_holds: list[str] = []
+        self._considered: Mapping[str, Considered] = {}
+        self._written: dict[str, datetime] = {}  # when status.blockedBy was written last, by the uid of the case
+
+    @property
+    def due(self) -> list[str]:
+        """The cases that something new may be written of since the last admission pass."""
+        return [*self._claimed, *self._new_holds]
+
+    @property
+    def starts(self) -> list[datetime]:
+        """When the claims were admitted that no case says yet: the breaker of the fleet counts them, too."""
+        return [claimed.at for claimed in self._claimed.values()]
+
+    def clear(self) -> None:
+        """Forget everything: who leads next reads it live."""
+        self._claimed, self._holds, self._new_holds, self._considered, self._written = {}, {}, [], {}, {}
+
+    # --- the admission pass ------------------------------------------------------------------------------------------
+
+    def has_claim(self, case: Case) -> bool:
+        """Whether the case has claimed its node and is only to be told so; not where it has changed meanwhile."""
+        claimed = self._claimed.get(case.name)
+        if claimed is not None and claimed.save.before != case:
+            del self._claimed[case.name]
+            return False
+        return claimed is not None
+
+    def consider(self, cases: Iterable[tuple[Case, Node | None]], cache: ClusterCache) -> None:
+        """A pass has begun over these and no others."""
+        self._considered = {case.name: considered(case, node) for case, node in cases}
+        self._claimed = {name: claimed for name, claimed in self._claimed.items() if cache.cases.get(name) is not None}
+        uids = {case.uid for case, _ in self._considered.values()}
+        self._written = {uid: at for uid, at in self._written.items() if uid in uids}
+
+    def claim(self, save: SaveCase, now: datetime) -> None:
+        """The marks of this case are on its node."""
+        self._claimed[save.before.name] = Claimed(save, now)
+
+    def hold(self, holds: Mapping[str, tuple[Block, ...]]) -> None:
+        """These are held, and no others."""
+        self._new_holds = [name for name, blocks in holds.items() if self._holds.get(name) != blocks]
+        self._holds = holds
+
+    # --- the pass over a case ----------------------------------------------------------------------------------------
+
+    def is_new(self, case: Case, node: Node | None) -> bool:
+        """Whether the last admission pass has not seen the case and its node as they are now."""
+        return self._considered.get(case.name) != considered(case, node)
+
+    async def write(self, case: Case, performer: Performer, now: datetime) -> float | None:
+        """Write what is to be written of this case; seconds until it may be written anew.
+
+        A claim is recorded once: where that fails, the next admission pass reads live what has become of it.
+        """
+        if self.has_claim(case):
+            result = await performer.all([self._claimed[case.name].save])
+            self._claimed.pop(case.name, None)
+            return None if isinstance(result, Done) else result.after
+        blocks = self._holds.get(case.name)
+        return await self._hold(case, blocks, performer, now) if blocks else None
+
+    async def _hold(self, case: Case, blocks: tuple[Block, ...], performer: Performer, now: datetime) -> float | None:
+        """Show why a case may not start."""
+        held = hold(case, blocks, self._written.get(case.uid), now)
+        result = await performer.all(held.effects)
+        if not isinstance(result, Done):
+            return result.after
+        if held.saved:
+            self._written[case.uid] = now
+        later = [when for when in (held.rewrite_at, held.report_at) if when is not None]
+        return max(1.0, (min(later) - now).total_seconds()) if later else None
+
+
+def considered(case: Case, node: Node | None) -> Considered:
+    """All of a case and its node that an admission may rest on: nothing that showing a hold changes."""
+    phase = case.phase if case.claimed else Phase.NEW
+    asking = replace(case, version="", phase=phase, blocks=(), timeline=(), reason=None, message="")
+    if node is None:
+        return asking, None
+    taints = tuple(taint for taint in node.taints if taint.key != names.DEGRADED_TAINT)
+    return asking, node if taints == node.taints else replace(node, taints=taints)

@@ -1,0 +1,125 @@
+"""Many faults at once: what comes after a claim gives way to claims that are still to be made."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+
+from remediator.clock import SYSTEM
+from remediator.controller.admission import Admissions
+from remediator.controller.explain import snapshot
+from remediator.controller.handlers.base import Dependencies
+from remediator.controller.perform import Performer
+from remediator.controller.reconcile.node import NodeReconciler
+from remediator.controller.records import considered
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from remediator.core.case import Block, Phase
+from remediator.core.node import Taint
+from remediator.core.reasons import Reason
+from tests.builders import a_case, a_node
+from tests.harness.controller import running, until
+from tests.harness.kinds import CASES, NODES
+
+NODES_AT_ONCE = 40
+
+
+async def storm(harness, most="100%"):
+    """So many nodes that fall sick one after the other while the controller runs."""
+    harness.beating = False
+    await harness.policy()
+    await harness.budget("all", most)
+    nodes = [f"gpu-{number}" for number in range(NODES_AT_ONCE)]
+    for node in nodes:
+        await harness.node(node)
+    return nodes
+
+
+def claimed(harness):
+    return [node for node in harness.all(NODES) if names.CASE_TAINT in harness.taints(node["metadata"]["name"])]
+
+
+def kind_of(mutation):
+    """A claim is a case, an entry in a ledger and marks on a node; what else is written comes after claims."""
+    parts = mutation.path.split("/")
+    if "events" in parts or "pods" in parts:
+        return "after"
+    if "nodes" in parts:
+        return "node"
+    if "noderemediations" in parts:
+        return "after" if parts[-1] == "status" else "case"
+    return "ledger" if "nodedisruptionbudgets" in parts else "other"
+
+
+async def test_of_40_faults_at_once_all_are_claimed_before_more_than_four_of_their_cases_are_recorded(harness):
+    nodes = await storm(harness)
+    async with running(harness, breaker=Breaker(starts=1000)):
+        await harness.quiet()
+        harness.server.audit.clear()
+        await asyncio.gather(*(harness.condition(node, "True") for node in nodes))
+        await until(lambda: len(claimed(harness)) == NODES_AT_ONCE)
+        kinds = [kind_of(mutation) for mutation in harness.server.audit]
+    last_claim = len(kinds) - kinds[::-1].index("node")
+    written = Counter(kinds[:last_claim])
+    assert (written["case"], written["node"]) == (NODES_AT_ONCE, 2 * NODES_AT_ONCE)
+    assert written["ledger"] <= NODES_AT_ONCE / 4
+    assert written["after"] <= 2 * 4, "a record is a status and an Event"
+
+
+async def test_of_40_faults_at_once_ten_are_claimed_by_the_breaker_as_shipped_and_30_say_so_in_few_passes(harness):
+    """The breaker counts claims that no case says yet."""
+    nodes, passes = await storm(harness), []
+    async with running(harness, breaker=Breaker()) as controller:
+        await harness.quiet()
+        run = controller._admissions.run
+
+        async def counted(now):
+            passes.append(now)
+            return await run(now)
+
+        controller._admissions.run = counted
+        await asyncio.gather(*(harness.condition(node, "True") for node in nodes))
+        await until(lambda: held(harness) == NODES_AT_ONCE - 10)
+        await harness.quiet()
+        assert len(claimed(harness)) == 10
+        assert len([case for case in harness.all(CASES) if case.get("status", {}).get("startedAt")]) == 10
+    assert len(passes) <= NODES_AT_ONCE, "writing why 30 are held asks for no admission of each"
+
+
+def held(harness):
+    """How many cases say that the breaker holds them."""
+    blocks = [block for case in harness.all(CASES) for block in case.get("status", {}).get("blockedBy", ())]
+    return sum(block["reason"] == "BreakerOpen" for block in blocks)
+
+
+def test_what_showing_a_hold_changes_asks_for_no_admission_and_what_else_changes_does():
+    node = a_node("gpu-1")
+    case = a_case("gpu-1", node="gpu-1", node_uid=node.uid)
+    blocks = (Block(Reason.BREAKER_OPEN, "10 starts"),)
+    degraded = replace(node, taints=(Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule"),), version="9")
+    shown = replace(case, blocks=blocks, phase=Phase.HELD, reason=Reason.BREAKER_OPEN, message="10", version="8")
+    assert considered(shown, degraded) == considered(case, node)
+    for other in (replace(case, hold=True), replace(case, deleting=True), replace(case, phase=Phase.DRAINING)):
+        assert considered(other, node) != considered(case, node)
+    for other in (replace(node, unschedulable=True), replace(node, labels={"a": "b"}), replace(node, uid="another")):
+        assert considered(case, other) != considered(case, node)
+
+
+async def test_a_claim_is_recorded_of_the_case_that_was_admitted_and_of_no_other_state_of_it(harness):
+    """A user sets spec.hold between the marks and the record: the next pass reads live what has become of it."""
+    nodes = await storm(harness)
+    await harness.condition(nodes[0], "True")
+    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
+    performer = Performer(harness.client, cache, lambda: True)
+    admissions = Admissions(cache, performer, Breaker(), SYSTEM.monotonic)
+    await admissions.run(SYSTEM.now())
+    await NodeReconciler(Dependencies(cache, performer, lambda: None, drains=50)).reconcile(nodes[0], SYSTEM.now())
+    await admissions.run(SYSTEM.now())
+    (case,) = cache.cases
+    assert admissions.records.due == [case.name]
+    assert admissions.records.starts
+    await harness.client.patch(CASES, case.name, {"spec": {"hold": True}})
+    await performer.case(case.name)
+    (changed,) = cache.cases
+    assert await admissions.records.write(changed, performer, SYSTEM.now()) is None
+    assert (harness.phase(nodes[0]), admissions.records.starts) == ("", [])
+    assert len(claimed(harness)) == 1
