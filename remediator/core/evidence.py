@@ -51,18 +51,22 @@ class Judgement:
     doubts: tuple[Doubt, ...] = ()
 
 
+_WELL = Judgement(Health.HEALTHY)
+
+
 def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
     """UNHEALTHY where an entry of `when` holds (the one due first counts), HEALTHY where none can, else UNKNOWN."""
     if policy.unreadable:
         return Judgement(Health.UNKNOWN, doubts=(Doubt(f"policy {policy.name}", "cannot be read"),))
-    findings = [_entry(node, when, now) for when in policy.when]
+    findings = [finding for when in policy.when if (finding := _entry(node, when, now)) is not _WELL]
+    if not findings:  # as of most nodes
+        return _WELL
     unhealthy = [finding for finding in findings if finding.health is Health.UNHEALTHY]
     if unhealthy:
         return min(
             unhealthy, key=lambda finding: (finding.due or now, finding.condition.type if finding.condition else "")
         )
-    doubts = tuple(sorted({doubt for finding in findings for doubt in finding.doubts}))
-    return Judgement(Health.UNKNOWN, doubts=doubts) if doubts else Judgement(Health.HEALTHY)
+    return Judgement(Health.UNKNOWN, doubts=tuple(sorted({doubt for finding in findings for doubt in finding.doubts})))
 
 
 def onsets(node: Node, policy: Policy) -> Iterator[datetime]:
@@ -75,12 +79,12 @@ def onsets(node: Node, policy: Policy) -> Iterator[datetime]:
 
 def _entry(node: Node, when: When, now: datetime) -> Judgement:
     """Clauses are AND-ed: one that is proven not met settles it, else one that is unknown leaves it open."""
-    by_clause = {clause: _health(node, clause, now) for clause in when.clauses}
-    if Health.HEALTHY in by_clause.values():
-        return Judgement(Health.HEALTHY)
-    doubts = tuple(_doubt(node, clause, now) for clause, health in by_clause.items() if health is Health.UNKNOWN)
-    if doubts:
-        return Judgement(Health.UNKNOWN, doubts=doubts)
+    healths = [_health(node, clause, now) for clause in when.clauses]
+    if Health.HEALTHY in healths:
+        return _WELL
+    unknown = [clause for clause, health in zip(when.clauses, healths, strict=True) if health is Health.UNKNOWN]
+    if unknown:
+        return Judgement(Health.UNKNOWN, doubts=tuple(_doubt(node, clause, now) for clause in unknown))
     last = max((node.conditions[clause.condition] for clause in when.clauses), key=lambda condition: condition.since)
     return Judgement(Health.UNHEALTHY, last, last.since, last.since + when.tolerance)
 
@@ -97,7 +101,7 @@ def _health(node: Node, clause: Clause, now: datetime) -> Health:
         return Health.UNKNOWN
     if condition.status is clause.status is Status.UNKNOWN:
         return Health.UNHEALTHY  # asked for by name: a kubelet that does not report is what the policy is about
-    if condition.status is Status.UNKNOWN or mistrust(node, clause.condition, now):
+    if condition.status is Status.UNKNOWN or _ignored(node, condition, now):
         return Health.UNKNOWN
     return Health.UNHEALTHY if clause.met_by(condition) else Health.HEALTHY
 
@@ -120,13 +124,18 @@ def mistrust(node: Node, name: str, now: datetime) -> str:
     condition = node.conditions[name]
     if not _timely(condition, now):
         return "has a time that lies a day or more ahead, or cannot be read"
+    return _ignored(node, condition, now)
+
+
+def _ignored(node: Node, condition: Condition, now: datetime) -> str:
+    """Why a condition whose times may be times is ignored."""
     if now - condition.heartbeat > STALE_AFTER:
         return (
             f"has no heartbeat of the last {STALE_AFTER.total_seconds() / 60:g} minutes, or the node's clock is behind"
         )
     if condition.heartbeat - now > AHEAD:
         return "has a heartbeat from the future: the node's clock is ahead"
-    if name in KUBELET_CONDITIONS:
+    if condition.type in KUBELET_CONDITIONS:
         return ""
     if node.ready is Status.UNKNOWN:
         return "is ignored: the kubelet does not report"

@@ -113,7 +113,7 @@ def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy],
     """What is so of a node whoever asks: the first row that holds. FIT where none does."""
     mine = [case for case in cases if case.node_uid == node.uid]
     selecting = [policy for policy in policies if policy.selects(node)]
-    healths = {(_refuses(policy), policy.urgency, judge(node, policy, now).health) for policy in selecting}
+    healths = [(_refuses(policy), policy.urgency, judge(node, policy, now).health) for policy in selecting]
     unknown = any(health is Health.UNKNOWN for _, _, health in healths)
     only_scored = {policy.name for policy in policies if not _refuses(policy)}
     refusing = any(case.open and not case.only_escalates and case.policy not in only_scored for case in mine)

@@ -3,7 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from email.utils import format_datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -79,7 +81,7 @@ class Dispatcher:
             response, lost = refusal(failure), False
         if lost:
             raise Severed
-        response.headers["date"] = format_datetime(self.cluster.now(), usegmt=True)
+        response.headers["date"] = _date(self.cluster.now().replace(microsecond=0))
         return response
 
     def _serve(self, request: Request) -> Response:
@@ -209,6 +211,11 @@ _HEALTH = ("/readyz", "/healthz", "/livez")
 
 def _json(code: int, body: bytes) -> Response:
     return Response(code, body, {"content-type": JSON})
+
+
+@lru_cache(maxsize=1)
+def _date(second: datetime) -> str:
+    return format_datetime(second, usegmt=True)
 
 
 def refusal(failure: Failure) -> Response:

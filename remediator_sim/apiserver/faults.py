@@ -110,6 +110,8 @@ class Faults:
 
         Raises the Failure that is planned for it.
         """
+        if not self._plans:
+            return False
         lost = False
         for plan in [plan for plan in self._plans if plan.times > 0 and plan.when(asked)]:
             plan.times -= 1

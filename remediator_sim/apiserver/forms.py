@@ -25,6 +25,8 @@ class Form(NamedTuple):
 
 def choose(accept: str, resource: Resource, include: str, now: Callable[[], datetime]) -> Form:
     """The first form of an Accept header that is offered here. Raises 406 where none is."""
+    if accept == "application/json":
+        return _as_stored(resource)
     for item in (accept or "*/*").split(","):
         media, *parameters = (part.strip() for part in item.split(";"))
         wanted = dict(part.partition("=")[::2] for part in parameters)
@@ -38,10 +40,14 @@ def choose(accept: str, resource: Resource, include: str, now: Callable[[], date
                 "metadata", "meta.k8s.io/v1", "PartialObjectMetadataList", lambda entry: _encode(partial_of(entry.obj))
             )
         if not kind:
-            plain, inside = partial(_plain, resource), partial(_item, resource)
-            return _listed("json", resource.api_version, resource.list_kind, plain, inside)
+            return _as_stored(resource)
     message = "only the following media types are accepted: application/json"
     raise Failure(406, "NotAcceptable", message)
+
+
+def _as_stored(resource: Resource) -> Form:
+    plain, inside = partial(_plain, resource), partial(_item, resource)
+    return _listed("json", resource.api_version, resource.list_kind, plain, inside)
 
 
 def _item(resource: Resource, entry: Entry) -> bytes:

@@ -100,15 +100,8 @@ def check(resource: Resource, meta: Obj, old: Obj | None = None) -> Iterator[Cau
         yield from _check_name(resource, meta)
     yield from _check_texts(meta, "labels")
     yield from _check_texts(meta, "annotations")
-    for key, value in (meta.get("labels") or {}).items():
-        if not _LABEL_KEY.match(key):
-            yield status.wrong(
-                "metadata.labels", key, "name part must consist of alphanumeric characters, '-', '_' or '.'"
-            )
-        if isinstance(value, str) and len(value) > 63:
-            yield status.wrong("metadata.labels", value, "must be no more than 63 bytes")
-        elif isinstance(value, str) and not _LABEL_VALUE.match(value):
-            yield status.wrong("metadata.labels", value, _LABEL_RULE)
+    if old is None or meta.get("labels") != old.get("labels"):
+        yield from _check_labels(meta.get("labels") or {})
     if old and old.get("deletionTimestamp"):
         added = [
             finalizer for finalizer in meta.get("finalizers") or [] if finalizer not in (old.get("finalizers") or [])
@@ -129,6 +122,18 @@ def _check_name(resource: Resource, meta: Obj) -> Iterator[Cause]:
         yield status.wrong("metadata.name", name, _NAME_RULE)
     elif len(name) > 253:
         yield status.wrong("metadata.name", name, "must be no more than 253 bytes")
+
+
+def _check_labels(labels: Obj) -> Iterator[Cause]:
+    for key, value in labels.items():
+        if not _LABEL_KEY.match(key):
+            yield status.wrong(
+                "metadata.labels", key, "name part must consist of alphanumeric characters, '-', '_' or '.'"
+            )
+        if isinstance(value, str) and len(value) > 63:
+            yield status.wrong("metadata.labels", value, "must be no more than 63 bytes")
+        elif isinstance(value, str) and not _LABEL_VALUE.match(value):
+            yield status.wrong("metadata.labels", value, _LABEL_RULE)
 
 
 def _check_texts(meta: Obj, field: str) -> Iterator[Cause]:

@@ -27,6 +27,9 @@ class Options(NamedTuple):
     grace: int | None = None
 
 
+_NOTHING = Options()
+
+
 def _number(values: dict[str, str], key: str) -> int | None:
     text = values.get(key, "")
     if not text:
@@ -43,6 +46,8 @@ def _flag(values: dict[str, str], key: str) -> bool:
 
 def read(query: Sequence[tuple[str, str]]) -> Options:
     """Read a query. Raises 400 for numbers that are none, 422 for words that are not known."""
+    if not query:
+        return _NOTHING
     values = dict(query)
     strictness = values.get("fieldValidation") or "Warn"
     if strictness not in ("Ignore", "Warn", "Strict"):

@@ -1,7 +1,7 @@
 """The kinds that are served: one row each. Rows of custom resources are made from their definitions (crd.py)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from remediator.kube.manifests.schema import Node
@@ -36,16 +36,13 @@ class Resource:
     shared: str = ""  # plural.group whose objects these are, in other field names
     renames: tuple[tuple[str, str], ...] = ()  # (name here, name where they are stored)
     stored_as: str = ""  # the apiVersion in which objects are stored, where it is another one
+    storage: str = field(init=False)  # the key under which all versions of the kind are stored
+    api_version: str = field(init=False)  # what stands in `apiVersion`
 
-    @property
-    def storage(self) -> str:
-        """The key under which all versions of the kind are stored."""
-        return self.shared or (f"{self.plural}.{self.group}" if self.group else self.plural)
-
-    @property
-    def api_version(self) -> str:
-        """What stands in `apiVersion`."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    def __post_init__(self) -> None:
+        own = f"{self.plural}.{self.group}" if self.group else self.plural
+        object.__setattr__(self, "storage", self.shared or own)
+        object.__setattr__(self, "api_version", f"{self.group}/{self.version}" if self.group else self.version)
 
     @property
     def list_kind(self) -> str:

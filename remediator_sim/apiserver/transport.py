@@ -36,16 +36,22 @@ class MemoryTransport:
     ) -> Reply:
         """See Transport.request."""
         headers = {**self._headers, "content-type": content_type, "accept": accept}
+        asked = Request(method, _decoded(path), query, headers, body)
         try:
-            async with _limit(timeout):
-                answer = await self._dispatcher.handle(Request(method, unquote(path), query, headers, body))
-                whole = await _whole(answer)
-                # A request always lets others run, as it would over a network.
-                await asyncio.sleep(0)
+            if timeout == math.inf:
+                return await self._answer(asked)
+            async with asyncio.timeout(timeout):
+                return await self._answer(asked)
         except TimeoutError:
             raise _unavailable(f"no answer within {timeout} s") from None
         except Severed:
             raise _unavailable("the connection broke") from None
+
+    async def _answer(self, asked: Request) -> Reply:
+        answer = await self._dispatcher.handle(asked)
+        whole = await _whole(answer)
+        # A request always lets others run, as it would over a network.
+        await asyncio.sleep(0)
         return Reply(answer.status, whole, answer.headers)
 
     @asynccontextmanager
@@ -53,7 +59,7 @@ class MemoryTransport:
         """See Transport.stream."""
         await asyncio.sleep(0)
         try:
-            answer = await self._dispatcher.handle(Request("GET", unquote(path), query, self._headers))
+            answer = await self._dispatcher.handle(Request("GET", _decoded(path), query, self._headers))
         except Severed:
             raise _unavailable("the connection broke") from None
         try:
@@ -78,8 +84,7 @@ class _MemoryStream:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while True:
             try:
-                async with _limit(self._idle_timeout):
-                    chunk = await anext(self._chunks)
+                chunk = await self._next()
             except StopAsyncIteration:
                 return
             except TimeoutError:
@@ -88,9 +93,15 @@ class _MemoryStream:
                 raise _unavailable("the connection broke") from None
             yield chunk
 
+    async def _next(self) -> bytes:
+        if self._idle_timeout == math.inf:
+            return await anext(self._chunks)
+        async with asyncio.timeout(self._idle_timeout):
+            return await anext(self._chunks)
 
-def _limit(seconds: float) -> asyncio.Timeout:
-    return asyncio.timeout(seconds if seconds < math.inf else None)
+
+def _decoded(path: str) -> str:
+    return unquote(path) if "%" in path else path
 
 
 async def _whole(answer: Response) -> bytes:

@@ -94,7 +94,11 @@ def held_by(node: Obj | None) -> str:
 
 def condition(node: Obj | None, kind: str) -> Obj | None:
     """One Condition of the node."""
-    return next((entry for entry in part(node, "status", "conditions") or () if entry["type"] == kind), None)
+    for entry in part(node, "status", "conditions") or ():
+        if entry["type"] == kind:
+            found: Obj = entry
+            return found
+    return None
 
 
 def says(node: Obj | None, kind: str) -> str:
@@ -149,20 +153,34 @@ def watched(policy: Obj) -> list[str]:
     return [clause.get("condition", "") for entry in policy["spec"]["when"] for clause in _clauses(entry)]
 
 
+def wanted(policy: Obj) -> list[tuple[str, str]]:
+    """Every Condition and status that a policy looks for."""
+    return [_wanted(clause) for entry in policy["spec"]["when"] for clause in _clauses(entry)]
+
+
+def _wanted(clause: Obj) -> tuple[str, str]:
+    return clause.get("condition", ""), clause.get("status", "True")
+
+
+def statuses(node: Obj) -> list[tuple[str, str]]:
+    """Every Condition of the node, and its status."""
+    return [(entry["type"], entry["status"]) for entry in part(node, "status", "conditions") or () if "status" in entry]
+
+
 def _clauses(entry: Obj) -> list[Obj]:
     return list(entry.get("all") or [entry])
 
 
 def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bool | None:
-    kind, wanted = clause.get("condition", ""), clause.get("status", "True")
+    kind, status = _wanted(clause)
     shown = condition(node, kind)
     if shown is None or not _believed(shown, now, stale):
         return None
     if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and _detected(node)):
         return None
     if shown["status"] not in ("True", "False"):
-        return True if kind == "Ready" and wanted == shown["status"] else None
-    return shown["status"] == wanted and shown.get("reason", "") in (clause.get("reasons") or [shown.get("reason", "")])
+        return True if kind == "Ready" and status == shown["status"] else None
+    return shown["status"] == status and shown.get("reason", "") in (clause.get("reasons") or [shown.get("reason", "")])
 
 
 def _believed(condition: Obj, now: datetime, stale: timedelta) -> bool:

@@ -31,7 +31,8 @@ def no_sick_node(history: History, event: Event) -> Iterator[str]:
     kept = set(_lists(event.obj.get("answer", {}))["nodenames"])
     asked = event.obj["asked"] if "answer" in event.obj else ()
     held = {name: why for name in asked if (why := _held(history, name))}
-    sick = {name: why for name in asked if name not in held and (why := _unhealthy(history, name))}
+    wanted = {pair for policy in history.objects[contract.POLICIES].values() for pair in contract.wanted(policy)}
+    sick = {name: why for name in asked if name not in held and (why := _unhealthy(history, name, wanted))}
     for name, why in (held | ({} if sick and _may_only_score(history) else sick)).items():
         yield f"the extender gives work to {name} at {clock(event.at)}, which {why}" if name in kept else HELD
 
@@ -67,11 +68,16 @@ def _held(history: History, name: str) -> str:
     return "a case holds" if lately and all(map(contract.held_by, lately)) else ""
 
 
-def _unhealthy(history: History, name: str) -> str:
-    """Why the node should get no work for its health, and has not for the whole grace; "" where it may."""
+def _unhealthy(history: History, name: str, wanted: set[tuple[str, str]]) -> str:
+    """Why the node should get no work for its health, and has not for the whole grace; "" where it may.
+
+    `wanted` is what some policy looks for: most nodes show nothing of it.
+    """
     lately = history.lately(name)
     if lately and all(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return "is not ready"
+    if not lately or wanted.isdisjoint(contract.statuses(lately[-1])):
+        return ""
     policies = history.objects[contract.POLICIES].values()
     named = next((contract.name(policy) for policy in policies if _sick_throughout(history, lately, policy)), "")
     return f"is unhealthy as policy {named} says" if named and not _waits(history, name, lately) else ""

@@ -98,7 +98,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """See AbstractEventLoop; timers of one time ring in the order in which they were made."""
         handle = asyncio.TimerHandle(when, callback, args, self, context)
-        heappush(self._timers, (when, self.number(), handle))
+        self._made += 1
+        heappush(self._timers, (when, self._made, handle))
         return handle
 
     def requeue(self, handles: Iterable[asyncio.Handle]) -> None:
@@ -118,8 +119,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             ready.append(heappop(timers)[2])
         for _ in range(len(ready)):
             handle = ready.popleft()
+            if handle._cancelled:
+                continue
             process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
-            if not handle._cancelled and (process is None or process.takes(handle)):
+            if process is None or process.takes(handle):
                 handle._run()
 
     def _write_to_self(self) -> None:

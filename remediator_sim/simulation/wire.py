@@ -129,15 +129,17 @@ class Wire:
         timeout: float = 30.0,
     ) -> Reply:
         """See Transport.request."""
+        asked = now()
         try:
-            async with asyncio.timeout(timeout):
-                return await self._carry(method, path, query, body, content_type, accept)
+            return await self._carry(method, path, query, body, content_type, accept, asked + timeout)
         except TimeoutError:
             raise Unavailable(0, "", f"no answer within {timeout} s") from None
 
-    async def _carry(self, method: str, path: str, query: Query, body: bytes, content_type: str, accept: str) -> Reply:
+    async def _carry(
+        self, method: str, path: str, query: Query, body: bytes, content_type: str, accept: str, until: float
+    ) -> Reply:
         fault = self._meet(method, path)
-        await self._travel()
+        await self._travel(until)
         if fault and fault.what == "refuse":
             return _refusal(fault)
         if fault and fault.what == "die-before":
@@ -150,8 +152,8 @@ class Wire:
         if fault and fault.what == "die-after":
             self._die()
         if fault and fault.what == "late":
-            await asyncio.sleep(fault.seconds)
-        await self._travel()
+            await _wait(fault.seconds, until)
+        await self._travel(until)
         if fault and fault.what == "lose":
             raise Unavailable(0, "", BROKE)
         return reply
@@ -167,9 +169,9 @@ class Wire:
         self.faults = [planned for planned in self.faults if planned.left > 0]
         return fault
 
-    async def _travel(self) -> None:
+    async def _travel(self, until: float = math.inf) -> None:
         self._check()
-        await asyncio.sleep(0.001 + 0.009 * self._chance.random())
+        await _wait(0.001 + 0.009 * self._chance.random(), until)
         self._check()
 
     def _check(self) -> None:
@@ -232,6 +234,16 @@ class _WireStream:
             if not self.silent:
                 until = now() + self._idle_timeout
                 yield chunk
+
+
+async def _wait(seconds: float, until: float) -> None:
+    """Sleep; raises TimeoutError at the time `until`, or at once where a process that was frozen wakes after it.
+
+    A timer for each request, which hardly ever rings, would cost as much as the way itself.
+    """
+    await asyncio.sleep(min(seconds, until - now()))
+    if now() >= until:
+        raise TimeoutError
 
 
 def _place(path: str, query: Query) -> str:

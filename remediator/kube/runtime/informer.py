@@ -198,7 +198,10 @@ class Informer(Generic[F]):
     def by(self, field: str, value: str) -> list[F]:
         """The facts whose `field` has this value, in order of their names."""
         self._drop_told()
-        facts = (self.get(key) for key in sorted(self._index[field].get(value, ())))
+        keys = self._index[field].get(value)
+        if not keys:
+            return []
+        facts = (self.get(key) for key in sorted(keys))
         return [fact for fact in facts if fact is not None and getattr(fact, field) == value]
 
     def _drop_told(self) -> None:
@@ -210,6 +213,8 @@ class Informer(Generic[F]):
                 self.get(key)
 
     def __iter__(self) -> Iterator[F]:
+        if not self._written:  # as nearly always
+            return iter(tuple(self._watched.values()))
         keys = [*self._watched, *(key for key in self._written if key not in self._watched)]
         return (fact for key in keys if (fact := self.get(key)) is not None)
 

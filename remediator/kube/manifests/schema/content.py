@@ -3,8 +3,8 @@
 from copy import deepcopy
 from typing import Any
 
-from remediator.kube.manifests.schema.node import ABSENT, Node
-from remediator.kube.manifests.schema.values import below
+from remediator.kube.manifests.schema.node import Node
+from remediator.kube.manifests.schema.values import Steps, at
 
 _METADATA = frozenset(
     {"name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "labels"}
@@ -15,28 +15,37 @@ _METADATA = frozenset(
 
 def prune(value: Any, node: Node, path: str = "") -> list[str]:
     """Remove in place what the schema does not name; the answer is the paths of what was removed."""
+    return [at(path, steps) for steps in _pruned(value, node)]
+
+
+def _pruned(value: Any, node: Node) -> list[Steps]:
+    """The way to each thing that was removed: hardly ever anything is, so no path is put together before."""
+    removed: list[Steps] = []
     if isinstance(value, list) and node.items is not None:
-        return [gone for at, item in enumerate(value) for gone in prune(item, node.items, below(path, at))]
-    if not isinstance(value, dict):
-        return []
-    removed = []
-    for key in list(value):
-        where = below(path, key)
-        if node.embedded and key in ("apiVersion", "kind", "metadata"):
-            removed += _prune_metadata(value[key], where) if key == "metadata" else []
-        elif (known := node.child(key)) is not None:
-            removed += prune(value[key], known, where) if isinstance(value[key], (dict, list)) else []
-        elif not node.preserve:
-            del value[key]
-            removed.append(where)
+        for number, item in enumerate(value):
+            removed += [(number, *steps) for steps in _pruned(item, node.items)]
+    elif isinstance(value, dict):
+        for key in list(value):
+            removed += [(key, *steps) for steps in _pruned_field(value, key, node)]
     return removed
 
 
-def _prune_metadata(metadata: Any, path: str) -> list[str]:
+def _pruned_field(value: dict[str, Any], key: str, node: Node) -> list[Steps]:
+    if node.embedded and key in ("apiVersion", "kind", "metadata"):
+        return _pruned_metadata(value[key]) if key == "metadata" else []
+    if (known := node.child(key)) is not None:
+        return _pruned(value[key], known) if isinstance(value[key], (dict, list)) else []
+    if node.preserve:
+        return []
+    del value[key]
+    return [()]
+
+
+def _pruned_metadata(metadata: Any) -> list[Steps]:
     unknown = [key for key in metadata if key not in _METADATA] if isinstance(metadata, dict) else []
     for key in unknown:
         del metadata[key]
-    return [below(path, key) for key in unknown]
+    return [(key,) for key in unknown]
 
 
 def fill(value: Any, node: Node) -> None:
@@ -50,9 +59,9 @@ def fill(value: Any, node: Node) -> None:
         known = node.child(key)
         if known is not None and not known.nullable:
             del value[key]
-    for key, known in node.properties.items():
-        if key not in value and known.default is not ABSENT:
-            value[key] = deepcopy(known.default)
+    for key, default in node.defaults:
+        if key not in value:
+            value[key] = deepcopy(default)
     for key, item in value.items():
         if isinstance(item, (dict, list)) and (part := node.child(key)) is not None:
             fill(item, part)

@@ -1,5 +1,6 @@
 """Compiled structural schemas: one Node for each place in an object."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,19 +35,23 @@ class Node:
     ruled: bool = False  # there is a rule here or below
     transitions: bool = False  # a rule here or below speaks of the old value
     raw: dict[str, Any] = field(default_factory=dict)
+    types: tuple[str, ...] = field(init=False)  # that a value may have; none where any will do
+    defaults: tuple[tuple[str, Any], ...] = field(init=False)  # of the properties that have one
+    _tests: tuple[Callable[[Any], bool], ...] = field(init=False)
 
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The types that a value may have; none where any will do."""
-        if self.int_or_string:
-            return ("integer", "string")
-        return (self.type,) if self.type else ()
+    def __post_init__(self) -> None:
+        self.types = ("integer", "string") if self.int_or_string else (self.type,) if self.type else ()
+        self.defaults = tuple(
+            (key, part.default) for key, part in self.properties.items() if part.default is not ABSENT
+        )
+        self._tests = tuple(TYPES[name] for name in self.types)
 
     def takes(self, value: Any) -> bool:
         """Whether a value is of a type that may stand here."""
-        if value is None and self.nullable:
-            return True
-        return not self.types or any(TYPES[name](value) for name in self.types)
+        for test in self._tests:
+            if test(value):
+                return True
+        return not self._tests or (value is None and self.nullable)
 
     def child(self, key: str) -> "Node | None":
         """The schema of a property, of a map's value, or None."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from remediator.kube.manifests.schema.limits import exceeded
 from remediator.kube.manifests.schema.node import ABSENT, Node
-from remediator.kube.manifests.schema.values import below
+from remediator.kube.manifests.schema.values import Steps, at
 
 
 class Fault(NamedTuple):
@@ -23,48 +23,68 @@ class Fault(NamedTuple):
 
 def faults(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterator[Fault]:
     """Everything wrong with the shape of `value`; `old` is what it replaces. Rules are not asked."""
-    if (old is not ABSENT and old == value) or (value is None and node.nullable):
+    if old is not ABSENT and old == value:
         return
+    for steps, word, odd, limit in _wrong(value, node, old):
+        yield Fault(at(path, steps), word, odd, limit)
+
+
+# The way to it, keyword, value, limit: as in a Fault. Hardly ever there is one, so no path is put together before.
+_Wrong = tuple[Steps, str, Any, Any]
+
+
+def _wrong(value: Any, node: Node, old: Any) -> list[_Wrong]:
+    """What is wrong with a value that is not what was there before."""
+    if value is None and node.nullable:
+        return []
     if not node.takes(value):
-        yield Fault(path, "type", value, node.types)
-        return
+        return [((), "type", value, node.types)]
+    wrong: list[_Wrong] = []
     if node.enum and value not in node.enum:
-        yield Fault(path, "enum", value, node.enum)
-    for word, limit in exceeded(value, node.limits):
-        yield Fault(path, word, value, limit)
-    yield from _alternatives(value, node, path)
+        wrong.append(((), "enum", value, node.enum))
+    if node.limits:
+        wrong += [((), word, value, limit) for word, limit in exceeded(value, node.limits)]
+    if node.alternatives:
+        wrong += [((), word, value, None) for word in _unfit(value, node)]
     if isinstance(value, dict):
-        yield from _object(value, node, path, old)
+        wrong += _wrong_fields(value, node, old)
     elif isinstance(value, list):
-        yield from _list(value, node, path, old)
+        wrong += _wrong_items(value, node, old)
+    return wrong
 
 
-def _object(value: dict[str, Any], node: Node, path: str, old: Any) -> Iterator[Fault]:
-    for key in node.required:
-        if key not in value:
-            yield Fault(below(path, key), "required", None)
+def _wrong_fields(value: dict[str, Any], node: Node, old: Any) -> list[_Wrong]:
+    wrong: list[_Wrong] = [((key,), "required", None, None) for key in node.required if key not in value]
     before = old if isinstance(old, dict) else {}
     for key, item in value.items():
         known, was = node.child(key), before.get(key, ABSENT)
         if known is not None and (was is ABSENT or was != item):
-            yield from faults(item, known, was, below(path, key))
+            wrong += _below(key, _wrong(item, known, was))
+    return wrong
 
 
-def _list(value: list[Any], node: Node, path: str, old: Any) -> Iterator[Fault]:
+def _wrong_items(value: list[Any], node: Node, old: Any) -> list[_Wrong]:
+    wrong: list[_Wrong] = []
     seen: list[Any] = []
-    for at, item in enumerate(value):
-        identity = node.identity(item)
+    for number, item in enumerate(value):
         if node.list_type in ("map", "set"):
+            identity = node.identity(item)
             if identity in seen:
-                yield Fault(below(path, at), "unique", identity)
+                wrong.append(((number,), "unique", identity, None))
             seen.append(identity)
-        if node.items is not None:
-            yield from faults(item, node.items, node.predecessor(item, old), below(path, at))
+        if node.items is not None and (was := node.predecessor(item, old)) != item:
+            wrong += _below(number, _wrong(item, node.items, was))
+    return wrong
 
 
-def _alternatives(value: Any, node: Node, path: str) -> Iterator[Fault]:
+def _below(step: str | int, wrong: list[_Wrong]) -> list[_Wrong]:
+    return [((step, *steps), word, value, limit) for steps, word, value, limit in wrong]
+
+
+def _unfit(value: Any, node: Node) -> Iterator[str]:
+    """The junctors whose schemas do not fit as they should."""
     for word, choices in node.alternatives.items():
-        fitting = sum(not any(faults(value, choice)) for choice in choices)
+        fitting = sum(not _wrong(value, choice, ABSENT) for choice in choices)
         held = {"allOf": fitting == len(choices), "anyOf": fitting > 0, "oneOf": fitting == 1, "not": fitting == 0}
         if not held[word]:
-            yield Fault(path, word, value)
+            yield word

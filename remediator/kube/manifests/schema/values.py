@@ -34,6 +34,16 @@ def below(path: str, step: str | int) -> str:
     return f"{path}.{step}" if path else step
 
 
+Steps = tuple[str | int, ...]
+
+
+def at(path: str, steps: Steps) -> str:
+    """The path of what lies these steps below `path`."""
+    for step in steps:
+        path = below(path, step)
+    return path
+
+
 def within(path: str, place: str) -> bool:
     """Whether what lies at `path` is `place` or a part of it."""
     return path == place or not place or path.startswith((f"{place}.", f"{place}["))
