@@ -18,7 +18,15 @@ from remediator.kube.api import gpu_pods
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer, synced
 from remediator.metrics import Contained
-from remediator.scheduler.verdict import CaseSummary, NodeState, VerdictReason, health, repaired_recently, summary
+from remediator.scheduler.verdict import (
+    RECENT,
+    CaseSummary,
+    NodeState,
+    VerdictReason,
+    health,
+    repaired_recently,
+    summary,
+)
 
 ROUND_SECONDS = 60.0  # evidence grows old and repairs are forgotten without any event
 SLICE = 20  # nodes judged without letting a request in
@@ -107,7 +115,7 @@ class Fleet:
 
     def _on_case(self, key: str, old: Case | None, new: Case | None) -> None:
         """Most writes to a case change nothing that placing goes by."""
-        before, after = summary(old) if old else None, summary(new) if new else None
+        before, after = self._summary(old), self._summary(new)
         if before == after:
             return
         if before is not None:
@@ -115,6 +123,13 @@ class Fleet:
         if after is not None:
             self._cases.setdefault(after.node, {})[key] = after
         self._judge({case.node for case in (before, after) if case is not None})
+
+    def _summary(self, case: Case | None) -> CaseSummary | None:
+        """None of a case that placing does not go by any more, of which there are thousands."""
+        if case is None or (case.ended is not None and self._clock.wall() - case.ended > RECENT):
+            return None
+        short = summary(case)
+        return short if short.open or short.repaired else None
 
     def _forget(self, key: str, node: str) -> None:
         cases = self._cases.get(node, {})

@@ -22,7 +22,7 @@ Why each row is at its place:
 * A node that we do not know is let through: kube-scheduler may have seen it before us, or it is a simulated one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -112,17 +112,30 @@ def repaired_recently(case: CaseSummary, now: datetime) -> bool:
 def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy], now: datetime) -> VerdictReason:
     """What is so of a node whoever asks: the first row that holds. FIT where none does."""
     mine = [case for case in cases if case.node_uid == node.uid]
-    selecting = [policy for policy in policies if policy.selects(node)]
-    healths = [(_refuses(policy), policy.urgency, judge(node, policy, now).health) for policy in selecting]
-    unknown = any(health is Health.UNKNOWN for _, _, health in healths)
-    only_scored = {policy.name for policy in policies if not _refuses(policy)}
-    refusing = any(case.open and not case.only_escalates and case.policy not in only_scored for case in mine)
+    return _held(node, mine) or _proven(node, mine, policies, now)
+
+
+def _held(node: Node, mine: Sequence[CaseSummary]) -> VerdictReason | None:
+    """What outranks all that conditions of policies prove, which takes longer to find out."""
     rows = (
         (any(case.escalated for case in mine), VerdictReason.QUARANTINED),
         (bool(node.case_uid) or any(case.claimed for case in mine), VerdictReason.CLAIMED),
         (node.unschedulable and bool(node.cordoned_by), VerdictReason.CORDONED),
         ("Ready" in node.conditions and node.ready is not Status.TRUE, VerdictReason.NOT_READY),
         (node.degraded or any(case.waits for case in mine), VerdictReason.WAITING),
+    )
+    return next((reason for holds, reason in rows if holds), None)
+
+
+def _proven(node: Node, mine: Sequence[CaseSummary], policies: Iterable[Policy], now: datetime) -> VerdictReason:
+    """What the conditions of policies prove."""
+    policies = list(policies)
+    selecting = [policy for policy in policies if policy.selects(node)]
+    healths = [(_refuses(policy), policy.urgency, judge(node, policy, now).health) for policy in selecting]
+    unknown = any(health is Health.UNKNOWN for _, _, health in healths)
+    only_scored = {policy.name for policy in policies if not _refuses(policy)}
+    refusing = any(case.open and not case.only_escalates and case.policy not in only_scored for case in mine)
+    rows = (
         ((True, Urgency.NOW, Health.UNHEALTHY) in healths or refusing, VerdictReason.UNHEALTHY),
         ((False, Urgency.NOW, Health.UNHEALTHY) in healths, VerdictReason.ONLY_SCORED),
         (any(health is Health.UNHEALTHY for _, _, health in healths), VerdictReason.WAITING),

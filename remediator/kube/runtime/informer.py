@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from remediator.clock import Clock
+from remediator.kube.runtime.index import Index
 from remediator.kube.runtime.reflector import Reflector
 from remediator.kube.runtime.versions import is_older, number, reaches
 from remediator.kube.wire import errors
@@ -63,7 +64,7 @@ class Informer(Generic[F]):
         self._written: dict[str, tuple[F, int]] = {}  # with the number of lists that had begun by then
         self._dropped_at = ("", 0)  # how far the watch had come when the writes that it has told were dropped last
         self._monotonic = clock.monotonic
-        self._index: dict[str, dict[str, set[str]]] = {field: {} for field in index}
+        self._index = {field: Index() for field in index}
         self._handlers: list[Callable[[str, F | None, F | None], None]] = []
         self._viewers: list[Callable[[F | None, F | None], None]] = []
 
@@ -198,7 +199,7 @@ class Informer(Generic[F]):
     def by(self, field: str, value: str) -> list[F]:
         """The facts whose `field` has this value, in order of their names."""
         self._drop_told()
-        keys = self._index[field].get(value)
+        keys = self._index[field].keys(value)
         if not keys:
             return []
         facts = (self.get(key) for key in sorted(keys))
@@ -246,20 +247,12 @@ class Informer(Generic[F]):
         for field, index in self._index.items():
             old, new = getattr(before, field, None), getattr(after, field, None)
             if old is not None and old != new:
-                _discard(index, old, key)
+                index.discard(old, key)
             if new is not None and old != new:
-                index.setdefault(new, set()).add(key)
+                index.add(new, key)
         for viewer in self._viewers:
             with Contained("view", key):
                 viewer(before, after)
-
-
-def _discard(index: dict[str, set[str]], value: str, key: str) -> None:
-    """A value that nothing has any more is dropped, lest the index grow for ever."""
-    keys = index.get(value, set())
-    keys.discard(key)
-    if not keys:
-        index.pop(value, None)
 
 
 def _is_of_another_history(known: Mapping[str, str], heads: Mapping[str, str], version: str) -> bool:

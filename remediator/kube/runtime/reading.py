@@ -50,7 +50,11 @@ class Reader(Generic[F]):
         try:
             meta = wire.HEAD.decode(raw).metadata
             key, version = meta.key, meta.resource_version
-            return Reading(key, version, None if head_only else self._project(self._decode(raw)))
+            if head_only:
+                return Reading(key, version, None)
+            fact = self._project(self._decode(raw))
+            name = getattr(fact, "name", "")
+            return Reading(name if name == key else key, version, fact)  # one text is kept, not two
         except Exception as error:  # one odd object must not blind us to the others
             self.miss(key, error)
             return Reading(key, version, self._most_careful(raw) if key else None, readable=False)

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from remediator.clock import SYSTEM
 from remediator.core import names
+from remediator.core.case import Attempt, Phase
 from remediator.core.names import Namespaces
 from remediator.core.node import Node
 from remediator.kube.api.decode.times import EPOCH
@@ -20,7 +21,7 @@ from remediator.metrics import REGISTRY
 from remediator.scheduler import fleet
 from remediator.scheduler.verdict import VerdictReason
 from remediator_sim.apiserver import EmbeddedServer
-from tests.builders import a_node
+from tests.builders import a_case, a_node
 from tests.harness.kinds import NODES
 from tests.harness.replica import at_work, clock_of
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body
@@ -263,3 +264,14 @@ def test_a_row_that_could_not_be_told_is_told_when_its_node_is_judged_again() ->
     rows._judge(["n1", "n1"])
     assert told == ["n1", "n1"]
     assert list(rows.rows) == ["n1"]
+
+
+async def test_a_case_that_placing_does_not_go_by_any_more_is_not_kept(harness: SchedulerHarness) -> None:
+    """Of three ended cases one was a repair within the last three days."""
+    rows, now = harness.extender._fleet, SYSTEM.now()
+    attempt = Attempt("reboot-1", "reboot", 0, now)
+    cured = replace(a_case("c", node="n1", attempts=(attempt,)), phase=Phase.RECOVERED, ended=now)
+    assert rows._summary(cured) is not None
+    assert rows._summary(replace(cured, ended=now - timedelta(days=4))) is None
+    assert rows._summary(replace(cured, attempts=())) is None
+    assert rows._summary(replace(cured, ended=None)) is not None

@@ -1,12 +1,15 @@
 """Nodes, Pods and namespaces as we read them."""
 
 import re
+from functools import lru_cache
 from sys import intern
 
 from remediator.core import names, pod
-from remediator.core.node import MOST_HANDLED, Condition, Node, Status, Taint
+from remediator.core.node import MOST_HANDLED, Condition, Gpus, Node, Status, Taint
 from remediator.kube.api import builtin, gpu_pods
 from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
+
+KINDS_OF_NODES = 256  # by the GPUs that they offer
 
 
 def node(wire: builtin.Node) -> Node:
@@ -29,9 +32,14 @@ def node(wire: builtin.Node) -> Node:
         kept_cordoned=annotations.get(names.KEPT_CORDONED, ""),
         scale_down_disabled=annotations.get(names.SCALE_DOWN_DISABLED, ""),
         scale_down_disabled_by=annotations.get(names.SCALE_DOWN_DISABLED_BY, ""),
-        gpus=gpu_pods.readable(wire),
+        gpus=_shared(gpu_pods.readable(wire)),
         version=wire.metadata.resource_version,
     )
+
+
+@lru_cache(KINDS_OF_NODES)
+def _shared(gpus: Gpus) -> Gpus:
+    return gpus
 
 
 def _handled(text: str) -> tuple[str, ...]:
