@@ -14,7 +14,7 @@ from remediator import metrics
 from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import CaseView, case_view, ledgers_of
 from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retry, SaveCase
-from remediator.controller.fleet import fleet_context
+from remediator.controller.fleet import causes, correlated, fleet_context
 from remediator.controller.gone import GoneCases
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.ledgers import Ledgers
@@ -24,14 +24,17 @@ from remediator.core import budget, guard
 from remediator.core.breaker import Breaker
 from remediator.core.case import Block, Case
 from remediator.core.case_table import Step, case_step
-from remediator.core.guard import Admission, FleetContext, Request
-from remediator.core.node import Node
+from remediator.core.census import BudgetIndex
+from remediator.core.correlation import Burst, Causes, SharedCause
+from remediator.core.guard import Admission, AdmissionFold, FleetContext, Request
 from remediator.core.reasons import Reason
 from remediator.kube import api
+from remediator.kube.runtime.turns import sliced
 from remediator.kube.wire.errors import ApiError
 from remediator.metrics import Contained
 
 AT_ONCE = 16
+SLICE = 25  # cases between two turns of the loop
 # Holds that end without any event of the case itself, and how many seconds later they are looked at again.
 WITHOUT_EVENT = frozenset({Reason.HEALTH_UNKNOWN, Reason.PAUSED, Reason.SHARED_CAUSE})
 LOOK_AGAIN = 30.0
@@ -70,36 +73,88 @@ class Admissions:
         return min(waits if ask_again is None else [*waits, ask_again], default=None)
 
     async def _admit(self, failed: Failed, now: datetime) -> list[float]:
-        """Admit beside the ledgers that failed; seconds until things that may change."""
-        waiting = self._waiting(now)
+        """Admit beside the ledgers that failed; seconds until things that may change.
+
+        Cases are looked at in slices, others run in between. What each decision rests on is compared again at the
+        moment of the decision, and all are decided on one snapshot of the ledgers, under whose versions they are
+        written.
+        """
+        waiting = await self._waiting(now)
         self.records.consider(((view.case, view.node) for view, _ in waiting), self.cache)
         if not waiting:
             self.records.hold({})
             return []
         read, unread = await self._read_partly_claimed(waiting)
         if read:
-            waiting = [(view, step) for view, step in self._waiting(now) if view.case.uid not in unread]
-        fleet = fleet_context(self.cache, now)
+            waiting = [(view, step) for view, step in await self._waiting(now) if view.case.uid not in unread]
+        fleet = fleet_context(self.cache, now, await self._causes(now))
         gone, ask_again = await self._gone_cases.among(self._unknown(waiting, fleet, now))
         fleet = replace(fleet, gone=gone)
-        waiting = [(replace(view, gone=gone), step) for view, step in waiting]
-        budgets = {ledger.name: ledger for ledger in self.cache.budgets}
-        pending: dict[str, PendingAdmission] = {}
-        for view, step in waiting:
-            with Contained("admission", view.case.name):
-                unwritten = _unwritten(view.node, view.case, budgets, failed)
-                asking = self._pending(view, step, fleet, unwritten, now)
-                if not _moves(unwritten):
-                    pending[view.case.uid] = asking
-        requests = [admission.request for admission in pending.values()]
-        starts = [*self.cache.starts(), *self.records.starts]
-        admission = guard.admit(requests, budgets, self.cache.counted(), starts, self.breaker, now)
-        refused = await self._enter(budgets, admission)
-        admission = _entered(admission, budgets, refused)
+        asking = await self._all_pending([(replace(view, gone=gone), step) for view, step in waiting], fleet, now)
+        await self.cache.nodes_by.refresh()
+        ledgers = self.cache.ledgers()
+        starts = [*self.cache.starts(now - self.breaker.window), *self.records.starts]
+        fold = AdmissionFold(ledgers, starts, self.breaker, now)
+        pending = await self._decide(fold, asking, fleet, failed, now)
+        admission = fold.admission()
+        refused = await self._enter(ledgers.budgets, admission)
+        admission = _entered(admission, ledgers.index, refused)
         self.records.hold({request.case.name: blocks for request, blocks in admission.held})
         results = await self._carry_out(pending, admission, now)
         waits = [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
         return waits if ask_again is None else [*waits, ask_again]
+
+    async def _causes(self, now: datetime) -> Causes:
+        found: dict[SharedCause, tuple[Burst, ...]] = {}
+        async for policy in sliced(correlated(self.cache), 1):
+            found |= causes(self.cache, policy, now)
+        return found
+
+    async def _all_pending(
+        self, waiting: Sequence[tuple[CaseView, Step]], fleet: FleetContext, now: datetime
+    ) -> list[PendingAdmission]:
+        """The requests, in the order in which they are decided."""
+        pending: list[PendingAdmission] = []
+        async for view, step in sliced(waiting, SLICE):
+            with Contained("admission", view.case.name):
+                pending.append(self._pending(view, step, fleet, now))
+        return sorted(pending, key=lambda pending: pending.request.order)
+
+    async def _decide(
+        self,
+        fold: AdmissionFold,
+        waiting: Sequence[PendingAdmission],
+        fleet: FleetContext,
+        failed: Failed,
+        now: datetime,
+    ) -> dict[str, PendingAdmission]:
+        """Decide one request after the other. Left out are those that no longer ask, and those whose ledger changes."""
+        decided: dict[str, PendingAdmission] = {}
+        async for pending in sliced(waiting, SLICE):
+            with Contained("admission", pending.request.case.name):
+                asking = self._as_it_is_now(pending, fleet, now)
+                unwritten = _unwritten(asking.request, fold.ledgers.index, failed) if asking else {}
+                if asking is None or _moves(unwritten):
+                    continue
+                blocks = (*asking.request.blocks, *_refusals(unwritten))
+                fold.decide(replace(asking.request, blocks=blocks))
+                decided[asking.request.case.uid] = asking
+        return decided
+
+    def _as_it_is_now(self, pending: PendingAdmission, fleet: FleetContext, now: datetime) -> PendingAdmission | None:
+        """The request, made again where case, node, policy or pause have moved since; None where it asks no more."""
+        view = pending.view
+        case = self.cache.cases.get(view.case.name)
+        node, policy = self.cache.nodes.get(view.case.node), self.cache.policies.get(view.case.policy)
+        if (case, node, policy) == (view.case, view.node, view.policy) and self.cache.paused == fleet.paused:
+            return pending
+        if case is None or case.uid != view.case.uid or not _asks(case):
+            return None
+        newer = replace(case_view(self.cache, case, now), gone=view.gone)
+        step = case_step(newer.observation)
+        if newer.node is None or not HANDLERS[step].by_admission:
+            return None
+        return self._pending(newer, step, replace(fleet, paused=self.cache.paused), now)
 
     async def _enter(self, budgets: Mapping[str, budget.Budget], admission: Admission) -> Failed:
         """Write what each ledger gains; those that could not be written."""
@@ -109,11 +164,11 @@ class Admissions:
         }
         return {name: result for name, result in results.items() if not isinstance(result, Done)}
 
-    def _waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
+    async def _waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
         """The open cases that request admission, our finalizer on them. One that fails stops no other."""
         waiting: list[tuple[CaseView, Step]] = []
-        for case in self.cache.cases:
-            if case.open and case.finalizer and not case.unreadable and not self.records.has_claim(case):
+        async for case in sliced(self.cache.unfinished, SLICE):
+            if _asks(case) and not self.records.has_claim(case):
                 with Contained("admission", case.name):
                     view = case_view(self.cache, case, now)
                     waiting.append((view, case_step(view.observation)))
@@ -144,7 +199,7 @@ class Admissions:
             uids = {uid for uid in marks if self.cache.case(uid) is None}
             if uids:
                 with Contained("admission", view.case.name):
-                    free = self._pending(view, step, replace(fleet, gone=frozenset(uids)), {}, now)
+                    free = self._pending(view, step, replace(fleet, gone=frozenset(uids)), now)
                     unknown |= set() if free.request.blocks else uids
         return unknown
 
@@ -156,16 +211,14 @@ class Admissions:
         for name in ledgers:
             note(api.BUDGET, await client.get(api.BUDGET, name))
 
-    def _pending(
-        self, view: CaseView, step: Step, fleet: FleetContext, unwritten: Failed, now: datetime
-    ) -> PendingAdmission:
+    def _pending(self, view: CaseView, step: Step, fleet: FleetContext, now: datetime) -> PendingAdmission:
         case, node, policy = view.case, view.node, view.policy
         if node is None:
             raise ValueError(f"case {case.name} requests admission without a node")
         past = self.cache.cases.by("node", case.node)
         blocks = guard.preconditions(case, node, policy, past, fleet, now)
         severity = policy.severity.rank if policy else 0
-        return PendingAdmission(Request(case, node, severity, (*blocks, *_refusals(unwritten))), view, step)
+        return PendingAdmission(Request(case, node, severity, blocks), view, step)
 
     async def _carry_out(
         self, pending: Mapping[str, PendingAdmission], admission: Admission, now: datetime
@@ -200,11 +253,16 @@ class Admissions:
             metrics.CLAIM_SECONDS.observe(max(0.0, (now - case.trigger.since).total_seconds()))
 
 
-def _unwritten(node: Node | None, case: Case, budgets: Mapping[str, budget.Budget], failed: Failed) -> Failed:
+def _asks(case: Case) -> bool:
+    """Whether the case may request admission: what holds a node must not vanish."""
+    return case.open and case.finalizer and not case.unreadable
+
+
+def _unwritten(request: Request, index: BudgetIndex, failed: Failed) -> Failed:
     """The ledgers that the case needs and that failed; one that holds its node needs none."""
-    if node is None or case.claimed or not failed:
+    if request.case.claimed or not failed:
         return {}
-    return {ledger.name: failed[ledger.name] for ledger in budget.over(node, budgets) if ledger.name in failed}
+    return {name: failed[name] for name in index.over(request.node) if name in failed}
 
 
 def _moves(unwritten: Failed) -> bool:
@@ -218,12 +276,12 @@ def _refusals(unwritten: Failed) -> tuple[Block, ...]:
     )
 
 
-def _entered(admission: Admission, budgets: Mapping[str, budget.Budget], refused: Failed) -> Admission:
+def _entered(admission: Admission, index: BudgetIndex, refused: Failed) -> Admission:
     """What is left of an admission where some ledgers could not be written: who needs a refused one is held."""
     admitted: list[Request] = []
     held = list(admission.held)
     for request in admission.admitted:
-        unwritten = _unwritten(request.node, request.case, budgets, refused)
+        unwritten = _unwritten(request, index, refused)
         if not unwritten:
             admitted.append(request)
         elif not _moves(unwritten):

@@ -1,16 +1,19 @@
 """The facts that the controller decides on, from the informers of the replica."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Set
 from datetime import datetime
 from typing import Any
 
-from remediator.core.absence import Absences
+from remediator.controller.node_index import NodeIndex
+from remediator.core.absence import APART, Absences
 from remediator.core.breaker import Start, starts
-from remediator.core.budget import Members, members
-from remediator.core.case import Case
+from remediator.core.budget import Budget
+from remediator.core.case import Case, Operation
+from remediator.core.census import BudgetSnapshot
 from remediator.core.node import Node
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer
+from remediator.kube.runtime.subset import Subset
 
 
 class ClusterCache:
@@ -28,13 +31,15 @@ class ClusterCache:
         self.replicas = informers.replicas
         self.control_plane = informers.control_plane
         self.pause = informers.pause
-        self._epoch = 0  # moves whenever a number of a budget may have: counting a fleet in each pass costs too much
-        self._counted_for: object = None
-        self._counted: dict[str, Members] = {}
+        self.unfinished = Subset(self.cases, lambda case: case.open or case.finalizer, _name)
+        self.ended = EndedCases(self.cases)
+        self.unfinished_operations = Subset(self.operations, _goes_on, _name)
+        self.marked = Subset(self.nodes, lambda node: node.marks or node.degraded, _name)
+        self.entries = LedgerEntries(self.budgets)
+        self.nodes_by = NodeIndex(self.nodes, self.budgets, self.policies)
         self.absences = Absences()  # when nobody could act
         self.silent: tuple[str, ...] = ()  # kinds whose watches have said nothing for long
         self.deleted_starts: frozenset[Start] = frozenset()  # those of cases that are not there any more
-        self.nodes.on_view(self._on_node)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
@@ -47,29 +52,90 @@ class ClusterCache:
         """Whether somebody stopped everything new, for admissions; before each Pod it is read live."""
         return any(pause.paused for pause in self.pause)
 
-    def counted(self) -> Mapping[str, Members]:
-        """The nodes that each budget counts, counted anew only when a node or a selector has moved."""
-        ledgers = {ledger.name: ledger for ledger in self.budgets}
-        selectors = {name: (ledger.selector, ledger.fallback) for name, ledger in ledgers.items()}
-        if (self._epoch, selectors) != self._counted_for:
-            nodes = list(self.nodes)  # nodes whose overlay has expired move the epoch while they are listed
-            self._counted = {name: members(ledger, nodes, ledgers) for name, ledger in ledgers.items()}
-            self._counted_for = (self._epoch, selectors)
-        return self._counted
+    def ledgers(self) -> BudgetSnapshot:
+        """All budgets with the nodes that each counts, as they are now."""
+        budgets = {ledger.name: ledger for ledger in self.budgets}
+        return BudgetSnapshot(budgets, self.nodes_by.members(), self.nodes_by.index)
 
-    def starts(self) -> list[datetime]:
-        """All starts that the breaker of the fleet is asked about."""
-        return [*starts(self.cases), *(start.at for start in self.deleted_starts)]
+    def cases_since(self, when: datetime) -> Iterator[Case]:
+        """Those that are not over, and those that have ended since: only they may have done anything since."""
+        yield from self.unfinished
+        yield from (case for case in self.ended.since(when - APART) if not case.finalizer)
+
+    def starts(self, since: datetime) -> list[datetime]:
+        """The starts of the fleet that lie no further back, and some that do."""
+        return [*starts(self.cases_since(since)), *(start.at for start in self.deleted_starts)]
 
     def case(self, uid: str) -> Case | None:
         """The case of this uid."""
         return next(iter(self.cases.by("uid", uid)), None)
 
-    def _on_node(self, old: Node | None, new: Node | None) -> None:
-        if availability(old) != availability(new):
-            self._epoch += 1
+
+def _name(fact: Case | Node | Operation) -> str:
+    return fact.name
 
 
-def availability(node: Node | None) -> tuple[object, ...]:
-    """What the numbers of a budget depend on."""
-    return (node.ready, node.unschedulable, node.kept_out, node.labels) if node else ()
+def _goes_on(operation: Operation) -> bool:
+    return operation.finished is None or operation.deleting
+
+
+class EndedCases:
+    """The cases that have ended, by the hour."""
+
+    def __init__(self, cases: Informer[Case]) -> None:
+        self._cases = cases
+        self._by_hour: dict[datetime, dict[str, None]] = {}
+        cases.on_view(self._moved)
+
+    def since(self, when: datetime) -> Iterator[Case]:
+        """Those that ended then or later."""
+        self._cases.settle()
+        first = _hour(when)
+        names = [name for hour, names in self._by_hour.items() if hour >= first for name in names]
+        cases = (self._cases.get(name) for name in names)
+        return (case for case in cases if case is not None and case.ended is not None and case.ended >= when)
+
+    def _moved(self, old: Case | None, new: Case | None) -> None:
+        if old is not None and old.ended is not None:
+            names = self._by_hour.get(_hour(old.ended), {})
+            names.pop(old.name, None)
+            if not names:
+                self._by_hour.pop(_hour(old.ended), None)
+        if new is not None and new.ended is not None:
+            self._by_hour.setdefault(_hour(new.ended), {})[new.name] = None
+
+
+def _hour(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)
+
+
+class LedgerEntries:
+    """Which budgets hold an entry of which case."""
+
+    def __init__(self, budgets: Informer[Budget]) -> None:
+        self._budgets = budgets
+        self._by_case: dict[str, set[str]] = {}
+        budgets.on_view(self._moved)
+
+    def __iter__(self) -> Iterator[str]:
+        """The uids of all cases with an entry."""
+        self._budgets.settle()
+        return iter(tuple(self._by_case))
+
+    def of(self, uid: str) -> Set[str]:
+        """The budgets that hold an entry of this case."""
+        self._budgets.settle()
+        return self._by_case.get(uid, set())
+
+    def _moved(self, old: Budget | None, new: Budget | None) -> None:
+        budget = new or old
+        if budget is None:
+            return
+        before, after = old.cases if old else frozenset(), new.cases if new else frozenset()
+        for uid in before - after:
+            names = self._by_case[uid]
+            names.discard(budget.name)
+            if not names:
+                del self._by_case[uid]
+        for uid in after - before:
+            self._by_case.setdefault(uid, set()).add(budget.name)

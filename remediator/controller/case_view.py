@@ -179,7 +179,8 @@ def _marks(cache: ClusterCache, case: Case, node: Node | None) -> bool:
 
 def ledgers_of(cache: ClusterCache, case: Case) -> list[str]:
     """The budgets that hold an entry of this case, in name order; one that cannot be read drops its entries later."""
-    return sorted(ledger.name for ledger in cache.budgets if ledger.holds(case.uid) and not ledger.unreadable)
+    ledgers = (cache.budgets.get(name) for name in cache.entries.of(case.uid))
+    return sorted(ledger.name for ledger in ledgers if ledger is not None and not ledger.unreadable)
 
 
 def _tried(case: Case, operation: Operation | None) -> Tried:

@@ -37,7 +37,8 @@ class DeletedStarts:
             self._began, self._noted = True, self._leader.before[1].get(names.DELETED_STARTS, "")
             before = read(self._noted, now)
         since = now - self._breaker.window - APART  # a case that ended earlier has no start that counts
-        leaving = (case for case in self._cache.cases if case.deleting or (case.ended and case.ended > since))
+        known = self._cache.cases_since(since)
+        leaving = (case for case in known if case.deleting or (case.ended and case.ended > since))
         self._leaving = frozenset(Start(at, case.uid) for case in leaving for at in starts([case]))
         self._keep(before, now)
 

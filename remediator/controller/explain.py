@@ -42,7 +42,7 @@ def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) ->
             yield f"  policy {policy.name} ({policy.mode.value}), health: {health.name.capitalize()}"
     for ledger in budgets_over(cache, node):
         yield f"  budget {ledger}"
-    recent = breaker.recent(cache.starts(), now)
+    recent = breaker.recent(cache.starts(now - breaker.window), now)
     yield f"  breaker of the fleet: {len(recent)} of {breaker.starts} starts in {breaker.window}"
 
 
@@ -99,8 +99,7 @@ def _blocks(cache: ClusterCache, case: Case, node: Node, breaker: Breaker, now: 
     past = cache.cases.by("node", case.node)
     preconditions = guard.preconditions(case, node, policy, past, fleet_context(cache, now), now)
     request = Request(case, node, 0, preconditions)
-    ledgers = {ledger.name: ledger for ledger in cache.budgets}
-    admission = guard.admit([request], ledgers, cache.counted(), cache.starts(), breaker, now)
+    admission = guard.admit([request], cache.ledgers(), cache.starts(now - breaker.window), breaker, now)
     lines = [_line(block) for _, blocks in admission.held for block in blocks]
     return lines or ["nothing holds it"]
 

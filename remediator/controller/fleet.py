@@ -8,24 +8,24 @@ from itertools import islice
 from remediator.controller.cache import ClusterCache
 from remediator.core import budget, evidence, failures
 from remediator.core.case import Case, OperationPhase
-from remediator.core.correlation import Burst, Causes, SharedCause, shared_causes
+from remediator.core.correlation import Causes, shared_causes
 from remediator.core.guard import FleetContext, Hosted
 from remediator.core.node import Node, Status
 from remediator.core.pod import Pod
-from remediator.core.policy import AttemptRecord
+from remediator.core.policy import AttemptRecord, Policy
 
 MOST_AVOIDED = 50
 
 
-def fleet_context(cache: ClusterCache, now: datetime) -> FleetContext:
-    """What is true of the whole fleet in one pass."""
+def fleet_context(cache: ClusterCache, now: datetime, causes: Causes | None = None) -> FleetContext:
+    """What is true of the whole fleet in one pass. `causes`: what nodes have in common, where that is known already."""
     known = frozenset(template.name for template in cache.templates if not missing(cache, {template.name}))
     control_plane = {pod.node: static_pod(cache.control_plane.by("node", pod.node)) for pod in cache.control_plane}
     return FleetContext(
         known,
         cache.paused,
         _controller_nodes(cache),
-        causes(cache, now),
+        all_causes(cache, now) if causes is None else causes,
         failing(cache, now),
         control_plane=control_plane,
         silent=cache.silent,
@@ -47,10 +47,10 @@ def _controller_nodes(cache: ClusterCache) -> frozenset[str]:
     return frozenset(pod.node for pod in cache.replicas if pod.ready and not pod.deleting and not pod.mirror)
 
 
-def attempt_records(cache: ClusterCache) -> dict[str, tuple[AttemptRecord, ...]]:
+def attempt_records(cache: ClusterCache, now: datetime) -> dict[str, tuple[AttemptRecord, ...]]:
     """What became of the newest attempts under each policy: what its status says, and what cases say since then."""
     by_policy: defaultdict[str, list[Case]] = defaultdict(list)
-    for case in cache.cases:
+    for case in cache.cases_since(now - failures.COUNTS_FOR):
         if case.attempts:
             by_policy[case.policy].append(case)
     return {
@@ -61,7 +61,7 @@ def attempt_records(cache: ClusterCache) -> dict[str, tuple[AttemptRecord, ...]]
 
 def failing(cache: ClusterCache, now: datetime) -> dict[str, str]:
     """The policies whose breaker on failures is open: why, and what closes it."""
-    records = attempt_records(cache)
+    records = attempt_records(cache, now)
     messages = ((policy, failures.opened(policy, records, now)) for policy in cache.policies)
     return {
         policy.name: f"{message}; {failures.how_to_close(policy, message, now)}"
@@ -77,19 +77,34 @@ def missing(cache: ClusterCache, operations: Set[str]) -> frozenset[str]:
     return frozenset(name for name in needed if cache.templates.get(name) is None)
 
 
-def causes(cache: ClusterCache, now: datetime) -> Causes:
+def all_causes(cache: ClusterCache, now: datetime) -> Causes:
     """What many nodes have in common now, under the policies that ask about it and have a case."""
-    with_case = {case.policy for case in cache.cases if case.open}
-    bursts: dict[SharedCause, tuple[Burst, ...]] = {}
-    for policy in cache.policies:
-        if policy.correlation and policy.name in with_case:
-            bursts |= shared_causes(policy, cache.nodes, cache.cases, now)
-    return bursts
+    return {cause: bursts for policy in correlated(cache) for cause, bursts in causes(cache, policy, now).items()}
+
+
+def correlated(cache: ClusterCache) -> list[Policy]:
+    """The policies that ask what nodes have in common, and have a case that is open."""
+    with_case = {case.policy for case in cache.unfinished if case.open}
+    return [policy for policy in cache.policies if policy.correlation and policy.name in with_case]
+
+
+def causes(cache: ClusterCache, policy: Policy, now: datetime) -> Causes:
+    """The same under one policy: asked are the nodes that show what it looks for, and those of cases ended lately."""
+    if policy.correlation is None:
+        return {}
+    cases = list(cache.cases_since(now - policy.correlation.within))
+    clauses = (clause for when in policy.when for clause in when.clauses)
+    names = dict.fromkeys(
+        name for clause in clauses for name in cache.nodes_by.showing((clause.condition, clause.status))
+    )
+    names |= dict.fromkeys(case.node for case in cases if case.policy == policy.name and case.ended is not None)
+    nodes = (node for name in names if (node := cache.nodes.get(name)))
+    return shared_causes(policy, nodes, cases, now)
 
 
 def drains_running(cache: ClusterCache) -> int:
     """How many operations are draining now."""
-    return sum(operation.phase is OperationPhase.DRAINING for operation in cache.operations)
+    return sum(operation.phase is OperationPhase.DRAINING for operation in cache.unfinished_operations)
 
 
 def about_to_go(cache: ClusterCache) -> tuple[str, ...]:
@@ -104,10 +119,21 @@ def _untold(node: Node) -> bool:
 
 
 def budgets_over(cache: ClusterCache, node: Node) -> list[str]:
-    """The budgets of a node and how much of each is used, a phrase each."""
-    ledgers = {ledger.name: ledger for ledger in cache.budgets}
-    accounts = [(ledger, budget.account(ledger, cache.counted()[ledger.name])) for ledger in budget.over(node, ledgers)]
-    return [f"{ledger.name}: {_used(account)}" for ledger, account in accounts]
+    """The budgets of a node and how much of each, or of its group in it, is used, a phrase each."""
+    ledgers = cache.ledgers()
+    return [
+        _standing(ledgers.budgets[name], group, ledgers.members.get(name, budget.NOBODY))
+        for name, group in ledgers.index.places(node)
+    ]
+
+
+def _standing(ledger: budget.Budget, group: str, counted: budget.Members) -> str:
+    if not ledger.group_by:
+        return f"{ledger.name}: {_used(budget.account(ledger, counted))}"
+    if not group:
+        return f"{ledger.name}: the node has no label {ledger.group_by}, so that nothing starts on it"
+    standing = budget.accounts(ledger, counted).get(group)
+    return f"{ledger.name}, {ledger.group_by} {group}: {_used(standing) if standing else 'no node'}"
 
 
 def _used(account: budget.Account) -> str:

@@ -1,6 +1,7 @@
 """The ledgers of the budgets: which case holds which node. Only the admission pass writes them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -15,10 +16,12 @@ from remediator.core.budget import Budget, Claim
 from remediator.core.case import Case, Phase
 from remediator.kube import api
 from remediator.kube.api import encode
+from remediator.kube.runtime.turns import sliced
 from remediator.kube.wire.errors import ApiError
 from remediator.metrics import Contained
 
 log = structlog.get_logger()
+SLICE = 25  # ledgers, or cases, between two turns of the loop
 
 
 class Ledgers:
@@ -39,16 +42,21 @@ class Ledgers:
         readable = sorted(
             (ledger for ledger in self.cache.budgets if not ledger.unreadable), key=lambda ledger: ledger.name
         )
-        orphans, ask_again = await self._orphans(readable)
-        over = self._released() | orphans
-        for ledger in readable:
-            results[ledger.name] = await self._updated(ledger, over, now)
+        await self.cache.nodes_by.refresh()
+        orphans, ask_again = await self._orphans()
+        over, holding = self._released() | orphans, await self._holding()
+        async for ledger in sliced(readable, SLICE):
+            results[ledger.name] = await self._updated(ledger, holding.get(ledger.name, ()), over, now)
         return {name: result for name, result in results.items() if not isinstance(result, Done)}, ask_again
 
-    async def _updated(self, ledger: Budget, over: frozenset[str], now: datetime) -> EffectResult:
+    async def _updated(
+        self, ledger: Budget, holding: Sequence[str], over: frozenset[str], now: datetime
+    ) -> EffectResult:
         """One ledger; what fails here concerns no other."""
         with Contained("budget", ledger.name):
-            return await self.write(ledger, current_claims(ledger, self._claims(ledger, now), over))
+            current = self.cache.budgets.get(ledger.name) or ledger
+            standing = budget.regrouped(current, self._groups(current))
+            return await self.write(current, current_claims(standing, self._claims(current, holding, now), over))
         return GaveUp("it cannot be counted; the controller's log says why")
 
     async def _create_default(self) -> EffectResult:
@@ -59,23 +67,41 @@ class Ledgers:
 
     def _released(self) -> frozenset[str]:
         """Cases whose entries may go: ended, and off their node."""
-        return frozenset(case.uid for case in self.cache.cases if case.ended is not None and not self._on_node(case))
+        entered = (self.cache.case(uid) for uid in self.cache.entries)
+        return frozenset(case.uid for case in entered if case is not None and self._is_over(case))
 
-    def _on_node(self, case: Case) -> bool:
+    def _is_over(self, case: Case) -> bool:
         node = self.cache.nodes.get(case.node)
-        return node is not None and marks.marked(node, case)
+        return case.ended is not None and (node is None or not marks.marked(node, case))
 
-    async def _orphans(self, ledgers: Iterable[Budget]) -> tuple[frozenset[str], float | None]:
+    async def _orphans(self) -> tuple[frozenset[str], float | None]:
         """Entries of cases that somebody removed by force: unknown here, and unknown to the server as well."""
-        entered = {claim.case for ledger in ledgers for claim in ledger.claims}
-        return await self._gone_cases.among({uid for uid in entered if self.cache.case(uid) is None})
+        return await self._gone_cases.among({uid for uid in self.cache.entries if self.cache.case(uid) is None})
 
-    def _claims(self, ledger: Budget, now: datetime) -> list[Claim]:
-        """A claim for each case that holds a node of this budget: budget and labels may have changed."""
-        budgets = {other.name: other for other in self.cache.budgets}
-        holding = [(case, self.cache.nodes.get(case.node)) for case in self.cache.cases if self._holds(case)]
-        counted = [case for case, node in holding if node is not None and ledger in budget.over(node, budgets)]
-        return [Claim(case.node, case.uid, case.started or now, case.phase is Phase.ESCALATED) for case in counted]
+    async def _holding(self) -> Mapping[str, Sequence[str]]:
+        """The names of the cases that hold a node, by budget over it: budget and labels may have changed."""
+        by_budget: defaultdict[str, list[str]] = defaultdict(list)
+        index = self.cache.nodes_by.index
+        async for case in sliced(self.cache.unfinished, SLICE):
+            node = self.cache.nodes.get(case.node)
+            if node is not None and self._holds(case):
+                for name in index.over(node):
+                    by_budget[name].append(case.name)
+        return by_budget
+
+    def _claims(self, ledger: Budget, holding: Sequence[str], now: datetime) -> list[Claim]:
+        """A claim for each of these cases that still holds its node."""
+        cases = (case for name in holding if (case := self.cache.cases.get(name)) and self._holds(case))
+        with_nodes = ((case, node) for case in cases if (node := self.cache.nodes.get(case.node)))
+        return [
+            Claim(case.node, case.uid, case.started or now, case.phase is Phase.ESCALATED, ledger.group(node))
+            for case, node in with_nodes
+        ]
+
+    def _groups(self, ledger: Budget) -> Mapping[str, str]:
+        """The groups in which the nodes of its claims are now."""
+        nodes = (node for claim in ledger.claims if (node := self.cache.nodes.get(claim.node)))
+        return {node.name: ledger.group(node) for node in nodes}
 
     def _holds(self, case: Case) -> bool:
         """One that cannot be read may have ended: an entry is made for it only where its node says so."""
@@ -84,10 +110,10 @@ class Ledgers:
 
     async def write(self, before: Budget, after: Budget) -> EffectResult:
         """Write a ledger and its numbers where they differ from what is there; a conflict reads the newest version."""
-        account = budget.account(after, self.cache.counted()[after.name])
-        if before.adopted and after.claims == before.claims and account.counts == before.shown:
+        counts = budget.counts(after, self.cache.nodes_by.members().get(after.name, budget.NOBODY))
+        if before.adopted and after.claims == before.claims and counts == before.shown:
             return Done()
-        effect = Patch(api.BUDGET, after.name, encode.ledger(after, account), "", "status")
+        effect = Patch(api.BUDGET, after.name, encode.ledger(after, counts), "", "status")
         result = await self.performer.all([effect])
         if isinstance(result, Retry):
             await self._read(after.name)

@@ -21,13 +21,12 @@ _shown_budgets: set[str] = set()  # with the registry's samples, of which there 
 
 def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     """Bring the gauges up to date."""
-    known = list(cache.cases)
-    cases = [case for case in known if case.open]
+    cases = [case for case in cache.unfinished if case.open]
     show(metrics.CASES, Counter(case.phase.value or "New" for case in cases))
     show(metrics.HELD, Counter(block.reason.value for case in cases for block in case.blocks))
     show(metrics.REPORTED, Counter(block.reason.value for case in cases for block in case.blocks if block.reported))
     show(metrics.OLDEST_HOLD, _oldest_holds(cases, now))
-    begun = cache.starts()
+    begun = cache.starts(now - breaker.window)
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
     metrics.BREAKER_STARTS.set(len(breaker.recent(begun, now)))
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
@@ -36,15 +35,17 @@ def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
 
 def _budgets(cache: ClusterCache) -> None:
     """Only what has gone is taken off: making a thousand labels anew would stop the loop for too long."""
-    counted = cache.counted()
-    for name, count in product(_shown_budgets - counted.keys(), BUDGET_COUNTS):
+    ledgers = cache.ledgers()
+    for name, count in product(_shown_budgets - ledgers.budgets.keys(), BUDGET_COUNTS):
         metrics.BUDGET.remove(name, count)
     _shown_budgets.clear()
-    _shown_budgets.update(counted)
-    for ledger in cache.budgets:
-        account = budget.account(ledger, counted[ledger.name])
+    _shown_budgets.update(ledgers.budgets)
+    for ledger in ledgers.budgets.values():
+        counted = ledgers.members.get(ledger.name, budget.NOBODY)
+        account = budget.account(ledger, counted)
+        most = sum(standing.most for standing in budget.accounts(ledger, counted).values())
         waiting = (len(account.quarantined), account.most_quarantined)
-        nodes = (account.total, account.most, len(account.unavailable), len(ledger.claims), *waiting)
+        nodes = (account.total, most, len(account.unavailable), len(ledger.claims), *waiting)
         for count, number in zip(BUDGET_COUNTS, nodes, strict=True):
             metrics.BUDGET.labels(ledger.name, count).set(number)
 

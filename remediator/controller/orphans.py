@@ -26,7 +26,7 @@ class Orphans:
 
     async def run(self, now: datetime) -> float | None:
         """Nothing is asked of the server where every mark and every Pod is of a case that the cache knows."""
-        nodes = [node for node in self.cache.nodes if self._unknown(node.marks) or self._waits_for_nothing(node)]
+        nodes = [node for node in self.cache.marked if self._unknown(node.marks) or self._waits_for_nothing(node)]
         left = [pod for pod in self.cache.pods if pod.case_uid and self._unknown({pod.case_uid})]
         uids = {uid for node in nodes for uid in self._unknown(node.marks)} | {pod.case_uid for pod in left}
         unknown = await self.performer.unknown(uids)

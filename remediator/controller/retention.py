@@ -1,5 +1,6 @@
 """Deletes ended cases that are no longer kept, and their operations with them."""
 
+from collections import defaultdict
 from datetime import datetime
 
 from remediator.controller.cache import ClusterCache
@@ -10,6 +11,9 @@ from remediator.core.case import Case
 from remediator.core.retention import expired
 from remediator.kube import api
 from remediator.kube.api import encode
+from remediator.kube.runtime.turns import sliced
+
+SLICE = 100  # cases, or nodes, between two turns of the loop
 
 
 class Retention:
@@ -20,12 +24,22 @@ class Retention:
 
     async def run(self, now: datetime) -> float | None:
         """Delete what has expired, until the API server has no time; the next sweep goes on."""
-        nodes = {node.name: node for node in self.cache.nodes}
-        policies = {policy.name: policy for policy in self.cache.policies}
-        for case in expired(self.cache.cases, nodes, policies, now):
+        for case in await self._expired(now):
             if isinstance(await self.performer.all(self._deletions(case)), Retry):
                 return None
         return None
+
+    async def _expired(self, now: datetime) -> list[Case]:
+        """Oldest first. The cases of one node are judged together, others run in between."""
+        by_node: defaultdict[str, list[Case]] = defaultdict(list)
+        async for case in sliced(self.cache.cases, SLICE):
+            by_node[case.node].append(case)
+        policies = {policy.name: policy for policy in self.cache.policies}
+        old: list[Case] = []
+        async for name, cases in sliced(by_node.items(), SLICE):
+            node = self.cache.nodes.get(name)
+            old += expired(cases, {name: node} if node else {}, policies, now)
+        return sorted(old, key=lambda case: case.ended or case.created)
 
     def _deletions(self, case: Case) -> list[Patch | Delete]:
         effects: list[Patch | Delete] = []

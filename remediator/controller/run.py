@@ -9,10 +9,11 @@ from remediator import metrics
 from remediator.clock import Clock
 from remediator.controller import measure
 from remediator.controller.admission import Admissions
-from remediator.controller.cache import ClusterCache, availability
+from remediator.controller.cache import ClusterCache
 from remediator.controller.deleted_starts import DeletedStarts
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.marks import marked
+from remediator.controller.node_index import availability
 from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
 from remediator.controller.presence import LOOK, Presence
@@ -164,16 +165,18 @@ class Controller:
         self._queue.add(*{Key("policy", policy.name) for policy in policies})
         if _differs(old, new, lambda policy: policy.spec):
             self._queue.add(ADMISSION)
-            self._wake(case for policy in policies[:1] for case in self.cache.cases.by("policy", policy.name))
+            self._wake(case for case in self.cache.unfinished if case.policy == policies[0].name)
         if _differs(old, new, lambda policy: policy.watches):
-            selected = (node for node in self.cache.nodes if any(policy.selects(node) for policy in policies))
-            self._queue.add(*(Key("node", node.name) for node in selected))
+            self._queue.feed(
+                Key("node", node.name) if any(policy.selects(node) for policy in policies) else None
+                for node in self.cache.nodes
+            )
 
     def _on_pause(self) -> None:
         self._queue.add(ADMISSION)
         if self._queue.leading:
             self._presence.look(self._clock.now())
-            self._wake(self.cache.cases)
+            self._wake(self.cache.unfinished)
 
     def _wake(self, cases: Iterable[Case]) -> None:
         """What a stop, or its end, changes for cases that hold their node."""
@@ -193,26 +196,31 @@ class Controller:
             Sweep("the end of old cases", every(RETENTION), lambda: self._queue.add(EXPIRED)),
         )
 
-    def _everything(self) -> Iterator[Key]:
+    def _everything(self) -> Iterator[Key | None]:
         """All that a pass may do something about; of what has ended, only what still holds something."""
         cache = self.cache
         yield ADMISSION
         yield ORPHANS
         yield from (Key("policy", policy.name) for policy in cache.policies)
         yield from (Key("node", node.name) for node in cache.nodes)
-        yield from (Key("case", case.name) for case in self._unfinished())
-        with_pods = {pod.operation_uid for pod in cache.pods}
-        for operation in cache.operations:
-            if operation.finished is None or operation.deleting or operation.uid in with_pods:
-                yield Key("operation", operation.name)
+        yield from (Key("case", case.name) for case in cache.unfinished)
+        yield from (Key("case", case.name) for case in self._on_their_nodes())
+        yield from (Key("operation", operation.name) for operation in cache.unfinished_operations)
+        uids = {pod.case_uid: None for pod in cache.pods}
+        yield from (Key("operation", operation.name) for uid in uids for operation in self._with_pods(uid))
 
-    def _unfinished(self) -> Iterator[Case]:
-        """Cases that are open, or have something left to take off; of most that have ended no node is asked."""
-        marks = {uid for node in self.cache.nodes for uid in node.marks}
-        for case in self.cache.cases:
-            node = self.cache.nodes.get(case.node) if case.uid in marks else None
-            if case.open or case.finalizer or (node is not None and marked(node, case)):
-                yield case
+    def _on_their_nodes(self) -> Iterator[Case]:
+        """Cases that are over, and whose marks a node still has."""
+        for node in self.cache.marked:
+            for case in (self.cache.case(uid) for uid in node.marks):
+                over = case is not None and not (case.open or case.finalizer)
+                if case is not None and over and case.node == node.name and marked(node, case):
+                    yield case
+
+    def _with_pods(self, case_uid: str) -> Iterator[Operation]:
+        """Operations of a case that are over, and whose Pods are not."""
+        with_pods = {pod.operation_uid for pod in self.cache.pods.by("case_uid", case_uid)}
+        return (each for each in self.cache.operations.by("case_uid", case_uid) if each.uid in with_pods)
 
     def _operations(self, case: Case) -> list[Operation]:
         return self.cache.operations.by("case_uid", case.uid)

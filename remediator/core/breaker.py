@@ -1,6 +1,6 @@
 """The breaker of the whole fleet: when too many attempts start, it stops new ones. It never stops a recovery."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -24,7 +24,10 @@ class Breaker:
 
     def opens(self, starts: Iterable[datetime], now: datetime) -> datetime | None:
         """None where one more start is allowed; else when the oldest that counts leaves the window."""
-        recent = self.recent(starts, now)
+        return self.opened(self.recent(starts, now))
+
+    def opened(self, recent: Sequence[datetime]) -> datetime | None:
+        """The same by the starts that count alone, the oldest first."""
         return recent[len(recent) - self.starts] + self.window if len(recent) >= self.starts else None
 
     def recent(self, starts: Iterable[datetime], now: datetime) -> list[datetime]:

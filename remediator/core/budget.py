@@ -1,13 +1,15 @@
 """Budgets: how many nodes of a group may be unavailable at once. The ledger in the budget's status enforces it."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from remediator.core.node import Node, Status
+from remediator.core.node import Node
 from remediator.core.selector import Selector
 
 MOST_CLAIMS = 2000
+MOST_GROUPS = 64  # that its status shows
 FEWEST_QUARANTINED = 2  # that a percentage stands for: one dead board must not stop all repair
 
 
@@ -30,12 +32,27 @@ DEFAULT_QUARANTINED = Amount(20, percent=True)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One entry of a ledger: this case holds this node. `quarantined`: its ladder is spent, and a user must look."""
+    """One entry of a ledger: this case holds this node. `quarantined`: its ladder is spent, and a user must look.
+
+    `group` is that of the node when it was claimed, and stays so; "" where the budget has no groups, or nobody knows.
+    """
 
     node: str
     case: str
     since: datetime
     quarantined: bool = False
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """The numbers that a budget's status shows of one group."""
+
+    group: str
+    total: int
+    unavailable: int
+    allowed: int
+    quarantined: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +63,19 @@ class Counts:
     unavailable: int
     allowed: int
     quarantined: int = 0
+    group_total: int = 0
+    groups_full: int = 0  # groups in which no more node may become unavailable
+    ungrouped: int = 0  # nodes without the label that the groups go by
+    groups: tuple[GroupCounts, ...] = ()  # the fullest of those that are not whole
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """One budget as last read. `adopted` is false until it has taken over the claims that stood."""
+    """One budget as last read. `adopted` is false until it has taken over the claims that stood.
+
+    With `group_by`, the key of a node label, it is one budget for each of the label's values; `grouped_by` is the key
+    that the groups of its claims go by.
+    """
 
     name: str
     uid: str
@@ -65,10 +90,21 @@ class Budget:
     version: str = ""
     max_quarantined: Amount = DEFAULT_QUARANTINED
     unreadable: bool = False  # it admits nothing for what it may select, and nothing is written to it
+    group_by: str = ""
+    grouped_by: str = ""
+
+    def group(self, node: Node) -> str:
+        """The group of a node; "" where the budget has none, or the node lacks the label or its value is empty."""
+        return node.labels.get(self.group_by, "") if self.group_by else ""
 
     def holds(self, case_uid: str) -> bool:
         """Whether the case has its entry."""
         return any(claim.case == case_uid for claim in self.claims)
+
+    @property
+    def cases(self) -> frozenset[str]:
+        """The uids of the cases that have an entry."""
+        return frozenset(claim.case for claim in self.claims)
 
     def most(self, total: int) -> int:
         """How many of `total` nodes may be unavailable.
@@ -149,60 +185,98 @@ class Account:
 @dataclass(frozen=True, slots=True)
 class Members:
     """The nodes that a budget counts: how many, which of them are not ready or unschedulable, and which of these an
-    operation has taken out for a person.
+    operation has taken out for a person. `groups`: the same by group, "" for nodes that lack the label; empty where the
+    budget has no groups.
     """
 
     total: int
     down: frozenset[str]
     kept_out: frozenset[str] = frozenset()
+    groups: Mapping[str, "Members"] = field(default_factory=dict)
 
 
-def members(budget: Budget, nodes: Iterable[Node], budgets: Mapping[str, Budget]) -> Members:
-    """Count the nodes that a budget selects; for a fallback only those that no other budget selects."""
-    others = [other.selector for other in budgets.values() if budget.fallback and not other.fallback]
-    selected = [
-        node
-        for node in nodes
-        if budget.selector.matches(node.labels) and not any(other.matches(node.labels) for other in others)
-    ]
-    down = (node.name for node in selected if node.ready is not Status.TRUE or node.unschedulable)
-    kept_out = (node.name for node in selected if node.kept_out)
-    return Members(len(selected), frozenset(down), frozenset(kept_out))
+NOBODY = Members(0, frozenset())
 
 
 def account(budget: Budget, counted: Members) -> Account:
     """Where a budget stands. Claims count even where the selector left their node."""
-    claimed = frozenset(claim.node for claim in budget.claims if not claim.quarantined)
-    waiting = frozenset(claim.node for claim in budget.claims if claim.quarantined)
+    return _account(budget, budget.claims, counted)
+
+
+def accounts(budget: Budget, counted: Members) -> dict[str, Account]:
+    """Where each group of a budget stands; only "" where it has none.
+
+    A claim counts in the group that it was made in, also where the node's label has changed since.
+    """
+    if not budget.group_by:
+        return {"": account(budget, counted)}
+    claims: defaultdict[str, list[Claim]] = defaultdict(list)
+    for claim in budget.claims:
+        claims[claim.group].append(claim)
+    groups = counted.groups.keys() | claims.keys()
+    return {group: _account(budget, claims.get(group, ()), counted.groups.get(group, NOBODY)) for group in groups}
+
+
+def _account(budget: Budget, claims: Iterable[Claim], counted: Members) -> Account:
+    claimed, waiting = set[str](), set[str]()
+    for claim in claims:
+        (waiting if claim.quarantined else claimed).add(claim.node)
+    return _standing(budget, frozenset(claimed), frozenset(waiting), counted)
+
+
+def _standing(budget: Budget, claimed: frozenset[str], waiting: frozenset[str], counted: Members) -> Account:
     quarantined = (waiting | counted.kept_out) - claimed
     down = counted.down - quarantined if budget.max_unavailable is not None else counted.down | quarantined
     most, most_quarantined = budget.most(counted.total), budget.most_quarantined(counted.total)
     return Account(counted.total, most, down, claimed, quarantined, most_quarantined)
 
 
-def over(node: Node, budgets: Mapping[str, Budget]) -> list[Budget]:
-    """The budgets of a node, in name order: all that select it, else those marked as fallback."""
-    selecting = [budget for budget in budgets.values() if not budget.fallback and budget.selector.matches(node.labels)]
-    fallback = [budget for budget in budgets.values() if budget.fallback and budget.selector.matches(node.labels)]
-    return sorted(selecting or fallback, key=lambda budget: budget.name)
+def counts(budget: Budget, counted: Members) -> Counts:
+    """The numbers to show. Of many groups only those are shown that are not whole, the fullest first."""
+    if not budget.group_by:
+        return account(budget, counted).counts
+    by_group = accounts(budget, counted)
+    ungrouped = by_group.pop("", None)
+    known = list(by_group.values())
+    numbers = [GroupCounts(group, *_numbers(standing)) for group, standing in by_group.items()]
+    touched = [group for group in numbers if group.unavailable or group.quarantined]
+    every = [*known, ungrouped] if ungrouped else known
+    return Counts(
+        counted.total,
+        sum(len(standing.unavailable) for standing in every),
+        sum(standing.allowed for standing in known),
+        sum(len(standing.quarantined) for standing in every),
+        len(known),
+        sum(not standing.allowed for standing in known),
+        ungrouped.total if ungrouped else 0,
+        tuple(sorted(touched, key=lambda group: (group.allowed, -group.unavailable, group.group))[:MOST_GROUPS]),
+    )
 
 
-def entries(ledgers: Iterable[Budget]) -> dict[str, frozenset[str]]:
-    """The uids of the cases that hold each node, by the name of the node."""
-    cases: dict[str, frozenset[str]] = {}
-    for claim in (claim for ledger in ledgers for claim in ledger.claims):
-        cases[claim.node] = cases.get(claim.node, frozenset()) | {claim.case}
-    return cases
+def _numbers(account: Account) -> tuple[int, int, int, int]:
+    return account.total, len(account.unavailable), account.allowed, len(account.quarantined)
 
 
 def with_claims(budget: Budget, claims: Iterable[Claim]) -> Budget:
     """The budget with these entries added, each case once. An entry that is there may become quarantined, for good."""
     current = {claim.case: claim for claim in claims}
-    spent = {case for case, claim in current.items() if claim.quarantined}
+    if not current:
+        return budget
+    spent, held = {case for case, claim in current.items() if claim.quarantined}, budget.cases
     kept = (replace(claim, quarantined=True) if claim.case in spent else claim for claim in budget.claims)
-    return replace(budget, claims=(*kept, *(claim for claim in current.values() if not budget.holds(claim.case))))
+    return replace(budget, claims=(*kept, *(claim for claim in current.values() if claim.case not in held)))
 
 
 def without_claims(budget: Budget, ended: frozenset[str]) -> Budget:
     """The budget without the entries of these cases."""
+    if ended.isdisjoint(claim.case for claim in budget.claims):
+        return budget
     return replace(budget, claims=tuple(claim for claim in budget.claims if claim.case not in ended))
+
+
+def regrouped(budget: Budget, groups: Mapping[str, str]) -> Budget:
+    """The budget with its claims in the groups of their nodes now, by name: only after `group_by` was changed."""
+    if budget.grouped_by == budget.group_by:
+        return budget
+    claims = (replace(claim, group=groups.get(claim.node, "")) for claim in budget.claims)
+    return replace(budget, claims=tuple(claims), grouped_by=budget.group_by)

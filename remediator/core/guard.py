@@ -1,13 +1,16 @@
 """Which cases may start now: first each node alone, then budgets and the breaker for all, the most urgent first."""
 
-from collections.abc import Mapping, Sequence
+from bisect import insort
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from heapq import nsmallest
+from itertools import product
 
-from remediator.core import budget as budgets_
 from remediator.core.breaker import Breaker
-from remediator.core.budget import Account, Budget, Claim, Members
+from remediator.core.budget import MOST_CLAIMS, NOBODY, Account, Budget, Claim, account, accounts
 from remediator.core.case import Block, Case
+from remediator.core.census import BudgetSnapshot
 from remediator.core.correlation import Causes, sharing
 from remediator.core.evidence import judge
 from remediator.core.node import Node
@@ -158,102 +161,164 @@ def cooldown_until(case: Case, policy: Policy, past: Sequence[Case], now: dateti
 
 
 def admit(
-    requests: Sequence[Request],
-    budgets: Mapping[str, Budget],
-    counted: Mapping[str, Members],
-    starts: Sequence[datetime],
-    breaker: Breaker,
-    now: datetime,
+    requests: Iterable[Request], ledgers: BudgetSnapshot, starts: Iterable[datetime], breaker: Breaker, now: datetime
 ) -> Admission:
-    """Fold budgets and breaker over the requests, in order, each seeing what the ones before it were given.
+    """Fold budgets and breaker over the requests, in order, each seeing what the ones before it were given."""
+    fold = AdmissionFold(ledgers, starts, breaker, now)
+    for request in sorted(requests, key=lambda request: request.order):
+        fold.decide(request)
+    return fold.admission()
+
+
+class AdmissionFold:
+    """Decides one request after the other on one snapshot. Whoever folds hands them over in their order.
 
     Two passes over the same cache admit the same cases. A case that claims must be admitted by every budget over its
     node; one that has claimed needs only the breaker, and not even that for its first attempt, while the claim counts
     as its start.
     """
-    ledgers = dict(budgets)
-    entries = budgets_.entries(budgets.values())
-    accounts = {name: budgets_.account(ledger, counted[name]) for name, ledger in budgets.items()}
-    started = list(starts)
-    admitted: list[Request] = []
-    held: list[tuple[Request, tuple[Block, ...]]] = []
-    for request in sorted(requests, key=lambda request: request.order):
+
+    def __init__(self, ledgers: BudgetSnapshot, starts: Iterable[datetime], breaker: Breaker, now: datetime) -> None:
+        self.ledgers, self.breaker, self.now = ledgers, breaker, now
+        self.entries: dict[str, set[str]] = {}  # the uids of the cases that hold each node, by its name
+        self.entered: dict[str, set[str]] = {}  # the ledgers with an entry, by the uid of its case
+        for ledger in ledgers.budgets.values():
+            for claim in ledger.claims:
+                self.entries.setdefault(claim.node, set()).add(claim.case)
+                self.entered.setdefault(claim.case, set()).add(ledger.name)
+        self.recent = breaker.recent(starts, now)
+        self.taken: dict[str, str] = {}  # the case that was admitted in this pass, by node
+        self._whole: dict[str, Account] = {}
+        self._accounts: dict[str, dict[str, Account]] = {}
+        self._refusals: dict[tuple[str, str, bool], tuple[Block, ...]] = {}
+        self._gained: dict[str, list[Claim]] = {}
+        self._admitted: list[Request] = []
+        self._held: list[tuple[Request, tuple[Block, ...]]] = []
+
+    def decide(self, request: Request) -> None:
+        """Admit or hold one case."""
         blocks = (
             request.blocks
-            or _taken(request, admitted)
-            or _entered(request, entries)
-            or _breaker(request, breaker, started, now)
-            or _budgets(request, ledgers, accounts)
+            or _taken(request, self)
+            or _entered(request, self)
+            or _breaker(request, self)
+            or _budgets(request, self)
         )
         if blocks:
-            held.append((request, blocks))
-            continue
-        admitted.append(request)
-        if not breaker.admitted(request.case, now):
-            started.append(now)
+            self._held.append((request, blocks))
+            return
+        self._admitted.append(request)
+        self.taken[request.node.name] = request.case.name
+        if not self.breaker.admitted(request.case, self.now):
+            insort(self.recent, self.now)
         if not request.case.claimed:
-            _take(request, ledgers, accounts, now)
-    gained = {name: ledger.claims[len(budgets[name].claims) :] for name, ledger in ledgers.items()}
-    return Admission(tuple(admitted), tuple(held), {name: claims for name, claims in gained.items() if claims})
+            self._take(request)
+
+    def admission(self) -> Admission:
+        """What was decided."""
+        claims = {name: tuple(claims) for name, claims in self._gained.items()}
+        return Admission(tuple(self._admitted), tuple(self._held), claims)
+
+    def refusal(self, node: Node, name: str, group: str) -> tuple[Block, ...]:
+        """Why a budget does not admit a node: the same for all of a group that are down, and for all that are not."""
+        if name not in self._accounts:
+            ledger, members = self.ledgers.budgets[name], self.ledgers.members.get(name, NOBODY)
+            self._accounts[name], self._whole[name] = accounts(ledger, members), account(ledger, members)
+        standing = self._accounts[name].get(group, _EMPTY)
+        if node.name in standing.claimed:
+            return self._refused(node, name, group, standing)
+        key = (name, group, node.name in standing.down)
+        if key not in self._refusals:
+            self._refusals[key] = self._refused(node, name, group, standing)
+        return self._refusals[key]
+
+    def _refused(self, node: Node, name: str, group: str, standing: Account) -> tuple[Block, ...]:
+        ledger, gained = self.ledgers.budgets[name], len(self._gained.get(name, ()))
+        return _refusal(node.name, ledger, group, standing, self._whole[name], len(ledger.claims) + gained)
+
+    def _take(self, request: Request) -> None:
+        """Enter the claim where the next request will see it."""
+        node, case = request.node.name, request.case.uid
+        for name, group in self.ledgers.index.places(request.node):
+            if name in self.entered.get(case, ()):
+                continue
+            self._gained.setdefault(name, []).append(Claim(node, case, self.now, group=group))
+            by_group = self._accounts[name]
+            standing = by_group.get(group, _EMPTY)
+            by_group[group] = replace(standing, claimed=standing.claimed | {node})
+            full = len(self.ledgers.budgets[name].claims) + len(self._gained[name]) >= MOST_CLAIMS
+            groups = by_group if full else (group,)
+            for other, down in product(groups, (True, False)):
+                self._refusals.pop((name, other, down), None)
 
 
-def _taken(request: Request, admitted: Sequence[Request]) -> tuple[Block, ...]:
+_EMPTY = Account(0, 0, frozenset(), frozenset())
+
+
+def _taken(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
     """One case per node, also within one pass."""
-    first = next((other.case.name for other in admitted if other.node.name == request.node.name), "")
+    first = fold.taken.get(request.node.name, "")
     return (block(Reason.NODE_BUSY, f"case {first} holds {request.node.name}"),) if first else ()
 
 
-def _entered(request: Request, entries: Mapping[str, frozenset[str]]) -> tuple[Block, ...]:
+def _entered(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
     """A node has one case: a ledger, written under its version, is what two leaders cannot both win."""
-    others = entries.get(request.node.name, frozenset()) - {request.case.uid}
+    others = fold.entries.get(request.node.name, set()) - {request.case.uid}
     if request.case.claimed or not others:
         return ()
     return (block(Reason.NODE_BUSY, f"a budget says that case {min(others)} holds {request.node.name}"),)
 
 
-def _breaker(request: Request, breaker: Breaker, counted: Sequence[datetime], now: datetime) -> tuple[Block, ...]:
-    if breaker.admitted(request.case, now):
+def _breaker(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
+    breaker = fold.breaker
+    if breaker.admitted(request.case, fold.now):
         return ()
-    until = breaker.opens(counted, now)
+    until = breaker.opened(fold.recent)
     return (block(Reason.BREAKER_OPEN, f"{breaker.starts} starts in {breaker.window}", until),) if until else ()
 
 
-def _budgets(request: Request, ledgers: Mapping[str, Budget], accounts: Mapping[str, Account]) -> tuple[Block, ...]:
+def _budgets(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
     """Every budget over the node must admit it; one that holds our entry already has."""
     if request.case.claimed:
         return ()
-    over = budgets_.over(request.node, ledgers)
-    if not over:
+    places = fold.ledgers.index.places(request.node)
+    if not places:
         return (block(Reason.BUDGET_UNREADY, "no budget selects the node, and none is a fallback"),)
-    open_to = [ledger for ledger in over if not ledger.holds(request.case.uid)]
-    return tuple(block for ledger in open_to for block in _refusal(request.node.name, ledger, accounts[ledger.name]))
+    held = fold.entered.get(request.case.uid, ())
+    open_to = [(name, group) for name, group in places if name not in held]
+    return tuple(block for name, group in open_to for block in fold.refusal(request.node, name, group))
 
 
-def _refusal(node: str, ledger: Budget, account: Account) -> tuple[Block, ...]:
+def _refusal(
+    node: str, ledger: Budget, group: str, standing: Account, whole: Account, entries: int
+) -> tuple[Block, ...]:
     if ledger.unreadable:
         return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name} cannot be read"),)
     if not ledger.adopted:
         return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name}"),)
-    if account.full_of_quarantine:
-        names = ", ".join(sorted(account.quarantined)[:5])
-        message = (
-            f"budget {ledger.name}: {len(account.quarantined)} of {account.most_quarantined} quarantined ({names})"
+    if ledger.group_by and not group:
+        return (
+            block(
+                Reason.GROUP_UNKNOWN, f"budget {ledger.name} groups by a label that the node lacks: {ledger.group_by}"
+            ),
         )
-        return (block(Reason.QUARANTINE_FULL, message),)
-    if account.admits(node) and len(ledger.claims) < budgets_.MOST_CLAIMS:
+    place = f"budget {ledger.name}" + (f", {ledger.group_by} {group}" if group else "")
+    full, where = standing, place
+    if group and ledger.max_quarantined.percent and whole.full_of_quarantine:
+        full, where = whole, f"budget {ledger.name}, all groups"
+    if full.full_of_quarantine:
+        waiting = f"{len(full.quarantined)} of {full.most_quarantined} quarantined"
+        return (block(Reason.QUARANTINE_FULL, f"{where}: {waiting} ({_first_five(full.quarantined)})"),)
+    if entries >= MOST_CLAIMS:
+        return (block(Reason.BUDGET_SPENT, f"budget {ledger.name}: its ledger has room for {MOST_CLAIMS} nodes"),)
+    if standing.admits(node):
         return ()
-    names = ", ".join(sorted(account.unavailable)[:5])
-    message = f"budget {ledger.name}: {len(account.unavailable)} of {account.most} unavailable ({names})"
-    return (block(Reason.BUDGET_SPENT, message),)
+    spent = f"{len(standing.unavailable)} of {standing.most} unavailable ({_first_five(standing.unavailable)})"
+    return (block(Reason.BUDGET_SPENT, f"{place}: {spent}"),)
 
 
-def _take(request: Request, ledgers: dict[str, Budget], accounts: dict[str, Account], now: datetime) -> None:
-    """Enter the claim where the next request will see it."""
-    claim = Claim(request.node.name, request.case.uid, now)
-    for ledger in budgets_.over(request.node, ledgers):
-        ledgers[ledger.name] = budgets_.with_claims(ledger, [claim])
-        account = accounts[ledger.name]
-        accounts[ledger.name] = replace(account, claimed=account.claimed | {claim.node})
+def _first_five(nodes: frozenset[str]) -> str:
+    return ", ".join(nsmallest(5, nodes))
 
 
 def waits_in_queue(blocks: Sequence[Block]) -> bool:

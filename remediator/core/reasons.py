@@ -27,6 +27,7 @@ class Reason(StrEnum):
     BUDGET_SPENT = "BudgetSpent"
     BUDGET_UNREADY = "BudgetUnready"
     BUDGET_REFUSED = "BudgetRefused"
+    GROUP_UNKNOWN = "GroupUnknown"
     QUARANTINE_FULL = "QuarantineFull"
     POLICY_FAILING = "PolicyFailing"
     BREAKER_OPEN = "BreakerOpen"
@@ -121,6 +122,7 @@ WARNINGS = frozenset(
         Reason.UNCORDONED_BY_USER,
         Reason.BREAKER_OPEN,
         Reason.BUDGET_REFUSED,
+        Reason.GROUP_UNKNOWN,
         Reason.QUARANTINE_FULL,
         Reason.POLICY_FAILING,
         Reason.HELD_LONG,
@@ -151,6 +153,7 @@ REMEDY: dict[Reason, str] = {
     Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BUDGET_REFUSED: "let the controller write the budget's status: look for a webhook or a rule that refuses it",
+    Reason.GROUP_UNKNOWN: "give the node the label that spec.groupBy of the budget names",
     Reason.QUARANTINE_FULL: "repair the quarantined nodes, release their cases and uncordon what stays cordoned, or "
     "raise maxQuarantined",
     Reason.POLICY_FAILING: "look why, then close the breaker with the command",

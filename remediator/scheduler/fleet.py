@@ -60,7 +60,7 @@ class Fleet:
 
     `on_judged()` is called after some rows, or `paused`, may have changed.
 
-    Nothing is judged before every list is complete: `rows` is empty until then. The watch of all Pods is its own.
+    Nothing is judged before every list is complete, and `complete` is set when all are. It watches all Pods by itself.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Fleet:
     ) -> None:
         self.rows: dict[str, NodeState] = {}
         self.complete = asyncio.Event()
+        self._known = False  # whether every list is complete
         self._on_row, self._on_judged, self._clock = on_row, on_judged, clock
         self._used: dict[str, Counter[str]] = {}
         self._cases: dict[str, dict[str, CaseSummary]] = {}
@@ -90,8 +91,13 @@ class Fleet:
     async def run(self) -> None:
         """Judge nodes, from when everything is known until cancelled."""
         await synced(*self._informers)
+        self._known = True
+        names = self._nodes.keys()
+        for at in range(0, len(names), SLICE):
+            self._judge(names[at : at + SLICE])
+            await asyncio.sleep(0)
         self.complete.set()
-        self._judge(self._nodes.keys())
+        self._on_judged()
         log.info("extender synced", nodes=len(self.rows))
         await self._keep_judging()
 
@@ -158,7 +164,7 @@ class Fleet:
 
     def _judge(self, names: Iterable[str], *, aged: bool = False) -> None:
         """Make these rows anew; with `aged`, only those that time may have changed."""
-        if not self.complete.is_set():
+        if not (self._known or self.complete.is_set()):
             return
         now, policies = self._clock.wall(), list(self._policies)
         for name in names:
@@ -169,7 +175,8 @@ class Fleet:
                     continue
                 self._put(name, self._row(node, policies, now) if node else None)
                 self._note(name, facts)
-        self._on_judged()
+        if self.complete.is_set():
+            self._on_judged()
 
     def _timed_facts(self, node: Node, now: datetime) -> TimedFacts:
         cases = self._cases.get(node.name)

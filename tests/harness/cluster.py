@@ -2,7 +2,7 @@
 
 from collections.abc import Coroutine
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,14 +13,16 @@ from remediator.kube.wire.transport import MERGE_PATCH
 from remediator_sim.apiserver import EmbeddedServer
 from tests.harness.kinds import CRDS
 
+T = TypeVar("T")
 
-def at_once(work: Coroutine[Any, Any, None]) -> None:
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
     """Do what waits for nobody but a server in memory, which answers at once: inside a loop, or without one."""
     try:
         while True:
             work.send(None)
-    except StopIteration:
-        return
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
 
 
 @cache

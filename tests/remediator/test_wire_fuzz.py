@@ -40,6 +40,7 @@ from remediator.kube.wire.client import Client
 from remediator.scheduler.fleet import holding
 from remediator.scheduler.responses import Answers
 from remediator.scheduler.verdict import NodeState, Shape, health, summary
+from tests.harness.cluster import at_once
 from tests.harness.examples import examples
 from tests.harness.replica import empty_cache
 
@@ -349,7 +350,7 @@ def decide_everything(changes: list[Any]) -> None:
     admit(cache)
     for ledger in cache.budgets:
         kept = current_claims(ledger, (), frozenset())
-        msgspec.json.encode(encode.ledger(kept, budget.account(kept, cache.counted()[ledger.name])))
+        msgspec.json.encode(encode.ledger(kept, budget.counts(kept, cache.ledgers().members[ledger.name])))
     nodes, policies = {node.name: node for node in cache.nodes}, {policy.name: policy for policy in cache.policies}
     expired(cache.cases, nodes, policies, NOW)
     for node in cache.nodes:
@@ -363,10 +364,9 @@ def admit(cache: ClusterCache) -> None:
     """One pass of admission, without its writes."""
     performer = Performer(None, cache, lambda: True)  # type: ignore[arg-type]
     admissions, fleet = Admissions(cache, performer, Breaker(), lambda: 0.0), fleet_context(cache, NOW)
-    pending = [admissions._pending(view, step, fleet, {}, NOW) for view, step in admissions._waiting(NOW)]
-    ledgers = {ledger.name: ledger for ledger in cache.budgets}
+    pending = [admissions._pending(view, step, fleet, NOW) for view, step in at_once(admissions._waiting(NOW))]
     requests = [made.request for made in pending]
-    found = guard.admit(requests, ledgers, cache.counted(), starts(cache.cases), Breaker(), NOW)
+    found = guard.admit(requests, cache.ledgers(), starts(cache.cases), Breaker(), NOW)
     for request, blocks in found.held:
         send(hold(request.case, blocks, None, NOW).effects)
     for made in pending:

@@ -183,7 +183,10 @@ FENCES: tuple[tuple[str, Patches], ...] = (
     ("entries of other cases in ledgers are not seen", _set(guard, "_entered", lambda *asked: ())),
     ("nodes that are down are not counted", _set(budget.Account, "unavailable", property(lambda self: frozenset()))),
     ("entries go while their case goes on", _everything_released),
-    ("entries of standing claims are not made", _set(ledgers.Ledgers, "_claims", lambda self, ledger, now: [])),
+    (
+        "entries of standing claims are not made",
+        _set(ledgers.Ledgers, "_claims", lambda *asked: []),
+    ),
     ("claims take nodes that others hold", _claim_over_marks),
     ("the marks of an ended case stay", _set(marks, "release", lambda *asked, **named: lambda node: None)),
     ("a case is marked on no node", _set(marks, "marked", lambda node, case: False)),

@@ -28,7 +28,7 @@ class PolicyReconciler:
         policy = self._dependencies.cache.policies.get(name)
         if policy is None or policy.unreadable:
             return None
-        breaker = failures.state(policy, attempt_records(self._dependencies.cache), now)
+        breaker = failures.state(policy, attempt_records(self._dependencies.cache, now), now)
         if breaker != policy.breaker:
             return await self._write_breaker(policy, breaker)
         operations = {rung.operation for rung in policy.ladder}

@@ -7,6 +7,7 @@ from typing import Any
 
 from remediator.kube.api.budget import (
     Claim,
+    GroupStatus,
     NodeDisruptionBudget,
     NodeDisruptionBudgetSpec,
     NodeDisruptionBudgetStatus,
@@ -103,6 +104,7 @@ __all__ = [
     "Drain",
     "DrainStatus",
     "FailureBreaker",
+    "GroupStatus",
     "Intent",
     "Issue",
     "LabelSelector",

@@ -46,6 +46,13 @@ class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
         bool,
         doc("Counts only nodes that no other budget selects. Default false."),
     ] = False
+    group_by: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=316)] | None,
+        doc(
+            "Label key: one budget for each value that the nodes have. Every amount then holds for each group; a "
+            "percentage in maxQuarantined also for all groups together. Nothing starts on a node without the label."
+        ),
+    ] = None
 
 
 _SPEC = rules(
@@ -64,6 +71,21 @@ class Claim(Base, frozen=True, kw_only=True):
     case: Annotated[Uid, doc("metadata.uid of the NodeRemediation.")]
     since: Annotated[Time | None, doc("Since when.")] = None
     quarantined: Annotated[bool, doc("The case is Escalated: the node waits for a person.")] = False
+    group: Annotated[
+        str,
+        Meta(max_length=63),
+        doc("The node's group when it was claimed; it stays so where the label changes. Absent without groupBy."),
+    ] = ""
+
+
+class GroupStatus(Base, frozen=True, kw_only=True):
+    """The sum of one group."""
+
+    group: Annotated[str, Meta(max_length=63), doc("Value of the label that groupBy names.")]
+    total: Annotated[int, doc("Nodes of the group.")]
+    unavailable: Annotated[int, doc("Of these, nodes that are claimed or otherwise out of service.")]
+    allowed: Annotated[int, doc("How many more of them may become unavailable.")]
+    quarantined: Annotated[int, doc("Nodes whose case is Escalated; they do not count as unavailable.")] = 0
 
 
 class NodeDisruptionBudgetStatus(Base, frozen=True, kw_only=True):
@@ -78,6 +100,22 @@ class NodeDisruptionBudgetStatus(Base, frozen=True, kw_only=True):
     unavailable: Annotated[int | None, doc("Of these, nodes that are claimed or otherwise out of service.")] = None
     allowed: Annotated[int | None, doc("Most nodes that may be unavailable now.")] = None
     quarantined: Annotated[int | None, doc("Nodes whose case is Escalated; they do not count as unavailable.")] = None
+    group_total: Annotated[int, doc("With groupBy: how many groups there are.")] = 0
+    groups_full: Annotated[int, doc("With groupBy: in how many of them no more node may become unavailable.")] = 0
+    ungrouped: Annotated[int, doc("With groupBy: nodes without the label; nothing starts on them.")] = 0
+    groups: Annotated[
+        tuple[GroupStatus, ...],
+        Meta(max_length=64),
+        doc(
+            "With groupBy: groups of which a node is unavailable or quarantined, the fullest 64 first.",
+            x_kubernetes_list_type="atomic",
+        ),
+    ] = ()
+    grouped_by: Annotated[
+        str,
+        Meta(max_length=316),
+        doc("The label key that the groups of the claims go by; that of groupBy when adopted."),
+    ] = ""
     observed_generation: Annotated[int, doc("The metadata.generation that was counted.")] = 0
     adopted_generation: Annotated[
         int, doc("The metadata.generation for which standing claims were taken over; before that nothing is admitted.")

@@ -95,7 +95,6 @@ NOT_YET = (
         absent=True,
         instead="make a NodeRemediation",
     ),
-    NotYet(_BUDGET, "spec.groupBy", "Label key: one budget for each of its values.", _TEXT),
     NotYet(_BUDGET, "spec.breaker", "Stop new disruption in a storm of faults under this budget.", _OBJECT),
     NotYet(
         _TEMPLATE,

@@ -15,12 +15,14 @@ import structlog
 from remediator.clock import Clock
 from remediator.kube.runtime.index import Index
 from remediator.kube.runtime.reflector import Reflector
+from remediator.kube.runtime.turns import sliced
 from remediator.kube.runtime.versions import is_older, number, reaches
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.metrics import Contained
 
 log = structlog.get_logger(__name__)
+SLICE = 2000  # versions that are compared between two turns of the loop
 LOOK_AGAIN, RESTART_AFTER, LONGEST_PATIENCE = 0.05, 1.0, 64.0  # seconds, while the cache catches up
 
 
@@ -62,7 +64,7 @@ class Informer(Generic[F]):
         self._where = {"namespace": namespace, "labels": labels, "fields": fields}
         self._watched: Mapping[str, F] = self._reflector.store
         self._written: dict[str, tuple[F, int]] = {}  # with the number of lists that had begun by then
-        self._dropped_at = ("", 0)  # how far the watch had come when the writes that it has told were dropped last
+        self._settled: tuple[str, int] = ("", 0)  # how far the watch had come when writes were looked at last
         self._monotonic = clock.monotonic
         self._index = {field: Index() for field in index}
         self._handlers: list[Callable[[str, F | None, F | None], None]] = []
@@ -104,7 +106,7 @@ class Informer(Generic[F]):
         """
         heads, version = await self._of_now()
         began, patience, open_anew = self._monotonic(), RESTART_AFTER, self._reflector.restart
-        while late := self._late(heads, version):
+        while late := await self._late(heads, version):
             if self._monotonic() - began >= patience:
                 log.warning("a cache is behind; its watch is opened anew", kind=self._kind.name, objects=len(late))
                 open_anew()
@@ -119,7 +121,7 @@ class Informer(Generic[F]):
         while True:
             known = self._versions()
             heads, version = await self._heads()
-            if not _is_of_another_history(known, heads, version):
+            if not await _is_of_another_history(known, heads, version):
                 return heads, version
             log.warning("the API server went back; everything is read anew", kind=self._kind.name, version=version)
             lists = self._reflector.lists_begun
@@ -135,11 +137,16 @@ class Informer(Generic[F]):
         written = {key: fact.version for key in tuple(self._written) if (fact := self.get(key)) is not None}
         return {key: fact.version for key, fact in self._watched.items()} | self._reflector.unknown | written
 
-    def _late(self, heads: Mapping[str, str], version: str) -> set[str]:
+    async def _late(self, heads: Mapping[str, str], version: str) -> set[str]:
         """The keys of which less is known than these versions, or which are not in this list any more."""
-        known = self._versions()
-        late = {key for key, head in heads.items() if key not in known or not reaches(known[key], head)}
-        return late | {key for key, ours in known.items() if key not in heads and reaches(version, ours)}
+        known, late = self._versions(), set[str]()
+        async for key, head in sliced(heads.items(), SLICE):
+            if key not in known or not reaches(known[key], head):
+                late.add(key)
+        async for key, ours in sliced(known.items(), SLICE):
+            if key not in heads and reaches(version, ours):
+                late.add(key)
+        return late
 
     async def _heads(self) -> tuple[dict[str, str], str]:
         """Every object that is watched, with its version, once the API server answers."""
@@ -198,20 +205,20 @@ class Informer(Generic[F]):
 
     def by(self, field: str, value: str) -> list[F]:
         """The facts whose `field` has this value, in order of their names."""
-        self._drop_told()
+        self.settle()  # a write that is over gives the index back what the watch has told
         keys = self._index[field].keys(value)
         if not keys:
             return []
         facts = (self.get(key) for key in sorted(keys))
         return [fact for fact in facts if fact is not None and getattr(fact, field) == value]
 
-    def _drop_told(self) -> None:
-        """Give the index back what the watch has told, once for each step of it."""
-        at = self._reflector.version, self._reflector.list_adopted
-        if at != self._dropped_at:
-            self._dropped_at = at
+    def settle(self) -> None:
+        """Let go of our writes that the watch has passed: whoever keeps accounts by `on_view` is told."""
+        come = (self._reflector.version, self._reflector.list_adopted)
+        if come != self._settled:
             for key in tuple(self._written):
                 self.get(key)
+            self._settled = come
 
     def __iter__(self) -> Iterator[F]:
         if not self._written:  # as nearly always
@@ -255,13 +262,16 @@ class Informer(Generic[F]):
                 viewer(before, after)
 
 
-def _is_of_another_history(known: Mapping[str, str], heads: Mapping[str, str], version: str) -> bool:
+async def _is_of_another_history(known: Mapping[str, str], heads: Mapping[str, str], version: str) -> bool:
     """Whether a cache knows what a list that came after it does not: a version beyond its own, or beyond its head's.
 
     Versions go on from the backup's after a restore, or jump ahead, as etcd's tool can be told; objects keep theirs.
     """
-    beyond = version.isdecimal() and any(number(ours) > number(version) for ours in known.values())
-    return beyond or any(is_older(head, known.get(key, "")) for key, head in heads.items())
+    newest = number(version) if version.isdecimal() else None
+    async for key, ours in sliced(known.items(), SLICE):
+        if (newest is not None and number(ours) > newest) or is_older(heads.get(key, ""), ours):
+            return True
+    return False
 
 
 async def synced(*informers: Informer[Any]) -> None:

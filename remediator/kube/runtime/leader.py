@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -14,10 +15,12 @@ from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.runtime.informer import Informer, caught_up, synced
 from remediator.kube.runtime.queue import WorkQueue
-from remediator.metrics import LEADER_CHANGES
+from remediator.kube.runtime.turns import sliced
+from remediator.metrics import LEADER_CHANGES, Contained
 
 LONGEST_SLEEP = 60.0  # seconds: the wall clock may be set while we wait
 RESTART_BASE, RESTART_CAP = 1.0, 60.0
+SLICE = 100  # keys that are asked for between two turns of the loop
 K = TypeVar("K", bound=Hashable)
 log = structlog.get_logger(__name__)
 
@@ -59,7 +62,7 @@ class LeaderQueue(Generic[K]):
         self,
         name: str,
         serve: Callable[[K], Awaitable[float | None]],
-        everything: Callable[[], Iterable[K]],
+        everything: Callable[[], Iterable[K | None]],
         *,
         workers: int,
         informers: Sequence[Informer[Any]] = (),
@@ -72,6 +75,8 @@ class LeaderQueue(Generic[K]):
         self._serve, self._everything, self._workers = serve, everything, workers
         self._sweeps, self._ended, self._gives_way = sweeps, ended, gives_way
         self._queue: WorkQueue[K] | None = None
+        self._feeds: deque[Iterable[K | None]] = deque()
+        self._fed = asyncio.Event()
 
     @property
     def leading(self) -> bool:
@@ -89,9 +94,15 @@ class LeaderQueue(Generic[K]):
             for key in keys:
                 self._queue.add(key)
 
+    def feed(self, keys: Iterable[K | None]) -> None:
+        """Ask for a pass over each of many keys, which are made slice by slice; None is a step that gives no key."""
+        if self._queue is not None:
+            self._feeds.append(keys)
+            self._fed.set()
+
     def add_all(self) -> None:
-        """Ask for a pass over everything."""
-        self.add(*self._everything())
+        """Ask for a pass over everything, the same way."""
+        self.feed(self._everything())
 
     async def run(self, clock: Clock) -> None:
         """Serve until cancelled."""
@@ -103,12 +114,24 @@ class LeaderQueue(Generic[K]):
             self.add_all()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._queue.run(self._serve, self._workers))
+                group.create_task(self._feeding())
                 for sweep in self._sweeps:
                     group.create_task(sweeping(sweep, clock))
         finally:
             self._queue.close()
             self._queue = None
+            self._feeds.clear()
             self._ended()
+
+    async def _feeding(self) -> None:
+        while True:
+            await self._fed.wait()
+            self._fed.clear()
+            while self._feeds:
+                with Contained("feed", self.name):
+                    async for key in sliced(self._feeds.popleft(), SLICE):
+                        if key is not None:
+                            self.add(key)
 
 
 class Leader:

@@ -17,17 +17,17 @@ def test_nodes_are_counted_anew_when_one_of_them_may_change_a_number_and_only_th
     cache = empty_cache()
     cache.budgets._reflector._keep("b", a_budget("b"))
     cache.nodes._reflector._keep("n", a_node("n", version="1"))
-    counted = cache.counted()
-    assert cache.counted() is counted
+    counted = cache.nodes_by.members()
+    assert cache.nodes_by.members() is counted
     cache.nodes._reflector._keep("n", a_node("n", version="2", boot_id="another"))
-    assert cache.counted() is counted, "a reboot changes no number"
+    assert cache.nodes_by.members() is counted, "a reboot changes no number"
     cache.nodes.note("n", replace(a_node("n", version="3"), unschedulable=True))
-    cordoned = cache.counted()
+    cordoned = cache.nodes_by.members()
     assert cordoned is not counted
-    assert cache.counted() is cordoned
+    assert cache.nodes_by.members() is cordoned
     kept = replace(a_node("n", version="4"), unschedulable=True, kept_cordoned="uid-of-its-case")
     cache.nodes.note("n", kept)
-    assert cache.counted()["b"].kept_out == {"n"}, "an operation has made our cordon one for a person"
+    assert cache.nodes_by.members()["b"].kept_out == {"n"}, "an operation has made our cordon one for a person"
     cache.nodes._reflector._version = "4"
     assert cache.nodes.get("n").unschedulable is False
-    assert cache.counted() == counted, "the watch never showed our cordon"
+    assert cache.nodes_by.members() == counted, "the watch never showed our cordon"

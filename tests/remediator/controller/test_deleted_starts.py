@@ -69,6 +69,9 @@ class Fleet:
     def case(self, uid):
         return next((case for case in self.cases if case.uid == uid), None)
 
+    def cases_since(self, when):
+        return self.cases
+
     def delete(self, minute):
         """All of them, of which the leader hears then."""
         gone, self.cases = self.cases, []

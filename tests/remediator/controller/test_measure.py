@@ -18,8 +18,8 @@ def test_a_scrape_counts_the_nodes_of_all_budgets_once_and_shows_no_budget_that_
     for number in range(5):
         ledger = a_budget(f"scraped-{number}", 1, selector=pool(str(number)))
         cache.budgets.note(ledger.name, ledger)
-    counted = cache.counted
-    monkeypatch.setattr(cache, "counted", lambda: asked.append("now") or counted())
+    counted = cache.nodes_by.members
+    monkeypatch.setattr(cache.nodes_by, "members", lambda: asked.append("now") or counted())
     measure.gauges(cache, Breaker(), at(60))
     assert asked == ["now"]
     assert [shown(f"scraped-{number}") for number in range(5)] == [8] * 5

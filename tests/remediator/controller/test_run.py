@@ -49,6 +49,7 @@ async def test_a_write_of_a_policys_status_wakes_no_node_and_another_tolerance_w
         assert woken == [("policy", "gpu-lost"), ("admission", "")]
         woken.clear()
         controller._on_policy(before, replace(before, mode=Mode.DRY_RUN))
+        await until(lambda: len(woken) == 4)
         assert woken == [("policy", "gpu-lost"), ("admission", ""), ("node", "gpu-1"), ("node", "gpu-2")]
 
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.budget import Claim, Members, members, over, with_claims, without_claims
+from remediator.core.budget import Claim, Members, with_claims, without_claims
 from remediator.core.budget import account as stands
+from remediator.core.census import BudgetIndex, snapshot
 from tests.builders import EVERY, a_budget, a_node, at, pool
 
 
@@ -46,7 +47,7 @@ def test_a_budget_that_says_neither_admits_nothing():
 
 
 def account(budget, nodes):
-    return stands(budget, members(budget, nodes, {budget.name: budget}))
+    return stands(budget, snapshot([budget], nodes).members[budget.name])
 
 
 def test_claimed_not_ready_and_unschedulable_nodes_are_unavailable_each_once():
@@ -118,29 +119,33 @@ def test_min_available_counts_quarantined_nodes_as_unavailable():
 def test_a_fallback_counts_only_the_nodes_that_no_other_selects():
     nodes = [a_node("x", labels={"pool": "x"}), a_node("y", labels={"pool": "y"}, ready="False")]
     budgets = {"x": a_budget("x", selector=pool("x")), "default": a_budget("default", fallback=True)}
-    assert members(budgets["default"], nodes, budgets) == Members(1, frozenset({"y"}))
-    assert members(budgets["x"], nodes, budgets) == Members(1, frozenset())
+    members = snapshot(budgets.values(), nodes).members
+    assert members == {"default": Members(1, frozenset({"y"})), "x": Members(1, frozenset())}
 
 
 def test_what_is_over_the_limit_already_is_not_less_than_nothing():
     assert account(a_budget(most=0), [a_node("down", ready="False")]).allowed == 0
 
 
+def over(node, budgets):
+    return BudgetIndex(budgets.values()).over(node)
+
+
 def test_every_budget_that_selects_a_node_speaks_for_it_in_name_order():
     budgets = {name: a_budget(name, selector=EVERY) for name in ("b", "a")}
     budgets["other"] = a_budget("other", selector=pool("other"))
     budgets["default"] = a_budget("default", fallback=True)
-    assert [found.name for found in over(a_node(), budgets)] == ["a", "b"]
+    assert over(a_node(), budgets) == ("a", "b")
 
 
 def test_a_fallback_speaks_only_where_no_other_does():
     budgets = {"x": a_budget("x", selector=pool("x")), "default": a_budget("default", fallback=True)}
-    assert [found.name for found in over(a_node(labels={"pool": "y"}), budgets)] == ["default"]
-    assert [found.name for found in over(a_node(labels={"pool": "x"}), budgets)] == ["x"]
+    assert over(a_node(labels={"pool": "y"}), budgets) == ("default",)
+    assert over(a_node(labels={"pool": "x"}), budgets) == ("x",)
 
 
 def test_a_fallback_may_choose_its_nodes_as_well():
-    assert over(a_node(), {"default": a_budget("default", fallback=True, selector=pool("x"))}) == []
+    assert over(a_node(), {"default": a_budget("default", fallback=True, selector=pool("x"))}) == ()
 
 
 def test_claims_are_added_once_for_each_case_and_taken_away_by_case():

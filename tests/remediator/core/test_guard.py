@@ -12,6 +12,7 @@ from remediator.core import guard
 from remediator.core.breaker import Breaker
 from remediator.core.budget import Amount, with_claims
 from remediator.core.case import Block, Phase
+from remediator.core.census import snapshot
 from remediator.core.correlation import Burst, SharedCause
 from remediator.core.guard import FleetContext, Request, preconditions, waits_in_queue
 from remediator.core.policy import Correlation, Mode, Urgency
@@ -164,8 +165,7 @@ def asking(name, *, node=None, severity=1, blocks=(), labels=None, **more):
 
 
 def admit(requests, nodes, ledgers, starts, breaker, now):
-    counted = {name: budgets_.members(ledger, nodes, ledgers) for name, ledger in ledgers.items()}
-    return guard.admit(requests, ledgers, counted, starts, breaker, now)
+    return guard.admit(requests, snapshot(ledgers.values(), nodes), starts, breaker, now)
 
 
 def ask(requests, budgets, *, starts=(), breaker=WIDE, nodes=None):
@@ -325,7 +325,7 @@ def _limits(ledger):
 
 
 def _unavailable(ledger, nodes, ledgers):
-    return budgets_.account(ledger, budgets_.members(ledger, nodes, ledgers))
+    return budgets_.account(ledger, snapshot(ledgers.values(), nodes).members[ledger.name])
 
 
 @given(worlds(), st.integers(0, 4), st.integers(1, 4))

@@ -105,18 +105,25 @@ def disruption_budget(wire: api.NodeDisruptionBudget) -> budget.Budget:
         shown=_counts(status),
         version=meta.resource_version,
         max_quarantined=_amount(wire.spec.max_quarantined) or budget.DEFAULT_QUARANTINED,
+        group_by=wire.spec.group_by or "",
+        grouped_by=status.grouped_by,
     )
 
 
 def claim(wire: api.Claim) -> budget.Claim:
     """One entry of a ledger."""
-    return budget.Claim(wire.node, wire.case, moment(wire.since) or EPOCH, wire.quarantined)
+    return budget.Claim(wire.node, wire.case, moment(wire.since) or EPOCH, wire.quarantined, wire.group)
 
 
 def _counts(wire: api.NodeDisruptionBudgetStatus) -> budget.Counts | None:
     if wire.total is None or wire.unavailable is None or wire.allowed is None or wire.quarantined is None:
         return None
-    return budget.Counts(wire.total, wire.unavailable, wire.allowed, wire.quarantined)
+    groups = tuple(
+        budget.GroupCounts(group.group, group.total, group.unavailable, group.allowed, group.quarantined)
+        for group in wire.groups
+    )
+    shown = (wire.total, wire.unavailable, wire.allowed, wire.quarantined)
+    return budget.Counts(*shown, wire.group_total, wire.groups_full, wire.ungrouped, groups)
 
 
 def _amount(wire: int | str | None) -> budget.Amount | None:

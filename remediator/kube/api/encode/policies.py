@@ -3,21 +3,26 @@
 from datetime import datetime
 
 from remediator.core import names
-from remediator.core.budget import Account, Budget, Claim
+from remediator.core.budget import Budget, Claim, Counts, GroupCounts
 from remediator.core.policy import FailureBreaker, Readiness
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
 from remediator.kube.api.patch import Body, MetaPatch, Patch, whole
 
 
-def ledger(budget: Budget, account: Account) -> Body:
+def ledger(budget: Budget, counts: Counts) -> Body:
     """A merge patch of a budget's whole status, refused if the ledger has moved since we read it."""
     status = api.NodeDisruptionBudgetStatus(
         claims=tuple(_claim(claim) for claim in budget.claims),
-        total=account.counts.total,
-        unavailable=account.counts.unavailable,
-        allowed=account.counts.allowed,
-        quarantined=account.counts.quarantined,
+        total=counts.total,
+        unavailable=counts.unavailable,
+        allowed=counts.allowed,
+        quarantined=counts.quarantined,
+        group_total=counts.group_total,
+        groups_full=counts.groups_full,
+        ungrouped=counts.ungrouped,
+        groups=tuple(_group(group) for group in counts.groups),
+        grouped_by=budget.group_by,
         observed_generation=budget.generation,
         adopted_generation=budget.generation,
         adopted_uid=budget.uid,
@@ -26,7 +31,18 @@ def ledger(budget: Budget, account: Account) -> Body:
 
 
 def _claim(claim: Claim) -> api.Claim:
-    return api.Claim(node=claim.node, case=claim.case, since=second(claim.since), quarantined=claim.quarantined)
+    since = second(claim.since)
+    return api.Claim(node=claim.node, case=claim.case, since=since, quarantined=claim.quarantined, group=claim.group)
+
+
+def _group(counts: GroupCounts) -> api.GroupStatus:
+    return api.GroupStatus(
+        group=counts.group,
+        total=counts.total,
+        unavailable=counts.unavailable,
+        allowed=counts.allowed,
+        quarantined=counts.quarantined,
+    )
 
 
 def default_budget() -> Body:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remediator.core.budget import Claim, Members, account
+from remediator.core.budget import Claim, Members, counts
 from remediator.core.case import Attempt, AttemptOutcome, Block, CaseEvent, Diagnosis, OperationPhase, Phase
 from remediator.core.node import Status, Taint
 from remediator.core.policy import Readiness, Severity
@@ -216,9 +216,9 @@ def test_a_ledger_is_read_back_as_adopted_with_its_numbers(before, after, total)
     body = {"spec": {"selector": {}, "maxUnavailable": after.max_unavailable.value}}
     wire = stored(body, after.uid, name=after.name, generation=after.generation)
     for budget in (before, after):
-        sums = account(budget, Members(total, frozenset()))
+        sums = counts(budget, Members(total, frozenset()))
         wire = merged(wire, encode.ledger(budget, sums))
-    assert read(api.BUDGET, wire) == replace(after, adopted=True, shown=sums.counts)
+    assert read(api.BUDGET, wire) == replace(after, adopted=True, shown=sums)
     edited = merged(wire, {"metadata": {"generation": after.generation + 1}})
     assert not read(api.BUDGET, edited).adopted, "an edited budget must adopt anew"
 
@@ -262,7 +262,7 @@ def test_the_marks_of_a_node_are_read_back_as_they_were_written(before, after, c
 
 def test_a_time_is_written_in_whole_seconds_as_kubernetes_does() -> None:
     budget = replace(a_budget(), claims=(Claim("gpu-1", "c1", at(seconds=0.5)),))
-    status = encode.ledger(budget, account(budget, Members(1, frozenset())))["status"]
+    status = encode.ledger(budget, counts(budget, Members(1, frozenset())))["status"]
     assert json.loads(json.dumps(status["claims"])) == [
         {"node": "gpu-1", "case": "c1", "since": "2026-01-01T12:00:00Z"}
     ]

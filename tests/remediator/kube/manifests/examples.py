@@ -52,7 +52,6 @@ NOT_SUPPORTED: dict[str, tuple[Object, str]] = {
     "a deadline": (_policy(urgency={"deadline": "24h"}), "spec.urgency.deadline"),
     "windows": (_policy(windows=[{"cron": "0 2 * * *", "duration": "4h"}]), "spec.windows"),
     "approval Required": (_policy(approval="Required"), "spec.approval"),
-    "groupBy": (manifest("NodeDisruptionBudget", groupBy="rack"), "spec.groupBy"),
     "a breaker": (manifest("NodeDisruptionBudget", breaker={}), "spec.breaker"),
     "covers": (manifest("NodeOperationTemplate", covers=["reset-gpu"]), "spec.covers"),
     "ForceDelete": (manifest("NodeOperationTemplate", drain={"strategy": "ForceDelete"}), "spec.drain.strategy"),
