@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import structlog
@@ -31,11 +32,12 @@ class HttpTransport:
     """A Transport over HTTP(S). Made by `from_kubeconfig` or `in_cluster`; `close` it in the loop that made it."""
 
     def __init__(self, configuration: Any) -> None:
+        configuration.client_session_kwargs = {"trust_env": False}
         self._client = ApiClient(configuration)
         self._server: str = configuration.host
         way = {
             "server_hostname": configuration.tls_server_name,
-            "proxy": configuration.proxy,
+            "proxy": configuration.proxy or _proxy_of_environment(configuration.host),
             "proxy_headers": configuration.proxy_headers,
         }
         self._way: dict[str, Any] = {name: value for name, value in way.items() if value}
@@ -158,6 +160,15 @@ class _HttpStream:
         with _speaking_to(self._server):
             async for chunk in self._response.content.iter_any():
                 yield chunk
+
+
+def _proxy_of_environment(server: str) -> str | None:
+    """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY ask for, None for none.
+
+    They are read once: aiohttp would read them, and ~/.netrc, before each request, and wait for a thread for both.
+    """
+    url = urlsplit(server)
+    return None if not url.hostname or proxy_bypass(url.hostname) else getproxies().get(url.scheme)
 
 
 def _is_url(text: str) -> bool:

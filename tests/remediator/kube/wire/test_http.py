@@ -92,6 +92,59 @@ async def test_a_request_carries_everything_and_the_answer_comes_back_whole(tmp_
     assert got["headers"]["accept"] == "application/json"
 
 
+async def test_no_request_waits_for_a_thread(tmp_path, monkeypatch):
+    """Neither for the proxies of the environment nor for ~/.netrc: ten requests, no work for another thread."""
+    threaded = []
+
+    async def handler(request):
+        return web.Response(body=b"{}")
+
+    async with talking_to(tmp_path, handler) as transport:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "run_in_executor", lambda executor, work, *args: threaded.append(work))
+        for _ in range(10):
+            assert (await transport.request("GET", "/api/v1/x")).status == 200
+    assert threaded == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "proxied"),
+    [
+        ({"HTTP_PROXY": "PROXY"}, True),
+        ({"http_proxy": "PROXY"}, True),
+        ({"HTTPS_PROXY": "PROXY"}, False),
+        ({"HTTP_PROXY": "PROXY", "NO_PROXY": "api.example"}, False),
+        ({"HTTP_PROXY": "PROXY", "NO_PROXY": "other.example"}, True),
+    ],
+)
+async def test_the_proxy_of_the_environment_is_used_unless_it_excludes_the_server(
+    tmp_path, monkeypatch, environment, proxied
+):
+    asked = []
+
+    async def handle(reader, writer):
+        asked.append((await reader.readline()).decode().strip())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    proxy = await asyncio.start_server(handle, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.replace("PROXY", url))
+    config = write_kubeconfig(tmp_path / "config", "http://api.example:1", None)
+    async with connected(config) as transport:
+        if proxied:
+            assert (await transport.request("GET", "/api/v1/x")).status == 200
+        else:
+            with pytest.raises(Unavailable):
+                await transport.request("GET", "/api/v1/x", timeout=5)
+    proxy.close()
+    assert asked == (["GET http://api.example:1/api/v1/x HTTP/1.1"] if proxied else [])
+
+
 @pytest.mark.parametrize(
     ("method", "body", "content_type"),
     [
