@@ -75,8 +75,10 @@ class Ledgers:
         return case.ended is not None and (node is None or not marks.marked(node, case))
 
     async def _orphans(self) -> tuple[frozenset[str], float | None]:
-        """Entries of cases that somebody removed by force: unknown here, and unknown to the server as well."""
-        return await self._gone_cases.among({uid for uid in self.cache.entries if self.cache.case(uid) is None})
+        """Entries of cases that somebody removed by force: unknown here, off every node, and unknown to the server."""
+        unknown = {uid for uid in self.cache.entries if self.cache.case(uid) is None}
+        marked = {uid for node in self.cache.nodes for uid in node.marks} if unknown else set[str]()
+        return await self._gone_cases.among(unknown - marked)
 
     async def _holding(self) -> Mapping[str, Sequence[str]]:
         """The names of the cases that hold a node, by budget over it: budget and labels may have changed."""

@@ -32,6 +32,19 @@ def one_pod(history: History, event: Event) -> Iterator[str]:
         yield HELD
 
 
+def of_the_attempt(history: History, event: Event) -> Iterator[str]:
+    """A Pod was written. Tells of each new one that disturbs, and whose operation is not what its case tries now."""
+    if event.old is not None or contract.template(event.obj) in ("", contract.LOOKS):
+        return
+    labels = part(event.obj, "metadata", "labels")
+    operation = history.tracked.get(labels.get(contract.OPERATION_UID, ""))
+    case = history.tracked.get(labels.get(contract.CASE_UID, ""))
+    newest = (contract.attempts(case.last) if case else [])[-1:]
+    if operation and [one["operation"] for one in newest if not one.get("outcome")] != [operation.name]:
+        made = f"Pod {event.key} of operation {operation.name} was made at {clock(event.at)}"
+        yield f"{made}, which is not what case {case.name if case else ''} tries"
+
+
 def one_operation(history: History, event: Event) -> Iterator[str]:
     """An operation was written. Counts each new one: the only one of its case with its number."""
     if event.old is not None:
@@ -51,6 +64,16 @@ def one_intent(history: History, event: Event) -> Iterator[str]:
     before, after = (part(obj, "status").get("intent") for obj in (event.old, event.new))
     if before and event.new is not None:
         yield HELD if before == after else f"the intent of operation {event.key} was changed at {clock(event.at)}"
+
+
+def present_boot(history: History, event: Event) -> Iterator[str]:
+    """An operation was written. Tells of each new intent that names no boot that its node has lately shown."""
+    before, after = (part(obj, "status").get("intent") for obj in (event.old, event.new))
+    node = event.obj["spec"].get("nodeName", "")
+    shown = {part(state, "status", "nodeInfo").get("bootID", "") for state in history.lately(node)}
+    if after and not before and shown and after.get("bootID", "") not in shown:
+        named = after.get("bootID") or "no boot"
+        yield f"the intent of {event.key} names {named} at {clock(event.at)}, and {node} shows {', '.join(shown)}"
 
 
 def one_reboot(history: History, event: Event) -> Iterator[str]:
@@ -136,9 +159,19 @@ def _came_to_nothing(history: History, case: Obj, attempt: Obj) -> bool:
 
 def handed_over(history: History, event: Event) -> Iterator[str]:
     """A case was written. Counts each that a person is called for: its attempts have ended, and its node stays out."""
-    if contract.phase(event.new) != "Escalated" or contract.phase(event.old) == "Escalated":
+    if contract.phase(event.new) != "Escalated":
+        return
+    if contract.phase(event.old) == "Escalated":
+        yield from _told_again(event)
         return
     running = [attempt["operation"] for attempt in contract.attempts(event.new) if not attempt.get("outcome")]
     held = contract.held_by(history.nodes.get(event.obj["spec"]["nodeName"])) == contract.uid(event.obj)
     sentence = f"case {event.key} was handed to a person at {clock(event.at)}"
     yield f"{sentence} while {running[0]} ran" if running else HELD if held else f"{sentence} without holding its node"
+
+
+def _told_again(event: Event) -> Iterator[str]:
+    """What a case that waits for a person adds to its story though it goes on waiting."""
+    before, after = (list(part(obj, "status").get("timeline") or ()) for obj in (event.old, event.new))
+    if after[-1:] != before[-1:] and not contract.ended(event.new):
+        yield f"case {event.key}, which waits for a person, goes on with {after[-1].get('reason')} at {clock(event.at)}"

@@ -100,6 +100,22 @@ def kept(history: History, event: Event) -> Iterator[str]:
             yield HELD
 
 
+def adopted(history: History, event: Event) -> Iterator[str]:
+    """The end. Tells of each claim that has stood for long and that a budget over its node does not hold."""
+    settle = history.limits.settle
+    long = {
+        uid: tracked
+        for uid, tracked in history.open.items()
+        if tracked.claimed and history.at - tracked.claimed > settle
+    }
+    for budget in history.objects[BUDGETS].values() if history.acts() else ():
+        known = history.at - history.tracked[contract.uid(budget)].made > settle
+        missing = {contract.held_by(node) for node in _under(history, budget)} & long.keys() - claims(budget).keys()
+        for uid in sorted(missing) if known else ():
+            sentence = f"budget {contract.name(budget)} has no entry of case {long[uid].name} at the end"
+            yield f"{sentence}, which holds its node"
+
+
 def _moved(history: History, budget: str) -> bool:
     """Whether somebody changed the rules a moment ago: what was decided under the old ones cannot be judged."""
     newest = max(history.moved.get(budget, history.shrunk), history.shrunk)

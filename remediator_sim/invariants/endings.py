@@ -89,6 +89,44 @@ def _waits(history: History, tracked: Tracked) -> bool:
     return bool(told or not tracked.claimed or history.stopped(tracked.last))
 
 
+def ends_once(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Tells of each that ends while it tries something, without what completes a try, or again."""
+    before, after = (part(obj, "status").get("endedAt") for obj in (event.old, event.new))
+    if event.new is None or before == after:
+        return
+    running = [attempt["operation"] for attempt in contract.attempts(event.new) if not attempt.get("outcome")]
+    sentence = f"case {event.key} ended at {clock(event.at)}"
+    if before:
+        yield f"{sentence}, and had ended before"
+    elif running:
+        yield f"{sentence} while {running[0]} ran"
+    elif contract.phase(event.new) == "Recovered" and (left_out := _incomplete(history, event.new)):
+        yield f"{sentence} without {left_out}"
+
+
+def _incomplete(history: History, case: Obj) -> str:
+    """What the newest try of a case that worked wants done after it and was not done, "" for nothing."""
+    tries = [attempt for attempt in contract.attempts(case) if not attempt.get("follows")][-1:]
+    for newest in (attempt for attempt in tries if attempt.get("outcome") == "Succeeded"):
+        wanted = part(history.objects[TEMPLATES].get(newest.get("template", "")), "spec").get("after") or []
+        followed = [each for each in contract.attempts(case) if each.get("follows") == newest["operation"]]
+        done = {each.get("template") for each in followed}
+        return ", ".join(name for name in wanted if name not in done)
+    return ""
+
+
+TO_END, TO_RELEASE = timedelta(minutes=40), timedelta(minutes=15)  # an operation that has its intent may end first
+
+
+def obeyed(history: History, event: Event) -> Iterator[str]:
+    """Time passed. Tells of each case that goes on for long though a person has deleted it, or given its node back."""
+    for tracked in history.open.values():
+        released = max(tracked.released, tracked.escalated) if tracked.released and tracked.escalated else None
+        for since, most, what in ((tracked.deleted, TO_END, "deleted"), (released, TO_RELEASE, "released")):
+            if since and history.at - since - history.absent(since) > most:
+                yield f"case {tracked.name}, {what} by a person at {clock(since)}, goes on"
+
+
 def _left(history: History, tracked: Tracked) -> str:
     """What a case that is over has left behind, as a sentence; HELD for nothing."""
     case, over = contract.uid(tracked.last), clock(tracked.over or history.at)

@@ -96,13 +96,17 @@ class History:
 
     def stopped(self, case: Obj) -> dict[str, datetime]:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
-        node = case["spec"]["nodeName"]
-        policy, name = case["spec"].get("policyName", ""), contract.name(case)
-        stops = (PAUSE, _mode(policy), _hold(name), _exclude(node), control_plane(node))
-        standing = {word: self.stops[word] for word in stops if word in self.stops}
+        standing, policy = self.set_stops(case), case["spec"].get("policyName", "")
         blocks = part(case, "status").get("blockedBy") or ()
         failing = any(block["reason"] == FAILING for block in blocks)  # open until a user closes it
         return standing | ({f"the breaker of policy {policy} is open": self.at} if failing else {})
+
+    def set_stops(self, case: Obj) -> dict[str, datetime]:
+        """What a user, or what the node runs, stops all of a case with: it ends what has not touched the node yet."""
+        node = case["spec"]["nodeName"]
+        policy, name = case["spec"].get("policyName", ""), contract.name(case)
+        stops = (PAUSE, _mode(policy), _hold(name), _exclude(node), control_plane(node))
+        return {word: self.stops[word] for word in stops if word in self.stops}
 
     def starts_within(self, window: timedelta) -> list[Start]:
         """The newest start, and those less than the window before it."""
@@ -112,6 +116,10 @@ class History:
         """For how long nobody of us could act since then."""
         spans = ((max(begun, since), until or self.at) for begun, until in self.absences)
         return sum((until - begun for begun, until in spans if until > begun), timedelta())
+
+    def acts(self) -> bool:
+        """Whether somebody of us could act for all of the time that what is over may take to be cleared away."""
+        return not self.absent(self.at - self.limits.settle)
 
     def in_vain(self, policy: Obj) -> str:
         """Why the breaker on failures of a policy has to be open, "" where it need not."""
@@ -259,6 +267,8 @@ def _case(history: History, event: Event) -> None:
         history.open[uid] = tracked
     if part(event.new, "metadata").get("deletionTimestamp"):
         tracked.deleted = tracked.deleted or event.at
+    if part(event.new, "spec").get("release") is True:
+        tracked.released = tracked.released or event.at
     if part(event.obj, "status").get("startedAt"):
         tracked.claimed = tracked.claimed or event.at
     if contract.phase(event.obj) == "Escalated":

@@ -1,7 +1,7 @@
 """I4: the breaker and every hold stop starts, and only starts."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from remediator_sim.invariants import causes, contract
 from remediator_sim.invariants.contract import Obj, clock, part
@@ -107,6 +107,20 @@ def _stopped_before(history: History, uid: str, what: str) -> Iterator[str]:
     if tracked is not None:
         deleted = {f"case {tracked.name} was deleted": tracked.deleted} if tracked.deleted else {}
         yield _in_spite(history, history.stopped(tracked.last) | deleted, what)
+
+
+FOR_THE_END = timedelta(minutes=15)  # what an operation may take to end that must not go on
+
+
+def cancelled(history: History, event: Event) -> Iterator[str]:
+    """Time passed. Tells of each operation without an intent that goes on for long though its case is stopped."""
+    for uid, tracked in history.open.items():
+        stops = history.set_stops(tracked.last)
+        since = min(stops.values(), default=history.at)
+        if history.at - since - history.absent(since) > FOR_THE_END:
+            for operation in history.operations_of[uid]:
+                if not (operation.gone or contract.finished(operation.last) or "intent" in operation.times):
+                    yield f"operation {operation.name} goes on though {next(iter(stops))} since {clock(since)}"
 
 
 def claimed(history: History, event: Event) -> Iterator[str]:

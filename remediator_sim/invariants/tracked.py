@@ -52,6 +52,7 @@ class Tracked:
     stood: timedelta = timedelta(0)
     well: datetime | None = None
     deleted: datetime | None = None
+    released: datetime | None = None
     times: dict[str, Moment] = field(default_factory=dict)
 
     @property

@@ -1,6 +1,7 @@
 """Faults of nodes, and what cures them."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(slots=True)
@@ -23,15 +24,43 @@ class Fault:
         return f"{self.condition} ({how})"
 
 
-# By shipped policy: the condition that it asks about, and the operations of its ladder.
-KNOWN: dict[str, tuple[str, tuple[str, ...]]] = {
-    "gpu-lost": ("GpuLost", ("reboot",)),
-    "gpu-ecc": ("GpuEccFault", ("reset-gpu", "reboot")),
-    "gpu-xid": ("GpuXid", ("reset-gpu", "reboot")),
-    "gpu-nvlink-fault": ("GpuNvlinkFault", ("reset-gpu", "reboot")),
-    "nfs-stale": ("NfsStale", ("remount-nfs", "reboot")),
-    "driver-mismatch": ("DriverMismatch", ("reload-driver", "reboot")),
-    "runtime-unhealthy": ("RuntimeUnhealthy", ("restart-service", "reboot")),
-    "unkillable-process": ("UnkillableProcess", ("reboot",)),
-    "node-not-ready": ("Ready", ("reboot",)),
+class Known(NamedTuple):
+    """What a shipped policy asks about, which operations of its ladder may cure that, and the status that is bad."""
+
+    condition: str
+    cures: tuple[str, ...] = ()
+    status: str = ""
+
+
+# By shipped policy: those that act, and those that only tell a person.
+ACTING: dict[str, Known] = {
+    "clock-skew": Known("ClockSkew", ("restart-service",)),
+    "cni-unavailable": Known("CniUnavailable", ("reboot",)),
+    "device-nodes-missing": Known("DeviceNodesMissing", ("reload-driver", "reboot")),
+    "disk-pressure": Known("DiskPressure", ("clear-disk",)),
+    "driver-mismatch": Known("DriverMismatch", ("reload-driver", "reboot")),
+    "filesystem-error": Known("FilesystemError", ("reboot",)),
+    "gpu-ecc": Known("GpuEccFault", ("reset-gpu", "reboot")),
+    "gpu-lost": Known("GpuLost", ("reboot",)),
+    "gpu-nvlink-fault": Known("GpuNvlinkFault", ("reset-gpu", "reboot")),
+    "gpu-recovery-required": Known("GpuRecoveryRequired", ("reset-gpu", "reboot")),
+    "gpu-xid": Known("GpuXid", ("reset-gpu", "reboot")),
+    "memory-ecc": Known("MemoryEcc", ("reboot",)),
+    "nfs-stale": Known("NfsStale", ("remount-nfs", "reboot")),
+    "node-not-ready": Known("Ready", ("reboot",)),
+    "pcie-link-degraded": Known("PcieLinkDegraded", ("reboot",)),
+    "runtime-unhealthy": Known("RuntimeUnhealthy", ("restart-service", "reboot")),
+    "unkillable-process": Known("UnkillableProcess", ("reboot",)),
 }
+TELLING: dict[str, Known] = {
+    "disk-fault": Known("DiskFault"),
+    "dns-unavailable": Known("DnsUnavailable"),
+    "gpu-busy-without-pod": Known("GpuBusyWithoutPod"),
+    "gpu-throttled": Known("GpuThrottled"),
+    "network-link-fault": Known("NetworkLinkFault"),
+    "nfs-unavailable": Known("NfsUnavailable"),
+    "node-pressure": Known("MemoryPressure"),
+    "node-unreachable": Known("Ready", status="Unknown"),
+    "volume-error": Known("VolumeError"),
+}
+KNOWN = ACTING | TELLING

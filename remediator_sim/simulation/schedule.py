@@ -1,17 +1,29 @@
 """From a seed to its plan. Pure: the same seed gives the same plan everywhere."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from remediator_sim.simulation.fault import KNOWN
+from remediator_sim.simulation.fault import ACTING, TELLING
 from remediator_sim.simulation.plan import Plan, Step
-from remediator_sim.simulation.steps import alerts, clocks, edits, github, nodes, objects, replicas, roles, users, wires
+from remediator_sim.simulation.steps import (
+    alerts,
+    between,
+    clocks,
+    edits,
+    github,
+    nodes,
+    objects,
+    replicas,
+    roles,
+    users,
+    wires,
+)
 from remediator_sim.simulation.steps.kind import Fleet, Kind
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
-    for part in (nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles)
+    for part in (nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between)
     for kind in part.KINDS
 }
 NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
@@ -24,6 +36,9 @@ CEILINGS, INCURABLE, VAIN = (1, 2, "10%", None, None, None, None, None, None, No
 TICKETS = ("Always", "OnEscalation", "OnEscalation", "Never")
 # So many of the other steps happen while a node is under repair, so many seconds after it fell ill.
 AMID, REPAIR = 0.5, (120.0, 900.0)
+TELLS, TWINS = 0.6, 2
+BETWEEN = ("unheard", "unheard", "killed-between", "mark", "mark", "forge")
+REPAIRED_AT_ONCE = frozenset(known.condition for known in ACTING.values()) - {"Ready", "DiskPressure"}
 AT_GITHUB = ("github-lost", "github-lost", "github-crash", "github-lag", "issue")  # two of them in each plan
 BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest
 
@@ -32,7 +47,7 @@ def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
     chance = Random(f"plan {seed}")
     names = tuple(f"gpu-{number:02}" for number in range(1, chance.randint(*NODES) + 1))
-    policies = tuple(sorted(chance.sample(sorted(KNOWN), 4)))
+    policies = _policies(Random(f"policies {seed}"))
     burst = chance.random() < BURSTS
     sick = tuple(chance.choice(names) for _ in range(chance.randint(*(MANY if burst else FAULTS))))
     fleet = Fleet(names, policies, sick)
@@ -46,7 +61,11 @@ def plan_of(seed: int) -> Plan:
     steps = faults + [_step(chance, fleet, kind, faults) for kind in others]
     steps += [_step(beside, fleet, kind, faults) for kind in outside]
     special, more = _roles(Random(f"roles {seed}"), fleet, faults)
-    steps += more
+    steps += [
+        *more,
+        *_twins(Random(f"twins {seed}"), fleet, faults),
+        *_between(Random(f"between {seed}"), fleet, faults),
+    ]
     most = ("maxUnavailable", "100%") if burst else chance.choice(BUDGETS)
     return Plan(
         seed,
@@ -60,6 +79,28 @@ def plan_of(seed: int) -> Plan:
     )
 
 
+def _policies(chance: Random) -> tuple[str, ...]:
+    """Four policies, and in some seeds one of them only tells a person."""
+    telling = 1 if chance.random() < TELLS else 0
+    return tuple(sorted([*chance.sample(sorted(ACTING), 4 - telling), *chance.sample(sorted(TELLING), telling)]))
+
+
+def _twins(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterator[Step]:
+    """Faults of nodes that have just fallen ill: two policies find something on one node at once."""
+    for fault in chance.sample(faults, TWINS):
+        at = min(LAST, fault.at + chance.uniform(0.0, AT_ONCE))
+        yield replace(_fault(chance, fleet, fault.target, 0.0), at=round(chance.choice((fault.at, at)), 3))
+
+
+def _between(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterator[Step]:
+    """What comes between two writes: each waits for its moment from when its node falls ill."""
+    repaired = [fault for fault in faults if fault["condition"] in REPAIRED_AT_ONCE]
+    for kind in BETWEEN:
+        fault = chance.choice(repaired or faults)
+        _, words = KINDS[kind].draw(chance, fleet)
+        yield Step(max(0.0, round(fault.at - 1.0, 3)), kind, fault.target, words)
+
+
 def _roles(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> tuple[tuple[tuple[str, str], ...], list[Step]]:
     """Two nodes of the control plane and a worker that looks like one, all sick, and a sick node that becomes one.
 
@@ -67,7 +108,7 @@ def _roles(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> tuple[tuple[
     """
     healthy = [name for name in fleet.nodes if name not in fleet.sick]
     special = tuple(zip(chance.sample(healthy or fleet.nodes, len(roles.ROLES)), roles.ROLES, strict=True))
-    others = fleet._replace(policies=tuple(name for name in fleet.policies if name != "node-not-ready"))
+    others = fleet._replace(policies=tuple(name for name in fleet.policies if not name.startswith("node-")))
     steps = [_fault(chance, others, name, LAST - BEGIN) for name, _ in special]
     _, words = KINDS["join-control-plane"].draw(chance, fleet)
     fault = chance.choice(faults)

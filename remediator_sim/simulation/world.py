@@ -292,9 +292,12 @@ class World:
         return Outcome(self.plan, self.journal.text, tuple(self.broken), checks, requests, ending)
 
     def _under_way(self) -> bool:
-        """Whether some case holds its node and is not yet handed to a person."""
-        cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
-        return any(phase(case) in BUSY[:3] for case in cases if not ended(case))
+        """Whether some case holds its node and is not yet handed to a person, or some operation has not ended."""
+        store = self.server.cluster.store
+        cases = (entry.obj for entry in store.collection(CASES).entries.values())
+        operations = (entry.obj for entry in store.collection(OPERATIONS).entries.values())
+        busy = any(phase(case) in BUSY[:3] for case in cases if not ended(case))
+        return busy or not all(map(finished, operations))
 
     def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
         yield self.judge.run()

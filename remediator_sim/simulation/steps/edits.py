@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 CASE_KIND, OPERATION_KIND = plain(api.CASE), plain(api.OPERATION)
 POLICY_KIND, BUDGET_KIND = plain(api.POLICY), plain(api.BUDGET)
-STRIP = "I1 may break: the entry of a case that is gone may leave a ledger a moment before its mark leaves the node"
 # What of a policy is changed for a while.
 EDITS: tuple[Obj, ...] = (
     {"verify": {"timeout": "5m"}},
@@ -138,7 +137,7 @@ KINDS = (
     Kind("delete-policy", 1, _draw_policy, _delete_policy),
     Kind("edit-budget", 1, _draw_budget, _edit_budget),
     Kind("delete-case", 1, _draw_node, _delete_case),
-    Kind("strip", 0, _draw_node, _strip, why=STRIP),
+    Kind("strip", 1, _draw_node, _strip),
     Kind("release", 1, _draw_node, _release),
     Kind("delete-operation", 1, _draw_node, _delete_operation),
     Kind("untaint", 1, _draw_node, _untaint),

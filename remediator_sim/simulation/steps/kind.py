@@ -32,7 +32,7 @@ class Fleet(NamedTuple):
 class Kind(NamedTuple):
     """`draw` gives the words of a step by chance, `perform` carries it out; `weight`: how often it is drawn.
 
-    `each`: of a kind of which every plan has some, how many; `why`: of another one of weight 0, why it is not drawn.
+    `each`: of a kind of weight 0, how many of it every plan has.
     """
 
     name: str
@@ -40,7 +40,6 @@ class Kind(NamedTuple):
     draw: Callable[[Random, Fleet], Drawn]
     perform: Callable[["World", Step], Awaitable[None]]
     each: str = ""
-    why: str = ""
 
 
 def drawn(target: str = "", **words: object) -> Drawn:

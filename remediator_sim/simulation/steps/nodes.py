@@ -25,6 +25,7 @@ HINDERS = (
     facts.GOES_DOWN_LATE,
 )
 
+FAULTS = "10 to 13, in a quarter of the seeds 14 to 18 within five minutes, and 2 more on nodes that have one"
 FOR_EVER = 1e7  # seconds: longer than any seed
 
 if TYPE_CHECKING:
@@ -32,14 +33,16 @@ if TYPE_CHECKING:
 
 
 def _draw_fault(chance: Random, fleet: Fleet) -> Drawn:
-    condition, ladder = KNOWN[chance.choice(fleet.policies)]
-    cures = ladder[chance.randrange(len(ladder) + 1) :] if chance.random() < 0.5 else ladder
-    return drawn(chance.choice(fleet.nodes), condition=condition, cures=cures, tries=chance.choice((1, 1, 2)))
+    known = KNOWN[chance.choice(fleet.policies)]
+    cures = known.cures[chance.randrange(len(known.cures) + 1) :] if chance.random() < 0.5 else known.cures
+    words = {"condition": known.condition, "cures": cures, "tries": chance.choice((1, 1, 2))}
+    return drawn(chance.choice(fleet.nodes), **words, **({"status": known.status} if known.status else {}))
 
 
 async def _fault(world: "World", step: Step) -> None:
     if node := world.nodes.get(step.target):
-        node.break_down(Fault(step["condition"], step["cures"], step["tries"]))
+        status = dict(step.words).get("status", "")
+        node.break_down(Fault(step["condition"], step["cures"], step["tries"], status))
 
 
 def _draw_heal(chance: Random, fleet: Fleet) -> Drawn:
@@ -118,12 +121,24 @@ async def _hinder(world: "World", step: Step) -> None:
     world.nodes[step.target].facts.discard(step["fact"])
 
 
+def _draw_blind(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.sick or fleet.nodes), seconds=chance.choice((60, 600, 2400)))
+
+
+async def _blind(world: "World", step: Step) -> None:
+    """The detectors of a node stop, so that what they have said last proves nothing."""
+    world.nodes[step.target].break_down(Fault("DetectorStale"))
+    await asyncio.sleep(step["seconds"])
+    world.nodes[step.target].recover("DetectorStale")
+
+
 KINDS = (
-    Kind("fault", 0, _draw_fault, _fault, each="10 to 13, in a quarter of the seeds 14 to 18 within five minutes"),
-    Kind("hinder", 0, _draw_hinder, _hinder, why="40 seeds with it have not been played yet"),
+    Kind("fault", 0, _draw_fault, _fault, each=FAULTS),
+    Kind("hinder", 2, _draw_hinder, _hinder),
     Kind("heal", 2, _draw_heal, _heal),
     Kind("down", 2, _draw_down, _down),
-    Kind("dies", 0, _draw_dies, _dies, why="40 seeds with it have not been played yet"),
+    Kind("dies", 1, _draw_dies, _dies),
+    Kind("blind", 1, _draw_blind, _blind),
     Kind("stuck", 1, _draw_stuck, _stuck),
     Kind("preempt", 1, _draw_preempt, _preempt),
     Kind("gone", 1, _draw_gone, _gone),

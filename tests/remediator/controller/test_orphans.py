@@ -4,12 +4,13 @@ from typing import Any
 
 from remediator.clock import SYSTEM
 from remediator.controller.explain import snapshot
+from remediator.controller.ledgers import Ledgers
 from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
 from remediator.core import names
 from remediator_sim.invariants.contract import held_by
 from tests.harness.controller import OPERATIONS, RUNS, Answer, ControllerHarness, running, until
-from tests.harness.kinds import CASES, NODES, PODS
+from tests.harness.kinds import BUDGETS, CASES, NODES, PODS
 
 
 async def _sweep(harness: ControllerHarness, blind_to: str = "") -> None:
@@ -17,6 +18,11 @@ async def _sweep(harness: ControllerHarness, blind_to: str = "") -> None:
     if blind_to:
         cache.cases._reflector._drop(blind_to)
     await Orphans(cache, Performer(harness.client, cache, lambda: True)).run(SYSTEM.now())
+
+
+async def _ledgers(harness: ControllerHarness) -> None:
+    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
+    await Ledgers(cache, Performer(harness.client, cache, lambda: True), SYSTEM.monotonic).update(SYSTEM.now())
 
 
 async def _marked(harness: ControllerHarness, uid: str, *more: dict[str, Any]) -> None:
@@ -94,6 +100,20 @@ async def test_a_node_that_a_user_has_cordoned_stays_so(harness: ControllerHarne
     await harness.change(NODES, "gpu-1", metadata={"annotations": {names.CORDONED_BY: None}})
     await _sweep(harness)
     assert _state(harness) == (["maintenance"], True, False)
+
+
+async def test_the_entry_of_a_case_that_is_gone_stays_in_its_ledger_until_its_marks_are_off_the_node(
+    harness: ControllerHarness,
+):
+    await _marked(harness, "gone")
+    await harness.make(BUDGETS, "pool", selector={}, maxUnavailable=1)
+    claims = [{"node": "gpu-1", "case": "gone", "since": SYSTEM.now().isoformat()}]
+    await harness.client.patch(BUDGETS, "pool", {"status": {"claims": claims}}, subresource="status")
+    await _ledgers(harness)
+    assert harness.claims() == ["gpu-1"]
+    await _sweep(harness)
+    await _ledgers(harness)
+    assert harness.claims() == []
 
 
 async def test_a_case_whose_finalizer_was_stripped_while_nobody_led_leaves_nothing_behind(harness: ControllerHarness):

@@ -118,7 +118,7 @@ class Recording:
             for kind, status in said.items()
             if status
         ]
-        self.write(NODES, name, status={"conditions": conditions})
+        self.write(NODES, name, status={"conditions": conditions, "nodeInfo": {"bootID": "boot-1"}})
 
     def mark(self, name: str, **spec: Any) -> None:
         self.write(NODES, name, spec=spec)

@@ -1,12 +1,12 @@
 """I2: Pods, intents and reboots: a history that keeps it is counted as checked, one that breaks it is reported."""
 
 from tests.remediator_sim.invariants.histories import BOOT, History, breaks, histories, holds
-from tests.remediator_sim.invariants.recording import Recording
+from tests.remediator_sim.invariants.recording import Recording, tried
 
 
 def one_pod(recording: Recording) -> None:
     recording.node("n1")
-    recording.case("a", "n1", "Draining")
+    recording.case("a", "n1", "Draining", attempts=tried("reboot-1", outcome=""))
     recording.operation("reboot-1", "a")
     recording.operation("reboot-1", "a", intent=BOOT)
     recording.pod("pod-1", "reboot-1")
@@ -34,6 +34,25 @@ def a_pod_without_intent(recording: Recording) -> None:
     recording.case("a", "n1", "Draining")
     recording.operation("reboot-1", "a")
     recording.pod("pod-1", "reboot-1")
+
+
+def a_pod_of_an_operation_that_a_user_made(recording: Recording) -> None:
+    one_pod(recording)
+    recording.operation("by-hand", "a", 99)
+    recording.operation("by-hand", "a", 99, intent=BOOT)
+    recording.pod("pod-2", "by-hand")
+
+
+def a_drain_of_an_attempt_that_is_over(recording: Recording) -> None:
+    one_pod(recording)
+    recording.case("a", attempts=tried("reboot-1"))
+    recording.pod("drain-1", "reboot-1", "drain")
+
+
+def an_intent_that_names_no_boot(recording: Recording) -> None:
+    recording.node("n1")
+    recording.operation("reboot-1", "a")
+    recording.operation("reboot-1", "a", intent={"at": BOOT["at"]})
 
 
 def a_pod_for_another_boot(recording: Recording) -> None:
@@ -93,6 +112,15 @@ BROKEN = [
     (a_second_pod, "pod-2 of operation reboot-1 was made at 12:00:00 though pod-1 had been made before"),
     (the_same_pod_made_again_after_it_went, "though pod-1 had been made before"),
     (a_pod_without_intent, "before the intent was written"),
+    (
+        a_pod_of_an_operation_that_a_user_made,
+        "pod-2 of operation by-hand was made at 12:00:00, which is not what",
+    ),
+    (
+        a_drain_of_an_attempt_that_is_over,
+        "drain-1 of operation reboot-1 was made at 12:00:00, which is not",
+    ),
+    (an_intent_that_names_no_boot, "the intent of reboot-1 names no boot at 12:00:00, and n1 shows boot-1"),
     (a_pod_for_another_boot, "for another boot than the intent names"),
     (a_pod_of_no_operation, "for an operation that does not exist"),
     (two_operations_of_one_attempt, "as attempt 1 of case uid-a, and so was reboot-1 before"),

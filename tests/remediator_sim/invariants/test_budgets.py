@@ -140,7 +140,26 @@ def a_claim_beside_a_node_that_a_rung_keeps_out(recording: Recording) -> None:
     recording.claims(c="n2")
 
 
+def a_claim_at_the_end(listed: bool, settled: int) -> History:
+    """A case that holds its node for so many seconds, and whether the budget holds its entry then."""
+
+    def write(recording: Recording) -> None:
+        three_nodes(recording)
+        recording.claims(a="n1")
+        recording.taint("n1", "a")
+        recording.case("a", phase="Escalated", startedAt=True)
+        recording.remove("nodedisruptionbudgets.remediator.dev", "b")
+        recording.budget("b", 1)
+        recording.claims(**({"a": "n1"} if listed else {}))
+        recording.later(settled)
+        recording.end()
+
+    return write
+
+
 HOLDS = [
+    (a_claim_at_the_end(listed=True, settled=11), 2),
+    (a_claim_at_the_end(listed=False, settled=9), 2),
     (a_claim_a_moment_after_the_quarantine_is_full, 2),
     (a_tenth_of_three_nodes_in_quarantine_is_two, 2),
     (one_claim, 2),
@@ -152,6 +171,7 @@ HOLDS = [
     (an_entry_goes_after_its_case, 3),
 ]
 BROKEN = [
+    (a_claim_at_the_end(listed=False, settled=11), "budget b has no entry of case a at the end, which holds its node"),
     (a_claim_beside_one_node_in_quarantine_where_one_may_be, "made with 1 nodes in quarantine, and at 1 nothing"),
     (a_claim_beside_a_node_that_a_rung_keeps_out, "made with 1 nodes in quarantine, and at 1 nothing starts (n1)"),
     (a_second_claim_where_one_is_allowed, "the claim of n2 at 12:00:06 made 2 of 3 nodes unavailable where 1"),

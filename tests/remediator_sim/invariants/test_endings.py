@@ -14,7 +14,7 @@ from tests.remediator_sim.invariants.recording import Recording, tried
 def a_case_that_ends(recording: Recording) -> None:
     everything_on_a_fault(recording)
     recording.later(50)
-    recording.case("a", phase="Recovered", endedAt=True)
+    recording.case("a", phase="Recovered", endedAt=True, attempts=tried("reset-1", outcome="Succeeded"))
     recording.remove("pods", "pod-1")
     recording.remove("pods", "drain-1")
     recording.taint("n1", "")
@@ -121,7 +121,30 @@ def waits_on_a_silent_node(minutes: int, **status: object) -> History:
     return write
 
 
+def ends_after(newest: str, *followed: str) -> History:
+    """A case whose reset worked, whose newest attempt has this outcome, and which recovers; and what followed it."""
+
+    def write(recording: Recording) -> None:
+        three_nodes(recording)
+        recording.write("nodeoperationtemplates.remediator.dev", "reset", spec={"after": ["restart-plugin"]})
+        done = [attempt | {"template": "reset"} for attempt in tried("reset-1", outcome=newest)]
+        follows = {"follows": "reset-1", "outcome": "Succeeded"}
+        after = [{"operation": name, "template": name} | follows for name in followed]
+        recording.case("a", phase="Verifying", attempts=[*done, *after])
+        recording.case("a", phase="Recovered", endedAt=True)
+
+    return write
+
+
+def a_case_that_ends_twice(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.case("a", phase="Recovered", endedAt="2026-01-01T12:00:05Z")
+    recording.case("a", phase="Recovered", endedAt="2026-01-01T12:00:06Z")
+
+
 HOLDS = [
+    (ends_after("Failed"), 0),
+    (ends_after("Succeeded", "restart-plugin"), 0),
     (waits_on_a_silent_node(59), 1),
     (waits_on_a_silent_node(61, drainStartedAt="2026-01-01T12:00:00Z"), 1),
     (a_case_that_ends, 4),
@@ -131,6 +154,9 @@ HOLDS = [
     (held(reported=True), 2),
 ]
 BROKEN = [
+    (ends_after(""), "case a ended at 12:00:06 while reset-1 ran"),
+    (ends_after("Succeeded"), "case a ended at 12:00:06 without restart-plugin"),
+    (a_case_that_ends_twice, "case a ended at 12:00:05, and had ended before"),
     (leaves("taint", "entry", "Pod", "finalizer"), "left its taint, an entry in budget b, Pod pod-1, its final"),
     (leaves("taint"), "case a was over at 12:00:06 and has left its taint"),
     (leaves("entry"), "has left an entry in budget b"),

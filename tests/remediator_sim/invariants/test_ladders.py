@@ -67,6 +67,13 @@ def handed_over_and_given_back(recording: Recording) -> None:
     recording.case("a", phase="Escalated", attempts=tried("reset-1"))
 
 
+def handed_over_twice(recording: Recording) -> None:
+    climb(recording, "reset-1")
+    told = [{"reason": "LadderExhausted", "at": "12:00"}, {"reason": "LadderExhausted", "at": "12:01"}]
+    recording.case("a", phase="Escalated", timeline=told[:1])
+    recording.case("a", phase="Escalated", timeline=told)
+
+
 def followed_up(outcome: str) -> History:
     """A try with this outcome, and what calls itself its follow-up."""
 
@@ -109,6 +116,7 @@ BROKEN = [
     (more_attempts_than_the_policy_allows, "as number 3 of its node, where 2 are allowed"),
     (flapping(1, 10), "case c began reset-2 on n1 at 12:01:14 as number 2 of its node, where 1"),
     (handed_over_while_an_operation_runs, "was handed to a person at 12:01:01 while reset-1 ran"),
+    (handed_over_twice, "case a, which waits for a person, goes on with LadderExhausted at 12:01:01"),
     (handed_over_and_given_back, "without holding its node"),
 ]
 

@@ -263,6 +263,43 @@ def a_case_held_for_kube_proxy(recording: Recording) -> None:
     held(recording)
 
 
+def stopped_in_its_drain(minutes: int, **status: object) -> History:
+    """A node is excluded while an operation drains it, which goes on for so long."""
+
+    def write(recording: Recording) -> None:
+        start(recording, "a")
+        recording.operation("reset-a", "a", **status)
+        recording.write("nodes", "n-a", metadata={"labels": {"remediator.dev/exclude": "true"}})
+        recording.later(60 * minutes)
+
+    return write
+
+
+def goes_on_after(minutes: int, **said: dict[str, object]) -> History:
+    """A user asks for the end of a case, and it goes on for so long."""
+
+    def write(recording: Recording) -> None:
+        start(recording, "a")
+        recording.case("a", phase="Escalated")
+        recording.write("noderemediations.remediator.dev", "a", **said)
+        recording.later(60 * minutes)
+
+    return write
+
+
+DELETED = {"metadata": {"name": "a", "uid": "uid-a", "deletionTimestamp": "2026-01-01T12:00:05Z"}}
+RELEASED = {"spec": {"nodeName": "n-a", "policyName": "p", "release": True}}
+OBEYED = [
+    (stopped_in_its_drain(15), 0),
+    (stopped_in_its_drain(16, intent=BOOT), 1),
+    (goes_on_after(39, **DELETED), 0),
+    (goes_on_after(14, **RELEASED), 0),
+]
+IGNORED = [
+    (stopped_in_its_drain(16), "operation reset-a goes on though a person excluded n-a since 12:00:00"),
+    (goes_on_after(41, **DELETED), "case a, deleted by a person at 12:00:00, goes on"),
+    (goes_on_after(16, **RELEASED), "case a, released by a person at 12:00:00, goes on"),
+]
 CONTROL_PLANE_HOLDS = [
     (a_claim_at_the_moment_in_which_it_joins, 1),
     (a_user_deletes_a_pod_of_the_control_plane, 0),
@@ -326,4 +363,14 @@ def test_what_spares_the_control_plane_is_counted_as_checked(history: History, c
 
 @histories("text", CONTROL_PLANE_BROKEN)
 def test_what_disturbs_the_control_plane_is_reported(history: History, text: str) -> None:
+    breaks("I12", history, text)
+
+
+@histories("checks", OBEYED)
+def test_what_is_stopped_soon_enough_breaks_nothing(history: History, checks: int) -> None:
+    holds("I12", history, checks)
+
+
+@histories("text", IGNORED)
+def test_what_goes_on_though_it_was_stopped_is_reported(history: History, text: str) -> None:
     breaks("I12", history, text)
