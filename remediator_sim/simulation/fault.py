@@ -64,3 +64,12 @@ TELLING: dict[str, Known] = {
     "volume-error": Known("VolumeError"),
 }
 KNOWN = ACTING | TELLING
+# Those that act within minutes, and first drain the node.
+DRAINING = frozenset(ACTING) - {
+    "clock-skew",
+    "cni-unavailable",
+    "disk-pressure",
+    "driver-mismatch",
+    "node-not-ready",
+    "runtime-unhealthy",
+}

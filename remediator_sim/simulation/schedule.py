@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import cycle
 from random import Random
 
-from remediator_sim.simulation.fault import ACTING, TELLING
+from remediator_sim.simulation.fault import ACTING, DRAINING, TELLING
 from remediator_sim.simulation.plan import Plan, Step
 from remediator_sim.simulation.steps import (
     alerts,
@@ -38,7 +39,6 @@ TICKETS = ("Always", "OnEscalation", "OnEscalation", "Never")
 AMID, REPAIR = 0.5, (120.0, 900.0)
 TELLS, TWINS = 0.6, 2
 BETWEEN = ("unheard", "unheard", "killed-between", "mark", "mark", "forge")
-REPAIRED_AT_ONCE = frozenset(known.condition for known in ACTING.values()) - {"Ready", "DiskPressure"}
 AT_GITHUB = ("github-lost", "github-lost", "github-crash", "github-lag", "issue")  # two of them in each plan
 BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest
 
@@ -80,9 +80,10 @@ def plan_of(seed: int) -> Plan:
 
 
 def _policies(chance: Random) -> tuple[str, ...]:
-    """Four policies, and in some seeds one of them only tells a person."""
-    telling = 1 if chance.random() < TELLS else 0
-    return tuple(sorted([*chance.sample(sorted(ACTING), 4 - telling), *chance.sample(sorted(TELLING), telling)]))
+    """Four policies: two that drain before their first operation, and in some seeds one that only tells a person."""
+    first = chance.sample(sorted(DRAINING), 2)
+    others = chance.sample(sorted(ACTING.keys() - set(first)), 2)
+    return tuple(sorted([*first, others[0], chance.choice(sorted(TELLING)) if chance.random() < TELLS else others[1]]))
 
 
 def _twins(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterator[Step]:
@@ -94,9 +95,9 @@ def _twins(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterator[Ste
 
 def _between(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterator[Step]:
     """What comes between two writes: each waits for its moment from when its node falls ill."""
-    repaired = [fault for fault in faults if fault["condition"] in REPAIRED_AT_ONCE]
-    for kind in BETWEEN:
-        fault = chance.choice(repaired or faults)
+    drained = [fault for fault in faults if fault["condition"] in {ACTING[name].condition for name in DRAINING}]
+    chance.shuffle(drained)
+    for kind, fault in zip(BETWEEN, cycle(drained or faults)):
         _, words = KINDS[kind].draw(chance, fleet)
         yield Step(max(0.0, round(fault.at - 1.0, 3)), kind, fault.target, words)
 

@@ -50,13 +50,13 @@ async def _stop(world: "World", step: Step) -> None:
         await PERFORMED[step["stop"]](world, Step(step.at, step["stop"], target, words))
 
 
-def _drawn(chance: Random, fleet: Fleet, *moments: str) -> Drawn:
-    name, stop, seconds = chance.choice(moments), chance.choice(sorted(STOPS)), chance.choice((120, 600))
+def _drawn(chance: Random, fleet: Fleet, stops: Iterable[str], *moments: str) -> Drawn:
+    name, stop, seconds = chance.choice(moments), chance.choice(sorted(stops)), chance.choice((120, 600))
     return drawn(chance.choice(fleet.sick or fleet.nodes), moment=name, stop=stop, seconds=seconds)
 
 
 def _draw_unheard(chance: Random, fleet: Fleet) -> Drawn:
-    return _drawn(chance, fleet, "claim", "drain", "intent")
+    return _drawn(chance, fleet, STOPS, "claim", "drain", "intent")
 
 
 async def _unheard(world: "World", step: Step) -> None:
@@ -79,11 +79,14 @@ async def _unheard(world: "World", step: Step) -> None:
 
 
 def _draw_killed(chance: Random, fleet: Fleet) -> Drawn:
-    return _drawn(chance, fleet, "claim", "drained", "intent", "intent")
+    return _drawn(chance, fleet, STOPS.keys() - {"strip"}, "claim", "drained", "intent", "intent")
 
 
 async def _killed_between(world: "World", step: Step) -> None:
-    """All replicas die between two writes, and something stops what they did before one runs again."""
+    """All replicas die between two writes, and something stops what they did before one runs again.
+
+    No case is stripped then: that it has started something nobody could know.
+    """
     world.armed_crashes += 1
     came = await moment(world, step.target, step["moment"], PATIENCE)
     world.armed_crashes -= 1
