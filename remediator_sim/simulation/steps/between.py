@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PATIENCE = 900.0  # seconds for which the moment is waited for
 GUARDED, REFUSED, DEAD = 40.0, 35.0, 30.0  # seconds: a drain is held, Pods are refused, nobody runs
 RACE = 0.06  # seconds within which a write of a user meets one of ours
+SHORT, LONG = 120, 600  # seconds for which something stops a repair
 FORGED = 99  # the number of an attempt that no case comes to
 PERFORMED = {kind.name: kind.perform for part in (edits, nodes, roles, users) for kind in part.KINDS}
 # The kinds of step that stop what is under way on a node, and the part of the path of the watch that tells of each.
@@ -45,13 +46,14 @@ async def _stop(world: "World", step: Step) -> None:
     targets: Iterable[str] = [step.target]
     if step["stop"] == "mode":
         targets = sorted({world.look(CASES, name)["spec"]["policyName"] for name in world.open_cases(step.target)})
-    words = (("seconds", step["seconds"]), ("mode", "DryRun"), ("role", roles.LABEL))
+    mode = "Paused" if step["seconds"] == SHORT else "DryRun"
+    words = (("seconds", step["seconds"]), ("mode", mode), ("role", roles.LABEL))
     for target in targets:
         await PERFORMED[step["stop"]](world, Step(step.at, step["stop"], target, words))
 
 
 def _drawn(chance: Random, fleet: Fleet, stops: Iterable[str], *moments: str) -> Drawn:
-    name, stop, seconds = chance.choice(moments), chance.choice(sorted(stops)), chance.choice((120, 600))
+    name, stop, seconds = chance.choice(moments), chance.choice(sorted(stops)), chance.choice((SHORT, LONG))
     if (name, stop) == ("drain", "join-control-plane"):
         stop = "exclude"  # a drain that runs goes on until the leader hears what its node has become
     return drawn(chance.choice(fleet.sick or fleet.nodes), moment=name, stop=stop, seconds=seconds)
