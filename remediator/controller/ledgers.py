@@ -77,7 +77,7 @@ class Ledgers:
     async def _orphans(self) -> tuple[frozenset[str], float | None]:
         """Entries of cases that somebody removed by force: unknown here, off every node, and unknown to the server."""
         unknown = {uid for uid in self.cache.entries if self.cache.case(uid) is None}
-        marked = {uid for node in self.cache.nodes for uid in node.marks} if unknown else set[str]()
+        marked = {uid for node in self.cache.marked for uid in node.marks} if unknown else set[str]()
         return await self._gone_cases.among(unknown - marked)
 
     async def _holding(self) -> Mapping[str, Sequence[str]]:

@@ -125,29 +125,29 @@ def _down_or_allowed(before: Any, self: Any, name: str) -> Any:
     return name in self.down or before(self, name)
 
 
-def _all_adopted(before: Any, name: str, ledger: Any, account: Any) -> Any:
-    return before(name, replace(ledger, adopted=True), account)
+def _all_adopted(before: Any, name: str, ledger: Any, *more: Any) -> Any:
+    return before(name, replace(ledger, adopted=True), *more)
 
 
-def _without_quarantine(before: Any, ledger: Any, counted: Any) -> Any:
-    return replace(before(ledger, counted), quarantined=frozenset())
+def _without_quarantine(before: Any, *asked: Any) -> Any:
+    return replace(before(*asked), quarantined=frozenset())
 
 
-def _nobody_quarantined(before: Any, self: Any, ledger: Any, now: datetime) -> Any:
-    return [replace(claim, quarantined=False) for claim in before(self, ledger, now)]
+def _nobody_quarantined(before: Any, self: Any, *asked: Any) -> Any:
+    return [replace(claim, quarantined=False) for claim in before(self, *asked)]
 
 
 LEDGERS: tuple[tuple[str, Patches], ...] = (
-    ("budgets admit everything", sets(guard, "_budgets", lambda *asked: ())),
+    ("budgets admit everything", answers(guard, "_refusal", ())),
     ("claims are made without an entry in a ledger", sets(admission.Admissions, "_enter", _refuses_no_ledger)),
     ("an entry that was refused is taken for made", sets(admission, "_entered", _as_admitted)),
     ("two cases of one node are admitted in one pass", sets(guard, "_taken", lambda *asked: ())),
     ("entries of other cases in ledgers are not seen", sets(guard, "_entered", lambda *asked: ())),
     ("entries go while their case goes on", sets(ledgers.Ledgers, "_released", _everything_released)),
-    ("entries of standing claims are not made", sets(ledgers.Ledgers, "_claims", lambda self, ledger, now: [])),
+    ("entries of standing claims are not made", sets(ledgers.Ledgers, "_claims", lambda *asked: [])),
     ("a budget that has adopted nothing admits", wraps(guard, "_refusal", _all_adopted)),
     ("no default budget is made", wraps(ledgers.Ledgers, "_create_default", lambda before, self: _done())),
-    ("nodes that are down are not counted", answers(budget.Account, "unavailable", frozenset())),
+    ("nodes that are down are not counted", sets(budget.Account, "unavailable", property(lambda self: self.claimed))),
     (
         "percentages of budgets are rounded up",
         wraps(budget.Amount, "of", _rounded_up),
@@ -157,7 +157,7 @@ LEDGERS: tuple[tuple[str, Patches], ...] = (
         wraps(budget.Account, "admits", _down_or_allowed),
     ),
     ("quarantine has no ceiling", answers(budget.Account, "full_of_quarantine", False)),
-    ("quarantined nodes are not counted", wraps(budget, "account", _without_quarantine)),
+    ("quarantined nodes are not counted", wraps(budget, "_standing", _without_quarantine)),
     ("ledgers do not say who is quarantined", wraps(ledgers.Ledgers, "_claims", _nobody_quarantined)),
     ("claims take nodes that others hold", wraps(marks, "claim", _claim_over_marks)),
     ("a claim takes a node that was not judged", wraps(marks, "claim", _claim_what_was_not_judged)),
