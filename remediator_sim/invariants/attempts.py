@@ -40,7 +40,7 @@ def of_the_attempt(history: History, event: Event) -> Iterator[str]:
     operation = history.tracked.get(labels.get(contract.OPERATION_UID, ""))
     case = history.tracked.get(labels.get(contract.CASE_UID, ""))
     newest = (contract.attempts(case.last) if case else [])[-1:]
-    if operation and [one["operation"] for one in newest if not one.get("outcome")] != [operation.name]:
+    if operation and [attempt["operation"] for attempt in newest if not attempt.get("outcome")] != [operation.name]:
         made = f"Pod {event.key} of operation {operation.name} was made at {clock(event.at)}"
         yield f"{made}, which is not what case {case.name if case else ''} tries"
 
