@@ -37,15 +37,12 @@ class ClusterCache:
         self.marked = Subset(self.nodes, lambda node: node.marks or node.degraded, _name)
         self.entries = LedgerEntries(self.budgets)
         self.nodes_by = NodeIndex(self.nodes, self.budgets, self.policies)
+        named = (self.nodes, self.policies, self.templates, self.budgets, self.cases, self.operations)
+        hosted = (self.pods, self.replicas, self.control_plane)
+        self.informers: tuple[Informer[Any], ...] = (*named, *hosted, self.pause)
         self.absences = Absences()  # when nobody could act
         self.silent: tuple[str, ...] = ()  # kinds whose watches have said nothing for long
         self.deleted_starts: frozenset[Start] = frozenset()  # those of cases that are not there any more
-
-    @property
-    def informers(self) -> tuple[Informer[Any], ...]:
-        """All of them."""
-        named = (self.nodes, self.policies, self.templates, self.budgets, self.cases, self.operations)
-        return (*named, self.pods, self.replicas, self.control_plane, self.pause)
 
     @property
     def paused(self) -> bool:

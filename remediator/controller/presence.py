@@ -66,7 +66,7 @@ class Presence:
 
         From then on `cache.silent` names the kinds that nobody tells us of, and nothing new starts.
         """
-        silent = tuple(informer.kind for informer in self._cache.informers if not informer.fresh())
+        silent = tuple([informer.kind for informer in self._cache.informers if not informer.fresh()])
         self._silent_since = min(self._silent_since or now, now) if silent else None
         lasts = self._silent_since is not None and now - self._silent_since >= SILENT
         self._cache.silent = tuple(dict.fromkeys(silent)) if lasts else ()

@@ -24,7 +24,7 @@ from remediator.controller.reconcile.operation import OperationReconciler
 from remediator.controller.reconcile.policy import PolicyReconciler
 from remediator.controller.retention import Retention
 from remediator.core import failures
-from remediator.core.case import Case, Operation
+from remediator.core.case import Case, Operation, Phase
 from remediator.core.node import Node
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
@@ -96,6 +96,7 @@ class Controller:
     def _subscribe(self) -> None:
         cache = self.cache
         cache.nodes.on_change(lambda _, old, new: self._on_node(old, new))
+        cache.nodes.on_beat(self._on_heartbeat)
         cache.policies.on_change(lambda _, old, new: self._on_policy(old, new))
         cache.templates.on_change(lambda *_: self._on_template())
         cache.cases.on_change(lambda _, old, new: self._on_case(old, new))
@@ -117,6 +118,12 @@ class Controller:
                 self._on_case(None, case)
         if availability(old) != availability(new):
             self._queue.add(ADMISSION)
+
+    def _on_heartbeat(self, name: str) -> None:
+        """A node that has to prove its health does so by its heartbeats."""
+        if self._queue.leading:
+            cases = self.cache.cases.by("node", name)
+            self._queue.add(*(Key("case", case.name) for case in cases if case.phase is Phase.VERIFYING))
 
     def _on_case(self, old: Case | None, new: Case | None) -> None:
         case = new or old

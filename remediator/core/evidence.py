@@ -13,7 +13,8 @@ from remediator.core.policy import Clause, Policy, Verify, When
 STALE_AFTER = timedelta(minutes=15)
 # Nor does one so far in the future: the clock that wrote it is wrong, and nobody can say how old the heartbeat is.
 AHEAD = timedelta(minutes=5)
-LOOK_AGAIN = timedelta(seconds=10)  # how often a node that must prove its health is looked at, at least
+# How often a node that must prove its health is looked at, at least: each heartbeat asks for a look of its own.
+LOOK_AGAIN = timedelta(minutes=1)
 # A time of a node that lies further ahead than this is none: a clock, or the program that wrote it, is broken.
 FAR = timedelta(days=1)
 DETECTOR_STALE = "DetectorStale"

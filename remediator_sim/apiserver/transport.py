@@ -82,22 +82,23 @@ class _MemoryStream:
         self._chunks = aiter(answer.watch) if answer.watch is not None else _once(answer.body)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._chunks if self._idle_timeout == math.inf else self._timed():
+                yield chunk
+        except TimeoutError:
+            raise _unavailable(f"silent for {self._idle_timeout} s") from None
+        except Severed:
+            raise _unavailable("the connection broke") from None
+
+    async def _timed(self) -> AsyncIterator[bytes]:
+        """The chunks, none of which may let wait for too long."""
         while True:
             try:
-                chunk = await self._next()
+                async with asyncio.timeout(self._idle_timeout):
+                    chunk = await anext(self._chunks)
             except StopAsyncIteration:
                 return
-            except TimeoutError:
-                raise _unavailable(f"silent for {self._idle_timeout} s") from None
-            except Severed:
-                raise _unavailable("the connection broke") from None
             yield chunk
-
-    async def _next(self) -> bytes:
-        if self._idle_timeout == math.inf:
-            return await anext(self._chunks)
-        async with asyncio.timeout(self._idle_timeout):
-            return await anext(self._chunks)
 
 
 def _decoded(path: str) -> str:

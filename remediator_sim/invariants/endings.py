@@ -77,13 +77,13 @@ def end(history: History, event: Event) -> Iterator[str]:
     for tracked in history.cases():
         if tracked.over:
             yield _left(history, tracked) if event.at - tracked.over > history.limits.settle else HELD
-        elif _waits(history, tracked):
+        elif waits(history, tracked):
             yield _late(history, tracked) or HELD
         else:
             yield f"case {tracked.name} is still {contract.phase(tracked.last)} at the end"
 
 
-def _waits(history: History, tracked: Tracked) -> bool:
+def waits(history: History, tracked: Tracked) -> bool:
     """Whether nothing need happen to an open case before somebody does something."""
     told = tracked.escalated or contract.told(tracked.last)
     return bool(told or not tracked.claimed or history.stopped(tracked.last))

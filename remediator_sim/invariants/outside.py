@@ -31,10 +31,15 @@ def no_sick_node(history: History, event: Event) -> Iterator[str]:
     kept = set(_lists(event.obj.get("answer", {}))["nodenames"])
     asked = event.obj["asked"] if "answer" in event.obj else ()
     held = {name: why for name in asked if (why := _held(history, name))}
-    wanted = {pair for policy in history.objects[contract.POLICIES].values() for pair in contract.wanted(policy)}
+    wanted = _wanted(history.objects[contract.POLICIES].values())
     sick = {name: why for name in asked if name not in held and (why := _unhealthy(history, name, wanted))}
     for name, why in (held | ({} if sick and _may_only_score(history) else sick)).items():
         yield f"the extender gives work to {name} at {clock(event.at)}, which {why}" if name in kept else HELD
+
+
+def _wanted(policies: Iterable[Obj]) -> set[tuple[str, str]]:
+    """What some of these policies look for: most nodes show nothing of it, and need no closer look."""
+    return {pair for policy in policies for pair in contract.wanted(policy)}
 
 
 def _lists(answer: Mapping[str, Any]) -> dict[str, Iterable[str]]:
@@ -48,18 +53,20 @@ def _may_only_score(history: History) -> bool:
     if PAUSE in history.stops or history.at - history.unpaused <= history.limits.grace:
         return True
     policies = list(history.policies_lately())
-    count = sum(_refusable(history, name, policies) for name in history.nodes)
+    wanted = _wanted(policies)
+    count = sum(_refusable(history, name, policies, wanted) for name in history.nodes)
     return count > 3 and count * 100 > 15 * len(history.nodes)
 
 
-def _refusable(history: History, name: str, policies: Iterable[Obj]) -> bool:
+def _refusable(history: History, name: str, policies: Iterable[Obj], wanted: set[tuple[str, str]]) -> bool:
     """Whether health would have refused the node at any time within the grace; one that a case holds is not counted."""
     lately = history.lately(name)
     if _held(history, name):
         return False
     if any(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return True
-    return any(history.sick(name, policy) for policy in policies)
+    shown = any(not wanted.isdisjoint(contract.statuses(node)) for node in lately)
+    return shown and any(history.sick(name, policy) for policy in policies)
 
 
 def _held(history: History, name: str) -> str:
@@ -69,10 +76,7 @@ def _held(history: History, name: str) -> str:
 
 
 def _unhealthy(history: History, name: str, wanted: set[tuple[str, str]]) -> str:
-    """Why the node should get no work for its health, and has not for the whole grace; "" where it may.
-
-    `wanted` is what some policy looks for: most nodes show nothing of it.
-    """
+    """Why the node should get no work for its health, and has not for the whole grace; "" where it may."""
     lately = history.lately(name)
     if lately and all(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return "is not ready"

@@ -83,9 +83,9 @@ def _summarise(results: soak.Results, console: Console) -> None:
         console.print(f"{name:<4} put to the test {checks} times, in {seeds} of {len(results.verdicts)} seeds")
     if untested := results.untested():
         console.print(f"[red]{', '.join(untested)} never put to the test[/]: no seed has reached it, so the run fails")
-    console.print(
-        f"{len(results.verdicts)} seeds, {len(results.failed)} broken; median {results.seconds():.2f} core-seconds"
-    )
+    middle, ninth, most = results.seconds()
+    spent = f"core-seconds of a seed: median {middle:.2f}, 90th percentile {ninth:.2f}, most {most:.2f}"
+    console.print(f"{len(results.verdicts)} seeds, {len(results.failed)} broken; {spent}", highlight=False)
 
 
 def _tell_one(asked: argparse.Namespace, console: Console) -> int:

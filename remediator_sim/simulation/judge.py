@@ -7,9 +7,9 @@ from typing import Any
 
 from remediator_sim.apiserver.cluster import Cluster
 from remediator_sim.apiserver.store import Change, Listener
-from remediator_sim.invariants import attempts, tickets
+from remediator_sim.invariants import attempts, endings, tickets
 from remediator_sim.invariants.checker import Checker
-from remediator_sim.invariants.contract import KINDS, TICKETS
+from remediator_sim.invariants.contract import KINDS, TICKETS, uid
 from remediator_sim.invariants.event import ABSENT, ALERTS, FINAL, ISSUES, KILLED, PERSON, REBOOT, TICK, Event
 from remediator_sim.invariants.results import HELD
 from remediator_sim.invariants.tickets import SeenIssue
@@ -97,6 +97,11 @@ class Judge:
         """How often each promise was put to the test."""
         reports = [checker.report() for checker in (*self._earlier, self._checker)]
         return {name: sum(report[name].checks for report in reports) for name in reports[0]}
+
+    def waits(self, case: dict[str, Any]) -> bool:
+        """Whether nothing need happen to an open case before somebody does something."""
+        tracked = self._checker.history.tracked.get(uid(case))
+        return tracked is not None and endings.waits(self._checker.history, tracked)
 
     def nodes(self) -> list[str]:
         """The names of the nodes that there are."""

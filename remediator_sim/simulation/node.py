@@ -1,6 +1,7 @@
 """A node as a model: its machine, its kubelet and its detectors, which take time and fail."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
@@ -44,7 +45,7 @@ class NodeModel:
         self.booted.set()
         self._kinds = ["Ready", *conditions, "DetectorStale"]
         self._since: dict[str, tuple[str, str]] = {}
-        self._wake = asyncio.Event()
+        self._wake, self._news, self._beat_at = asyncio.Event(), False, 0.0
         self._labels: dict[str, str] = {}
 
     @property
@@ -58,13 +59,13 @@ class NodeModel:
         """Let a condition turn bad."""
         self.faults[fault.condition] = fault
         self._note(self.name, f"falls ill: {fault}")
-        self._wake.set()
+        self.speak()
 
     def recover(self, condition: str) -> None:
         """Let a condition turn good."""
         if self.faults.pop(condition, None) is not None:
             self._note(self.name, f"is well again: {condition}")
-            self._wake.set()
+            self.speak()
 
     def treat(self, operation: str) -> None:
         """An operation was carried out here: what it cures is cured."""
@@ -107,7 +108,7 @@ class NodeModel:
         self._note(self.name, f"is up again as {self.boot_id}")
         self.died.clear()
         self.booted.set()
-        self._wake.set()
+        self.speak()
 
     # --- what it says ------------------------------------------------------------------------------------------------
 
@@ -125,14 +126,26 @@ class NodeModel:
         """Publish what changes, and heartbeats while they matter, until cancelled."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(BEAT if self.busy() else SLOW_BEAT if self.faults else None):
+                async with asyncio.timeout_at(self._next_beat()):
                     await self._wake.wait()
             self._wake.clear()
+            if not self._news and now() < self._next_beat():
+                continue
+            self._news, self._beat_at = False, now()
             if self.alive and self.registered:
                 await self._publish_or_retry()
 
+    def _next_beat(self) -> float:
+        """When the next heartbeat is due; never, while none matters."""
+        return self._beat_at + (BEAT if self.busy() else SLOW_BEAT if self.faults else math.inf)
+
     def wake(self) -> None:
         """Look again whether heartbeats matter."""
+        self._wake.set()
+
+    def speak(self) -> None:
+        """Publish the whole status soon."""
+        self._news = True
         self._wake.set()
 
     async def _publish_or_retry(self) -> None:
@@ -141,7 +154,7 @@ class NodeModel:
         except errors.NotFound:
             return
         except errors.ApiError:
-            asyncio.get_running_loop().call_later(RETRY, self._wake.set)
+            asyncio.get_running_loop().call_later(RETRY, self.speak)
 
     async def publish(self) -> None:
         """Write the whole status."""

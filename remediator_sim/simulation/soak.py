@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import multiprocessing
 import os
 from collections import Counter
@@ -46,9 +47,10 @@ class Results:
             return []
         return [name for name, (count, _) in self.checks().items() if count == 0]
 
-    def seconds(self) -> float:
-        """The median of the core-seconds of a seed."""
-        return median(verdict.seconds for verdict in self.verdicts.values()) if self.verdicts else 0.0
+    def seconds(self) -> tuple[float, float, float]:
+        """The core-seconds of a seed: the median, the 90th percentile and the most."""
+        spent = sorted(verdict.seconds for verdict in self.verdicts.values()) or [0.0]
+        return median(spent), spent[math.ceil(0.9 * len(spent)) - 1], spent[-1]
 
 
 @cache

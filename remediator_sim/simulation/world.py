@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,9 +26,11 @@ from remediator_sim.invariants.contract import (
     SYSTEM,
     ended,
     finished,
+    name,
     part,
     phase,
     template,
+    uid,
 )
 from remediator_sim.invariants.event import BAD, HARM, Event
 from remediator_sim.invariants.tracked import Limits
@@ -55,6 +58,7 @@ from remediator_sim.simulation.telling import told
 from remediator_sim.simulation.wire import Network, Wire, WireFault
 
 LONGEST, REST = 4.5 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
+STILL = 3600.0  # seconds without a write of a case that is stopped: the longest of its times is over by then
 LOOK = 5.0  # seconds between two looks at who leads
 TICKETS = 7200.0  # seconds that issues may take after the last case
 BUSY = ("Draining", "Operating", "Verifying", "")
@@ -107,6 +111,7 @@ class World:
         self.mends: list[Callable[[], None]] = []  # of objects that could not be read for a while
         self.alerts = Alertmanager(list(self.replicas.values()), Random(f"alerts {plan.seed}"), self.note)
         self._busy: dict[str, set[str]] = {name: set() for name in plan.nodes}
+        self._wrote: defaultdict[str, float] = defaultdict(float)  # when each case was written last
 
     # --- of what it is made: a plane that is not virtual overrides these ---------------------------------------------
 
@@ -159,6 +164,7 @@ class World:
     def _follow(self, event: Event) -> None:
         """Heartbeats of a node matter while one of its cases does something."""
         node, name = event.obj["spec"]["nodeName"], event.key
+        self._wrote[name] = now()
         cases = self._busy.setdefault(node, set())
         if event.new is not None and not ended(event.new) and phase(event.new) in BUSY:
             cases.add(name)
@@ -233,7 +239,7 @@ class World:
         self.judge.restored()
         self.pods.restored()
         for node in self.nodes.values():
-            node.wake()
+            node.speak()
 
     def running_drains(self) -> list[str]:
         """The names of the drain Pods that run."""
@@ -292,12 +298,20 @@ class World:
         return Outcome(self.plan, self.journal.text, tuple(self.broken), checks, requests, ending)
 
     def _under_way(self) -> bool:
-        """Whether some case holds its node and is not yet handed to a person, or some operation has not ended."""
+        """Whether some case holds its node and is not yet handed to a person, or some operation has not ended.
+
+        What is stopped, as everybody can see, is waited for until nothing of its case has been written for STILL.
+        """
         store = self.server.cluster.store
-        cases = (entry.obj for entry in store.collection(CASES).entries.values())
-        operations = (entry.obj for entry in store.collection(OPERATIONS).entries.values())
-        busy = any(phase(case) in BUSY[:3] for case in cases if not ended(case))
-        return busy or not all(map(finished, operations))
+        cases = [entry.obj for entry in store.collection(CASES).entries.values()]
+        operations = [entry.obj for entry in store.collection(OPERATIONS).entries.values()]
+        still = {uid(case) for case in cases if not ended(case) and self._stands_still(case)}
+        busy = {uid(case) for case in cases if not ended(case) and phase(case) in BUSY[:3]}
+        running = {operation["spec"].get("caseUID", "") for operation in operations if not finished(operation)}
+        return bool((busy | running) - still)
+
+    def _stands_still(self, case: Obj) -> bool:
+        return self.judge.waits(case) and now() - self._wrote[name(case)] >= STILL
 
     def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
         yield self.judge.run()

@@ -1,7 +1,11 @@
 """How small plans end in virtual time; tests/cluster/test_simulation.py plays them on a real control plane."""
 
+import math
+
 import pytest
 
+from remediator_sim.simulation import world
+from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.seed import play
 from tests.simulation.small import NODES, PLANS
 
@@ -37,3 +41,21 @@ def test_a_node_that_is_handed_to_a_person_stays_marked_and_the_others_are_clean
     assert set(HELD) <= set(ending.nodes["gpu-01"].marks)
     assert (ending.claims, ending.nodes["gpu-01"].bad) == (("gpu-01",), ("UnkillableProcess",))
     assert not any("case" in mark for node in NODES[1:] for mark in ending.nodes[node].marks)
+
+
+def test_what_nobody_lets_go_on_is_waited_for_one_hour_and_the_hours_after_it_tell_nothing_more(monkeypatch):
+    plan = PLANS["a user excludes the node in mid-case"]
+    stays = [Step(step.at, step.kind, step.target, (*step.words[:1], ("seconds", 1e6))) for step in plan.steps[-1:]]
+    plan = plan.with_steps((*plan.steps[:-1], *stays))
+    skipped = play(plan)
+    monkeypatch.setattr(world, "STILL", math.inf)
+    whole = play(plan)
+    story, rest = skipped.journal.splitlines()[:-2], whole.journal.splitlines()
+    assert rest[: len(story)] == story
+    assert [line.split(maxsplit=2)[2] for line in rest[len(story) :]] == [
+        "A          is killed",
+        "B          is killed",
+    ]
+    assert (story[-1][3:5], skipped.journal.splitlines()[-1][3:5], rest[-1][3:5]) == ("09", "10", "13"), "hours"
+    assert (skipped.ending, skipped.broken) == (whole.ending, ())
+    assert {name for name, count in skipped.checks.items() if count} == {n for n, c in whole.checks.items() if c}

@@ -56,6 +56,12 @@ def test_the_summary_names_each_failed_seed_with_the_command_that_repeats_it():
     assert "seed 1:" not in lines
 
 
+def test_the_summary_ends_with_what_a_seed_costs():
+    spent = [Verdict(seed, (), (("I1", 1),), seed / 10) for seed in range(1, 21)]
+    costs = "core-seconds of a seed: median 1.05, 90th percentile 1.80, most 2.00"
+    assert summary(spent).splitlines()[-1] == f"20 seeds, 0 broken; {costs}"
+
+
 def test_the_log_of_200_seeds_tells_at_each_twentieth_how_far_it_is():
     results, console = soak.Results(), Console(file=StringIO(), width=200)
     for seed in range(1, 61):

@@ -58,7 +58,15 @@ class Informer(Generic[F]):
         fields: str = "",
     ) -> None:
         self._reflector: Reflector[Any, F] = Reflector(
-            client, kind, project, self._changed, careful=careful, namespace=namespace, labels=labels, fields=fields
+            client,
+            kind,
+            project,
+            self._changed,
+            on_beat=self._beaten,
+            careful=careful,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
         )
         self._client, self._kind = client, kind
         self._where = {"namespace": namespace, "labels": labels, "fields": fields}
@@ -69,6 +77,7 @@ class Informer(Generic[F]):
         self._index = {field: Index() for field in index}
         self._handlers: list[Callable[[str, F | None, F | None], None]] = []
         self._viewers: list[Callable[[F | None, F | None], None]] = []
+        self._listeners: list[Callable[[str], None]] = []
 
     @property
     def kind(self) -> str:
@@ -169,6 +178,10 @@ class Informer(Generic[F]):
         """
         self._handlers.append(handler)
 
+    def on_beat(self, listener: Callable[[str], None]) -> None:
+        """Call `listener(key)` whenever the watch tells of an object whose fact is the same as before."""
+        self._listeners.append(listener)
+
     def on_view(self, viewer: Callable[[F | None, F | None], None]) -> None:
         """Call `viewer(old, new)` whenever what `get` gives has changed, be it by the watch or by a write of ours."""
         self._viewers.append(viewer)
@@ -246,6 +259,11 @@ class Informer(Generic[F]):
         for handler in self._handlers:
             with Contained("change", key):
                 handler(key, old, new)
+
+    def _beaten(self, key: str) -> None:
+        for listener in self._listeners:
+            with Contained("beat", key):
+                listener(key)
 
     def _moved(self, key: str, before: F | None, after: F | None) -> None:
         """What `get` gives has changed."""

@@ -37,7 +37,8 @@ class Reflector(Generic[T, F]):
     """Follows all objects of `kind` that match and keeps `project(object)` of each in `store`.
 
     Keys are names, or `namespace/name`. `on_change(key, old, new)` is called in the loop, after the store changed and
-    only where the fact did: old is None for a new object, new is None for one that is gone.
+    only where the fact did: old is None for a new object, new is None for one that is gone. `on_beat(key)` is called
+    where it did not: what its facts do not compare has moved, such as a heartbeat.
 
     An object that cannot be decoded or projected is *unknown*, not gone: its key stands in `unknown`, and
     `on_unknown(key)` is called once. In `store` stands what `careful(bytes)` makes of it, the most careful thing that
@@ -56,6 +57,7 @@ class Reflector(Generic[T, F]):
         on_change: Callable[[str, F | None, F | None], None],
         *,
         on_unknown: Callable[[str], None] = lambda key: None,
+        on_beat: Callable[[str], None] = lambda key: None,
         careful: Callable[[msgspec.Raw], F] | None = None,
         namespace: str = "",
         labels: str = "",
@@ -67,7 +69,7 @@ class Reflector(Generic[T, F]):
         self.synced = asyncio.Event()
         self._transport, self._path = client.transport, kind.path("", namespace)
         self._log = log.bind(kind=kind.name)
-        self._on_change, self._on_unknown = on_change, on_unknown
+        self._on_change, self._on_unknown, self._on_beat = on_change, on_unknown, on_beat
         self._reader = Reader(kind, project, careful, self.unknown)
         self._selectors = [(k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v]
         self._rand = rand
@@ -282,6 +284,8 @@ class Reflector(Generic[T, F]):
         self.store[key] = fact
         if news or old != fact:
             self._on_change(key, old, fact)
+        else:
+            self._on_beat(key)
 
     def _drop(self, key: str) -> None:
         old = self.store.pop(key, None)

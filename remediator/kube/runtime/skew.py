@@ -3,6 +3,7 @@
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 from remediator.clock import Clock
 from remediator.kube.wire.transport import JSON, Query, Reply, Stream, Transport
@@ -58,10 +59,13 @@ class ServerClock:
         await self._transport.close()
 
 
+_dated = lru_cache(maxsize=4)(parsedate_to_datetime)  # whoever renews a Lease looks at it within the same second
+
+
 def _skew(date: str, asked: datetime, answered: datetime) -> timedelta:
     """The answer was dated between question and answer, so only what lies outside of them is a difference."""
     try:
-        dated = parsedate_to_datetime(date)
+        dated = _dated(date)
         return max(dated - answered, timedelta(0)) + min(dated - asked + RESOLUTION, timedelta(0))
     except (TypeError, ValueError, OverflowError):  # no date, or one without a time zone
         return timedelta(0)

@@ -12,10 +12,11 @@ from remediator.clock import SYSTEM
 from remediator.controller.reconcile import node
 from remediator.controller.run import Controller
 from remediator.core import names
+from remediator.core.case import Phase
 from remediator.core.node import Taint
 from remediator.core.policy import Mode
 from remediator.kube.informers import Informers
-from remediator.kube.runtime.leader import Leader
+from remediator.kube.runtime.leader import Leader, LeaderQueue
 from remediator.kube.wire.client import Client
 from remediator.metrics import REGISTRY
 from remediator.settings import Settings
@@ -92,6 +93,18 @@ def test_a_sweep_looks_at_ended_cases_whose_taint_or_cordon_is_on_their_node_and
         cache.nodes._reflector._keep(name, a_marked_node)
         cache.cases._reflector._keep(name, ended)
     assert [key.name for key in a_controller._everything() if key.kind == "case"] == ["a", "b"]
+
+
+def test_a_heartbeat_alone_wakes_the_case_that_has_to_prove_its_node_well_and_no_other(a_controller, monkeypatch):
+    cache, woken = a_controller.cache, []
+    for name, phase in (("a", Phase.VERIFYING), ("b", Phase.DRAINING)):
+        cache.nodes._reflector._keep(name, a_node(name))
+        cache.cases._reflector._keep(f"case-{name}", a_case(f"case-{name}", uid=name, node=name, phase=phase))
+    monkeypatch.setattr(LeaderQueue, "leading", True)
+    monkeypatch.setattr(a_controller._queue, "add", lambda *keys: woken.extend(keys))
+    for name in ("a", "b"):
+        cache.nodes._reflector._keep(name, a_node(name, version="2"))
+    assert woken == [("case", "case-a")]
 
 
 async def test_a_fault_that_was_not_believed_is_acted_on_once_the_heartbeat_is_fresh(harness, monkeypatch):

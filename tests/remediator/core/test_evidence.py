@@ -83,9 +83,9 @@ def test_a_node_that_looks_well_when_time_is_up_is_given_the_time_to_prove_it():
     assert prove(node, POLICY, BASE, at(10), at(230))[0] is Proof.TIMED_OUT, "but not where it has fallen silent"
 
 
-def test_it_looks_again_within_ten_seconds_and_never_after_the_deadline():
+def test_it_looks_again_within_a_minute_and_never_after_the_deadline():
     again = prove(seen(gpu="True"), POLICY, BASE, at(10), at(20))[1]
-    assert again == at(20, seconds=10)
+    assert again == at(21)
     assert prove(seen(gpu="True"), POLICY, BASE, at(10), at(29, seconds=55))[1] == at(30)
 
 

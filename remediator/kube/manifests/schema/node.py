@@ -37,6 +37,9 @@ class Node:
     raw: dict[str, Any] = field(default_factory=dict)
     types: tuple[str, ...] = field(init=False)  # that a value may have; none where any will do
     defaults: tuple[tuple[str, Any], ...] = field(init=False)  # of the properties that have one
+    answers: dict[str, Any] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )  # of rules that were asked before, see rules.py
     _tests: tuple[Callable[[Any], bool], ...] = field(init=False)
 
     def __post_init__(self) -> None:

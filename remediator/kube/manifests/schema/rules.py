@@ -1,5 +1,6 @@
 """Which CEL rules of a schema an object violates. Rules about parts that did not change are not evaluated again."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ from remediator.kube.manifests.schema.node import ABSENT, Node
 from remediator.kube.manifests.schema.typed import typed
 from remediator.kube.manifests.schema.values import below
 
+MOST_ANSWERS = 64  # that are remembered of one place of a schema
 UNCHANGED = "self == oldSelf"  # the rule that needs no evaluation where nothing has changed
 
 
@@ -50,6 +52,20 @@ def broken(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterato
 
 
 def _asked(rules: Sequence[Rule], value: Any, node: Node, old: Any, path: str) -> Iterator[Broken]:
+    """The same objects are written again and again, and celpy takes its time: what holds for a value is remembered."""
+    try:
+        key = json.dumps([[rule.text for rule in rules], value, None if old is ABSENT else [old], path])
+    except (TypeError, ValueError):  # of YAML, which has more types
+        yield from _answers(rules, value, node, old, path)
+        return
+    if key not in node.answers:
+        if len(node.answers) >= MOST_ANSWERS:
+            node.answers.clear()
+        node.answers[key] = tuple(_answers(rules, value, node, old, path))
+    yield from node.answers[key]
+
+
+def _answers(rules: Sequence[Rule], value: Any, node: Node, old: Any, path: str) -> Iterator[Broken]:
     try:
         values = {"self": typed(value, node)} | ({} if old is ABSENT else {"oldSelf": typed(old, node)})
     except (TypeError, ValueError) as error:

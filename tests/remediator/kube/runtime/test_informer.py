@@ -186,6 +186,15 @@ def test_each_handler_hears_of_a_change_though_another_one_fails(informer):
     assert [entry["event"] for entry in logs] == ["one object failed; the others go on"] * 2
 
 
+def test_a_fact_that_stays_the_same_is_a_beat_and_no_change(informer):
+    changes, beats = [], []
+    informer.on_change(lambda key, old, new: changes.append(key))
+    informer.on_beat(beats.append)
+    for _ in range(3):
+        seen(informer, OLD)
+    assert (changes, beats) == (["c"], ["c", "c"])
+
+
 def test_a_handler_of_changes_hears_the_watch_and_one_of_views_what_is_shown(informer):
     """A write of ours is shown once: its echo changes nothing; one that never arrives is taken back."""
     told, shown = [], []
