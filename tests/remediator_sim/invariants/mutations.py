@@ -63,7 +63,7 @@ def _unknown_is_bad() -> list[Patch]:
 
 
 def _breaker_never_opens() -> list[Patch]:
-    return [Patch(breaker.Breaker, "opens", lambda breaker, starts, now: None)]
+    return [Patch(breaker.Breaker, "opened", lambda breaker, recent: None)]
 
 
 def _pause_is_not_heard() -> list[Patch]:
