@@ -92,7 +92,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         marks=_marks(cache, case, node),
         claimed=case.claimed,
         diagnosed=case.diagnosis is not Diagnosis.PENDING,
-        health=evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN,
+        health=evidence.health(node, policy, now) if node and policy else Health.UNKNOWN,
         tried=tried,
         proof=Proof.TIMED_OUT if full else proof,
         rungs=isinstance(following, Next),

@@ -17,6 +17,8 @@ from remediator.core import names
 from remediator.core.case import Block, Case, Phase
 from remediator.core.node import Node
 
+AGAIN = 0.05  # seconds until the next pass over a case that has more to be written
+
 Considered = tuple[Case, Node | None]
 
 
@@ -96,13 +98,15 @@ class Records:
         return await self._hold(case, blocks, performer, now) if blocks else None
 
     async def _hold(self, case: Case, blocks: tuple[Block, ...], performer: Performer, now: datetime) -> float | None:
-        """Show why a case may not start."""
+        """Show why a case may not start; the mark on its node gives way to what other cases have to show."""
         held = hold(case, blocks, self._written.get(case.uid), now)
-        result = await performer.all(held.effects)
+        saves = [effect for effect in held.effects if isinstance(effect, SaveCase)]
+        result = await performer.all(saves or held.effects)
         if not isinstance(result, Done):
             return result.after
-        if held.saved:
+        if saves:
             self._written[case.uid] = now
+            return AGAIN
         later = [when for when in (held.rewrite_at, held.report_at) if when is not None]
         return max(1.0, (min(later) - now).total_seconds()) if later else None
 

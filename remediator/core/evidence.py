@@ -1,6 +1,6 @@
 """What a node's Conditions prove: that it is unhealthy, that it is healthy, or nothing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -70,6 +70,19 @@ def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
     return Judgement(Health.UNKNOWN, doubts=tuple(sorted({doubt for finding in findings for doubt in finding.doubts})))
 
 
+def health(node: Node, policy: Policy, now: datetime) -> Health:
+    """What `judge` says of the node's health, without why: most nodes are only asked whether they are well."""
+    if policy.unreadable:
+        return Health.UNKNOWN
+    entries = [_entry_health([_health(node, clause, now) for clause in when.clauses]) for when in policy.when]
+    return next((health for health in (Health.UNHEALTHY, Health.UNKNOWN) if health in entries), Health.HEALTHY)
+
+
+def _entry_health(clauses: Sequence[Health]) -> Health:
+    """Clauses are AND-ed: one that is proven not met settles it, else one that is unknown leaves it open."""
+    return next((health for health in (Health.HEALTHY, Health.UNKNOWN) if health in clauses), Health.UNHEALTHY)
+
+
 def onsets(node: Node, policy: Policy) -> Iterator[datetime]:
     """Since when each entry of `when` holds, whether it is heard of lately or not."""
     for when in policy.when:
@@ -79,9 +92,9 @@ def onsets(node: Node, policy: Policy) -> Iterator[datetime]:
 
 
 def _entry(node: Node, when: When, now: datetime) -> Judgement:
-    """Clauses are AND-ed: one that is proven not met settles it, else one that is unknown leaves it open."""
+    """The health of one entry, and why."""
     healths = [_health(node, clause, now) for clause in when.clauses]
-    if Health.HEALTHY in healths:
+    if _entry_health(healths) is Health.HEALTHY:
         return _WELL
     unknown = [clause for clause, health in zip(when.clauses, healths, strict=True) if health is Health.UNKNOWN]
     if unknown:

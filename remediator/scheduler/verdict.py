@@ -28,8 +28,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from remediator.core import evidence
 from remediator.core.case import Case, Phase
-from remediator.core.evidence import Health, judge
+from remediator.core.evidence import Health
 from remediator.core.guard import waits_in_queue
 from remediator.core.node import Gpus, Node, Status
 from remediator.core.policy import Mode, Policy, Urgency
@@ -131,7 +132,7 @@ def _proven(node: Node, mine: Sequence[CaseSummary], policies: Iterable[Policy],
     """What the conditions of policies prove."""
     policies = list(policies)
     selecting = [policy for policy in policies if policy.selects(node)]
-    healths = [(_refuses(policy), policy.urgency, judge(node, policy, now).health) for policy in selecting]
+    healths = [(_refuses(policy), policy.urgency, evidence.health(node, policy, now)) for policy in selecting]
     unknown = any(health is Health.UNKNOWN for _, _, health in healths)
     only_scored = {policy.name for policy in policies if not _refuses(policy)}
     refusing = any(case.open and not case.only_escalates and case.policy not in only_scored for case in mine)

@@ -10,7 +10,7 @@ from remediator.controller.explain import snapshot
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.perform import Performer
 from remediator.controller.reconcile.node import NodeReconciler
-from remediator.controller.records import considered
+from remediator.controller.records import AGAIN, considered
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.core.case import Block, Phase
@@ -123,3 +123,21 @@ async def test_a_claim_is_recorded_of_the_case_that_was_admitted_and_of_no_other
     assert await admissions.records.write(changed, performer, SYSTEM.now()) is None
     assert (harness.phase(nodes[0]), admissions.records.starts) == ("", [])
     assert len(claimed(harness)) == 1
+
+
+async def test_why_a_case_is_held_is_shown_before_its_node_is_marked(harness):
+    """The mark comes with the next pass over the case, after what other cases have to show."""
+    nodes = await storm(harness, most=0)
+    await harness.condition(nodes[0], "True")
+    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
+    performer = Performer(harness.client, cache, lambda: True)
+    admissions = Admissions(cache, performer, Breaker(), SYSTEM.monotonic)
+    await admissions.run(SYSTEM.now())
+    await NodeReconciler(Dependencies(cache, performer, lambda: None, drains=50)).reconcile(nodes[0], SYSTEM.now())
+    await admissions.run(SYSTEM.now())
+    (case,) = cache.cases
+    assert await admissions.records.write(case, performer, SYSTEM.now()) == AGAIN
+    (shown,) = cache.cases
+    assert ([block.reason for block in shown.blocks], harness.taints(nodes[0])) == ([Reason.BUDGET_SPENT], [])
+    await admissions.records.write(shown, performer, SYSTEM.now())
+    assert harness.taints(nodes[0]) == [names.DEGRADED_TAINT]

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from remediator.core.absence import Absences
-from remediator.core.evidence import Doubt, Health, Proof, judge, prove, untimely, watched
+from remediator.core.evidence import Doubt, Health, Proof, health, judge, prove, untimely, watched
 from remediator.core.node import Status
 from remediator.core.policy import Clause
 from tests.builders import GPU, a_node, a_policy, at, condition, when
@@ -204,6 +204,18 @@ def test_while_the_same_conditions_are_untimely_time_changes_nothing_that_a_node
     sick = a_node("n", condition(GPU, "True", since=since, heartbeat=heartbeat), heartbeat=heartbeat)
     proven: dict[object, set[Health]] = {}
     for minute in range(0, 4 * 1440, 3):
-        proven.setdefault(untimely(sick, at(minute)), set()).add(judge(sick, POLICY, at(minute)).health)
+        proven.setdefault(untimely(sick, at(minute)), set()).add(health(sick, POLICY, at(minute)))
     assert all(len(healths) == 1 for healths in proven.values())
     assert len(proven) > 1
+
+
+STATUSES = st.sampled_from(["True", "False", "Unknown", ""])
+
+
+@given(st.tuples(STATUSES, STATUSES, STATUSES), st.sampled_from([-30, 0, 10, 3000]))
+def test_the_health_of_a_node_is_what_its_judgement_says(statuses, heartbeat):
+    """Three conditions, absent or of any status, in an entry with two of them and one with the third."""
+    named = zip(("A", "B", "C"), statuses, strict=True)
+    found = [condition(name, status, heartbeat=heartbeat) for name, status in named if status]
+    node, policy = a_node("n", *found), replace(POLICY, when=(when(Clause("A"), Clause("B")), when(Clause("C"))))
+    assert health(node, policy, at(5)) is judge(node, policy, at(5)).health

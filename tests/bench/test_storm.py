@@ -1,0 +1,48 @@
+"""The benches of storms and heartbeats still measure; how fast anything was is for their reports, never for a test."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.bench.cluster import ROOT
+
+SIDES = ("remediator", "bare")
+
+
+def report(module: str, *arguments: str) -> dict:
+    """What a bench prints."""
+    command = [sys.executable, "-m", f"tests.bench.{module}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(300)
+def test_a_small_storm_states_every_number() -> None:
+    stated = report("storm", "--nodes", "40", "--faults", "15", "--breaker", "--ended", "5")
+    assert (stated["faults"], stated["admitted"], stated["ended_cases"]) == (15, 10, 5)
+    for side in SIDES:
+        for what in ("claimed_s", "held_s"):
+            assert sorted(stated[side][what]) == ["max", "p50", "p95", "p99"]
+        assert stated[side]["cpu_ms_per_fault"] > 0
+    assert sorted(stated["ratio"]) == ["claimed_s", "held_s"]
+    assert stated["writes_per_fault"] >= 2
+    assert stated["memory_mib"]["after_storm"]["peak"] > 0
+
+
+def test_a_small_run_of_heartbeats_states_every_number() -> None:
+    stated = report("heartbeat", "--nodes", "20", "--beats", "40", "--idle", "0.5")
+    assert (stated["nodes"], stated["line_bytes"] > 10_000) == (20, True)
+    assert stated["cpu_us_per_heartbeat"] > 0
+    assert stated["memory_mib"]["peak"] > 0
+
+
+def test_more_faults_than_there_are_nodes_for_are_refused_with_the_number_that_would_do() -> None:
+    command = [sys.executable, "-m", "tests.bench.storm", "--nodes", "20", "--faults", "11"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "11 faults for each side want at least 22 nodes" in done.stderr
