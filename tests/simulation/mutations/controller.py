@@ -148,6 +148,7 @@ LEDGERS: tuple[tuple[str, Patches], ...] = (
     ("a budget that has adopted nothing admits", wraps(guard, "_refusal", _all_adopted)),
     ("no default budget is made", wraps(ledgers.Ledgers, "_create_default", lambda before, self: _done())),
     ("nodes that are down are not counted", sets(budget.Account, "unavailable", property(lambda self: self.claimed))),
+    ("nodes that are down or claimed are not counted", answers(budget.Account, "unavailable", frozenset())),
     (
         "percentages of budgets are rounded up",
         wraps(budget.Amount, "of", _rounded_up),
