@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from remediator import metrics
+from remediator import collector, metrics
 from remediator.clock import Clock
 from remediator.controller.run import Controller
 from remediator.kube.informers import Informers
@@ -52,6 +52,10 @@ class Replica:
 
     async def run(self) -> None:
         """Serve and work until cancelled."""
+        with collector.short_pauses():
+            await self._serve()
+
+    async def _serve(self) -> None:
         log.info("settings", **self.settings.shown())
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes and --github-token-file to open issues")
@@ -63,7 +67,7 @@ class Replica:
             await asyncio.gather(synced(*self.controller.cache.informers), self.extender.synced())
             log.info("synced", nodes=len(self.informers.nodes), cases=len(self.informers.cases))
             gc.collect()
-            gc.freeze()  # the caches live as long as the process; walking them again and again is what pauses its loop
+            group.create_task(collector.collect_daily())
 
     @property
     def functions(self) -> Mapping[str, Callable[[], bool]]:

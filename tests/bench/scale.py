@@ -25,6 +25,7 @@ from prometheus_client import generate_latest
 from rich.console import Console
 from rich.table import Table
 
+from remediator import collector
 from remediator.app import elector
 from remediator.clock import SYSTEM
 from remediator.controller.run import ADMISSION, Controller
@@ -72,8 +73,7 @@ class Bench:
         await asyncio.sleep(0)  # what was made so far belongs to another turn
         following = [asyncio.ensure_future(part) for part in (self.informers.run(), self.extender.run())]
         await self._line("all lists at the start", self._synced)
-        gc.collect()
-        gc.freeze()  # as app.py does
+        gc.collect()  # as app.py does
         await self._line("first lease, all is written", self._win)
         await self._line("a lease won", self._win_again)
         await self._line("a sweep", self._sweep)
@@ -180,7 +180,7 @@ class Bench:
 def measure(nodes: int, grouped: bool) -> Report:
     """One size, in a loop of its own."""
     meter = Meter()
-    with asyncio.Runner(loop_factory=lambda: measured_loop(meter)) as runner:
+    with collector.short_pauses(), asyncio.Runner(loop_factory=lambda: measured_loop(meter)) as runner:
         lines = runner.run(_measured(large.size(nodes, grouped), meter))
     gc.unfreeze()
     return {"nodes": nodes, "lines": lines}

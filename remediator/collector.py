@@ -1,0 +1,38 @@
+"""Python's collector of cycles, kept from pausing the loop for as long as it takes to walk all caches.
+
+What a full collection has left is not walked again: the caches live as long as the process, and what replaces a fact
+frees it at once, since facts have no cycles. So each collection walks only what has come since the one before. Cycles
+that end later than that are found once a day.
+"""
+
+import asyncio
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+WHOLE_EVERY = 24 * 3600.0  # seconds between two collections of everything
+FULL = 2  # the oldest generation
+
+
+@contextmanager
+def short_pauses() -> Iterator[None]:
+    """While this is open, nothing that a full collection has left is walked again."""
+    gc.callbacks.append(_keep)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(_keep)
+
+
+async def collect_daily() -> None:
+    """Walk everything once a day, until cancelled: that is a pause of a quarter of a second at 5,000 nodes."""
+    while True:
+        await asyncio.sleep(WHOLE_EVERY)
+        gc.unfreeze()
+        gc.collect()
+
+
+def _keep(phase: str, collection: Mapping[str, Any]) -> None:
+    if phase == "stop" and collection["generation"] == FULL:
+        gc.freeze()
