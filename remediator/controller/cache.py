@@ -36,6 +36,9 @@ class ClusterCache:
         self.unfinished_operations = Subset(self.operations, _goes_on, _name)
         self.marked = Subset(self.nodes, lambda node: node.marks or node.degraded, _name)
         self.entries = LedgerEntries(self.budgets)
+        self.moved = 0  # how often a case or a policy has: what rests on nothing else is made once for many passes
+        self.cases.on_view(self._count)
+        self.policies.on_view(self._count)
         self.nodes_by = NodeIndex(self.nodes, self.budgets, self.policies)
         named = (self.nodes, self.policies, self.templates, self.budgets, self.cases, self.operations)
         hosted = (self.pods, self.replicas, self.control_plane)
@@ -62,6 +65,9 @@ class ClusterCache:
     def starts(self, since: datetime) -> list[datetime]:
         """The starts of the fleet that lie no further back, and some that do."""
         return [*starts(self.cases_since(since)), *(start.at for start in self.deleted_starts)]
+
+    def _count(self, *_: object) -> None:
+        self.moved += 1
 
     def case(self, uid: str) -> Case | None:
         """The case of this uid."""

@@ -1,5 +1,6 @@
 """One pass over one policy."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import structlog
@@ -9,7 +10,7 @@ from remediator.controller.fleet import attempt_records, missing
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
 from remediator.core import failures
 from remediator.core.node import Status
-from remediator.core.policy import FailureBreaker, Policy, Readiness
+from remediator.core.policy import AttemptRecord, FailureBreaker, Policy, Readiness
 from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.api import encode
@@ -22,13 +23,23 @@ class PolicyReconciler:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
+        self._made_for: tuple[datetime, int] | None = None
+        self._records: Mapping[str, tuple[AttemptRecord, ...]] = {}
+
+    def _attempt_records(self, now: datetime) -> Mapping[str, tuple[AttemptRecord, ...]]:
+        """Those of all policies: in a sweep every policy asks for them, and nothing has moved in between."""
+        cache = self._dependencies.cache
+        cache.cases.settle()
+        if self._made_for != (now, cache.moved):
+            self._made_for, self._records = (now, cache.moved), attempt_records(cache, now)
+        return self._records
 
     async def reconcile(self, name: str, now: datetime) -> float | None:
         """Write what differs: the breaker on failures, then the Ready condition."""
         policy = self._dependencies.cache.policies.get(name)
         if policy is None or policy.unreadable:
             return None
-        breaker = failures.state(policy, attempt_records(self._dependencies.cache, now), now)
+        breaker = failures.state(policy, self._attempt_records(now), now)
         if breaker != policy.breaker:
             return await self._write_breaker(policy, breaker)
         operations = {rung.operation for rung in policy.ladder}

@@ -12,6 +12,7 @@ import structlog
 
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.runtime.reading import Reader, Reading
+from remediator.kube.runtime.turns import sliced
 from remediator.kube.runtime.versions import is_older
 from remediator.kube.wire import errors
 from remediator.kube.wire import frames as wire
@@ -19,6 +20,7 @@ from remediator.kube.wire.client import Client, Kind, check, decode
 from remediator.kube.wire.transport import Reply, Stream
 
 PAGE = 250
+SLICE = 250  # objects of a list that are taken in between two turns of the loop
 IDLE_SECONDS = 75.0  # bookmarks come about once a minute
 WATCH_SECONDS = 300  # and up to twice that, so that watches do not end together
 HEALTHY_SECONDS = 60.0
@@ -45,8 +47,8 @@ class Reflector(Generic[T, F]):
     it could be; without `careful`, its last fact. When it can be read again, or goes, `on_change` tells, also if the
     fact is the same as before.
 
-    During a re-list the store keeps serving; it changes when the list is complete. What `on_change` or `on_unknown`
-    raise ends `run`.
+    During a re-list the store keeps serving; it changes when the list is complete, slice by slice. What `on_change` or
+    `on_unknown` raise ends `run`.
     """
 
     def __init__(
@@ -194,7 +196,7 @@ class Reflector(Generic[T, F]):
             page = answer.metadata
             self._touch()
             if not page.continue_:
-                return self._adopt(listing, page.resource_version)
+                return await self._adopt(listing, page.resource_version)
 
     async def _watch(self) -> None:
         listing: dict[str, Reading[F]] | None = None if self._version else {}
@@ -204,7 +206,7 @@ class Reflector(Generic[T, F]):
                 await _refuse(stream)
             self._opened_at = asyncio.get_running_loop().time()
             async for line in wire.lines(aiter(stream)):
-                listing = self._take(line, listing)
+                listing = await self._take(line, listing)
 
     def _watch_query(self) -> list[tuple[str, str]]:
         query = [
@@ -217,7 +219,9 @@ class Reflector(Generic[T, F]):
             return [*query, ("resourceVersion", self._version)]
         return [*query, ("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
 
-    def _take(self, line: bytes | bytearray, listing: dict[str, Reading[F]] | None) -> dict[str, Reading[F]] | None:
+    async def _take(
+        self, line: bytes | bytearray, listing: dict[str, Reading[F]] | None
+    ) -> dict[str, Reading[F]] | None:
         """Take in one line of a watch. `listing` is the list under way, None when it is complete; so is the result."""
         try:
             event = wire.EVENT.decode(line)
@@ -229,7 +233,7 @@ class Reflector(Generic[T, F]):
             raise errors.from_status(failure.code, failure.reason, failure.message)
         self._touch()
         if event.type == "BOOKMARK":
-            return self._bookmark(msgspec.json.decode(event.object, type=wire.Bookmark).metadata, listing)
+            return await self._bookmark(msgspec.json.decode(event.object, type=wire.Bookmark).metadata, listing)
         gone = event.type == "DELETED"
         reading = self._reader.read(event.object, head_only=gone)
         if listing is not None:
@@ -239,11 +243,13 @@ class Reflector(Generic[T, F]):
             self._apply(reading, gone)
         return listing
 
-    def _bookmark(self, meta: wire.BookmarkMeta, listing: dict[str, Reading[F]] | None) -> dict[str, Reading[F]] | None:
+    async def _bookmark(
+        self, meta: wire.BookmarkMeta, listing: dict[str, Reading[F]] | None
+    ) -> dict[str, Reading[F]] | None:
         if listing is None:
             self._come_to(meta.resource_version)
         elif meta.ends_the_list:
-            self._adopt(listing, meta.resource_version)
+            await self._adopt(listing, meta.resource_version)
             return None
         return listing
 
@@ -253,12 +259,12 @@ class Reflector(Generic[T, F]):
             raise errors.Expired(410, "Expired", f"the API server went back from {self._version} to {version}")
         self._version = version
 
-    def _adopt(self, listing: dict[str, Reading[F]], version: str) -> None:
-        """Make the store what the complete list says."""
+    async def _adopt(self, listing: dict[str, Reading[F]], version: str) -> None:
+        """Make the store what the complete list says, a slice at a time, as if the watch told of each object."""
         if "" not in listing:  # else the nameless one may be any of those that seem to be missing
-            for key in (self.store.keys() | self.unknown.keys()) - listing.keys():
+            async for key in sliced((self.store.keys() | self.unknown.keys()) - listing.keys(), SLICE):
                 self._drop(key)
-        for reading in listing.values():
+        async for reading in sliced(listing.values(), SLICE):
             self._apply(reading, gone=False)
         self._version, self.list_adopted = version, self.lists_begun
         self.synced.set()

@@ -113,14 +113,14 @@ def test_it_ends_where_the_watch_has_passed_its_version_without_showing_it(infor
     assert informer.get("c") is OLD
 
 
-def test_a_list_that_began_later_ends_it_and_one_that_had_begun_does_not(informer):
+async def test_a_list_that_began_later_ends_it_and_one_that_had_begun_does_not(informer):
     """A server that was restored from a backup counts its versions from where that ends."""
     informer._reflector.lists_begun = 1
     informer.note("c", WRITTEN)
-    informer._reflector._adopt({}, "3")
+    await informer._reflector._adopt({}, "3")
     assert informer.get("c") is WRITTEN
     informer._reflector.lists_begun = 2
-    informer._reflector._adopt({}, "4")
+    await informer._reflector._adopt({}, "4")
     assert informer.get("c") is None
 
 
