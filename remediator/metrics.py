@@ -2,14 +2,14 @@
 
 import logging
 import sys
-from typing import Literal
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from remediator.settings import Level
+
 log = structlog.get_logger(__name__)
 REGISTRY = CollectorRegistry()
-Level = Literal["debug", "info", "warning", "error"]
 
 CASE_EVENTS = Counter(
     "remediator_case_events_total", "What happened in cases, by reason.", ["reason"], registry=REGISTRY

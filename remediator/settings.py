@@ -7,12 +7,15 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Literal
 
 from remediator.core import names
 from remediator.core.breaker import Breaker
 
 HIGHEST_PORT = 65535
 LONGEST_LABEL = 63
+
+Level = Literal["debug", "info", "warning", "error"]  # of the log
 
 
 def identity() -> str:

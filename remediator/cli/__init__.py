@@ -1,4 +1,4 @@
-"""The command line: one module per command."""
+"""The command line: one module per command. What only one command needs is imported when that command runs."""
 
 import io
 import sys

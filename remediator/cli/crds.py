@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from remediator.cli.common import app, refusal
-from remediator.kube.manifests import crd
 
 
 @app.command()
@@ -14,6 +13,8 @@ def crds(
     output: Annotated[Path | None, typer.Option(help="Folder to write one file per kind into; else to stdout.")] = None,
 ) -> None:
     """Write the CustomResourceDefinitions of Remediator's kinds."""
+    from remediator.kube.manifests import crd
+
     for filename, text in crd.render().items():
         if output is None:
             typer.echo(f"---\n{text}", nl=False)

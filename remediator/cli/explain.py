@@ -20,13 +20,8 @@ from remediator.cli.common import (
     refusal,
 )
 from remediator.clock import SYSTEM
-from remediator.controller.explain import explain as explained
-from remediator.controller.explain import snapshot
 from remediator.core import names
 from remediator.core.breaker import Breaker
-from remediator.kube.wire import errors
-from remediator.kube.wire.client import Client
-from remediator.scheduler.explain import explain as placed
 from remediator.settings import Settings
 
 
@@ -48,6 +43,12 @@ def explain(
 
 
 async def _explain(name: str, kubeconfig: Path | None, namespaces: names.Namespaces, breaker: Breaker) -> int:
+    from remediator.controller.explain import explain as explained
+    from remediator.controller.explain import snapshot
+    from remediator.kube.wire import errors
+    from remediator.kube.wire.client import Client
+    from remediator.scheduler.explain import explain as placed
+
     transport = await connect(kubeconfig)
     try:
         cache = await snapshot(Client(transport), namespaces, SYSTEM)

@@ -2,12 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from remediator.cli.common import app, refusal
-from remediator.kube.manifests import lint
+
+if TYPE_CHECKING:
+    from remediator.kube.manifests import lint
 
 MANIFESTS = (".yaml", ".yml", ".json")  # what `kubectl apply -f FOLDER` takes
 
@@ -22,6 +24,8 @@ def lint_files(
     ] = None,
 ) -> None:
     """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong."""
+    from remediator.kube.manifests import lint
+
     documents: list[lint.Document] = []
     findings: list[lint.Finding] = []
     for file in files:
@@ -37,8 +41,10 @@ def lint_files(
     raise typer.Exit(1 if findings else 0)
 
 
-def _read(file: Path) -> tuple[list[lint.Document], list[lint.Finding]]:
+def _read(file: Path) -> "tuple[list[lint.Document], list[lint.Finding]]":
     """The documents of a file, or of all manifests below a folder, and what cannot be read in them."""
+    from remediator.kube.manifests import lint
+
     documents, findings, path = [], [], file
     try:
         for path in _manifests(file):

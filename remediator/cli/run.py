@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from remediator import metrics
 from remediator.cli.common import Kubeconfig, Namespace, OperationsNamespace, Starts, Window, app, connect, err, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names
@@ -19,7 +18,7 @@ from remediator.core.breaker import Breaker
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, check, decode
-from remediator.settings import Settings, identity
+from remediator.settings import Level, Settings, identity
 
 if TYPE_CHECKING:
     from remediator.app import Replica
@@ -105,7 +104,7 @@ def run(
         ),
     ] = None,
     name: Annotated[str, typer.Option(help="Who we are in the lease; new for each process.")] = "",
-    log_level: Annotated[metrics.Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info",
+    log_level: Annotated[Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info",
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False,
 ) -> None:
     """Run the controller: watch node Conditions, open cases, repair nodes. Several replicas may run; one leads."""
@@ -128,5 +127,8 @@ def run(
         )
     except ValueError as wrong:
         raise refusal(wrong) from None
+    # Only here, because other commands neither log nor count.
+    from remediator import metrics
+
     metrics.configure(log_level, log_json)
     asyncio.run(_until_ended(_run(kubeconfig, settings)))
