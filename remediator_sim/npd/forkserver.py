@@ -7,7 +7,8 @@ here. Asked {wait: pid} it answers {ended: pid, code} after that program's end; 
 
 What the forked child sees is what a fresh interpreter would: argv, path, environment, folder, standard streams, no
 other descriptors. It differs in sys.flags, which nobody can set, in having more modules loaded, of the standard library
-and of the packages beside its folder, and in that all runs share one hash seed. A Python program that it starts by
+and of the packages beside its folder, and in that all runs share one hash seed. An installed module of one file that it
+imports, pynvml, has been executed before. A Python program that it starts by
 subprocess.Popen is forked in the same way.
 """
 
@@ -15,7 +16,7 @@ import ast
 import atexit
 import ctypes
 import gc
-import importlib
+import importlib.util
 import io
 import json
 import os
@@ -27,11 +28,12 @@ import socket
 import stat
 import subprocess
 import sys
+import sysconfig
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -59,6 +61,7 @@ class Program(NamedTuple):
     """One program and its neighbours, ready to run: `codes` and `keys` (what the files were) by path.
 
     `wanted`: modules of packages by the folder that holds the package; `modules`: those of them that are imported.
+    `strangers`: what it imports besides these and the standard library.
     """
 
     flags: frozenset[str]
@@ -66,6 +69,7 @@ class Program(NamedTuple):
     keys: dict[str, Key | None]
     wanted: dict[str, set[str]]
     modules: Modules
+    strangers: set[str]
 
 
 def key(path: str) -> Key | None:
@@ -83,6 +87,7 @@ class Library:
     def __init__(self) -> None:
         self._programs: dict[str, Program | None] = {}
         self._packages: dict[str, Package] = {}
+        self.installed: Modules = {}  # by file
 
     def program(self, path: str) -> Program | None:
         """The program in that file; None where it is not for us. Raises OSError where no kernel would start it."""
@@ -104,6 +109,37 @@ class Library:
                 package = self._packages[folder] = Package({})
             package.load(folder, names)
             program.modules.update(package.modules)
+        for path in filter(None, map(_installed, sorted(program.strangers))):
+            if path not in self.installed or _has_changed(self.installed[path]):
+                self.installed.update(_execute(path))
+
+
+def _installed(name: str) -> str | None:
+    """The file of a module that lies where this interpreter's packages do."""
+    prefix = str(Path(sys.executable).parent.parent)  # of a virtual environment, too: sys.prefix needs site for that
+    path = f"{sysconfig.get_path('purelib', 'posix_prefix', {'base': prefix})}/{name}.py"
+    return path if key(path) else None
+
+
+def _execute(path: str) -> Modules:
+    """The module in that file, by its path; nothing where it cannot be executed: it cannot by the program either."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    module.__dict__[KEY] = key(path)
+    sys.modules[spec.name] = module  # while it is executed
+    try:
+        spec.loader.exec_module(module)
+    except Exception:
+        return {}
+    finally:
+        del sys.modules[spec.name]
+    return {path: module}
+
+
+def _has_changed(module: types.ModuleType) -> bool:
+    return bool(module.__dict__[KEY] != key(str(module.__file__)))
 
 
 class Package(NamedTuple):
@@ -113,7 +149,7 @@ class Package(NamedTuple):
 
     def has_changed(self) -> bool:
         """Whether a file is another one than was imported."""
-        return any(module.__dict__[KEY] != key(str(module.__file__)) for module in self.modules.values())
+        return any(map(_has_changed, self.modules.values()))
 
     def load(self, folder: str, names: set[str]) -> None:
         """Import modules as a program will that appends the folder to its path; what fails there fails there, too."""
@@ -148,7 +184,7 @@ def load(path: str) -> Program | None:
     flags = frozenset(char for char in (first[1] or first[2]).decode() if char.isalpha())
     if not is_bare(flags):
         return None
-    program = Program(flags, {}, {}, {}, {})
+    program = Program(flags, {}, {}, {}, {}, set())
     _compile(path, program)
     return program
 
@@ -171,7 +207,10 @@ def _compile(path: str, program: Program) -> None:
             with suppress(ImportError):  # what cannot be imported here may never be reached there
                 importlib.import_module(name)
         else:
-            nears += [own.with_name(f"{name}.py"), *_of_packages(own, name, program)]
+            beside = [own.with_name(f"{name}.py"), *_of_packages(own, name, program)]
+            nears += beside
+            if "." not in name and not any(map(key, map(str, beside))):
+                program.strangers.add(name)
     for near in (*nears, *map(own.with_name, sorted(_programs(tree)))):
         if str(near) not in program.keys and key(str(near)):
             _compile(str(near), program)
@@ -264,7 +303,7 @@ class Server:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            be(program, asked, streams, parent)
+            be(program, self._library.installed, asked, streams, parent)
         with suppress(OSError):  # it may have ended
             os.setpgid(pid, pid)  # here too, lest it be killed by its group before it has one
         return {"pid": pid}
@@ -279,13 +318,14 @@ class Server:
         self._socket.sendall(json.dumps(answer).encode())
 
 
-def be(program: Program, asked: dict[str, Any], streams: list[int], parent: int) -> None:
+def be(program: Program, installed: Modules, asked: dict[str, Any], streams: list[int], parent: int) -> None:
     """Become the program, in the child; never returns."""
     code = 2  # whatever goes wrong before the program runs is no fault that it has found
     try:
         _take_place(asked, streams, parent)
         path, flags = asked["path"], sorted(f"-{flag}" for flag in program.flags)
         _serve_neighbours(program.codes)
+        _serve_installed(dict(installed))
         sys.modules.update(program.modules)
         _fork_programs(program.codes)
         _find_libraries(os.environ.get(LIBRARIES, ""))
@@ -335,6 +375,21 @@ def _serve_neighbours(codes: dict[str, types.CodeType]) -> None:
         return codes.get(self.path) or compiled(self, fullname)
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
+
+
+def _serve_installed(modules: Modules) -> None:
+    """Let imports find what was executed before the fork, once: a program that imports it does not share it."""
+    execute = SourceFileLoader.exec_module
+
+    def create_module(self: SourceFileLoader, spec: ModuleSpec) -> types.ModuleType | None:
+        module = modules.pop(self.path, None)
+        return None if module is None or _has_changed(module) else module
+
+    def exec_module(self: SourceFileLoader, module: types.ModuleType) -> None:
+        if module.__dict__.pop(KEY, None) is None:
+            execute(self, module)
+
+    SourceFileLoader.create_module, SourceFileLoader.exec_module = create_module, exec_module  # type: ignore[method-assign]
 
 
 class Words(NamedTuple):

@@ -244,6 +244,38 @@ async def test_a_module_of_a_package_beside_the_programs_folder_is_run_as_it_is_
     assert [(await ran(zygote, path))[1] for _ in range(2)] == [b"['once']\n"] * 2
 
 
+IMPORTS = """
+import site, subprocess, sys
+if len(sys.argv) > 2:
+    sys.path.insert(0, sys.argv[2])
+site.main()
+import pynvml
+print(pynvml.__name__, pynvml.__file__, pynvml.__spec__.origin, pynvml.nvmlLib, "__key__" in vars(pynvml), flush=True)
+pynvml.nvmlLib = "of this run"
+if sys.argv[1] == "again":
+    subprocess.run([sys.executable, "-I", "-S", __file__, "once", *sys.argv[2:]])
+"""
+
+
+async def test_an_installed_module_is_executed_before_the_fork_and_each_program_has_one_of_its_own(zygote, tmp_path):
+    path = program(tmp_path / "main.py", IMPORTS, FIRST_LINES[1])
+    library = Library()
+    library.program(str(path))
+    assert [Path(file).name for file in library.installed] == ["pynvml.py"]
+    expected = await ran(Processes(), path, "again")
+    assert expected[1].count(b"pynvml.py") == 2 * expected[1].count(b"\n") == 4, expected
+    assert [await ran(zygote, path, "again") for _ in range(2)] == [expected] * 2
+
+
+async def test_a_module_of_the_same_name_in_a_folder_that_comes_first_is_what_is_imported(zygote, tmp_path):
+    path = program(tmp_path / "main.py", IMPORTS, FIRST_LINES[1])
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first/pynvml.py").write_text("nvmlLib = 'first'\n")
+    expected = await ran(Processes(), path, "again", str(tmp_path / "first"))
+    assert expected[1].count(b" first ") == 2
+    assert await ran(zygote, path, "again", str(tmp_path / "first")) == expected
+
+
 @pytest.mark.parametrize(
     "first",
     [
