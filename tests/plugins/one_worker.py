@@ -11,12 +11,13 @@ import pytest
 from xdist.scheduler import LoadFileScheduling, LoadScopeScheduling
 
 # Files whose tests look at one long run: the demo, the wheels that are built and installed, everything that the tables
-# of cases and operations answer. They start first.
+# of cases and operations answer, the cluster that the commands of the pages are tried on. They start first.
 SHARED = frozenset(
     {
         "tests/remediator_sim/scenarios/test_demo.py",
         "tests/remediator_sim/test_installed.py",
         "tests/remediator/core/test_case_table.py",
+        "tests/contract/docs/test_commands.py",
     }
 )
 
