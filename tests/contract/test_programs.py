@@ -1,6 +1,7 @@
 """Detectors and operations share contracts with the controller, never code: each runs alone and explains itself."""
 
 import ast
+import compileall
 import json
 import os
 import re
@@ -119,6 +120,7 @@ def hostile_copy(tmp_path_factory):
         shutil.copytree(folder, copy / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("argparse", "contextlib", "json", "signal", "subprocess", "typing"):
         (copy / f"{name}.py").write_text("raise SystemExit('a namesake was imported')\n")
+    compileall.compile_dir(copy, quiet=1)  # once, and not at each start of a program
     return copy
 
 
