@@ -7,6 +7,7 @@ exact and every bit of it can be compared. Any call may hang on a sick GPU: run 
 import ctypes
 from array import array
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 LIBRARY = "libcuda.so.1"
@@ -203,6 +204,7 @@ class Gpu:
         return data.raw
 
 
+@cache
 def _matrices() -> tuple["array[float]", "array[float]", "array[float]"]:
     """Two matrices and their product.
 

@@ -22,7 +22,7 @@ def libraries(tmp_path_factory):
     library = folder / "libcuda.so.1"
     nvml = build_stub(folder)
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O3", "-o", str(library), str(SOURCE)], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O3", "-march=native", "-o", str(library), str(SOURCE)], check=True)
     return nvml
 
 
