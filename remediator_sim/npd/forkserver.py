@@ -389,7 +389,8 @@ def _serve_installed(modules: Modules) -> None:
         if module.__dict__.pop(KEY, None) is None:
             execute(self, module)
 
-    SourceFileLoader.create_module, SourceFileLoader.exec_module = create_module, exec_module  # type: ignore[method-assign]
+    SourceFileLoader.create_module = create_module  # type: ignore[method-assign, assignment]
+    SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign, assignment]
 
 
 class Words(NamedTuple):
