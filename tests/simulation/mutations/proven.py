@@ -40,6 +40,7 @@ PROVEN: dict[str, int] = {
     "time in which nobody led counts": 8,
     "a create whose answer is unknown is repeated without a search": 4,
     "a create is begun without a word in its Ticket": 4,
+    "an alert is answered before it is stored": 5,
     "the extender gives claimed nodes": 1,
     "the extender gives quarantined nodes": 2,
     "the extender gives unhealthy nodes": 1,
