@@ -105,10 +105,10 @@ class Admissions:
         return waits if ask_again is None else [*waits, ask_again]
 
     async def _causes(self, now: datetime) -> Causes:
-        found: dict[SharedCause, tuple[Burst, ...]] = {}
+        bursts: dict[SharedCause, tuple[Burst, ...]] = {}
         async for policy in sliced(correlated(self.cache), 1):
-            found |= causes(self.cache, policy, now)
-        return found
+            bursts |= causes(self.cache, policy, now)
+        return bursts
 
     async def _all_pending(
         self, waiting: Sequence[tuple[CaseView, Step]], fleet: FleetContext, now: datetime
