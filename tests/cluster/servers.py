@@ -12,8 +12,6 @@ from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import Transport
 from remediator_sim.apiserver import EmbeddedServer
 
-REAL = pytest.param("real", marks=pytest.mark.cluster)
-
 
 @dataclass(frozen=True)
 class Server:

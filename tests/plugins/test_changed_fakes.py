@@ -26,7 +26,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a project of one fake, two tests of it and another test; how many passed and failed."""
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.syspath_prepend(str(ROOT))
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a worker takes longer to import them than to run
     pytester.makeconftest(CONFTEST)
     files = {"fake": "", "test_fake": PASSES, "folder/test_more": PASSES, "test_other": PASSES}
     for name, text in files.items():
@@ -35,7 +35,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
         path.write_text(text)
 
     def running(*options: str) -> tuple[int, int]:
-        done = pytester.runpytest_inprocess("--import-mode=importlib", *options).parseoutcomes()
+        done = pytester.runpytest_inprocess("--import-mode=importlib", "-p", "xdist.plugin", *options).parseoutcomes()
         return done.get("passed", 0), done.get("failed", 0)
 
     return running

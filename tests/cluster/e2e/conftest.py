@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster import REAL
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.e2e.stage import Stage
-from tests.cluster.servers import REAL, serving
+from tests.cluster.servers import serving
 from tests.native import build_stub
 
 

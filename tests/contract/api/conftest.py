@@ -4,7 +4,8 @@ from functools import partial
 
 import pytest
 
-from tests.cluster.servers import REAL, serving
+from tests.cluster import REAL
+from tests.cluster.servers import serving
 from tests.contract.api import calls
 from tests.contract.api.calls import Api, fresh, node
 from tests.contract.api.widgets import Widgets

@@ -8,7 +8,8 @@ import urllib.request
 import pytest
 import yaml
 
-from tests.cluster.servers import REAL, serving
+from tests.cluster import REAL
+from tests.cluster.servers import serving
 from tests.contract.api.calls import TABLE
 
 

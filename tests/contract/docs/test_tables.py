@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,12 @@ def sections(page: str) -> dict[str, str]:
 
 def said(*files: Path) -> list[str]:
     """Every text in programs but docstrings, with … for what is filled in."""
-    return [text for file in files for text in _texts(ast.parse(file.read_text()))]
+    return [text for file in files for text in _said(file)]
+
+
+@cache
+def _said(file: Path) -> tuple[str, ...]:
+    return tuple(_texts(ast.parse(file.read_text())))
 
 
 def _texts(tree: ast.Module) -> Iterator[str]:
