@@ -81,6 +81,10 @@ class Records:
 
     # --- the pass over a case ----------------------------------------------------------------------------------------
 
+    def withdraw(self, case: Case) -> None:
+        """A stop has come between the marks and the record: the next admission pass decides by what stands then."""
+        self._claimed.pop(case.name, None)
+
     def is_new(self, case: Case, node: Node | None) -> bool:
         """Whether the last admission pass has not seen the case and its node as they are now."""
         return self._considered.get(case.name) != considered(case, node)

@@ -33,6 +33,8 @@ class CaseReconciler:
         A case that somebody else made gets our finalizer first, so that it cannot vanish while it holds a node.
         """
         case, dependencies = view.case, self._dependencies
+        if view.stops:
+            dependencies.records.withdraw(case)
         if not case.finalizer:
             result = await dependencies.performer.all(case_plan.add_finalizer(case))
             return SOON if isinstance(result, Done) else seconds(result)

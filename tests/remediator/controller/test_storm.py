@@ -9,6 +9,7 @@ from remediator.controller.admission import Admissions
 from remediator.controller.explain import snapshot
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.perform import Performer
+from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.controller.records import AGAIN, considered
 from remediator.core import names
@@ -16,6 +17,7 @@ from remediator.core.breaker import Breaker
 from remediator.core.case import Block, Phase
 from remediator.core.node import Taint
 from remediator.core.reasons import Reason
+from remediator.kube.informers import Pause
 from tests.builders import a_case, a_node
 from tests.harness.controller import running, until
 from tests.harness.kinds import CASES, NODES
@@ -123,6 +125,24 @@ async def test_a_claim_is_recorded_of_the_case_that_was_admitted_and_of_no_other
     assert await admissions.records.write(changed, performer, SYSTEM.now()) is None
     assert (harness.phase(nodes[0]), admissions.records.starts) == ("", [])
     assert len(claimed(harness)) == 1
+
+
+async def test_a_claim_is_not_recorded_once_all_new_work_is_paused(harness):
+    """A user pauses between the marks and the record: an admission pass decides, and holds the case."""
+    nodes, asked = await storm(harness), []
+    await harness.condition(nodes[0], "True")
+    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
+    performer = Performer(harness.client, cache, lambda: True)
+    admissions = Admissions(cache, performer, Breaker(), SYSTEM.monotonic)
+    dependencies = Dependencies(cache, performer, lambda: asked.append(True), 50, admissions.records)
+    await admissions.run(SYSTEM.now())
+    await NodeReconciler(dependencies).reconcile(nodes[0], SYSTEM.now())
+    await admissions.run(SYSTEM.now())
+    (case,) = cache.cases
+    cache.pause.note(harness.namespaces.system, Pause(True, "999999"))
+    asked.clear()
+    await CaseReconciler(dependencies).reconcile(case.name, SYSTEM.now())
+    assert (harness.phase(nodes[0]), admissions.records.starts, asked) == ("", [], [True])
 
 
 async def test_why_a_case_is_held_is_shown_before_its_node_is_marked(harness):
