@@ -16,18 +16,28 @@ def admitted(history: History, event: Event) -> Iterator[str]:
         return
     for case, node in after.items():
         if case not in before and contract.held_by(history.nodes.get(node)) != case:
-            yield _fits(history, event, event.new, node)
+            yield _of_its_group(history, event, case, node) or _fits(history, event, event.new, case, node)
 
 
-def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
+def _of_its_group(history: History, event: Event, case: str, node: str) -> str:
+    """What is wrong with the group of a new entry: it must be one that the node was in a moment ago."""
+    group, lately = contract.entry_group(event.new, case), history.lately(node)
+    if not contract.grouped(event.new) or (group and group in {contract.group(event.new, state) for state in lately}):
+        return ""
+    return f"budget {event.key}: {node} was claimed at {clock(event.at)} in group {group!r}, in which it is not"
+
+
+def _fits(history: History, event: Event, budget: Obj, case: str, node: str) -> str:
     """A node that was down at any time within the grace is weighed against the claims only; any other also against
     the nodes that were down for all of it.
 
     Quarantined nodes, and those that a rung keeps out for a person, are neither, but unavailable for minAvailable.
     """
-    selected = {contract.name(one) for one in _under(history, budget)}
+    group = contract.entry_group(budget, case)
+    selected = {contract.name(one) for one in _under(history, budget) if contract.group(budget, one) == group}
     waiting = contract.quarantined(budget)
-    claimed = set(claims(budget).values()) - waiting
+    held = {node for other, node in claims(budget).items() if contract.entry_group(budget, other) == group}
+    claimed = held - waiting
     kept_out = {name for name in selected if any(contract.kept_out(state) for state in history.lately(name))}
     counted = selected if budget["spec"].get("maxUnavailable") is None else selected - waiting - kept_out
     lost = {name for name in counted if all(contract.down(state) for state in history.lately(name))}
@@ -35,7 +45,7 @@ def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
     taken = claimed if was_down else claimed | lost
     most = contract.most(budget, len(selected))
     if len(taken) <= most:
-        return _below_ceiling(history, event, selected, node)
+        return _below_ceiling(history, event, selected, group, node)
     listed = ", ".join(sorted(taken))
     return (
         f"budget {event.key}: the claim of {node} at {clock(event.at)} made {len(taken)} of {len(selected)} nodes "
@@ -43,11 +53,12 @@ def _fits(history: History, event: Event, budget: Obj, node: str) -> str:
     )
 
 
-def _below_ceiling(history: History, event: Event, selected: set[str], node: str) -> str:
+def _below_ceiling(history: History, event: Event, selected: set[str], group: str, node: str) -> str:
     """Counts against maxQuarantined the nodes that have waited for a person, or that a rung has kept out, for longer
     than the grace: not those that another case has claimed.
     """
-    entries = claims(event.old)
+    old = claims(event.old)
+    entries = {case: name for case, name in old.items() if contract.entry_group(event.old, case) == group}
     waiting = {case for case in entries if _waits(history, case)}
     kept = {name for name in selected if all(contract.kept_down(state) for state in history.lately(name))}
     out = ({entries[case] for case in waiting} | kept) - {entries[case] for case in entries.keys() - waiting}

@@ -221,6 +221,22 @@ def claims(budget: Obj | None) -> dict[str, str]:
     return {entry["case"]: entry["node"] for entry in part(budget, "status", "claims") or ()}
 
 
+def grouped(budget: Obj | None) -> str:
+    """The label key that a budget has a budget for each value of; "" for none."""
+    return str(part(budget, "spec").get("groupBy", ""))
+
+
+def group(budget: Obj | None, node: Obj | None) -> str:
+    """The group of a node under a budget; "" where it has none."""
+    return str(part(node, "metadata", "labels").get(grouped(budget), "")) if grouped(budget) else ""
+
+
+def entry_group(budget: Obj | None, case: str) -> str:
+    """The group in which a ledger says that a case was admitted; "" for none."""
+    entries = part(budget, "status", "claims") or ()
+    return next((entry.get("group", "") for entry in entries if entry["case"] == case), "")
+
+
 def quarantined(budget: Obj | None) -> set[str]:
     """The nodes whose entries say that they wait for a user."""
     return {entry["node"] for entry in part(budget, "status", "claims") or () if entry.get("quarantined")}

@@ -20,8 +20,14 @@ from remediator_sim.simulation.fault import Fault
 BEAT, SLOW_BEAT, RETRY = 60.0, 300.0, 10.0  # seconds
 UNREACHABLE_AFTER = 50.0  # seconds until the control plane says of a silent kubelet that it is Unknown
 LABELS = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"}
+RACK, RACKS = "topology.kubernetes.io/rack", 3
 SIZE = {word: {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"} for word in ("capacity", "allocatable")}
 Note = Callable[[str, str], None]
+
+
+def rack(name: str) -> str:
+    """The rack in which a node stands."""
+    return f"rack-{sum(name.encode()) % RACKS}"
 
 
 class NodeModel:
@@ -117,7 +123,8 @@ class NodeModel:
         self._labels = labels if labels is not None else self._labels
         self._since.clear()
         with suppress(errors.AlreadyExists):
-            body = {"metadata": {"name": self.name, "labels": LABELS | self._labels}, "status": SIZE}
+            labels = LABELS | {RACK: rack(self.name)} | self._labels
+            body = {"metadata": {"name": self.name, "labels": labels}, "status": SIZE}
             await self._client.create(NODES, body)
         self.registered = True
         await self.publish()

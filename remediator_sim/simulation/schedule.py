@@ -6,7 +6,8 @@ from itertools import cycle
 from random import Random
 
 from remediator_sim.simulation.fault import ACTING, DRAINING, TELLING
-from remediator_sim.simulation.plan import Plan, Step
+from remediator_sim.simulation.node import RACK
+from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.steps import (
     alerts,
     between,
@@ -28,6 +29,7 @@ KINDS: dict[str, Kind] = {
     for kind in part.KINDS
 }
 NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
+GROUPED = 0.25  # of the plans have one budget for each rack
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
 # In some seeds many nodes fall ill at once, and no budget holds them: only the breaker does.
 BURSTS, MANY, AT_ONCE = 0.25, (14, 18), 300.0
@@ -71,12 +73,19 @@ def plan_of(seed: int) -> Plan:
         seed,
         names,
         tuple((name, "Enforce") for name in policies),
-        (("fleet", (most, ("maxQuarantined", ceiling)) if ceiling else (most,)),),
+        (("fleet", _budget(Random(f"groups {seed}"), most, ceiling)),),
         tuple(sorted(steps, key=lambda step: (step.at, step.kind, step.target))),
         LAST + AFTER,
         tuple((name, chance.choice(TICKETS)) for name in policies),
         special,
     )
+
+
+def _budget(chance: Random, most: tuple[str, object], ceiling: object) -> Words:
+    """What the budget over all nodes says: in some plans for each rack by itself."""
+    words = (most, ("maxQuarantined", ceiling)) if ceiling else (most,)
+    grouped = chance.random() < GROUPED and most[0] == "maxUnavailable"
+    return (*words, ("groupBy", RACK)) if grouped else words
 
 
 def _policies(chance: Random) -> tuple[str, ...]:

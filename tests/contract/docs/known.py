@@ -14,6 +14,7 @@ CLUSTER = frozenset({"kubectl"})
 APART: Mapping[str, str] = {
     "python -m tests.bench.claim --nodes 1000 --faults 100": "runs for minutes; tests/bench/test_claim.py is small",
     "python -m tests.bench.extender --requests 500": "takes most of a minute; tests/bench/test_extender.py is small",
+    "python -m tests.bench.scale --nodes 1000 5000": "takes most of a minute; tests/bench/test_scale.py is small",
     "python -m tests.bench.detectors --rounds 1": "runs for minutes; tests/bench/test_detectors.py tries its counting",
     "kubectl debug": "is said of the command above it, which is run",
 }

@@ -157,7 +157,34 @@ def a_claim_at_the_end(listed: bool, settled: int) -> History:
     return write
 
 
+def two_racks(recording: Recording, **groups: str) -> None:
+    """n1 and n3 stand in rack a, n2 in rack b; each of these nodes is claimed in the group that is said."""
+    three_nodes(recording, 1, groupBy="rack")
+    for name, rack in (("n1", "a"), ("n2", "b"), ("n3", "a")):
+        recording.write("nodes", name, metadata={"name": name, "uid": f"uid-{name}", "labels": {"rack": rack}})
+    recording.later(15)
+    entries = [{"case": f"uid-{node}", "node": node, "group": group} for node, group in groups.items()]
+    recording.write("nodedisruptionbudgets.remediator.dev", "b", status={"claims": entries})
+
+
+def one_node_of_each_rack(recording: Recording) -> None:
+    two_racks(recording, n1="a", n2="b")
+
+
+def two_nodes_of_one_rack(recording: Recording) -> None:
+    two_racks(recording, n1="a", n3="a")
+
+
+def a_node_in_a_rack_in_which_it_is_not(recording: Recording) -> None:
+    two_racks(recording, n1="a", n3="b")
+
+
+def a_node_in_no_rack(recording: Recording) -> None:
+    two_racks(recording, n1="")
+
+
 HOLDS = [
+    (one_node_of_each_rack, 2),
     (a_claim_at_the_end(listed=True, settled=11), 2),
     (a_claim_at_the_end(listed=False, settled=9), 2),
     (a_claim_a_moment_after_the_quarantine_is_full, 2),
@@ -171,6 +198,9 @@ HOLDS = [
     (an_entry_goes_after_its_case, 3),
 ]
 BROKEN = [
+    (two_nodes_of_one_rack, "made 2 of 2 nodes unavailable where 1 may be (n1, n3)"),
+    (a_node_in_a_rack_in_which_it_is_not, "n3 was claimed at 12:00:21 in group 'b', in which it is not"),
+    (a_node_in_no_rack, "n1 was claimed at 12:00:21 in group '', in which it is not"),
     (a_claim_at_the_end(listed=False, settled=11), "budget b has no entry of case a at the end, which holds its node"),
     (a_claim_beside_one_node_in_quarantine_where_one_may_be, "made with 1 nodes in quarantine, and at 1 nothing"),
     (a_claim_beside_a_node_that_a_rung_keeps_out, "made with 1 nodes in quarantine, and at 1 nothing starts (n1)"),
