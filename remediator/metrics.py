@@ -49,7 +49,8 @@ GAVE_UP = Counter(
 BUDGET = Gauge(
     "remediator_budget_nodes",
     "Nodes of each budget, by count: total, most (that may be unavailable), unavailable, claimed, quarantined, "
-    "most_quarantined.",
+    "most_quarantined; with groupBy also groups_full (groups in which nothing more may start) and ungrouped (nodes "
+    "without the label).",
     ["budget", "count"],
     registry=REGISTRY,
 )

@@ -133,7 +133,8 @@ def _standing(ledger: budget.Budget, group: str, counted: budget.Members) -> str
     if not group:
         return f"{ledger.name}: the node has no label {ledger.group_by}, so that nothing starts on it"
     standing = budget.accounts(ledger, counted).get(group)
-    return f"{ledger.name}, {ledger.group_by} {group}: {_used(standing) if standing else 'no node'}"
+    together = f"; all groups: {_used(budget.account(ledger, counted))}" if ledger.limits_all_groups else ""
+    return f"{ledger.name}, {ledger.group_by} {group}: {_used(standing) if standing else 'no node'}{together}"
 
 
 def _used(account: budget.Account) -> str:

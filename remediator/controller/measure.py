@@ -15,7 +15,16 @@ from remediator.core.case import Case, Phase
 from remediator.core.history import drained_for, held_since, last_fault, phase_since
 from remediator.core.node import Node
 
-BUDGET_COUNTS = ("total", "most", "unavailable", "claimed", "quarantined", "most_quarantined")
+BUDGET_COUNTS = (
+    "total",
+    "most",
+    "unavailable",
+    "claimed",
+    "quarantined",
+    "most_quarantined",
+    "groups_full",
+    "ungrouped",
+)
 _shown_budgets: set[str] = set()  # with the registry's samples, of which there is one set in a process, too
 
 
@@ -42,12 +51,14 @@ def _budgets(cache: ClusterCache) -> None:
     _shown_budgets.update(ledgers.budgets)
     for ledger in ledgers.budgets.values():
         counted = ledgers.members.get(ledger.name, budget.NOBODY)
-        account = budget.account(ledger, counted)
-        most = sum(standing.most for standing in budget.accounts(ledger, counted).values())
-        waiting = (len(account.quarantined), account.most_quarantined)
-        nodes = (account.total, most, len(account.unavailable), len(ledger.claims), *waiting)
-        for count, number in zip(BUDGET_COUNTS, nodes, strict=True):
+        for count, number in zip(BUDGET_COUNTS, _numbers(ledger, counted), strict=True):
             metrics.BUDGET.labels(ledger.name, count).set(number)
+
+
+def _numbers(ledger: budget.Budget, counted: budget.Members) -> tuple[int, ...]:
+    shown, (most, most_quarantined) = budget.counts(ledger, counted), budget.limits(ledger, counted)
+    used = (shown.total, most, shown.unavailable, len(ledger.claims), shown.quarantined, most_quarantined)
+    return (*used, shown.groups_full, shown.ungrouped)
 
 
 def show(gauge: Gauge, values: Mapping[str, float]) -> None:

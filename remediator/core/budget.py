@@ -64,7 +64,7 @@ class Counts:
     allowed: int
     quarantined: int = 0
     group_total: int = 0
-    groups_full: int = 0  # groups in which no more node may become unavailable
+    groups_full: int = 0  # groups in which no more node may become unavailable, or too many are quarantined
     ungrouped: int = 0  # nodes without the label that the groups go by
     groups: tuple[GroupCounts, ...] = ()  # the fullest of those that are not whole
 
@@ -97,9 +97,10 @@ class Budget:
         """The group of a node; "" where the budget has none, or the node lacks the label or its value is empty."""
         return node.labels.get(self.group_by, "") if self.group_by else ""
 
-    def holds(self, case_uid: str) -> bool:
-        """Whether the case has its entry."""
-        return any(claim.case == case_uid for claim in self.claims)
+    @property
+    def limits_all_groups(self) -> bool:
+        """Whether maxUnavailable holds for all groups together, too: a percentage, rounded up to one in each group."""
+        return bool(self.group_by and self.max_unavailable and self.max_unavailable.percent)
 
     @property
     def cases(self) -> frozenset[str]:
@@ -233,28 +234,50 @@ def _standing(budget: Budget, claimed: frozenset[str], waiting: frozenset[str], 
 
 def counts(budget: Budget, counted: Members) -> Counts:
     """The numbers to show. Of many groups only those are shown that are not whole, the fullest first."""
+    whole = account(budget, counted)
     if not budget.group_by:
-        return account(budget, counted).counts
+        return whole.counts
     by_group = accounts(budget, counted)
     ungrouped = by_group.pop("", None)
-    known = list(by_group.values())
-    numbers = [GroupCounts(group, *_numbers(standing)) for group, standing in by_group.items()]
+    room = whole.allowed if budget.limits_all_groups else counted.total
+    numbers = [GroupCounts(group, *_numbers(standing, room)) for group, standing in by_group.items()]
     touched = [group for group in numbers if group.unavailable or group.quarantined]
-    every = [*known, ungrouped] if ungrouped else known
+    every = [*by_group.values(), ungrouped] if ungrouped else by_group.values()
     return Counts(
         counted.total,
         sum(len(standing.unavailable) for standing in every),
-        sum(standing.allowed for standing in known),
+        min(room, sum(group.allowed for group in numbers)),
         sum(len(standing.quarantined) for standing in every),
-        len(known),
-        sum(not standing.allowed for standing in known),
+        len(numbers),
+        _full(budget, whole, by_group, numbers),
         ungrouped.total if ungrouped else 0,
         tuple(sorted(touched, key=lambda group: (group.allowed, -group.unavailable, group.group))[:MOST_GROUPS]),
     )
 
 
-def _numbers(account: Account) -> tuple[int, int, int, int]:
-    return account.total, len(account.unavailable), account.allowed, len(account.quarantined)
+def _numbers(account: Account, room: int) -> tuple[int, int, int, int]:
+    return account.total, len(account.unavailable), min(room, account.allowed), len(account.quarantined)
+
+
+def _full(budget: Budget, whole: Account, by_group: Mapping[str, Account], numbers: Iterable[GroupCounts]) -> int:
+    """In how many groups nothing more may start on a node that is up."""
+    if budget.max_quarantined.percent and whole.full_of_quarantine:
+        return len(by_group)
+    return sum(not group.allowed or by_group[group.group].full_of_quarantine for group in numbers)
+
+
+def limits(budget: Budget, counted: Members) -> tuple[int, int]:
+    """How many nodes may be unavailable, and be quarantined, in all groups together. Without a label nothing starts."""
+    whole = account(budget, counted)
+    if not budget.group_by:
+        return whole.most, whole.most_quarantined
+    known = [standing for group, standing in accounts(budget, counted).items() if group]
+    most = sum(standing.most for standing in known)
+    quarantined = sum(standing.most_quarantined for standing in known)
+    return (
+        min(most, whole.most) if budget.limits_all_groups else most,
+        min(quarantined, whole.most_quarantined) if budget.max_quarantined.percent else quarantined,
+    )
 
 
 def with_claims(budget: Budget, claims: Iterable[Claim]) -> Budget:

@@ -246,10 +246,18 @@ class AdmissionFold:
             by_group = self._accounts[name]
             standing = by_group.get(group, _EMPTY)
             by_group[group] = replace(standing, claimed=standing.claimed | {node})
-            full = len(self.ledgers.budgets[name].claims) + len(self._gained[name]) >= MOST_CLAIMS
-            groups = by_group if full else (group,)
+            groups = by_group if self._shared_by_all(name, node) else (group,)
             for other, down in product(groups, (True, False)):
                 self._refusals.pop((name, other, down), None)
+
+    def _shared_by_all(self, name: str, node: str) -> bool:
+        """Whether this claim has filled what all groups of a budget share: its ledger, or a percentage of the whole."""
+        ledger, whole = self.ledgers.budgets[name], self._whole[name]
+        full = len(ledger.claims) + len(self._gained[name]) >= MOST_CLAIMS
+        if not ledger.limits_all_groups:
+            return full
+        whole = self._whole[name] = replace(whole, claimed=whole.claimed | {node})
+        return full or whole.most in (len(whole.claimed), len(whole.unavailable))
 
 
 _EMPTY = Account(0, 0, frozenset(), frozenset())
@@ -297,11 +305,9 @@ def _refusal(
     if not ledger.adopted:
         return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name}"),)
     if ledger.group_by and not group:
-        return (
-            block(
-                Reason.GROUP_UNKNOWN, f"budget {ledger.name} groups by a label that the node lacks: {ledger.group_by}"
-            ),
-        )
+        lacking = f"{standing.total} of {whole.total} nodes of the budget lack it"
+        message = f"budget {ledger.name} groups by a label that the node lacks ({lacking}): {ledger.group_by}"
+        return (block(Reason.GROUP_UNKNOWN, message),)
     place = f"budget {ledger.name}" + (f", {ledger.group_by} {group}" if group else "")
     full, where = standing, place
     if group and ledger.max_quarantined.percent and whole.full_of_quarantine:
@@ -311,10 +317,15 @@ def _refusal(
         return (block(Reason.QUARANTINE_FULL, f"{where}: {waiting} ({_first_five(full.quarantined)})"),)
     if entries >= MOST_CLAIMS:
         return (block(Reason.BUDGET_SPENT, f"budget {ledger.name}: its ledger has room for {MOST_CLAIMS} nodes"),)
-    if standing.admits(node):
-        return ()
-    spent = f"{len(standing.unavailable)} of {standing.most} unavailable ({_first_five(standing.unavailable)})"
-    return (block(Reason.BUDGET_SPENT, f"{place}: {spent}"),)
+    if not standing.admits(node):
+        return (block(Reason.BUDGET_SPENT, f"{place}: {_spent(standing)}"),)
+    if ledger.limits_all_groups and not whole.admits(node):
+        return (block(Reason.BUDGET_SPENT, f"budget {ledger.name}, all groups: {_spent(whole)}"),)
+    return ()
+
+
+def _spent(account: Account) -> str:
+    return f"{len(account.unavailable)} of {account.most} unavailable ({_first_five(account.unavailable)})"
 
 
 def _first_five(nodes: frozenset[str]) -> str:

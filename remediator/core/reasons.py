@@ -153,7 +153,7 @@ REMEDY: dict[Reason, str] = {
     Reason.BUDGET_SPENT: "wait for the other nodes, or raise the budget",
     Reason.BUDGET_UNREADY: "wait a moment: the budget is taking over the claims that stand",
     Reason.BUDGET_REFUSED: "let the controller write the budget's status: look for a webhook or a rule that refuses it",
-    Reason.GROUP_UNKNOWN: "give the node the label that spec.groupBy of the budget names",
+    Reason.GROUP_UNKNOWN: "give the node the label that spec.groupBy of the budget names, or correct spec.groupBy",
     Reason.QUARANTINE_FULL: "repair the quarantined nodes, release their cases and uncordon what stays cordoned, or "
     "raise maxQuarantined",
     Reason.POLICY_FAILING: "look why, then close the breaker with the command",

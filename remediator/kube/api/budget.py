@@ -9,6 +9,7 @@ from remediator.kube.api.common import (
     API_VERSION,
     Base,
     CountOrPercent,
+    LabelKey,
     LabelSelector,
     Name,
     ObjectMeta,
@@ -47,10 +48,11 @@ class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
         doc("Counts only nodes that no other budget selects. Default false."),
     ] = False
     group_by: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=316)] | None,
+        LabelKey | None,
         doc(
             "Label key: one budget for each value that the nodes have. Every amount then holds for each group; a "
-            "percentage in maxQuarantined also for all groups together. Nothing starts on a node without the label."
+            "percentage in maxUnavailable or maxQuarantined also for all groups together. Nothing starts on a node "
+            "without the label."
         ),
     ] = None
 
@@ -98,10 +100,13 @@ class NodeDisruptionBudgetStatus(Base, frozen=True, kw_only=True):
     ] = ()
     total: Annotated[int | None, doc("Nodes that this budget counts.")] = None
     unavailable: Annotated[int | None, doc("Of these, nodes that are claimed or otherwise out of service.")] = None
-    allowed: Annotated[int | None, doc("Most nodes that may be unavailable now.")] = None
+    allowed: Annotated[int | None, doc("How many more nodes may become unavailable now.")] = None
     quarantined: Annotated[int | None, doc("Nodes whose case is Escalated; they do not count as unavailable.")] = None
     group_total: Annotated[int, doc("With groupBy: how many groups there are.")] = 0
-    groups_full: Annotated[int, doc("With groupBy: in how many of them no more node may become unavailable.")] = 0
+    groups_full: Annotated[
+        int,
+        doc("With groupBy: in how many of them no more node may become unavailable, or too many are quarantined."),
+    ] = 0
     ungrouped: Annotated[int, doc("With groupBy: nodes without the label; nothing starts on them.")] = 0
     groups: Annotated[
         tuple[GroupStatus, ...],
@@ -113,7 +118,7 @@ class NodeDisruptionBudgetStatus(Base, frozen=True, kw_only=True):
     ] = ()
     grouped_by: Annotated[
         str,
-        Meta(max_length=316),
+        Meta(max_length=317),
         doc("The label key that the groups of the claims go by; that of groupBy when adopted."),
     ] = ""
     observed_generation: Annotated[int, doc("The metadata.generation that was counted.")] = 0

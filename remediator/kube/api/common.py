@@ -53,6 +53,15 @@ CountOrPercent = Count | Percent
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
 # The name of a template becomes the value of a Pod label.
 TemplateName = Annotated[str, Meta(pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+# A label key: a DNS name and a slash, or neither, and a name of at most 63 characters.
+LabelKey = Annotated[
+    str,
+    Meta(
+        pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+        r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+        max_length=317,
+    ),
+]
 Uid = Annotated[str, Meta(min_length=1, max_length=64)]
 Time = Annotated[datetime, Meta(tz=True)]
 Message = Annotated[str, Meta(max_length=4096)]

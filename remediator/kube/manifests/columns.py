@@ -71,6 +71,8 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         Column("UNAVAILABLE", ".status.unavailable", "integer"),
         Column("ALLOWED", ".status.allowed", "integer"),
         Column("QUARANTINED", ".status.quarantined", "integer"),
+        Column("GROUPS FULL", ".status.groupsFull", "integer"),
+        Column("UNGROUPED", ".status.ungrouped", "integer"),
         _AGE,
     ),
     api.TICKET: (

@@ -20,9 +20,6 @@ class Subset(Generic[F]):
         facts = (self._informer.get(key) for key in tuple(self._keys))
         return (fact for fact in facts if fact is not None and self._belongs(fact))
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
     def _moved(self, old: F | None, new: F | None) -> None:
         fact = new if new is not None else old
         if fact is None:

@@ -24,6 +24,7 @@ OF_MANY = frozenset(
         Reason.BUDGET_SPENT,
         Reason.BUDGET_UNREADY,
         Reason.BUDGET_REFUSED,
+        Reason.GROUP_UNKNOWN,
         Reason.QUARANTINE_FULL,
         Reason.POLICY_FAILING,
         Reason.BREAKER_OPEN,

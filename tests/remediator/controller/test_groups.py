@@ -95,3 +95,15 @@ async def test_a_budget_that_is_grouped_later_adopts_the_claims_that_stand(fleet
     await fleet.change(BUDGETS, "racks", spec={"groupBy": RACK, "maxUnavailable": 1})
     await admit(fleet, 2)
     assert groups(fleet) == {"a0": "a", "a1": "a", "b0": "b"}, "nothing more, and what stands is counted in its rack"
+
+
+async def test_a_percentage_holds_for_all_racks_together_and_explain_says_so(fleet):
+    """20 % of six nodes are one: rack b waits for the claim in rack a."""
+    await fleet.change(BUDGETS, "racks", spec={"maxUnavailable": "20%"})
+    await admit(fleet, 2)
+    assert groups(fleet) == {"a0": "a"}
+    assert (status(fleet)["allowed"], status(fleet)["groupsFull"]) == (0, 2)
+    cache = await snapshot(fleet.client, fleet.namespaces, SYSTEM)
+    lines = list(explain(cache, cache.nodes.get("b0"), Breaker(), SYSTEM.now()))
+    assert f"  budget racks, {RACK} b: 0 of 1 unavailable; all groups: 1 of 1 unavailable" in lines
+    assert any("held: BudgetSpent: budget racks, all groups: 1 of 1 unavailable (a0)" in line for line in lines)

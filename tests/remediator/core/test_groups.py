@@ -6,7 +6,17 @@ import pytest
 
 from remediator.core import guard
 from remediator.core.breaker import Breaker
-from remediator.core.budget import MOST_CLAIMS, MOST_GROUPS, Claim, GroupCounts, accounts, counts, regrouped
+from remediator.core.budget import (
+    MOST_CLAIMS,
+    MOST_GROUPS,
+    Amount,
+    Claim,
+    GroupCounts,
+    accounts,
+    counts,
+    limits,
+    regrouped,
+)
 from remediator.core.census import Census, snapshot
 from remediator.core.guard import Request
 from remediator.core.reasons import REMEDY, Reason
@@ -69,6 +79,72 @@ def test_nothing_starts_on_a_node_that_may_stand_in_any_rack(rack):
     answers, _ = admit(racks(), nodes, "stray", "a0")
     assert (answers["stray"].reason, answers["a0"]) == (Reason.GROUP_UNKNOWN, None)
     assert answers["stray"].message.endswith(f"{RACK}; {REMEDY[Reason.GROUP_UNKNOWN]}")
+    assert "(1 of 3 nodes of the budget lack it)" in answers["stray"].message
+    assert "correct spec.groupBy" in answers["stray"].message
+
+
+def pairs(count):
+    return [node for pair in range(count) for node in in_rack(f"p{pair:03}", f"{pair:03}-0", f"{pair:03}-1")]
+
+
+def test_five_percent_of_a_thousand_nodes_in_pairs_are_fifty_and_not_one_of_each_pair():
+    nodes, firsts = pairs(500), [f"{pair:03}-0" for pair in range(500)]
+    answers, admission = admit(racks(most="5%"), nodes, *firsts)
+    assert len(admission.admitted) == 50
+    assert {block.reason for block in answers.values() if block} == {Reason.BUDGET_SPENT}
+    message = "budget racks, all groups: 50 of 50 unavailable (000-0, 001-0, 002-0, 003-0, 004-0);"
+    assert answers["499-0"].message.startswith(message)
+    _, by_count = admit(racks(most=1), nodes, *firsts)
+    assert len(by_count.admitted) == 500
+
+
+def test_claims_that_stand_leave_no_group_room_where_the_percentage_of_the_whole_is_used():
+    nodes = pairs(500)
+    claims = tuple(Claim(f"{pair:03}-0", f"c{pair}", at(0), group=f"p{pair:03}") for pair in range(49))
+    one_left = replace(racks(most="5%"), claims=claims)
+    shown = counts(one_left, snapshot([one_left], nodes).members["racks"])
+    assert (shown.unavailable, shown.allowed, shown.groups_full) == (49, 1, 49)
+    answers, admission = admit(one_left, nodes, "100-0", "100-1", "101-0", "102-0")
+    assert [request.node.name for request in admission.admitted] == ["100-0"]
+    assert answers["100-1"].message.startswith("budget racks, rack p100: 1 of 1 unavailable")
+    full = replace(one_left, claims=(*claims, Claim("100-0", "c100", at(0), group="p100")))
+    shown = counts(full, snapshot([full], nodes).members["racks"])
+    assert (shown.unavailable, shown.allowed, shown.groups_full) == (50, 0, 500)
+
+
+def test_the_percentage_of_the_whole_is_never_below_one_node_and_counts_what_is_down():
+    """10 % of ten pairs are two: of three nodes that are down two are repaired, and no fourth is taken."""
+    few, _ = admit(racks(most="5%"), pairs(3), "000-0", "001-0")
+    assert {name: block and block.reason for name, block in few.items()} == {
+        "000-0": None,
+        "001-0": Reason.BUDGET_SPENT,
+    }
+    down = [replace(node, unschedulable=node.name in {"000-0", "001-0", "002-0"}) for node in pairs(10)]
+    answers, _ = admit(racks(most="10%"), down, "003-0", "000-0", "001-0", "002-0")
+    assert {name for name, block in answers.items() if block is None} == {"000-0", "001-0"}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "expected"),
+    [
+        ({"most": 1}, (3, 6)),
+        ({"most": "50%"}, (3, 6)),
+        ({"most": "10%"}, (1, 6)),
+        ({"most": 1, "max_quarantined": Amount(1)}, (3, 3)),
+        ({"most": 1, "max_quarantined": Amount(20, percent=True)}, (3, 2)),
+    ],
+    ids=["a count", "half of each", "10 % of the whole", "one quarantined in each", "20 % of the whole"],
+)
+def test_limits_over_three_pairs_leave_out_the_nodes_without_a_label(amounts, expected):
+    nodes = [*pairs(3), *in_rack(None, "s0", "s1")]
+    budget = racks(**{"max_quarantined": Amount(2)} | amounts)
+    assert limits(budget, snapshot([budget], nodes).members["racks"]) == expected
+
+
+def test_a_group_with_too_many_quarantined_nodes_is_full():
+    waiting = Claim("000-0", "c0", at(0), quarantined=True, group="p000")
+    budget = replace(racks(max_quarantined=Amount(1)), claims=(waiting,))
+    assert counts(budget, snapshot([budget], pairs(3)).members["racks"]).groups_full == 1
 
 
 def test_a_claim_keeps_its_group_where_the_label_of_its_node_is_changed():

@@ -151,3 +151,10 @@ def test_a_hold_that_lasts_wants_a_ticket_and_one_that_many_share_wants_one_for_
     assert of_case(full) == Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message=message)
     other = replace(full, name="other", node="gpu-99", blocks=(Block(Reason.BUDGET_SPENT, "4 of 3", reported=True),))
     assert of_case(other) == of_case(full)
+
+
+def test_fifty_nodes_without_the_label_that_a_budget_groups_by_are_one_issue() -> None:
+    blocks = (Block(Reason.GROUP_UNKNOWN, "budget racks", reported=True),)
+    cases = [replace(BASE, name=f"c{n}", node=f"gpu-{n}", phase=Phase.HELD, blocks=blocks) for n in range(50)]
+    subjects = {of_case(case) for case in cases}
+    assert subjects == {Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="held: GroupUnknown")}

@@ -114,6 +114,12 @@ WRONG: dict[str, tuple[Object, str]] = {
     "two limits": (manifest("NodeDisruptionBudget", minAvailable=1), "spec.maxUnavailable"),
     "more than all": (manifest("NodeDisruptionBudget", maxUnavailable="101%"), "spec.maxUnavailable"),
     "less than none": (manifest("NodeDisruptionBudget", maxUnavailable=-1), "spec.maxUnavailable"),
+    "a group by what is no label key": (
+        manifest("NodeDisruptionBudget", groupBy="not a label key!! = x"),
+        "spec.groupBy",
+    ),
+    "a group by nothing": (manifest("NodeDisruptionBudget", groupBy=""), "spec.groupBy"),
+    "a group by a name of 64": (manifest("NodeDisruptionBudget", groupBy=f"a.b/{'r' * 64}"), "spec.groupBy"),
     "a budget without selector": (manifest("NodeDisruptionBudget", selector=None), "spec.selector"),
     "a template without drain": (manifest("NodeOperationTemplate", drain=None), "spec.drain"),
     "Pods left behind before what is no reboot": (

@@ -158,6 +158,12 @@ def test_every_column_shows_a_field_that_exists(kind: str) -> None:
             assert _field(root(kind), column["jsonPath"]), column
 
 
+def test_a_list_of_budgets_shows_groups_that_are_full_and_nodes_without_one() -> None:
+    columns = CRDS["NodeDisruptionBudget"]["spec"]["versions"][0]["additionalPrinterColumns"]
+    paths = {column["name"]: column["jsonPath"] for column in columns}
+    assert (paths["GROUPS FULL"], paths["UNGROUPED"]) == (".status.groupsFull", ".status.ungrouped")
+
+
 def test_what_a_crd_cannot_say_is_an_error() -> None:
     for wrong in (Chain, Choice):
         drawn = msgspec.json.schema(wrong)

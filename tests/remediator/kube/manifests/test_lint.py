@@ -56,6 +56,11 @@ def test_a_mistyped_field_is_named(case: str) -> None:
     assert fields(document)[field] == "unknown field"
 
 
+@pytest.mark.parametrize("key", ["rack", "topology.kubernetes.io/rack", f"{'.'.join(['d' * 63] * 4)[:253]}/{'r' * 63}"])
+def test_a_label_key_of_up_to_317_characters_is_taken(key: str) -> None:
+    assert fields(manifest("NodeDisruptionBudget", groupBy=key)) == {}
+
+
 def test_an_empty_selector_is_right_where_all_nodes_are_meant() -> None:
     assert fields(manifest("RemediationPolicy", nodeSelector={}, allNodes=True)) == {}
 
