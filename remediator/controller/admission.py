@@ -82,7 +82,7 @@ class Admissions:
         waiting = await self._waiting(now)
         self.records.consider(((view.case, view.node) for view, _ in waiting), self.cache)
         if not waiting:
-            self.records.hold({})
+            self.records.hold(())
             return []
         read, unread = await self._read_partly_claimed(waiting)
         if read:
@@ -99,7 +99,7 @@ class Admissions:
         admission = fold.admission()
         refused = await self._enter(ledgers.budgets, admission)
         admission = _entered(admission, ledgers.index, refused)
-        self.records.hold({request.case.name: blocks for request, blocks in admission.held})
+        self.records.hold([(request.case, blocks) for request, blocks in admission.held])
         results = await self._carry_out(pending, admission, now)
         waits = [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
         return waits if ask_again is None else [*waits, ask_again]

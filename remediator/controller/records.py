@@ -4,7 +4,7 @@ Many wait for the marks of a claim on the node, nobody for these records: the pa
 passes give way to claims that are still to be made.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -34,9 +34,10 @@ class Records:
 
     def __init__(self) -> None:
         self._claimed: dict[str, Claimed] = {}
-        self._holds: Mapping[str, tuple[Block, ...]] = {}
+        self._holds: Mapping[str, tuple[Block, ...]] = {}  # by the uid of the case
         self._new_holds: list[str] = []
-        self._considered: Mapping[str, Considered] = {}
+        self._asked: set[str] = set()  # uids of cases whose pass waits for what the next admission pass says
+        self._considered: dict[str, Considered] = {}
         self._written: dict[str, datetime] = {}  # when status.blockedBy was written last, by the uid of the case
 
     @property
@@ -51,7 +52,8 @@ class Records:
 
     def clear(self) -> None:
         """Forget everything: who leads next reads it live."""
-        self._claimed, self._holds, self._new_holds, self._considered, self._written = {}, {}, [], {}, {}
+        self._claimed, self._holds, self._new_holds, self._asked = {}, {}, [], set()
+        self._considered, self._written = {}, {}
 
     # --- the admission pass ------------------------------------------------------------------------------------------
 
@@ -59,14 +61,23 @@ class Records:
         """Whether the case has claimed its node and is only to be told so; not where it has changed meanwhile."""
         claimed = self._claimed.get(case.name)
         if claimed is not None and claimed.save.before != case:
-            del self._claimed[case.name]
+            self._drop(claimed)
             return False
         return claimed is not None
+
+    def _drop(self, claimed: Claimed) -> None:
+        """Nothing is left to record of it: the case asks for admission anew, unless it says that it has claimed."""
+        name = claimed.save.before.name
+        if self._claimed.get(name) is claimed:
+            del self._claimed[name]
+            self._considered.pop(name, None)
 
     def consider(self, cases: Iterable[tuple[Case, Node | None]], cache: ClusterCache) -> None:
         """A pass has begun over these and no others."""
         self._considered = {case.name: considered(case, node) for case, node in cases}
-        self._claimed = {name: claimed for name, claimed in self._claimed.items() if cache.cases.get(name) is not None}
+        self._claimed = {
+            name: claimed for name, claimed in self._claimed.items() if cache.cases.get(name) == claimed.save.before
+        }
         uids = {case.uid for case, _ in self._considered.values()}
         self._written = {uid: at for uid, at in self._written.items() if uid in uids}
 
@@ -74,31 +85,44 @@ class Records:
         """The marks of this case are on its node."""
         self._claimed[save.before.name] = Claimed(save, now)
 
-    def hold(self, holds: Mapping[str, tuple[Block, ...]]) -> None:
+    def hold(self, held: Sequence[tuple[Case, tuple[Block, ...]]]) -> None:
         """These are held, and no others."""
-        self._new_holds = [name for name, blocks in holds.items() if self._holds.get(name) != blocks]
-        self._holds = holds
+        self._new_holds = [
+            case.name for case, blocks in held if case.uid in self._asked or self._holds.get(case.uid) != blocks
+        ]
+        self._holds, self._asked = {case.uid: blocks for case, blocks in held}, set()
 
     # --- the pass over a case ----------------------------------------------------------------------------------------
 
     def withdraw(self, case: Case) -> None:
         """A stop has come between the marks and the record: the next admission pass decides by what stands then."""
-        self._claimed.pop(case.name, None)
+        claimed = self._claimed.get(case.name)
+        if claimed is not None:
+            self._drop(claimed)
 
-    def is_new(self, case: Case, node: Node | None) -> bool:
-        """Whether the last admission pass has not seen the case and its node as they are now."""
-        return self._considered.get(case.name) != considered(case, node)
+    def asks(self, case: Case, node: Node | None) -> bool:
+        """Whether the case needs an admission pass: the last one has not seen it and its node as they are now.
+
+        The next one has the case looked at again, since what it says may be what it said before.
+        """
+        if self.has_claim(case) or self._considered.get(case.name) == considered(case, node):
+            return False
+        self._asked.add(case.uid)
+        return True
 
     async def write(self, case: Case, performer: Performer, now: datetime) -> float | None:
         """Write what is to be written of this case; seconds until it may be written anew.
 
-        A claim is recorded once: where that fails, the next admission pass reads live what has become of it.
+        A claim is recorded once: where that fails, the next admission pass reads live what has become of it. A hold is
+        shown though the node changes all the time, but not of another state of the case.
         """
         if self.has_claim(case):
-            result = await performer.all([self._claimed[case.name].save])
-            self._claimed.pop(case.name, None)
+            claimed = self._claimed[case.name]
+            result = await performer.all([claimed.save])
+            self._drop(claimed)
             return None if isinstance(result, Done) else result.after
-        blocks = self._holds.get(case.name)
+        asking, _ = self._considered.get(case.name, (None, None))
+        blocks = self._holds.get(case.uid) if asking == _asking(case) else None
         return await self._hold(case, blocks, performer, now) if blocks else None
 
     async def _hold(self, case: Case, blocks: tuple[Block, ...], performer: Performer, now: datetime) -> float | None:
@@ -117,9 +141,12 @@ class Records:
 
 def considered(case: Case, node: Node | None) -> Considered:
     """All of a case and its node that an admission may rest on: nothing that showing a hold changes."""
-    phase = case.phase if case.claimed else Phase.NEW
-    asking = replace(case, version="", phase=phase, blocks=(), timeline=(), reason=None, message="")
     if node is None:
-        return asking, None
+        return _asking(case), None
     taints = tuple(taint for taint in node.taints if taint.key != names.DEGRADED_TAINT)
-    return asking, node if taints == node.taints else replace(node, taints=taints)
+    return _asking(case), node if taints == node.taints else replace(node, taints=taints)
+
+
+def _asking(case: Case) -> Case:
+    phase = case.phase if case.claimed else Phase.NEW
+    return replace(case, version="", phase=phase, blocks=(), timeline=(), reason=None, message="")

@@ -38,7 +38,6 @@ class CaseReconciler:
         if not case.finalizer:
             result = await dependencies.performer.all(case_plan.add_finalizer(case))
             return SOON if isinstance(result, Done) else seconds(result)
-        if dependencies.records.has_claim(case) or not dependencies.records.is_new(case, view.node):
-            return await dependencies.records.write(case, dependencies.performer, now)
-        dependencies.request_admission()
-        return None
+        if dependencies.records.asks(case, view.node):
+            dependencies.request_admission()
+        return await dependencies.records.write(case, dependencies.performer, now)
