@@ -28,16 +28,36 @@ def _of_its_group(history: History, event: Event, case: str, node: str) -> str:
 
 
 def _fits(history: History, event: Event, budget: Obj, case: str, node: str) -> str:
+    """What is wrong with a new entry in its group, and, for what is said as a percentage, in all groups together."""
+    group = contract.entry_group(budget, case)
+    wrong = _within(history, event, budget, group, node) or _below_ceiling(history, event, budget, group, node)
+    if wrong or not contract.grouped(budget):
+        return wrong
+    wrong = _within(history, event, budget, None, node) if contract.percentage(budget, "maxUnavailable") else HELD
+    if wrong or not contract.percentage(budget, "maxQuarantined", "20%"):
+        return wrong
+    return _below_ceiling(history, event, budget, None, node)
+
+
+def _selected(history: History, budget: Obj, group: str | None) -> set[str]:
+    """The nodes of a group under a budget; None for all."""
+    return {contract.name(node) for node in _under(history, budget) if group in {None, contract.group(budget, node)}}
+
+
+def _entries(budget: Obj | None, group: str | None) -> dict[str, str]:
+    """The nodes that the ledger holds in a group, by case; None for all."""
+    held = claims(budget).items()
+    return {case: node for case, node in held if group in {None, contract.entry_group(budget, case)}}
+
+
+def _within(history: History, event: Event, budget: Obj, group: str | None, node: str) -> str:
     """A node that was down at any time within the grace is weighed against the claims only; any other also against
     the nodes that were down for all of it.
 
     Quarantined nodes, and those that a rung keeps out for a person, are neither, but unavailable for minAvailable.
     """
-    group = contract.entry_group(budget, case)
-    selected = {contract.name(one) for one in _under(history, budget) if contract.group(budget, one) == group}
-    waiting = contract.quarantined(budget)
-    held = {node for other, node in claims(budget).items() if contract.entry_group(budget, other) == group}
-    claimed = held - waiting
+    selected, waiting = _selected(history, budget, group), contract.quarantined(budget)
+    claimed = set(_entries(budget, group).values()) - waiting
     kept_out = {name for name in selected if any(contract.kept_out(state) for state in history.lately(name))}
     counted = selected if budget["spec"].get("maxUnavailable") is None else selected - waiting - kept_out
     lost = {name for name in counted if all(contract.down(state) for state in history.lately(name))}
@@ -45,7 +65,7 @@ def _fits(history: History, event: Event, budget: Obj, case: str, node: str) -> 
     taken = claimed if was_down else claimed | lost
     most = contract.most(budget, len(selected))
     if len(taken) <= most:
-        return _below_ceiling(history, event, selected, group, node)
+        return HELD
     listed = ", ".join(sorted(taken))
     return (
         f"budget {event.key}: the claim of {node} at {clock(event.at)} made {len(taken)} of {len(selected)} nodes "
@@ -53,12 +73,11 @@ def _fits(history: History, event: Event, budget: Obj, case: str, node: str) -> 
     )
 
 
-def _below_ceiling(history: History, event: Event, selected: set[str], group: str, node: str) -> str:
+def _below_ceiling(history: History, event: Event, budget: Obj, group: str | None, node: str) -> str:
     """Counts against maxQuarantined the nodes that have waited for a person, or that a rung has kept out, for longer
     than the grace: not those that another case has claimed.
     """
-    old = claims(event.old)
-    entries = {case: name for case, name in old.items() if contract.entry_group(event.old, case) == group}
+    selected, entries = _selected(history, budget, group), _entries(event.old, group)
     waiting = {case for case in entries if _waits(history, case)}
     kept = {name for name in selected if all(contract.kept_down(state) for state in history.lately(name))}
     out = ({entries[case] for case in waiting} | kept) - {entries[case] for case in entries.keys() - waiting}

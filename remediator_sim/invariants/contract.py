@@ -284,6 +284,11 @@ def most_quarantined(budget: Obj, total: int) -> int:
     return max(total * _percent(at_most) // 100, min(_percent(at_most), 1) * 2)
 
 
+def percentage(budget: Obj, amount: str, default: object = None) -> bool:
+    """Whether a budget says this amount as a percentage."""
+    return isinstance(budget["spec"].get(amount, default), str)
+
+
 def _percent(text: str) -> int:
     return int(text.rstrip("%"))
 
