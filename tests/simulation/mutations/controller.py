@@ -157,6 +157,7 @@ LEDGERS: tuple[tuple[str, Patches], ...] = (
         "a node that is down costs nothing",
         wraps(budget.Account, "admits", _down_or_allowed),
     ),
+    ("a percentage holds for each group only", sets(budget.Budget, "limits_all_groups", property(lambda self: False))),
     ("quarantine has no ceiling", answers(budget.Account, "full_of_quarantine", False)),
     ("quarantined nodes are not counted", wraps(budget, "_standing", _without_quarantine)),
     ("ledgers do not say who is quarantined", wraps(ledgers.Ledgers, "_claims", _nobody_quarantined)),

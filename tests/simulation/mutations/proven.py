@@ -21,6 +21,7 @@ PROVEN: dict[str, int] = {
     "entries of standing claims are not made": 5,
     "nodes that are down or claimed are not counted": 1,
     "percentages of budgets are rounded up": 1,
+    "a percentage holds for each group only": 1,
     "quarantine has no ceiling": 9,
     "the marks of an ended case stay": 2,
     "a case is marked on no node": 2,
