@@ -92,7 +92,9 @@ class Replica:
             await asyncio.sleep(LAG_EVERY)
             metrics.LOOP_LAG.observe(max(0.0, self._clock.monotonic() - began - LAG_EVERY))
 
-    def _measure(self) -> None:
+    async def _measure(self) -> None:
+        """Bring the gauges up to date. What budgets count is made anew in slices first: others run in between."""
+        await self.controller.cache.nodes_by.refresh()
         for name, age in self.informers.ages().items():
             metrics.AGE.labels(name).set(min(age, 1e9))
         for name, count in self.informers.unreadable().items():

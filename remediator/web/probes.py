@@ -1,7 +1,7 @@
 """Probes and metrics, served by every replica."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -14,7 +14,9 @@ NOT_FRESH = "caches are not fresh"
 
 
 def application(
-    functions: Mapping[str, Callable[[], bool]], measure: Callable[[], None], remark: Callable[[], str] = str
+    functions: Mapping[str, Callable[[], bool]],
+    measure: Callable[[], Awaitable[None]],
+    remark: Callable[[], str] = str,
 ) -> web.Application:
     """/healthz while the loop turns, /metrics for Prometheus, and readiness.
 
@@ -37,7 +39,7 @@ def application(
         return web.Response(text="ok\n") if ready() else web.Response(status=503, text=f"{NOT_FRESH}\n")
 
     async def metrics(_: web.Request) -> web.Response:
-        measure()
+        await measure()
         await asyncio.sleep(0)  # with thousands of samples each half takes a while; others go in between
         return web.Response(body=generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
 

@@ -1,5 +1,6 @@
 """One replica as a whole: each kind is watched once, one lease lets it write, and tickets that fail stop no repair."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,12 +12,16 @@ from structlog.testing import capture_logs
 from remediator.app import Replica
 from remediator.clock import SYSTEM
 from remediator.core import names
+from remediator.core.census import Census
+from remediator.core.node import Node
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.elector import LEASE
 from remediator.kube.runtime.leader import Leader
+from remediator.metrics import REGISTRY
 from remediator.settings import Settings
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.run import Tickets
+from tests.builders import a_budget, a_node
 from tests.harness.controller import ControllerHarness, controller_harness, running, until
 from tests.harness.replica import at_work
 
@@ -98,6 +103,33 @@ async def test_a_replica_whose_tickets_cannot_be_read_answers_schedulers_and_rep
         await until(lambda: harness.ended("gpu-1", "Recovered"))
         assert not made.functions["tickets"]()
         assert not made.ready()
+
+
+async def test_a_scrape_after_a_new_budget_counts_1000_nodes_in_slices_of_200_also_where_another_replica_leads(
+    harness: ControllerHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, put = replica(harness, tmp_path), Census.put
+    counted, turns = Counter[int](), Counter[str]()
+    cache = made.controller.cache
+    for number in range(1000):
+        cache.nodes._reflector._keep(f"n{number}", a_node(f"n{number}"))
+    cache.nodes_by.members()
+    cache.budgets._reflector._keep("new", a_budget("new", 1))
+
+    def counting(census: Census, name: str, node: Node | None) -> None:
+        counted[turns["of the loop"]] += 1
+        put(census, name, node)
+
+    async def turning() -> None:
+        while True:
+            turns["of the loop"] += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Census, "put", counting)
+    async with at_work(turning()):
+        await made._measure()
+    assert (counted.total(), max(counted.values())) == (1000, 200)
+    assert REGISTRY.get_sample_value("remediator_budget_nodes", {"budget": "new", "count": "total"}) == 1000
 
 
 class Failing:

@@ -13,7 +13,8 @@ from remediator.kube.wire.errors import ApiError
 from remediator.metrics import REQUEUES
 
 RETRY_BASE, RETRY_CAP = 0.5, 60.0
-BESIDE = 1  # keys that give way may be in work beside others, lest they wait for ever
+SHARE, LEAST = 4, 2  # every fourth worker, and two at least, may serve keys that give way beside others
+PATIENCE = 5.0  # seconds that a key gives way at most
 K = TypeVar("K", bound=Hashable)
 log = structlog.get_logger(__name__)
 
@@ -22,7 +23,8 @@ class WorkQueue(Generic[K]):
     """Keys to work on, first come first served, none twice, none by two workers at once.
 
     A key added while it is worked on is worked on once more afterwards. Keys that `gives_way` names when they are added
-    wait while others are queued or in work, but for one of them at a time. Make and use it inside one event loop.
+    wait while others are queued or in work, but for a quarter of the workers, and for 5 s at most: from then on they
+    stand in line with the others. Make and use it inside one event loop.
     """
 
     def __init__(
@@ -30,12 +32,14 @@ class WorkQueue(Generic[K]):
     ) -> None:
         self._name, self._rand, self._gives_way = name, rand, gives_way
         self._first: deque[K] = deque()
-        self._later: deque[K] = deque()
-        self._queued: dict[K, bool] = {}  # whether it gives way, and so in which of the two it waits
+        self._later: deque[tuple[K, float]] = deque()  # and until when, in the loop's time, each gives way
+        self._queued: dict[K, float | None] = {}  # until when it gives way; None where it waits in `_first`
         self._active: dict[K, bool] = {}  # whether it gave way
         self._again: set[K] = set()
         self._idle: deque[asyncio.Future[None]] = deque()  # workers that wait for a key
         self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._promotion: asyncio.TimerHandle | None = None  # when the first of `_later` has given way for long enough
+        self._beside = LEAST
         self._failures: dict[K, int] = {}
 
     @property
@@ -48,11 +52,32 @@ class WorkQueue(Generic[K]):
         if key in self._active:
             self._again.add(key)
             return
-        later = self._gives_way(key)
-        if key not in self._queued or (self._queued[key] and not later):
-            self._queued[key] = later
-            (self._later if later else self._first).append(key)
-            self._wake()
+        gives_way = self._gives_way(key)
+        if key in self._queued and (gives_way or self._queued[key] is None):
+            return
+        (self._put_later if gives_way else self._put_first)(key)
+        self._wake()
+
+    def _put_first(self, key: K) -> None:
+        self._queued[key] = None
+        self._first.append(key)
+
+    def _put_later(self, key: K) -> None:
+        loop = asyncio.get_running_loop()
+        self._queued[key] = until = loop.time() + PATIENCE
+        self._later.append((key, until))
+        if self._promotion is None:
+            self._promotion = loop.call_at(until, self._promote)
+
+    def _promote(self) -> None:
+        """Keys that have given way for long enough do so no more."""
+        loop = asyncio.get_running_loop()
+        while self._later and self._later[0][1] <= loop.time():
+            key, until = self._later.popleft()
+            if self._queued.get(key) == until:
+                self._put_first(key)
+        self._promotion = loop.call_at(self._later[0][1], self._promote) if self._later else None
+        self._wake()
 
     def add_at(self, key: K, delay_seconds: float) -> None:
         """Ask for a pass in `delay_seconds`. Of several such wishes for one key the earliest is kept."""
@@ -77,10 +102,10 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """Wait for a key and take it; call `done` with it when its pass is over."""
-        while (line := self._next_line()) is None:
+        while not self._ready():
             await self._woken()
-        key = line.popleft()
-        self._active[key] = self._queued.pop(key)
+        key = self._first.popleft() if self._first else self._later.popleft()[0]
+        self._active[key] = self._queued.pop(key) is not None
         self._wake()
         return key
 
@@ -95,18 +120,16 @@ class WorkQueue(Generic[K]):
                 self._wake()
             raise
 
-    def _next_line(self) -> deque[K] | None:
-        """The line whose first key may be taken now."""
-        if self._first:
-            return self._first
-        while self._later and not self._queued.get(self._later[0]):
+    def _ready(self) -> bool:
+        """Whether a key may be taken now: the first of those that do not give way, else of those that do."""
+        while self._later and self._queued.get(self._later[0][0]) != self._later[0][1]:
             self._later.popleft()  # it went to the others meanwhile
         beside = sum(self._active.values())
-        return self._later if self._later and (beside == len(self._active) or beside < BESIDE) else None
+        return bool(self._first or (self._later and (beside == len(self._active) or beside < self._beside)))
 
     def _wake(self) -> None:
         """Let one idle worker look, if there is a key for it; it wakes the next one."""
-        while self._idle and self._next_line() is not None:
+        while self._idle and self._ready():
             worker = self._idle.popleft()
             if not worker.done():
                 worker.set_result(None)
@@ -122,7 +145,7 @@ class WorkQueue(Generic[K]):
 
     def close(self) -> None:
         """Cancel all timers."""
-        for timer in self._timers.values():
+        for timer in (*self._timers.values(), *filter(None, [self._promotion])):
             timer.cancel()
         self._timers.clear()
 
@@ -132,6 +155,7 @@ class WorkQueue(Generic[K]):
         `worker(key)` gives the seconds until the next look at the key, None for no such wish. What it raises is logged
         and the key is retried with back-off.
         """
+        self._beside = max(LEAST, n // SHARE)
         async with asyncio.TaskGroup() as group:
             for _ in range(n):
                 group.create_task(self._serve(worker))

@@ -168,12 +168,13 @@ async def test_the_loop_turns_between_keys_that_are_ready():
 
 async def test_close_cancels_timers():
     """After close nothing comes any more."""
-    queue, errors = WorkQueue("tests"), []
+    queue, errors = WorkQueue("tests", gives_way=lambda key: key == "later"), []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
     queue.add_at("a", 5)
+    queue.add("later")
     queue.close()
     await asyncio.sleep(10)
-    assert queue.depth == 0
+    assert (queue.depth, len(queue._later)) == (1, 1)
     assert errors == []
 
 
@@ -195,26 +196,87 @@ async def test_a_pass_that_is_cancelled_from_within_is_tried_again_and_its_worke
     assert [entry["event"] for entry in logs] == ["pass failed"]
 
 
-async def test_a_key_that_gives_way_waits_for_the_others_but_for_one_at_a_time():
-    """Of four workers one serves what gives way while the others have work; then all do."""
+async def test_of_eight_workers_two_serve_what_gives_way_while_the_others_have_work_and_then_all_do():
     queue, running, seen = WorkQueue("tests", gives_way=lambda key: key.startswith("later")), set(), []
 
     async def worker(key):
         running.add(key)
         seen.append(key)
-        await asyncio.sleep(10 if key.startswith("first") else 1)
+        await asyncio.sleep(2.2 if key.startswith("first") else 1)
         running.discard(key)
 
-    async with serving(queue, worker, n=4):
-        for key in ("later-1", "later-2", "later-3", "later-4", "later-5", "first-1", "first-2"):
+    async with serving(queue, worker, n=8):
+        for key in (*(f"later-{number}" for number in range(1, 8)), "first-1", "first-2"):
             queue.add(key)
         await asyncio.sleep(0.5)
-        assert running == {"first-1", "first-2", "later-1"}
+        assert running == {"first-1", "first-2", "later-1", "later-2"}
         await asyncio.sleep(1)
-        assert running == {"first-1", "first-2", "later-2"}
+        assert running == {"first-1", "first-2", "later-3", "later-4"}
+        await asyncio.sleep(1)
+        assert running == {"later-5", "later-6", "later-7"}
         await asyncio.sleep(20)
         assert not running
-    assert seen == ["first-1", "first-2", "later-1", "later-2", "later-3", "later-4", "later-5"]
+    assert seen[:2] == ["first-1", "first-2"]
+
+
+@pytest.mark.parametrize(("workers", "beside"), [(1, 1), (2, 2), (4, 2), (8, 2), (16, 4), (64, 16)])
+async def test_a_quarter_of_the_workers_and_two_at_least_serve_what_gives_way_beside_others(workers, beside):
+    queue, running = WorkQueue("tests", gives_way=lambda key: key != "first"), set()
+
+    async def worker(key):
+        running.add(key)
+        await asyncio.sleep(0.1 if key == "first" and workers == 1 else 100)
+        running.discard(key)
+
+    async with serving(queue, worker, n=workers):
+        queue.add("first")
+        for key in range(100):
+            queue.add(key)
+        await asyncio.sleep(4.9)
+        assert len(running - {"first"}) == min(beside, workers - (workers > 1))
+
+
+async def test_a_pass_that_takes_30_s_stops_none_of_199_others_that_give_way():
+    """Admissions are asked for again while in work; four passes hang, as many as may be beside others."""
+    queue, served = WorkQueue("tests", gives_way=lambda key: key != "admission"), []
+
+    async def worker(key):
+        if key == "admission":
+            await asyncio.sleep(0.2)
+            queue.add(key)
+        elif key < 4:
+            await asyncio.sleep(30)
+        else:
+            await asyncio.sleep(0.01)
+            served.append(now())
+
+    async with serving(queue, worker, n=16):
+        queue.add("admission")
+        await asyncio.sleep(0.1)
+        for key in range(200):
+            queue.add(key)
+        await asyncio.sleep(10)
+    assert len(served) == 196
+    assert max(served) < 0.1 + 5 + 0.5
+
+
+async def test_a_key_that_has_given_way_for_five_seconds_stands_in_line_with_the_others():
+    """33 passes a second of 60 ms go first: what gives way is served by one in four, and after 5 s by all."""
+    queue, waited = WorkQueue("tests", gives_way=lambda key: key < 0), []
+
+    async def worker(key):
+        await asyncio.sleep(0.06)
+        if key < 0:
+            waited.append(now())
+
+    async with serving(queue, worker, n=16):
+        for key in range(1, 1001):
+            queue.add(-key)
+        for key in range(330):
+            queue.add(key)
+            await asyncio.sleep(1 / 33)
+    assert len(waited) == 1000
+    assert max(waited) < 9
 
 
 async def test_all_workers_serve_what_gives_way_as_soon_as_nothing_else_is_in_work():
@@ -227,7 +289,7 @@ async def test_all_workers_serve_what_gives_way_as_soon_as_nothing_else_is_in_wo
         running.discard(key)
 
     async with serving(queue, worker, n=4):
-        for key in ("a", "b", "c", "d", "e", "first"):
+        for key in ("a", "b", "c", "d", "e", "f", "first"):
             queue.add(key)
         await asyncio.sleep(1.5)
         assert "first" not in running
