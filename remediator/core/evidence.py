@@ -59,13 +59,13 @@ def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
     """UNHEALTHY where an entry of `when` holds (the one due first counts), HEALTHY where none can, else UNKNOWN."""
     if policy.unreadable:
         return Judgement(Health.UNKNOWN, doubts=(Doubt(f"policy {policy.name}", "cannot be read"),))
-    findings = [finding for when in policy.when if (finding := _entry(node, when, now)) is not _WELL]
-    if not findings:  # as of most nodes
+    settled = health(node, policy, now)
+    if settled is Health.HEALTHY:  # as of most nodes
         return _WELL
-    unhealthy = [finding for finding in findings if finding.health is Health.UNHEALTHY]
-    if unhealthy:
+    findings = [finding for when in policy.when if (finding := _entry(node, when, now)).health is settled]
+    if settled is Health.UNHEALTHY:
         return min(
-            unhealthy, key=lambda finding: (finding.due or now, finding.condition.type if finding.condition else "")
+            findings, key=lambda finding: (finding.due or now, finding.condition.type if finding.condition else "")
         )
     return Judgement(Health.UNKNOWN, doubts=tuple(sorted({doubt for finding in findings for doubt in finding.doubts})))
 

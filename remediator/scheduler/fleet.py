@@ -19,10 +19,10 @@ from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer, synced
 from remediator.metrics import Contained
 from remediator.scheduler.verdict import (
-    RECENT,
     CaseSummary,
     NodeState,
     VerdictReason,
+    counts,
     health,
     repaired_recently,
     summary,
@@ -121,7 +121,8 @@ class Fleet:
 
     def _on_case(self, key: str, old: Case | None, new: Case | None) -> None:
         """Most writes to a case change nothing that placing goes by."""
-        before, after = self._summary(old), self._summary(new)
+        before = self._cases.get(old.node, {}).get(key) if old is not None else None
+        after = self._summary(new)
         if before == after:
             return
         if before is not None:
@@ -132,10 +133,13 @@ class Fleet:
 
     def _summary(self, case: Case | None) -> CaseSummary | None:
         """None of a case that placing does not go by any more, of which there are thousands."""
-        if case is None or (case.ended is not None and self._clock.wall() - case.ended > RECENT):
-            return None
-        short = summary(case)
-        return short if short.open or short.repaired else None
+        short = summary(case) if case is not None else None
+        return short if short is not None and counts(short, self._clock.wall()) else None
+
+    def _forget_old(self, node: str, now: datetime) -> None:
+        """Of its cases, those that time alone has taken out of placing."""
+        for key in [key for key, case in self._cases.get(node, {}).items() if not counts(case, now)]:
+            self._forget(key, node)
 
     def _forget(self, key: str, node: str) -> None:
         cases = self._cases.get(node, {})
@@ -169,6 +173,7 @@ class Fleet:
         now, policies = self._clock.wall(), list(self._policies)
         for name in names:
             with Contained("verdict", name):
+                self._forget_old(name, now)
                 node = self._nodes.get(name)
                 facts = self._timed_facts(node, now) if node else None
                 if aged and facts is not None and facts == self._judged_on.get(name):
@@ -217,12 +222,13 @@ class Fleet:
     async def _keep_judging(self) -> None:
         """What time may have changed once a minute, a few nodes at a time; all of them when a policy has changed.
 
-        Rows, too: that of a node that has gone may rest on a write of ours, which the watch never shows.
+        Rows, too: that of a node that has gone may rest on a write of ours, which the watch never shows. And nodes of
+        which only cases are left.
         """
         while True:
             hurried = self._policies_changed.is_set()
             self._policies_changed.clear()
-            names = list(dict.fromkeys((*self._nodes.keys(), *self.rows)))
+            names = list(dict.fromkeys((*self._nodes.keys(), *self.rows, *self._cases)))
             for at in range(0, len(names) or 1, SLICE):
                 self._judge(names[at : at + SLICE], aged=not hurried)
                 if hurried:

@@ -110,6 +110,11 @@ def repaired_recently(case: CaseSummary, now: datetime) -> bool:
     return case.repaired is not None and now - case.repaired < RECENT
 
 
+def counts(case: CaseSummary, now: datetime) -> bool:
+    """Whether placing goes by the case."""
+    return case.open or repaired_recently(case, now)
+
+
 def health(node: Node, cases: Iterable[CaseSummary], policies: Iterable[Policy], now: datetime) -> VerdictReason:
     """What is so of a node whoever asks: the first row that holds. FIT where none does."""
     mine = [case for case in cases if case.node_uid == node.uid]

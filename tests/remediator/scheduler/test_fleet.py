@@ -22,7 +22,7 @@ from remediator.scheduler import fleet
 from remediator.scheduler.verdict import VerdictReason
 from remediator_sim.apiserver import EmbeddedServer
 from tests.builders import a_case, a_node
-from tests.harness.kinds import NODES
+from tests.harness.kinds import CASES, NODES
 from tests.harness.replica import at_work, clock_of
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body
 from tests.harness.waiting import until
@@ -275,3 +275,34 @@ async def test_a_case_that_placing_does_not_go_by_any_more_is_not_kept(harness: 
     assert rows._summary(replace(cured, ended=now - timedelta(days=4))) is None
     assert rows._summary(replace(cured, attempts=())) is None
     assert rows._summary(replace(cured, ended=None)) is not None
+
+
+async def repaired(harness: SchedulerHarness) -> fleet.Fleet:
+    """The fleet of an extender that has seen a case of n1 recover."""
+    await harness.add_node("n1", GpuLost="False")
+    done = [{"operation": "o", "template": "reboot", "rung": 1, "attempt": 1, "outcome": "Succeeded"}]
+    await harness.case("n1", phase="Recovered", attempts=done, endedAt=datetime.now(UTC).isoformat())
+    await harness.sees("n1", "RecentlyRepaired")
+    return harness.extender._fleet
+
+
+async def test_a_repaired_case_that_is_deleted_weeks_later_is_not_kept(harness: SchedulerHarness) -> None:
+    rows = await repaired(harness)
+    harness.ahead = timedelta(days=90)
+    await harness.client.delete(CASES, "case-n1")
+    await until(lambda: rows._cases == {})
+    await harness.sees("n1", "HealthUnknown")
+
+
+@pytest.mark.parametrize("node_goes", [False, True])
+async def test_a_repaired_case_that_stays_is_kept_for_three_days(
+    harness: SchedulerHarness, monkeypatch: pytest.MonkeyPatch, node_goes: bool
+) -> None:
+    rows = await repaired(harness)
+    if node_goes:
+        await harness.client.delete(NODES, "n1")
+        await until(lambda: rows.rows == {})
+    monkeypatch.setattr(fleet, "ROUND_SECONDS", 0.05)
+    await harness.policy("wakes-the-round", "Other")
+    harness.ahead = timedelta(days=3, minutes=1)
+    await until(lambda: rows._cases == {})
