@@ -10,6 +10,7 @@ from remediator.controller import admission
 from remediator.controller.admission import Admissions
 from remediator.controller.explain import snapshot
 from remediator.controller.handlers.base import Dependencies
+from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
 from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
@@ -163,14 +164,18 @@ async def test_the_entry_of_an_ended_case_goes_and_the_next_one_starts(fleet):
     assert claimed(harness) == tainted(harness) != [held]
 
 
-async def test_the_entry_of_a_case_that_was_removed_by_force_goes(fleet):
+async def test_the_entry_of_a_case_that_was_removed_by_force_goes_after_its_marks(fleet):
     harness = await fleet(1, 1)
     await settle(await admissions(harness))
     name = harness.cases("gpu-0")[0]["metadata"]["name"]
     await harness.change(CASES, name, metadata={"finalizers": None})
     await harness.client.delete(CASES, name)
-    await settle(await admissions(harness))
-    assert claimed(harness) == []
+    _, late = await replica(harness)
+    await settle(late)
+    assert claimed(harness) == ["gpu-0"], "its marks are on the node"
+    await Orphans(late.cache, late.performer).run(SYSTEM.now())
+    await settle(late)
+    assert (claimed(harness), tainted(harness)) == ([], [])
 
 
 async def test_a_case_that_a_cache_does_not_show_yet_keeps_its_entry(fleet):

@@ -7,6 +7,7 @@ from remediator.controller.admission import Admissions
 from remediator.controller.explain import snapshot
 from remediator.controller.gone import GoneCases
 from remediator.controller.handlers.base import Dependencies
+from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
@@ -168,7 +169,7 @@ async def test_entries_of_cases_that_a_cache_does_not_show_make_the_leader_list_
     await settle(await Replica.now(harness))
     assert harness.claims() == ["gpu-1"] * 3
     leader = await Replica.now(harness)
-    leader.forget(leader.cache.cases)
+    leader.forget(leader.cache.cases, leader.cache.nodes)
     lists.clear()
     for seconds, listed in ((0.0, 1), (29.0, 1), (30.0, 2)):
         leader.seconds = seconds
@@ -194,12 +195,14 @@ async def test_a_case_that_is_proven_gone_is_not_asked_about_again(harness):
     assert (len(cases._known), asked[1:]) == (1000, [{f"uid-{number}" for number in range(2000)}])
 
 
-async def test_the_mark_of_a_case_that_is_no_more_keeps_no_other_case_out(claimed):
+async def test_a_case_that_is_no_more_keeps_no_other_case_out_once_its_marks_are_off(claimed):
     name = claimed.cases("gpu-1")[0]["metadata"]["name"]
     await claimed.change(CASES, name, metadata={"finalizers": None})
     await claimed.client.delete(CASES, name)
     await claimed.condition("gpu-1", "False")
-    await settle(await Replica.now(claimed))
+    leader = await Replica.now(claimed)
+    await Orphans(leader.cache, leader.admissions.performer).run(SYSTEM.now())
+    await settle(leader)
     assert holder(claimed) == {"gpu-xid"}
 
 
