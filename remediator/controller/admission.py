@@ -6,7 +6,8 @@ written of a claim, or of a case that is held, is left to `records`.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -39,6 +40,8 @@ SLICE = 25  # cases between two turns of the loop
 WITHOUT_EVENT = frozenset({Reason.HEALTH_UNKNOWN, Reason.PAUSED, Reason.SHARED_CAUSE})
 LOOK_AGAIN = 30.0
 FAILED = Retry(60.0, "it failed; the controller's log says why")
+STOPPED = Retry(0.2, "it was stopped after it had been admitted")
+Read = Callable[[str], Awaitable[object]]
 Failed = Mapping[str, Retry | GaveUp]  # ledgers that could not be written, by name
 
 
@@ -93,14 +96,16 @@ class Admissions:
         asking = await self._all_pending([(replace(view, gone=gone), step) for view, step in waiting], fleet, now)
         await self.cache.nodes_by.refresh()
         ledgers = self.cache.ledgers()
-        starts = [*self.cache.starts(now - self.breaker.window), *self.records.starts]
+        since = now - self.breaker.window
+        starts = [*self.cache.starts(since), *self.records.starts(self.cache, since)]
         fold = AdmissionFold(ledgers, starts, self.breaker, now)
         pending = await self._decide(fold, asking, fleet, failed, now)
         admission = fold.admission()
         refused = await self._enter(ledgers.budgets, admission)
         admission = _entered(admission, ledgers.index, refused)
         self.records.hold([(request.case, blocks) for request, blocks in admission.held])
-        results = await self._carry_out(pending, admission, now)
+        results = await self._carry_out(pending, admission, fleet, now)
+        self.ledgers.unused |= _stopped(admission, results) - fold.entered.keys()
         waits = [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
         return waits if ask_again is None else [*waits, ask_again]
 
@@ -175,21 +180,27 @@ class Admissions:
         return [(view, step) for view, step in waiting if HANDLERS[step].by_admission and view.node is not None]
 
     async def _read_partly_claimed(self, waiting: Sequence[tuple[CaseView, Step]]) -> tuple[bool, dict[str, Retry]]:
-        """A claim that was cut short is completed only after node, case and ledgers were read live, in this order.
+        """A claim that was cut short is completed only after node, case, policy and ledgers were read live, in order.
 
         Returns whether anything was read, and the cases, by uid, of which that failed.
         """
-        read, unread = False, dict[str, Retry]()
-        for view, step in waiting:
-            ledgers = ledgers_of(self.cache, view.case)
-            tainted = view.node is not None and view.node.case_uid == view.case.uid
-            if step is Step.CLAIM and (tainted or ledgers):
-                read = True
-                try:
-                    await self._read_live(view.case, ledgers)
-                except ApiError as error:
-                    unread[view.case.uid] = Retry(error.retry_after or 2.0, str(error))
-        return read, unread
+        nodes, cases, policies, ledgers = (defaultdict[str, list[str]](list) for _ in range(4))
+        for case in (view.case for view, step in waiting if step is Step.CLAIM and self._partly_claimed(view)):
+            nodes[case.node].append(case.uid)
+            cases[case.name].append(case.uid)
+            policies[case.policy].append(case.uid)
+            for name in ledgers_of(self.cache, case):
+                ledgers[name].append(case.uid)
+        unread = await self._read_all(self.performer.node, nodes)
+        unread |= await self._read_all(self._read_case, cases)
+        unread |= await self._read_all(self.performer.policy, policies)
+        unread |= await self._read_all(self._read_ledger, ledgers)
+        return bool(cases), unread
+
+    def _partly_claimed(self, view: CaseView) -> bool:
+        """Whether something was written of a claim that the case does not say yet."""
+        tainted = view.node is not None and view.node.case_uid == view.case.uid
+        return tainted or bool(self.cache.entries.of(view.case.uid))
 
     def _unknown(self, waiting: Sequence[tuple[CaseView, Step]], fleet: FleetContext, now: datetime) -> set[str]:
         """Uids on nodes that are to be claimed, of cases that the cache does not know, where nothing else holds."""
@@ -203,13 +214,27 @@ class Admissions:
                     unknown |= set() if free.request.blocks else uids
         return unknown
 
-    async def _read_live(self, case: Case, ledgers: Iterable[str]) -> None:
-        client, note = self.performer.client, self.performer.note
-        await self.performer.node(case.node)
-        await self.performer.policy(case.policy)
-        note(api.CASE, await client.get(api.CASE, case.name))
-        for name in ledgers:
-            note(api.BUDGET, await client.get(api.BUDGET, name))
+    async def _read_all(self, read: Read, needed: Mapping[str, Iterable[str]]) -> dict[str, Retry]:
+        """Read what has these names, some at once. Those that need something that cannot be read, by uid."""
+        results = await asyncio.gather(*(self._read(read, name) for name in needed))
+        failed = ((uids, result) for uids, result in zip(needed.values(), results, strict=True) if result is not None)
+        return {uid: result for uids, result in failed for uid in uids}
+
+    async def _read(self, read: Read, name: str) -> Retry | None:
+        async with self._at_once:
+            with Contained("admission", name):
+                try:
+                    await read(name)
+                except ApiError as error:
+                    return Retry(error.retry_after or 2.0, str(error))
+                return None
+        return FAILED
+
+    async def _read_case(self, name: str) -> None:
+        self.performer.note(api.CASE, await self.performer.client.get(api.CASE, name))
+
+    async def _read_ledger(self, name: str) -> None:
+        self.performer.note(api.BUDGET, await self.performer.client.get(api.BUDGET, name))
 
     def _pending(self, view: CaseView, step: Step, fleet: FleetContext, now: datetime) -> PendingAdmission:
         case, node, policy = view.case, view.node, view.policy
@@ -221,16 +246,21 @@ class Admissions:
         return PendingAdmission(Request(case, node, severity, blocks), view, step)
 
     async def _carry_out(
-        self, pending: Mapping[str, PendingAdmission], admission: Admission, now: datetime
+        self, pending: Mapping[str, PendingAdmission], admission: Admission, fleet: FleetContext, now: datetime
     ) -> list[EffectResult]:
         """Start what was admitted, some at once. One that fails is tried again; the others go on."""
-        starts = [self._bounded(pending[request.case.uid], now) for request in admission.admitted]
+        starts = [self._bounded(pending[request.case.uid], fleet, now) for request in admission.admitted]
         results = await asyncio.gather(*starts, return_exceptions=True)
         return [FAILED if isinstance(result, BaseException) else result for result in results]
 
-    async def _bounded(self, pending: PendingAdmission, now: datetime) -> EffectResult:
+    async def _bounded(self, pending: PendingAdmission, fleet: FleetContext, now: datetime) -> EffectResult:
+        """Start it when its turn comes, unless it would be held by then: until its turn, a user may have stopped it."""
         async with self._at_once:
             with Contained("admission", pending.request.case.name):
+                asking = self._as_it_is_now(pending, fleet, now)
+                if asking is None or asking.request.blocks:
+                    return STOPPED
+                self.ledgers.unused.discard(pending.request.case.uid)
                 return await self._start(pending, now)
         return FAILED
 
@@ -287,6 +317,11 @@ def _entered(admission: Admission, index: BudgetIndex, refused: Failed) -> Admis
         elif not _moves(unwritten):
             held.append((request, _refusals(unwritten)))
     return replace(admission, admitted=tuple(admitted), held=tuple(held))
+
+
+def _stopped(admission: Admission, results: Sequence[EffectResult]) -> set[str]:
+    """The uids of cases of which nothing was sent to the API server but entries."""
+    return {request.case.uid for request, result in zip(admission.admitted, results, strict=True) if result is STOPPED}
 
 
 def _waits(results: Iterable[EffectResult]) -> list[float]:

@@ -63,8 +63,18 @@ class ClusterCache:
         yield from (case for case in self.ended.since(when - APART) if not case.finalizer)
 
     def starts(self, since: datetime) -> list[datetime]:
-        """The starts of the fleet that lie no further back, and some that do."""
-        return [*starts(self.cases_since(since)), *(start.at for start in self.deleted_starts)]
+        """The starts of the fleet that lie no further back, and some that do.
+
+        A case in a ledger that does not say yet that it holds its node counts since it was entered.
+        """
+        deleted = (start.at for start in self.deleted_starts)
+        return [*starts(self.cases_since(since)), *deleted, *self._unrecorded()]
+
+    def _unrecorded(self) -> Iterator[datetime]:
+        for uid in self.entries:
+            case, since = self.case(uid), self.entries.since(uid)
+            if case is not None and case.open and not case.claimed and since is not None:
+                yield since
 
     def _count(self, *_: object) -> None:
         self.moved += 1
@@ -117,7 +127,7 @@ class LedgerEntries:
 
     def __init__(self, budgets: Informer[Budget]) -> None:
         self._budgets = budgets
-        self._by_case: dict[str, set[str]] = {}
+        self._by_case: dict[str, dict[str, datetime]] = {}  # since when, by the name of the budget
         budgets.on_view(self._moved)
 
     def __iter__(self) -> Iterator[str]:
@@ -128,17 +138,27 @@ class LedgerEntries:
     def of(self, uid: str) -> Set[str]:
         """The budgets that hold an entry of this case."""
         self._budgets.settle()
-        return self._by_case.get(uid, set())
+        return self._by_case.get(uid, {}).keys()
+
+    def since(self, uid: str) -> datetime | None:
+        """When the first of the entries of this case was made; None where it has none."""
+        self._budgets.settle()
+        return min(self._by_case.get(uid, {}).values(), default=None)
 
     def _moved(self, old: Budget | None, new: Budget | None) -> None:
         budget = new or old
         if budget is None:
             return
-        before, after = old.cases if old else frozenset(), new.cases if new else frozenset()
-        for uid in before - after:
-            names = self._by_case[uid]
-            names.discard(budget.name)
-            if not names:
+        before, after = _since(old), _since(new)
+        for uid in before.keys() - after.keys():
+            entries = self._by_case[uid]
+            entries.pop(budget.name, None)
+            if not entries:
                 del self._by_case[uid]
-        for uid in after - before:
-            self._by_case.setdefault(uid, set()).add(budget.name)
+        for uid, since in after.items():
+            if before.get(uid) != since:
+                self._by_case.setdefault(uid, {})[budget.name] = since
+
+
+def _since(budget: Budget | None) -> dict[str, datetime]:
+    return {claim.case: claim.since for claim in budget.claims} if budget else {}

@@ -30,6 +30,7 @@ class Ledgers:
     def __init__(self, cache: ClusterCache, performer: Performer, monotonic: Callable[[], float]) -> None:
         self.cache, self.performer = cache, performer
         self._gone_cases = GoneCases(performer, monotonic)
+        self.unused: set[str] = set()  # uids of cases that were entered and then stopped before their node was marked
 
     async def update(self, now: datetime) -> tuple[Mapping[str, Retry | GaveUp], float | None]:
         """Create the default budget, enter the claims that hold, drop those of ended cases, show the numbers.
@@ -44,7 +45,7 @@ class Ledgers:
         )
         await self.cache.nodes_by.refresh()
         orphans, ask_again = await self._orphans()
-        over, holding = self._released() | orphans, await self._holding()
+        over, holding = self._released() | self._unused() | orphans, await self._holding()
         async for ledger in sliced(readable, SLICE):
             results[ledger.name] = await self._updated(ledger, holding.get(ledger.name, ()), over, now)
         return {name: result for name, result in results.items() if not isinstance(result, Done)}, ask_again
@@ -69,6 +70,16 @@ class Ledgers:
         """Cases whose entries may go: ended, and off their node."""
         entered = (self.cache.case(uid) for uid in self.cache.entries)
         return frozenset(case.uid for case in entered if case is not None and self._is_over(case))
+
+    def _unused(self) -> frozenset[str]:
+        """Cases that were stopped after they had been entered; nothing is under way that could mark their nodes."""
+        self.unused.intersection_update(self.cache.entries)
+        cases = (self.cache.case(uid) for uid in self.unused)
+        return frozenset(case.uid for case in cases if case is not None and not case.claimed and not self._marked(case))
+
+    def _marked(self, case: Case) -> bool:
+        node = self.cache.nodes.get(case.node)
+        return node is not None and case.uid in node.marks
 
     def _is_over(self, case: Case) -> bool:
         node = self.cache.nodes.get(case.node)

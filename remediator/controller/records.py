@@ -45,10 +45,9 @@ class Records:
         """The cases that something new may be written of since the last admission pass."""
         return [*self._claimed, *self._new_holds]
 
-    @property
-    def starts(self) -> list[datetime]:
-        """When the claims were admitted that no case says yet: the breaker of the fleet counts them, too."""
-        return [claimed.at for claimed in self._claimed.values()]
+    def starts(self, cache: ClusterCache, since: datetime) -> list[datetime]:
+        """When claims were admitted anew that no case says yet and whose entries in the ledgers are older than this."""
+        return [claimed.at for claimed in self._claimed.values() if _older(cache, claimed.save.before.uid, since)]
 
     def clear(self) -> None:
         """Forget everything: who leads next reads it live."""
@@ -137,6 +136,11 @@ class Records:
             return AGAIN
         later = [when for when in (held.rewrite_at, held.report_at) if when is not None]
         return max(1.0, (min(later) - now).total_seconds()) if later else None
+
+
+def _older(cache: ClusterCache, uid: str, since: datetime) -> bool:
+    entered = cache.entries.since(uid)
+    return entered is None or entered <= since
 
 
 def considered(case: Case, node: Node | None) -> Considered:

@@ -32,8 +32,9 @@ class Request:
 
     @property
     def order(self) -> tuple[bool, int, datetime, str]:
-        """Cases that hold their node already go first, then severity, then age; names settle ties."""
-        return (not self.case.claimed, self.severity, self.case.created, self.case.name)
+        """Cases that hold or have marked their node go first, then severity, then age; names settle ties."""
+        holds = self.case.claimed or self.node.case_uid == self.case.uid
+        return (not holds, self.severity, self.case.created, self.case.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +176,17 @@ class AdmissionFold:
 
     Two passes over the same cache admit the same cases. A case that claims must be admitted by every budget over its
     node; one that has claimed needs only the breaker, and not even that for its first attempt, while the claim counts
-    as its start.
+    as its start. One with entries that does not say yet that it holds its node is a start since the first of them.
     """
 
     def __init__(self, ledgers: BudgetSnapshot, starts: Iterable[datetime], breaker: Breaker, now: datetime) -> None:
         self.ledgers, self.breaker, self.now = ledgers, breaker, now
         self.entries: dict[str, set[str]] = {}  # the uids of the cases that hold each node, by its name
-        self.entered: dict[str, set[str]] = {}  # the ledgers with an entry, by the uid of its case
+        self.entered: dict[str, dict[str, datetime]] = {}  # since when which ledgers have an entry, by uid of its case
         for ledger in ledgers.budgets.values():
             for claim in ledger.claims:
                 self.entries.setdefault(claim.node, set()).add(claim.case)
-                self.entered.setdefault(claim.case, set()).add(ledger.name)
+                self.entered.setdefault(claim.case, {})[ledger.name] = claim.since
         self.recent = breaker.recent(starts, now)
         self.taken: dict[str, str] = {}  # the case that was admitted in this pass, by node
         self._whole: dict[str, Account] = {}
@@ -209,10 +210,17 @@ class AdmissionFold:
             return
         self._admitted.append(request)
         self.taken[request.node.name] = request.case.name
-        if not self.breaker.admitted(request.case, self.now):
+        if not self.counts(request.case):
             insort(self.recent, self.now)
         if not request.case.claimed:
             self._take(request)
+
+    def counts(self, case: Case) -> bool:
+        """Whether the case counts as a start already: by its claim, or by its entries while no claim is recorded."""
+        if case.claimed:
+            return self.breaker.admitted(case, self.now)
+        since = min(self.entered.get(case.uid, {}).values(), default=None)
+        return since is not None and since > self.now - self.breaker.window
 
     def admission(self) -> Admission:
         """What was decided."""
@@ -279,7 +287,7 @@ def _entered(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
 
 def _breaker(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
     breaker = fold.breaker
-    if breaker.admitted(request.case, fold.now):
+    if fold.counts(request.case):
         return ()
     until = breaker.opened(fold.recent)
     return (block(Reason.BREAKER_OPEN, f"{breaker.starts} starts in {breaker.window}", until),) if until else ()

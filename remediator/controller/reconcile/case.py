@@ -17,11 +17,17 @@ class CaseReconciler:
         self._dependencies = dependencies
 
     async def reconcile(self, name: str, now: datetime) -> float | None:
-        """One step. What needs admission is only requested here."""
+        """One step. What needs admission is only requested here.
+
+        A case that has claimed its node says so before anything else is decided, or its node would be given back
+        without proof of its health.
+        """
         case = self._dependencies.cache.cases.get(name)
         if case is None or case.unreadable:
             return None
         view = case_view(self._dependencies.cache, case, now)
+        if self._dependencies.records.has_claim(case) and not view.stops:
+            return await self._dependencies.records.write(case, self._dependencies.performer, now)
         handler = HANDLERS[case_step(view.observation)]
         if handler.by_admission:
             return await self._request_admission(view, now)

@@ -136,7 +136,7 @@ async def test_a_claim_whose_record_fails_is_admitted_again_though_nothing_has_c
     due = await leader.admit()
     harness.server.faults.refuse(503, when=_status_of_a_case)
     assert await leader.look(due) > 0
-    assert (shown(harness), leader.records.starts, leader.asked) == (("", []), [], 0)
+    assert (shown(harness), leader.records.due, leader.asked) == (("", []), [], 0)
     await leader.look(due)
     assert leader.asked == 1
     await leader.look(await leader.admit())
@@ -156,17 +156,17 @@ async def test_a_claim_that_was_admitted_again_while_its_first_record_failed_is_
 
     leader.performer._read_again = slowly
     assert await leader.look(due) > 0
-    assert len(leader.records.starts) == 1
+    assert len(leader.records.due) == 1
     await leader.look(leader.records.due)
     assert shown(harness) == ("Draining", [])
 
 
-async def test_a_claim_of_a_case_that_ended_meanwhile_is_no_start_and_nothing_is_due_of_it(harness):
+async def test_nothing_is_due_of_a_claim_whose_case_has_ended_meanwhile(harness):
     leader = await leader_of(harness, most=1)
     await leader.admit()
-    assert len(leader.records.starts) == 1
+    assert len(leader.records.due) == 1
     await harness.client.delete(CASES, leader.case.name, uid=leader.case.uid)
     await leader.performer.case(leader.case.name)
     await leader.look([leader.case.name])
     assert leader.case.ended is not None
-    assert (await leader.admit(), leader.records.starts) == ([], [])
+    assert (await leader.admit(), leader.records.due) == ([], [])

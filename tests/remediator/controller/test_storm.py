@@ -123,12 +123,11 @@ async def test_a_claim_is_recorded_of_the_case_that_was_admitted_and_of_no_other
     await admissions.run(SYSTEM.now())
     (case,) = cache.cases
     assert admissions.records.due == [case.name]
-    assert admissions.records.starts
     await harness.client.patch(CASES, case.name, {"spec": {"hold": True}})
     await performer.case(case.name)
     (changed,) = cache.cases
     assert await admissions.records.write(changed, performer, SYSTEM.now()) is None
-    assert (harness.phase(nodes[0]), admissions.records.starts) == ("", [])
+    assert (harness.phase(nodes[0]), admissions.records.due) == ("", [])
     assert len(claimed(harness)) == 1
 
 
@@ -147,7 +146,7 @@ async def test_a_claim_is_not_recorded_once_all_new_work_is_paused(harness):
     cache.pause.note(harness.namespaces.system, Pause(True, "999999"))
     asked.clear()
     await CaseReconciler(dependencies).reconcile(case.name, SYSTEM.now())
-    assert (harness.phase(nodes[0]), admissions.records.starts, asked) == ("", [], [True])
+    assert (harness.phase(nodes[0]), admissions.records.due, asked) == ("", [], [True])
 
 
 async def test_why_a_case_is_held_is_shown_before_its_node_is_marked(harness):

@@ -27,6 +27,7 @@ from tests.builders import (
     an_attempt,
     at,
     condition,
+    held_by,
     minutes,
     pool,
 )
@@ -224,6 +225,23 @@ def test_each_climb_counts_as_a_start():
 def test_the_first_attempt_was_counted_when_its_case_claimed():
     begun = asking("a", **CLAIMED)
     assert names(ask([begun], [], starts=[at(1)], breaker=Breaker(1, minutes(10))).admitted) == ["a"]
+
+
+def test_a_case_whose_node_has_its_mark_goes_before_a_more_severe_one_though_it_does_not_say_yet_that_it_holds_it():
+    case = a_case("z", node="node-z")
+    marked = Request(case, a_sick_node("node-z", taints=(held_by(case),)), 2, ())
+    admission = ask([asking("a", severity=0), marked], [a_budget(most=5)], breaker=Breaker(1, minutes(10)))
+    assert names(admission.admitted) == ["z"]
+    assert why(admission) == {"a": [Reason.BREAKER_OPEN]}
+
+
+@pytest.mark.parametrize(("window", "admitted"), [(11, ["a"]), (9, [])], ids=["counts", "is over"])
+def test_a_case_in_a_ledger_is_its_own_start_while_its_entry_lies_in_the_window(window, admitted):
+    """Its entry is 10 minutes old, and another case has taken the only start a minute ago."""
+    ledger = a_budget(most=5, claims=[("node-a", "uid-a")])
+    ledger = replace(ledger, claims=(replace(ledger.claims[0], since=NOW - minutes(10)),))
+    admission = ask([asking("a")], [ledger], starts=[NOW - minutes(1)], breaker=Breaker(1, minutes(window)))
+    assert names(admission.admitted) == admitted
 
 
 def test_a_claimed_case_needs_no_budget():

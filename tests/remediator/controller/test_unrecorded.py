@@ -1,0 +1,183 @@
+"""Between the marks of a claim and its record: the start counts, and the claim is neither lost nor kept for ever."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from remediator.clock import SYSTEM
+from remediator.controller.admission import Admissions
+from remediator.controller.explain import snapshot
+from remediator.controller.handlers.base import Dependencies
+from remediator.controller.perform import Performer
+from remediator.controller.reconcile.case import CaseReconciler
+from remediator.controller.reconcile.node import NodeReconciler
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from tests.harness.admission import whole_pass
+from tests.harness.kinds import CASES, NODES, POLICIES
+
+URGENT = ("urgent-0", "urgent-1")
+
+
+async def replica(harness, starts=1000):
+    """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
+    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
+    performer = Performer(harness.client, cache, lambda: True)
+    admissions = Admissions(cache, performer, Breaker(starts=starts), SYSTEM.monotonic)
+    return Dependencies(cache, performer, lambda: None, 50, admissions.records), admissions
+
+
+@pytest.fixture
+async def fleet(harness):
+    """A function that makes so many sick nodes under a budget that has counted them, each with a case."""
+
+    async def make(count):
+        harness.beating = False
+        await harness.policy()
+        await harness.budget("all", 100)
+        nodes = [f"gpu-{number}" for number in range(count)]
+        for node in nodes:
+            await harness.node(node, "True")
+        await whole_pass((await replica(harness))[1], SYSTEM.now())
+        await with_cases(harness, nodes)
+        return harness
+
+    return make
+
+
+async def with_cases(harness, nodes):
+    reconciler = NodeReconciler((await replica(harness))[0])
+    for node in nodes:
+        await reconciler.reconcile(node, SYSTEM.now())
+
+
+async def more_urgent(harness):
+    """Two nodes fall sick under a policy of higher severity."""
+    await harness.policy("urgent", severity="Critical", when=[{"condition": "Urgent", "for": "0s"}])
+    for node in URGENT:
+        await harness.node(node, "False")
+        await harness.condition(node, "True", "Urgent")
+    await with_cases(harness, URGENT)
+
+
+def marked(harness):
+    nodes = [node["metadata"]["name"] for node in harness.all(NODES)]
+    return sorted(node for node in nodes if names.CASE_TAINT in harness.taints(node))
+
+
+async def test_a_breaker_of_two_holds_though_the_leader_dies_before_it_records_two_claims(fleet):
+    harness = await fleet(4)
+    await (await replica(harness, starts=2))[1].run(SYSTEM.now())
+    first = marked(harness)
+    await more_urgent(harness)
+    await whole_pass((await replica(harness, starts=2))[1], SYSTEM.now())
+    assert (len(first), marked(harness)) == (2, first)
+    assert [harness.phase(node) for node in (*first, *URGENT)] == ["Draining", "Draining", "Held", "Held"]
+
+
+async def test_a_breaker_of_two_holds_though_a_user_writes_a_note_on_both_cases_before_their_claims_are_recorded(fleet):
+    harness = await fleet(4)
+    dependencies, admissions = await replica(harness, starts=2)
+    await admissions.run(SYSTEM.now())
+    first = marked(harness)
+    await more_urgent(harness)
+    await dependencies.performer.policy("urgent")
+    for node in (*first, *URGENT):
+        name = harness.cases(node)[-1]["metadata"]["name"]
+        await harness.change(CASES, name, metadata={"annotations": {"note": "looking at it"}})
+        await dependencies.performer.node(node)
+        await dependencies.performer.case(name)
+    await whole_pass(admissions, SYSTEM.now())
+    assert (len(first), marked(harness)) == (2, first)
+    assert [harness.phase(node) for node in (*first, *URGENT)] == ["Draining", "Draining", "Held", "Held"]
+
+
+async def test_a_breaker_of_two_holds_though_the_api_server_refuses_two_records(fleet):
+    harness = await fleet(4)
+    dependencies, admissions = await replica(harness, starts=2)
+    await admissions.run(SYSTEM.now())
+    first = marked(harness)
+    harness.server.faults.refuse(503, when=lambda asked: asked.method == "PATCH" and "noderem" in asked.path, times=2)
+    for node in first:
+        await CaseReconciler(dependencies).reconcile(harness.cases(node)[-1]["metadata"]["name"], SYSTEM.now())
+    assert [harness.phase(node) for node in first] == ["", ""]
+    await whole_pass(admissions, SYSTEM.now())
+    assert marked(harness) == first
+    assert [harness.phase(node) for node in first] == ["Draining", "Draining"]
+
+
+async def test_a_claim_whose_start_is_over_is_admitted_again_one_at_a_time_also_before_it_is_recorded(fleet):
+    """Two nodes were marked 11 minutes ago, and nobody has recorded it; the window is 10 minutes."""
+    harness = await fleet(2)
+    await (await replica(harness))[1].run(SYSTEM.now())
+    assert len(marked(harness)) == 2
+    later = SYSTEM.now() + timedelta(minutes=11)
+    _, admissions = await replica(harness, starts=1)
+    await admissions.run(later)
+    assert len(admissions.records.due) == 2
+    await whole_pass(admissions, later)
+    assert sorted(harness.phase(node) for node in ("gpu-0", "gpu-1")) == ["Draining", "Held"]
+
+
+async def test_a_fault_that_goes_before_the_claim_is_recorded_gives_no_node_back_without_proof(fleet):
+    harness = await fleet(2)
+    dependencies, admissions = await replica(harness)
+    await admissions.run(SYSTEM.now())
+    for node in ("gpu-0", "gpu-1"):
+        await harness.condition(node, "False")
+        await dependencies.performer.node(node)
+        await CaseReconciler(dependencies).reconcile(harness.cases(node)[-1]["metadata"]["name"], SYSTEM.now())
+    await admissions.run(SYSTEM.now())
+    assert [harness.phase(node) for node in ("gpu-0", "gpu-1")] == ["Draining", "Draining"]
+    assert (marked(harness), admissions.records.due) == (["gpu-0", "gpu-1"], [])
+
+
+async def test_a_policy_that_is_paused_while_60_nodes_are_marked_one_after_the_other_stops_those_still_to_come(fleet):
+    """At most 16 writes are under way at a time; the entries of those that are stopped go with the next pass."""
+    harness = await fleet(60)
+    dependencies, admissions = await replica(harness)
+    client, known = dependencies.performer.client, []
+    patch = client.patch
+
+    async def paused_after_the_first(kind, name, body, **options):
+        answer = await patch(kind, name, body, **options)
+        if kind.name == "Node" and not known:
+            known.append(0)
+            await harness.change(POLICIES, "gpu-lost", spec={"mode": "Paused"})
+            await dependencies.performer.policy("gpu-lost")
+            known.append(len(marked(harness)))
+        return answer
+
+    client.patch = paused_after_the_first
+    assert await admissions.run(SYSTEM.now()) <= 1.0
+    assert known[-1] <= len(marked(harness)) <= known[-1] + 16 < 60
+    assert len(harness.claims()) == 60
+    await whole_pass(admissions, SYSTEM.now())
+    assert sorted(harness.claims()) == marked(harness)
+    assert harness.reasons(next(f"gpu-{number}" for number in range(60) if f"gpu-{number}" not in marked(harness)))
+
+
+async def test_40_claims_that_were_cut_short_are_read_16_at_a_time_and_their_policy_and_ledger_once(fleet):
+    harness = await fleet(40)
+    await (await replica(harness))[1].run(SYSTEM.now())
+    dependencies, admissions = await replica(harness)
+    client, reads, under_way = dependencies.performer.client, [], []
+    get, most = client.get, 0
+
+    async def counted(kind, name, **options):
+        nonlocal most
+        reads.append(kind.name)
+        under_way.append(name)
+        most = max(most, len(under_way))
+        try:
+            return await get(kind, name, **options)
+        finally:
+            under_way.remove(name)
+
+    client.get = counted
+    await admissions.run(SYSTEM.now())
+    once = {"RemediationPolicy": 1, "NodeDisruptionBudget": 1}
+    assert (Counter(reads), most) == ({"Node": 40, "NodeRemediation": 40, **once}, 16)
+    assert list(dict.fromkeys(reads)) == ["Node", "NodeRemediation", "RemediationPolicy", "NodeDisruptionBudget"]
+    assert len(admissions.records.due) == 40
