@@ -47,17 +47,18 @@ class NodeIndex:
         self._index = _Index(budgets, policies)
         self._next: _Index | None = None
         self._known: set[str] = set()  # nodes that `_next` has already
-        self._stale = True
+        self._stale, self._refreshing = True, asyncio.Lock()
         self._members: Mapping[str, Members] | None = None
         nodes.on_view(self._on_node)
         budgets.on_view(self._on_budget)
         policies.on_view(self._on_policy)
 
     async def refresh(self) -> None:
-        """Bring it up to date with what is asked of nodes; others run in between."""
-        while self._stale:
-            for _ in self._renewed():
-                await asyncio.sleep(0)
+        """Bring it up to date with what is asked of nodes; others run in between, and who asks for the same waits."""
+        async with self._refreshing:
+            while self._stale:
+                for _ in self._renewed():
+                    await asyncio.sleep(0)
 
     def members(self) -> Mapping[str, Members]:
         """What each budget counts, by its name; the same object while no number has moved."""

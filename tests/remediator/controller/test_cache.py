@@ -1,5 +1,6 @@
 """What follows from many facts at once."""
 
+import asyncio
 from dataclasses import replace
 
 from tests.builders import a_budget, a_case, a_node
@@ -31,3 +32,17 @@ def test_nodes_are_counted_anew_when_one_of_them_may_change_a_number_and_only_th
     cache.nodes._reflector._version = "4"
     assert cache.nodes.get("n").unschedulable is False
     assert cache.nodes_by.members() == counted, "the watch never showed our cordon"
+
+
+async def test_who_asks_for_the_nodes_of_budgets_while_another_counts_them_anew_waits_for_the_new_numbers():
+    """A scrape has counted 200 of 1000 nodes as an admission pass begins, which must not decide by the old budgets."""
+    cache = empty_cache()
+    for number in range(1000):
+        cache.nodes._reflector._keep(f"n{number}", a_node(f"n{number}"))
+    cache.nodes_by.members()
+    cache.budgets._reflector._keep("new", a_budget("new"))
+    scrape = asyncio.ensure_future(cache.nodes_by.refresh())
+    await asyncio.sleep(0)
+    await cache.nodes_by.refresh()
+    assert cache.nodes_by.members()["new"].total == 1000
+    await scrape

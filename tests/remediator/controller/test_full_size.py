@@ -13,7 +13,7 @@ from remediator.controller import admission
 from remediator.controller.admission import Admissions
 from remediator.controller.perform import Performer
 from remediator.controller.reconcile import node as reconcile_node
-from remediator.controller.run import Controller
+from remediator.controller.run import Controller, Key
 from remediator.core import budget, names
 from remediator.core.breaker import Breaker
 from remediator.core.case import Phase
@@ -210,3 +210,15 @@ async def test_what_budgets_count_is_made_anew_slice_by_slice_where_a_selector_c
             await beside(full, full.cache.nodes_by.refresh())
             _keep(full.cache.nodes, a_node("n0", labels={"pool": "0"}, unschedulable=True))
         assert (full.total("put"), full.most("put")) == (full.nodes + 1, 200)
+
+
+async def test_a_pass_over_a_case_after_the_edit_of_a_selector_waits_until_nodes_are_counted_anew_slice_by_slice(
+    full_sizes, monkeypatch
+):
+    for full in full_sizes:
+        full.by_turn.clear()
+        with monkeypatch.context() as patch:
+            count(patch, Census, "put", full)
+            _keep(full.cache.budgets, a_budget("edited", 1, selector=pool("edited")))
+            await beside(full, full.controller._dispatch(Key("case", "open-0"), NOW))
+        assert (full.total("put"), full.most("put")) == (full.nodes, 200)
