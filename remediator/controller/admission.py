@@ -66,6 +66,11 @@ class Admissions:
         self.records = Records()
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
+    def clear(self) -> None:
+        """Forget what was left to be written, and which claims were not used: another leader may use them now."""
+        self.records.clear()
+        self.ledgers.unused.clear()
+
     async def run(self, now: datetime) -> float | None:
         """Admit what may start; returns seconds until something may change by itself.
 

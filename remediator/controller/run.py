@@ -246,7 +246,7 @@ class Controller:
 
     def _ended(self) -> None:
         self._nodes.doubts.clear()
-        self._admissions.records.clear()
+        self._admissions.clear()
         self._presence.end(self._clock.now())
         self._deleted_starts.end()
 
