@@ -24,7 +24,7 @@ from remediator.controller.reconcile.operation import OperationReconciler
 from remediator.controller.reconcile.policy import PolicyReconciler
 from remediator.controller.retention import Retention
 from remediator.core import failures
-from remediator.core.case import Case, Operation, Phase
+from remediator.core.case import Case, Operation, OperationPhase, Phase
 from remediator.core.node import Node
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
@@ -44,6 +44,38 @@ class Key(NamedTuple):
 
 
 ADMISSION, EXPIRED, ORPHANS = Key("admission"), Key("retention"), Key("orphans")
+
+
+def _never(cache: ClusterCache, name: str) -> bool:
+    return False
+
+
+def _always(cache: ClusterCache, name: str) -> bool:
+    return True
+
+
+def _has_case(cache: ClusterCache, node: str) -> bool:
+    return any(case.open for case in cache.cases.by("node", node))
+
+
+def _case_begins(cache: ClusterCache, name: str) -> bool:
+    case = cache.cases.get(name)
+    return case is not None and case.phase in BEGINNING and not (case.release or case.deleting)
+
+
+def _operation_begins(cache: ClusterCache, name: str) -> bool:
+    operation = cache.operations.get(name)
+    return operation is not None and operation.phase in BEGINNING and not operation.deleting
+
+
+# Records, diagnosis and drains of new cases give way; no release, time-out or end of what goes on, and no stop of it.
+BEGINNING = (Phase.NEW, Phase.HELD, Phase.DRAINING, OperationPhase.PENDING, OperationPhase.DRAINING)
+GIVES_WAY: Mapping[str, Callable[[ClusterCache, str], bool]] = {
+    ADMISSION.kind: _never,  # it claims
+    "node": _has_case,  # another may want one
+    "case": _case_begins,
+    "operation": _operation_begins,
+}
 
 
 class Controller:
@@ -239,10 +271,8 @@ class Controller:
             return await self._dispatch(key, self._clock.now())
 
     def _gives_way(self, key: Key) -> bool:
-        """Whether a pass comes after a claim: those over nodes that may want a case, and admissions, go first."""
-        if key.kind != "node":
-            return key != ADMISSION
-        return any(case.open for case in self.cache.cases.by("node", key.name))
+        """Whether a pass may wait for claims, and for what stops or ends something."""
+        return GIVES_WAY.get(key.kind, _always)(self.cache, key.name)
 
     def _ended(self) -> None:
         self._nodes.doubts.clear()

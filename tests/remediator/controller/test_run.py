@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 from remediator.app import elector
 from remediator.clock import SYSTEM
 from remediator.controller.reconcile import node
-from remediator.controller.run import Controller
+from remediator.controller.run import Controller, Key
 from remediator.core import names
-from remediator.core.case import Phase
+from remediator.core.case import OperationPhase, Phase
 from remediator.core.node import Taint
 from remediator.core.policy import Mode
 from remediator.kube.informers import Informers
@@ -21,7 +21,7 @@ from remediator.kube.wire.client import Client
 from remediator.metrics import REGISTRY
 from remediator.settings import Settings
 from remediator_sim.apiserver import EmbeddedServer
-from tests.builders import a_case, a_node, at
+from tests.builders import a_case, a_node, an_operation, at
 from tests.harness.controller import now, running, until
 from tests.harness.kinds import NODES
 
@@ -52,6 +52,47 @@ async def test_a_write_of_a_policys_status_wakes_no_node_and_another_tolerance_w
         controller._on_policy(before, replace(before, mode=Mode.DRY_RUN))
         await until(lambda: len(woken) == 4)
         assert woken == [("policy", "gpu-lost"), ("admission", ""), ("node", "gpu-1"), ("node", "gpu-2")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"phase": Phase.NEW}, True),
+        ({"phase": Phase.HELD}, True),
+        ({"phase": Phase.DRAINING}, True),
+        ({"phase": Phase.OPERATING}, False),
+        ({"phase": Phase.VERIFYING}, False),
+        ({"phase": Phase.ESCALATED}, False),
+        ({"phase": Phase.RECOVERED, "ended": at(1)}, False),
+        ({"phase": Phase.DRAINING, "deleting": True}, False),
+        ({"phase": Phase.HELD, "release": True}, False),
+    ],
+)
+def test_a_case_gives_way_to_claims_until_its_repair_runs_and_never_where_a_user_ends_it(a_controller, facts, expected):
+    a_controller.cache.cases.note("case-1", a_case(**facts))
+    assert a_controller._gives_way(Key("case", "case-1")) is expected
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"phase": OperationPhase.PENDING}, True),
+        ({"phase": OperationPhase.DRAINING}, True),
+        ({"phase": OperationPhase.OPERATING}, False),
+        ({"phase": OperationPhase.FAILED, "finished": at(1)}, False),
+        ({"phase": OperationPhase.DRAINING, "deleting": True}, False),
+    ],
+)
+def test_an_operation_gives_way_to_claims_until_it_runs_and_never_where_it_is_deleted(a_controller, facts, expected):
+    a_controller.cache.operations.note("op-1", an_operation(**facts))
+    assert a_controller._gives_way(Key("operation", "op-1")) is expected
+
+
+def test_admissions_and_nodes_without_a_case_give_way_to_nothing_and_nodes_with_one_and_sweeps_do(a_controller):
+    a_controller.cache.cases.note("case-1", a_case(node="gpu-1"))
+    first = [Key("admission"), Key("node", "gpu-2"), Key("case", "gone"), Key("operation", "gone")]
+    later = [Key("node", "gpu-1"), Key("policy", "gpu-lost"), Key("orphans"), Key("retention")]
+    assert [a_controller._gives_way(key) for key in (*first, *later)] == [False] * 4 + [True] * 4
 
 
 async def test_what_has_ended_and_holds_nothing_is_not_looked_at_again(harness):
