@@ -39,6 +39,7 @@ SLICE = 25  # cases between two turns of the loop
 # Holds that end without any event of the case itself, and how many seconds later they are looked at again.
 WITHOUT_EVENT = frozenset({Reason.HEALTH_UNKNOWN, Reason.PAUSED, Reason.SHARED_CAUSE})
 LOOK_AGAIN = 30.0
+PAUSED_AGAIN = 5.0
 FAILED = Retry(60.0, "it failed; the controller's log says why")
 STOPPED = Retry(0.2, "it was stopped after it had been admitted")
 Read = Callable[[str], Awaitable[object]]
@@ -106,6 +107,8 @@ class Admissions:
         fold = AdmissionFold(ledgers, starts, self.breaker, now)
         pending = await self._decide(fold, asking, fleet, failed, now)
         admission = fold.admission()
+        if admission.admitted and await self.performer.paused():
+            return [PAUSED_AGAIN]  # whose watch has not told of it yet: nothing is entered and no node marked
         refused = await self._enter(ledgers.budgets, admission)
         admission = _entered(admission, ledgers.index, refused)
         self.records.hold([(request.case, blocks) for request, blocks in admission.held])

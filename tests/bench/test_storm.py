@@ -23,13 +23,12 @@ def report(module: str, *arguments: str) -> dict:
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_a_small_storm_states_every_number() -> None:
-    stated = report("storm", "--nodes", "40", "--faults", "15", "--breaker", "--ended", "5")
-    assert (stated["faults"], stated["admitted"], stated["ended_cases"]) == (15, 10, 5)
+    stated = report("storm", "--nodes", "40", "--faults", "15", "--ended", "5")
+    assert (stated["faults"], stated["admitted"], stated["ended_cases"]) == (15, 15, 5)
     for side in SIDES:
-        for what in ("claimed_s", "held_s"):
-            assert sorted(stated[side][what]) == ["max", "p50", "p95", "p99"]
+        assert sorted(stated[side]["claimed_s"]) == ["max", "p50", "p95", "p99"]
         assert stated[side]["cpu_ms_per_fault"] > 0
-    assert sorted(stated["ratio"]) == ["claimed_s", "held_s"]
+    assert sorted(stated["ratio"]) == ["claimed_s"]
     assert stated["writes_per_fault"] >= 2
     assert stated["memory_mib"]["after_storm"]["peak"] > 0
 

@@ -1,4 +1,4 @@
-"""How far our wall clock is from the API server's, by the header Date of its answers."""
+"""How far our wall clock is from the API server's: by the header Date of its last answer, and how it moved since."""
 
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
@@ -13,16 +13,22 @@ RESOLUTION = timedelta(seconds=1)  # of the header Date
 
 
 class ServerClock:
-    """Compares clocks with each answer to a request that goes through `request`.
-
-    Attributes:
-        skew: How far the server's clock was ahead of ours at the last answer, at least; negative where it was behind.
-            Zero where the answer had no Date: what cannot be told stops nobody.
-    """
+    """Compares clocks with each answer to a request that goes through `request`."""
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
-        self._transport, self._wall = transport, clock.wall
-        self.skew = timedelta(0)
+        self._transport, self._wall, self._monotonic = transport, clock.wall, clock.monotonic
+        self._compare(timedelta(0), clock.wall())
+
+    @property
+    def skew(self) -> timedelta:
+        """How far the server's clock is ahead of ours, at least; negative where it is behind.
+
+        Where our clock was set since the last answer, it has moved otherwise than monotonic time. Where an answer had
+        no Date its part is zero: what cannot be told stops nobody.
+        """
+        passed = timedelta(seconds=self._monotonic() - self._answered_at)
+        moved = self._wall() - self._answered - passed
+        return self._skew - moved if abs(moved) > RESOLUTION else self._skew
 
     @property
     def differs(self) -> bool:
@@ -45,8 +51,12 @@ class ServerClock:
         reply = await self._transport.request(
             method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=timeout
         )
-        self.skew = _skew(reply.headers.get("date", ""), asked, self._wall())
+        answered = self._wall()
+        self._compare(_skew(reply.headers.get("date", ""), asked, answered), answered)
         return reply
+
+    def _compare(self, skew: timedelta, answered: datetime) -> None:
+        self._skew, self._answered, self._answered_at = skew, answered, self._monotonic()
 
     def stream(
         self, path: str, *, query: Query = (), idle_timeout: float = 75.0

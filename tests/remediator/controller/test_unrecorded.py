@@ -15,7 +15,7 @@ from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from tests.harness.admission import whole_pass
-from tests.harness.kinds import CASES, NODES, POLICIES
+from tests.harness.kinds import CASES, NAMESPACES, NODES, POLICIES
 
 URGENT = ("urgent-0", "urgent-1")
 
@@ -141,6 +141,16 @@ async def test_a_policy_that_is_paused_while_60_nodes_are_marked_one_after_the_o
     assert harness.reasons(next(f"gpu-{number}" for number in range(60) if f"gpu-{number}" not in marked(harness)))
 
 
+async def test_a_pause_that_the_watch_has_not_told_of_lets_no_claim_begin(fleet):
+    harness = await fleet(2)
+    dependencies, admissions = await replica(harness)
+    paused = {"metadata": {"annotations": {names.PAUSED: "true"}}}
+    await harness.client.patch(NAMESPACES, harness.namespaces.system, paused)
+    assert not dependencies.cache.paused
+    assert await admissions.run(SYSTEM.now()) == 5.0
+    assert (harness.claims(), marked(harness)) == ([], [])
+
+
 async def test_entries_that_were_not_used_are_left_alone_by_who_has_lost_the_lease_meanwhile(fleet):
     """Another leader may be about to mark their nodes."""
     harness, admissions = await paused_in_its_middle(fleet)
@@ -191,7 +201,8 @@ async def test_40_claims_that_were_cut_short_are_read_16_at_a_time_and_their_pol
 
     client.get = counted
     await admissions.run(SYSTEM.now())
-    once = {"RemediationPolicy": 1, "NodeDisruptionBudget": 1}
+    once = {"RemediationPolicy": 1, "NodeDisruptionBudget": 1, "Namespace": 1}
     assert (Counter(reads), most) == ({"Node": 40, "NodeRemediation": 40, **once}, 16)
-    assert list(dict.fromkeys(reads)) == ["Node", "NodeRemediation", "RemediationPolicy", "NodeDisruptionBudget"]
+    read = ["Node", "NodeRemediation", "RemediationPolicy", "NodeDisruptionBudget", "Namespace"]
+    assert list(dict.fromkeys(reads)) == read, "the pause last, before anything is written"
     assert len(admissions.records.due) == 40

@@ -91,9 +91,14 @@ class Work:
         return bool(self.log) and self.log[-1][0] == "start"
 
 
+def wall():
+    """A wall clock that goes on with the loop's, in whole seconds as the header Date has them."""
+    return WALL + timedelta(seconds=int(asyncio.get_running_loop().time()))
+
+
 def make(leases, identity, *, wire=None, **options):
     loop = asyncio.get_running_loop()
-    clock = Clock(lambda: WALL, options.pop("clock", loop.time))
+    clock = Clock(options.pop("wall", wall), options.pop("clock", loop.time))
     options = {"rand": lambda: 0.5} | options
     return Elector(Client(wire or Wire(leases)), "remediator", "remediator-system", identity, clock, **options)
 
@@ -493,7 +498,7 @@ async def test_never_two_at_once_and_mostly_one(seed):
 
 
 class DatedWire(Wire):
-    """A server whose clock is so far ahead of WALL, where ours stands."""
+    """A server whose clock is so far ahead of ours."""
 
     def __init__(self, leases, ahead):
         super().__init__(leases)
@@ -501,7 +506,7 @@ class DatedWire(Wire):
 
     async def request(self, *args, **kwargs):
         reply = await super().request(*args, **kwargs)
-        return reply._replace(headers={"date": format_datetime(WALL + self.ahead, usegmt=True)})
+        return reply._replace(headers={"date": format_datetime(wall() + self.ahead, usegmt=True)})
 
 
 @pytest.mark.parametrize("seconds", [-31, -30, 0, 30, 31])
@@ -544,7 +549,7 @@ async def test_the_next_leader_finds_what_the_last_one_noted_and_when_it_was_the
         await asyncio.wait({task})
     async with competing(b, second):
         await asyncio.sleep(10)
-        assert b.before == (WALL, {"example.com/x": "1"})
+        assert b.before == (WALL + timedelta(seconds=6), {"example.com/x": "1"})
         assert leases.lease["metadata"]["annotations"] == {"example.com/x": "1"}, "and it stays"
 
 
@@ -564,7 +569,7 @@ async def test_who_was_cut_off_and_leads_again_knows_since_when_it_could_not_act
         wire.down = False
         await asyncio.sleep(10)
         assert work.running
-        assert elector.before == (WALL, {"example.com/x": "1"})
+        assert elector.before == (WALL + timedelta(seconds=8), {"example.com/x": "1"})
 
 
 async def test_a_leader_whose_lease_went_back_stops_and_leads_again_once_it_has_won_it_anew():

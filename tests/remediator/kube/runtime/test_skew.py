@@ -1,6 +1,7 @@
 """How far two clocks differ: only what the way of the answer cannot explain."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 
 import pytest
 
@@ -23,7 +24,8 @@ class _Dated:
 
 
 async def _skew(date: str, takes: float = 0.0) -> float:
-    readings = iter((NOON, NOON + timedelta(seconds=takes)))
+    later = NOON + timedelta(seconds=takes)
+    readings = chain((NOON, NOON, later), repeat(later))
     server = ServerClock(_Dated(date), Clock(lambda: next(readings), lambda: 0.0))  # type: ignore[arg-type]
     await server.request("GET", "/")
     return server.skew.total_seconds()
@@ -47,6 +49,20 @@ async def test_only_what_lies_outside_of_question_and_answer_is_a_difference(
     date: str, takes: float, skew: float
 ) -> None:
     assert await _skew(date, takes) == skew
+
+
+@pytest.mark.parametrize(
+    ("passed", "set_by", "skew"),
+    [(10.0, 0.0, 0), (10.0, 0.5, 0), (10.0, 3600.0, -3600), (10.0, -3600.0, 3600), (0.0, 31.0, -31)],
+)
+async def test_a_clock_that_is_set_after_the_last_answer_differs_at_once(
+    passed: float, set_by: float, skew: float
+) -> None:
+    wall, monotonic = [NOON], [0.0]
+    server = ServerClock(_Dated("Fri, 20 Nov 2026 12:00:00 GMT"), Clock(lambda: wall[0], lambda: monotonic[0]))  # type: ignore[arg-type]
+    await server.request("GET", "/")
+    wall[0], monotonic[0] = NOON + timedelta(seconds=passed + set_by), passed
+    assert (server.skew.total_seconds(), server.differs) == (skew, abs(skew) > 30)
 
 
 async def test_the_embedded_server_dates_its_answers_by_its_own_clock() -> None:
