@@ -22,7 +22,7 @@ STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 
 
 def pinned(module: str, package: str) -> str:
-    """The version of a Go package that the go.mod of `module` pins, for example v1.36.3. Raises ValueError for none."""
+    """The version of a Go package that the go.mod of `module` pins, for example v1.37.1. Raises ValueError for none."""
     version = re.search(rf"\s{re.escape(package)} (v\S+)", (MODULES / module / "go.mod").read_text())
     if version is None:
         raise ValueError(f"{module}/go.mod: pins no {package}; add it with go get")

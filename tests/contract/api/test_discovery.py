@@ -79,7 +79,7 @@ async def test_a_group_that_is_not_there_is_not_found(api):
 async def test_the_version(api):
     body = (await api.get("/version")).ok()
     assert body["gitVersion"].startswith(f"v{body['major']}.{body['minor']}.")
-    assert (body["major"], body["minor"]) == ("1", "36")
+    assert (body["major"], body["minor"]) == ("1", "37")
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/livez", "/healthz"])

@@ -49,7 +49,7 @@ async def node_name(node_path):
 
 async def test_version_speaks_with_the_server(kubectl):
     said = json.loads(await kubectl("version", "-o", "json"))
-    assert said["serverVersion"]["minor"] == "36"
+    assert said["serverVersion"]["minor"] == "37"
 
 
 async def test_get_prints_the_columns_of_a_custom_kind_by_its_short_name(kubectl, api, widgets):
