@@ -23,8 +23,8 @@ def report(module: str, *arguments: str) -> dict:
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_a_small_storm_states_every_number() -> None:
-    stated = report("storm", "--nodes", "40", "--faults", "15", "--ended", "5")
-    assert (stated["faults"], stated["admitted"], stated["ended_cases"]) == (15, 15, 5)
+    stated = report("storm", "--nodes", "20", "--faults", "3", "--ended", "5")
+    assert (stated["faults"], stated["admitted"], stated["ended_cases"]) == (3, 3, 5)
     for side in SIDES:
         assert sorted(stated[side]["claimed_s"]) == ["max", "p50", "p95", "p99"]
         assert stated[side]["cpu_ms_per_fault"] > 0
