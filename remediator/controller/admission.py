@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from remediator import metrics
 from remediator.controller.cache import ClusterCache
@@ -19,7 +20,7 @@ from remediator.controller.fleet import causes, correlated, fleet_context
 from remediator.controller.gone import GoneCases
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.ledgers import Ledgers
-from remediator.controller.perform import Performer
+from remediator.controller.perform import PAUSE_SECONDS, Performer
 from remediator.controller.records import Records
 from remediator.core import budget, guard
 from remediator.core.breaker import Breaker
@@ -39,7 +40,6 @@ SLICE = 25  # cases between two turns of the loop
 # Holds that end without any event of the case itself, and how many seconds later they are looked at again.
 WITHOUT_EVENT = frozenset({Reason.HEALTH_UNKNOWN, Reason.PAUSED, Reason.SHARED_CAUSE})
 LOOK_AGAIN = 30.0
-PAUSED_AGAIN = 5.0
 FAILED = Retry(60.0, "it failed; the controller's log says why")
 STOPPED = Retry(0.2, "it was stopped after it had been admitted")
 Read = Callable[[str], Awaitable[object]]
@@ -108,7 +108,7 @@ class Admissions:
         pending = await self._decide(fold, asking, fleet, failed, now)
         admission = fold.admission()
         if admission.admitted and await self.performer.paused():
-            return [PAUSED_AGAIN]  # whose watch has not told of it yet: nothing is entered and no node marked
+            return [PAUSE_SECONDS]  # whose watch has not told of it yet: nothing is entered and no node marked
         refused = await self._enter(ledgers.budgets, admission)
         admission = _entered(admission, ledgers.index, refused)
         self.records.hold([(request.case, blocks) for request, blocks in admission.held])
@@ -200,9 +200,9 @@ class Admissions:
             for name in ledgers_of(self.cache, case):
                 ledgers[name].append(case.uid)
         unread = await self._read_all(self.performer.node, nodes)
-        unread |= await self._read_all(self._read_case, cases)
+        unread |= await self._read_all(partial(self.performer.read, api.CASE), cases)
         unread |= await self._read_all(self.performer.policy, policies)
-        unread |= await self._read_all(self._read_ledger, ledgers)
+        unread |= await self._read_all(partial(self.performer.read, api.BUDGET), ledgers)
         return bool(cases), unread
 
     def _partly_claimed(self, view: CaseView) -> bool:
@@ -237,12 +237,6 @@ class Admissions:
                     return Retry(error.retry_after or 2.0, str(error))
                 return None
         return FAILED
-
-    async def _read_case(self, name: str) -> None:
-        self.performer.note(api.CASE, await self.performer.client.get(api.CASE, name))
-
-    async def _read_ledger(self, name: str) -> None:
-        self.performer.note(api.BUDGET, await self.performer.client.get(api.BUDGET, name))
 
     def _pending(self, view: CaseView, step: Step, fleet: FleetContext, now: datetime) -> PendingAdmission:
         case, node, policy = view.case, view.node, view.policy

@@ -49,7 +49,7 @@ class ClusterCache:
 
     @property
     def paused(self) -> bool:
-        """Whether somebody stopped everything new, for admissions; before each Pod it is read live."""
+        """Whether somebody stopped everything new, as the watch tells; before claims and each Pod it is read live."""
         return any(pause.paused for pause in self.pause)
 
     def ledgers(self) -> BudgetSnapshot:

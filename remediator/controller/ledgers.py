@@ -118,8 +118,7 @@ class Ledgers:
 
     def _holds(self, case: Case) -> bool:
         """One that cannot be read may have ended: an entry is made for it only where its node says so."""
-        node = self.cache.nodes.get(case.node)
-        return case.open and case.claimed and (not case.unreadable or (node is not None and case.uid in node.marks))
+        return case.open and case.claimed and (not case.unreadable or self._marked(case))
 
     async def write(self, before: Budget, after: Budget) -> EffectResult:
         """Write a ledger and its numbers where they differ from what is there; a conflict reads the newest version."""
@@ -134,7 +133,7 @@ class Ledgers:
 
     async def _read(self, name: str) -> None:
         try:
-            self.performer.note(api.BUDGET, await self.performer.client.get(api.BUDGET, name))
+            await self.performer.read(api.BUDGET, name)
         except ApiError as error:
             log.warning("budget not read", budget=name, answer=str(error))
 

@@ -121,7 +121,7 @@ class Performer:
 
     async def _note_live(self, kind: Kind[Any], name: str, namespace: str = "") -> None:
         with contextlib.suppress(errors.ApiError):
-            self.note(kind, await self.client.get(kind, name, namespace=namespace))
+            await self.read(kind, name, namespace)
 
     async def _do(self, effect: Effect) -> EffectResult:
         match effect:
@@ -220,13 +220,17 @@ class Performer:
         """One Pod of an operation, read live and noted in the cache; None where it is gone."""
         return await self._live(POD, name, decode.operation_pod, self.cache.namespaces.operations)
 
-    async def _live(self, kind: Kind[W], name: str, read: Callable[[W], F], namespace: str = "") -> F | None:
+    async def _live(self, kind: Kind[W], name: str, decoded: Callable[[W], F], namespace: str = "") -> F | None:
         try:
-            live = await self.client.get(kind, name, namespace=namespace)
+            return decoded(await self.read(kind, name, namespace))
         except errors.NotFound:
             return None
+
+    async def read(self, kind: Kind[W], name: str, namespace: str = "") -> W:
+        """One object, read live and noted in the cache. Raises ApiError, also where it is gone."""
+        live = await self.client.get(kind, name, namespace=namespace)
         self.note(kind, live)
-        return read(live)
+        return live
 
     async def gone(self, uids: Collection[str]) -> frozenset[str]:
         """Which of these cases are no more and have no Pod left that could act on a node, by live lists."""

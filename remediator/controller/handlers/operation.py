@@ -18,6 +18,7 @@ from remediator.controller.handlers.base import (
     stops_live,
 )
 from remediator.controller.operation_view import OperationView, operation_view, ours
+from remediator.controller.perform import PAUSE_SECONDS
 from remediator.core.case import Case
 from remediator.core.evidence import Health, judge
 from remediator.core.node import Node
@@ -44,7 +45,7 @@ async def drain_may_begin(view: OperationView, dependencies: Dependencies, now: 
 async def intent_may_be_written(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
     """Before the point of no return, live: same node, ours, faulty, nothing stopped. Counts the Pods that are left."""
     if await dependencies.performer.paused():
-        return Retry(5.0, "all new work is paused")
+        return Retry(PAUSE_SECONDS, "all new work is paused")
     return await _ready(view, dependencies, now)
 
 
