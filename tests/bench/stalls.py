@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from remediator.kube.wire.transport import JSON, Query, Reply, Stream
+from remediator.kube.wire.transport import Query, Reply, Stream
 from remediator_sim.apiserver.transport import MemoryTransport
 
 SAMPLE_EVERY = 0.005  # seconds of processor time between two looks at what runs
@@ -124,22 +124,11 @@ class MeasuredTransport:
 
         transport._dispatcher.handle = handle  # type: ignore[method-assign]
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query = (),
-        body: bytes = b"",
-        content_type: str = JSON,
-        accept: str = JSON,
-        timeout: float = 30.0,
-    ) -> Reply:
+    async def request(self, method: str, path: str, **options: Any) -> Reply:
         """See Transport.request."""
         self._meter.in_flight += 1
         try:
-            options = {"query": query, "body": body, "content_type": content_type, "accept": accept}
-            return await self._transport.request(method, path, timeout=timeout, **options)  # type: ignore[arg-type]
+            return await self._transport.request(method, path, **options)
         finally:
             self._meter.in_flight -= 1
 

@@ -1,7 +1,5 @@
 """The benchmark of evictions still measures; how fast anything was is for its report, never for a test."""
 
-import json
-import os
 import subprocess
 import sys
 
@@ -9,6 +7,7 @@ import pytest
 
 from tests.bench.cluster import ROOT
 from tests.bench.workload import calls_of
+from tests.harness.benches import report
 
 METRICS = """
 apiserver_request_total{code="200",resource="pods",scope="resource",subresource="",verb="GET"} 7
@@ -21,15 +20,12 @@ apiserver_request_total{code="429",dry_run="",resource="pods",scope="resource",s
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_twelve_pods_on_four_nodes_take_twelve_eviction_calls_of_the_floor_and_twelve_of_the_drains() -> None:
-    command = [sys.executable, "-m", "tests.bench.evictions", "--pods", "12", "--drains", "2", "--per-node", "3"]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=280, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    report = json.loads(done.stdout)
-    assert (report["pods"], report["drains_at_once"], report["pods_per_node"]) == (12, 2, 3)
-    assert report["floor"]["calls"] == report["drains"]["calls"] == {"201": 12}, "no budget blocks a Pod"
-    assert min(report[side]["seconds"] for side in ("drains", "floor")) > 0
-    assert min(report["drains"][cost] for cost in ("cpu_seconds", "memory_mib")) > 0
-    for quantiles in (report["start_ms"], report["drains"]["drain_ms"]):
+    stated = report("evictions", "--pods", "12", "--drains", "2", "--per-node", "3")
+    assert (stated["pods"], stated["drains_at_once"], stated["pods_per_node"]) == (12, 2, 3)
+    assert stated["floor"]["calls"] == stated["drains"]["calls"] == {"201": 12}, "no budget blocks a Pod"
+    assert min(stated[side]["seconds"] for side in ("drains", "floor")) > 0
+    assert min(stated["drains"][cost] for cost in ("cpu_seconds", "memory_mib")) > 0
+    for quantiles in (stated["start_ms"], stated["drains"]["drain_ms"]):
         assert sorted(quantiles) == ["max", "p50", "p95", "p99"]
 
 

@@ -1,23 +1,14 @@
 """The benches of storms and heartbeats still measure; how fast anything was is for their reports, never for a test."""
 
-import json
-import os
 import subprocess
 import sys
 
 import pytest
 
 from tests.bench.cluster import ROOT
+from tests.harness.benches import report
 
 SIDES = ("remediator", "bare")
-
-
-def report(module: str, *arguments: str) -> dict:
-    """What a bench prints."""
-    command = [sys.executable, "-m", f"tests.bench.{module}", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=280, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
 
 
 @pytest.mark.cluster

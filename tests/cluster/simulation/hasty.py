@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from remediator.kube.wire.transport import JSON, Query, Reply, Transport
+from remediator.kube.wire.transport import Query, Reply, Transport
 
 T = TypeVar("T")
 
@@ -68,23 +68,9 @@ class OutsideTransport:
     def __init__(self, outside: Outside, transport: Transport) -> None:
         self._outside, self._transport = outside, transport
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query = (),
-        body: bytes = b"",
-        content_type: str = JSON,
-        accept: str = JSON,
-        timeout: float = 30.0,
-    ) -> Reply:
+    async def request(self, method: str, path: str, **options: Any) -> Reply:
         """See Transport.request."""
-        return await self._outside.do(
-            self._transport.request(
-                method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=timeout
-            )
-        )
+        return await self._outside.do(self._transport.request(method, path, **options))
 
     def stream(self, path: str, *, query: Query = (), idle_timeout: float = 75.0) -> Any:
         """There is none."""

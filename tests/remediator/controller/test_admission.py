@@ -7,17 +7,13 @@ import pytest
 
 from remediator.clock import SYSTEM
 from remediator.controller import admission
-from remediator.controller.admission import Admissions
-from remediator.controller.explain import snapshot
-from remediator.controller.handlers.base import Dependencies
 from remediator.controller.orphans import Orphans
-from remediator.controller.perform import Performer
 from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.metrics import REGISTRY
-from tests.harness.admission import whole_pass
+from tests.harness.admission import replica, whole_pass
 from tests.harness.kinds import BUDGETS, CASES, NODES
 
 
@@ -39,14 +35,6 @@ async def fleet(harness):
         return harness
 
     return make
-
-
-async def replica(harness):
-    """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
-    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
-    performer = Performer(harness.client, cache, lambda: True)
-    dependencies = Dependencies(cache, performer, lambda: None, drains=50)
-    return dependencies, Admissions(cache, performer, Breaker(starts=1000), SYSTEM.monotonic)
 
 
 async def admissions(harness):

@@ -3,12 +3,10 @@
 import pytest
 
 from remediator.clock import SYSTEM
-from remediator.controller.admission import Admissions
 from remediator.controller.explain import explain, snapshot
-from remediator.controller.handlers.base import Dependencies
-from remediator.controller.perform import Performer
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core.breaker import Breaker
+from tests.harness.admission import replica
 from tests.harness.kinds import BUDGETS, NODES
 
 RACK = "remediator.dev/rack"
@@ -27,13 +25,6 @@ async def fleet(harness):
     for name in ("a0", "a1", "b0", "b1", "s0", "s1"):
         await reconciler.reconcile(name, SYSTEM.now())
     return harness
-
-
-async def replica(harness):
-    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
-    performer = Performer(harness.client, cache, lambda: True)
-    dependencies = Dependencies(cache, performer, lambda: None, drains=50)
-    return dependencies, Admissions(cache, performer, Breaker(starts=1000), SYSTEM.monotonic)
 
 
 async def admit(harness, times=1):

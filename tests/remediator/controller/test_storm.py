@@ -5,10 +5,6 @@ from collections import Counter
 from dataclasses import replace
 
 from remediator.clock import SYSTEM
-from remediator.controller.admission import Admissions
-from remediator.controller.explain import snapshot
-from remediator.controller.handlers.base import Dependencies
-from remediator.controller.perform import Performer
 from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.controller.records import AGAIN, considered
@@ -20,10 +16,12 @@ from remediator.core.reasons import Reason
 from remediator.kube.informers import Pause
 from remediator.kube.runtime import queue
 from tests.builders import a_case, a_node
+from tests.harness.admission import replica
 from tests.harness.controller import running, until
 from tests.harness.kinds import CASES, NODES
 
 NODES_AT_ONCE = 40
+BREAKER = Breaker().starts  # as shipped
 
 
 async def storm(harness, most="100%"):
@@ -115,11 +113,10 @@ async def test_a_claim_is_recorded_of_the_case_that_was_admitted_and_of_no_other
     """A user sets spec.hold between the marks and the record: the next pass reads live what has become of it."""
     nodes = await storm(harness)
     await harness.condition(nodes[0], "True")
-    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
-    performer = Performer(harness.client, cache, lambda: True)
-    admissions = Admissions(cache, performer, Breaker(), SYSTEM.monotonic)
+    dependencies, admissions = await replica(harness, BREAKER)
+    cache, performer = dependencies.cache, dependencies.performer
     await admissions.run(SYSTEM.now())
-    await NodeReconciler(Dependencies(cache, performer, lambda: None, drains=50)).reconcile(nodes[0], SYSTEM.now())
+    await NodeReconciler(dependencies).reconcile(nodes[0], SYSTEM.now())
     await admissions.run(SYSTEM.now())
     (case,) = cache.cases
     assert admissions.records.due == [case.name]
@@ -135,10 +132,8 @@ async def test_a_claim_is_not_recorded_once_all_new_work_is_paused(harness):
     """A user pauses between the marks and the record: an admission pass decides, and holds the case."""
     nodes, asked = await storm(harness), []
     await harness.condition(nodes[0], "True")
-    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
-    performer = Performer(harness.client, cache, lambda: True)
-    admissions = Admissions(cache, performer, Breaker(), SYSTEM.monotonic)
-    dependencies = Dependencies(cache, performer, lambda: asked.append(True), 50, admissions.records)
+    dependencies, admissions = await replica(harness, BREAKER, lambda: asked.append(True))
+    cache = dependencies.cache
     await admissions.run(SYSTEM.now())
     await NodeReconciler(dependencies).reconcile(nodes[0], SYSTEM.now())
     await admissions.run(SYSTEM.now())
@@ -153,11 +148,10 @@ async def test_why_a_case_is_held_is_shown_before_its_node_is_marked(harness):
     """The mark comes with the next pass over the case, after what other cases have to show."""
     nodes = await storm(harness, most=0)
     await harness.condition(nodes[0], "True")
-    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
-    performer = Performer(harness.client, cache, lambda: True)
-    admissions = Admissions(cache, performer, Breaker(), SYSTEM.monotonic)
+    dependencies, admissions = await replica(harness, BREAKER)
+    cache, performer = dependencies.cache, dependencies.performer
     await admissions.run(SYSTEM.now())
-    await NodeReconciler(Dependencies(cache, performer, lambda: None, drains=50)).reconcile(nodes[0], SYSTEM.now())
+    await NodeReconciler(dependencies).reconcile(nodes[0], SYSTEM.now())
     await admissions.run(SYSTEM.now())
     (case,) = cache.cases
     assert await admissions.records.write(case, performer, SYSTEM.now()) == AGAIN

@@ -6,26 +6,13 @@ from datetime import timedelta
 import pytest
 
 from remediator.clock import SYSTEM
-from remediator.controller.admission import Admissions
-from remediator.controller.explain import snapshot
-from remediator.controller.handlers.base import Dependencies
-from remediator.controller.perform import Performer
 from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
-from remediator.core.breaker import Breaker
-from tests.harness.admission import whole_pass
+from tests.harness.admission import replica, whole_pass
 from tests.harness.kinds import CASES, NAMESPACES, NODES, POLICIES
 
 URGENT = ("urgent-0", "urgent-1")
-
-
-async def replica(harness, starts=1000):
-    """A replica whose caches show the cluster as it is now and will not move, but for its own writes."""
-    cache = await snapshot(harness.client, harness.namespaces, SYSTEM)
-    performer = Performer(harness.client, cache, lambda: True)
-    admissions = Admissions(cache, performer, Breaker(starts=starts), SYSTEM.monotonic)
-    return Dependencies(cache, performer, lambda: None, 50, admissions.records), admissions
 
 
 @pytest.fixture
