@@ -19,7 +19,7 @@ from remediator.kube.wire.times import micro_stamp
 from remediator_sim.accounts import token
 from remediator_sim.controller import free_port, start_controller
 from remediator_sim.extender import HttpExtender
-from remediator_sim.invariants.contract import CASES, KINDS
+from remediator_sim.invariants.contract import CASES, KINDS, phase
 from remediator_sim.invariants.observer import PROBE_POD
 from remediator_sim.invariants.tracked import Limits
 from remediator_sim.kubeconfig import write_kubeconfig
@@ -134,9 +134,12 @@ class RealWorld(World):
         await self._mirror.settle()
 
     def _under_way(self) -> bool:
-        """On a busy machine the controllers may have only just begun when the plan is over."""
+        """On a busy machine the controllers may have only just begun when the plan is over.
+
+        A case without a phase has just been made: what its claim has written on the node is recorded in it later.
+        """
         cases = self._mirror.cluster.store.collection(CASES).entries.values()
-        known = {entry.obj["spec"]["nodeName"] for entry in cases}
+        known = {entry.obj["spec"]["nodeName"] for entry in cases if phase(entry.obj)}
         return super()._under_way() or any(node.faults and name not in known for name, node in self.nodes.items())
 
     def _replica(self, name: str) -> ReplicaHost:
