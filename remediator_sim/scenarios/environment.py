@@ -29,7 +29,7 @@ from remediator_sim.plain import NODES, Object
 from remediator_sim.scenarios import timescale
 from remediator_sim.scenarios.alert import payload, post
 from remediator_sim.scenarios.device_plugin import DevicePlugin
-from remediator_sim.scenarios.fleet import AT_ONCE, Place, budgets, places
+from remediator_sim.scenarios.fleet import AT_ONCE, Place, budget, places
 from remediator_sim.scenarios.gpu_node import GpuNode, Host
 from remediator_sim.scenarios.jobs import Job, Jobs
 from remediator_sim.scenarios.placement import Placement, fault
@@ -109,7 +109,7 @@ class Environment:
         self.url, self.kubeconfig = served.url, served.kubeconfig
         self._endpoint = Endpoint(served.url, served.ca_file)
         await deploy(self.client, timescale.policy)
-        await create(self.client, *budgets(AT_ONCE))
+        await create(self.client, budget(AT_ONCE))
         self.github = await self._ends.enter_async_context(FakeGitHub([REPOSITORY], [ONCALL], clock=self._clock))
         for server in (self.home, self.datasets):
             await self._ends.enter_async_context(server)

@@ -1,9 +1,10 @@
-"""The fleet of the demo: racks of GPU nodes, a few nodes for everything else, and their budgets."""
+"""The fleet of the demo: racks of GPU nodes, a few nodes for everything else, and their budget."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 RACK = "topology.kubernetes.io/rack"
+GPU = "nvidia.com/gpu.present"
 GPUS = 4
 ALL = 24  # GPU nodes of the whole demo
 AT_ONCE = 2  # nodes of a rack that may be out of service at once
@@ -28,18 +29,15 @@ def places(nodes: int) -> list[Place]:
 
 
 def _gpu_node(rack: str, number: int) -> Place:
-    return Place(f"gpu-{rack}{number}", number, {RACK: f"rack-{rack}", "nvidia.com/gpu.present": "true"}, GPUS)
+    return Place(f"gpu-{rack}{number}", number, {RACK: f"rack-{rack}", GPU: "true"}, GPUS)
 
 
-def budgets(at_once: int) -> list[dict[str, Any]]:
-    """One budget for each rack."""
-    return [_budget(f"rack-{rack}", at_once) for rack in RACKS]
-
-
-def _budget(rack: str, at_once: int) -> dict[str, Any]:
+def budget(at_once: int) -> dict[str, Any]:
+    """One budget, which counts the GPU nodes of each rack alone."""
+    spec = {"selector": {"matchLabels": {GPU: "true"}}, "groupBy": RACK, "maxUnavailable": at_once}
     return {
         "apiVersion": "remediator.dev/v1alpha1",
         "kind": "NodeDisruptionBudget",
-        "metadata": {"name": rack},
-        "spec": {"selector": {"matchLabels": {RACK: rack}}, "maxUnavailable": at_once},
+        "metadata": {"name": "racks"},
+        "spec": spec,
     }
