@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from remediator.core.case import Case, Operation
+from remediator.core.case import Case, CaseEvent, Operation
 from remediator.core.node import Node
 from remediator.kube.wire.client import Kind
 
@@ -23,10 +23,27 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class SaveCase:
-    """Write a case's status, if `after` says anything new, under the version of `before`."""
+    """Write a case's status, if `after` says anything new, under the version of `before`.
+
+    `events_later`: the Events of what is new are left to `CreateEvents`.
+    """
 
     before: Case
     after: Case
+    events_later: bool = False
+
+    @property
+    def events(self) -> tuple[CaseEvent, ...]:
+        """What is new in the timeline."""
+        return tuple(event for event in self.after.timeline if event not in self.before.timeline)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateEvents:
+    """Create the Events of these entries of a case's timeline; losing one loses no knowledge."""
+
+    case: Case
+    events: tuple[CaseEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +87,7 @@ class Delete:
     namespace: str = ""
 
 
-Effect = Create | SaveCase | SaveOperation | Patch | ChangeNode | Delete
+Effect = Create | SaveCase | CreateEvents | SaveOperation | Patch | ChangeNode | Delete
 Plan = tuple[Effect, ...]
 
 

@@ -15,6 +15,7 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import (
     ChangeNode,
     Create,
+    CreateEvents,
     Delete,
     Done,
     Effect,
@@ -127,8 +128,10 @@ class Performer:
         match effect:
             case Create():
                 return await self._create(effect)
-            case SaveCase(before, after):
-                return await self._save_case(before, after)
+            case SaveCase():
+                return await self._save_case(effect)
+            case CreateEvents(case, events):
+                return await self._create_events(case, events)
             case SaveOperation(before, after):
                 if after != before:
                     await self._patch(api.OPERATION, before.name, encode.operation_status(after), subresource="status")
@@ -157,20 +160,26 @@ class Performer:
         except errors.NotFound:
             return False
 
-    async def _save_case(self, before: Case, after: Case) -> EffectResult:
+    async def _save_case(self, effect: SaveCase) -> EffectResult:
+        before, after = effect.before, effect.after
         if after == before:
             return Done()
         await self._patch(api.CASE, before.name, encode.case_status(after), subresource="status")
         measure.saved(self.cache, before, after)
-        for event in (event for event in after.timeline if event not in before.timeline):
+        for event in effect.events:
             metrics.CASE_EVENTS.labels(event.reason.value).inc()
             log.info("case", name=after.name, node=after.node, reason=event.reason.value, message=event.message)
-            await self._create_event(after, event)
+        return Done() if effect.events_later else await self._create_events(after, effect.events)
+
+    async def _create_events(self, case: Case, events: Iterable[CaseEvent]) -> EffectResult:
+        for event in events:
+            await self._create_event(case, event)
         return Done()
 
     async def _create_event(self, case: Case, event: CaseEvent) -> None:
-        """An Event on the node, under a name that follows from its text; losing one loses no knowledge."""
-        identity = "\0".join((event.reason.value, event.message, event.at.isoformat()))
+        """An Event on the node, under a name that follows from what the API server keeps of it in the timeline."""
+        entry = encode.timeline_entry(event)
+        identity = "\0".join((entry.reason, entry.message, entry.at.isoformat()))
         name = f"{case.name}.{hashlib.sha256(identity.encode()).hexdigest()[:10]}"
         body = encode.event(name, self.cache.nodes.get(case.node), case, event)
         try:
@@ -276,6 +285,8 @@ def _key(effect: Effect) -> tuple[str, str]:
             return type(effect).__name__, before.name
         case ChangeNode(name):
             return type(effect).__name__, name
+        case CreateEvents(case):
+            return type(effect).__name__, case.name
         case Patch(kind, name) | Delete(kind, name):
             return f"{type(effect).__name__} {kind.name}", name
 

@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from remediator.controller.cache import ClusterCache
-from remediator.controller.effects import Done, SaveCase
+from remediator.controller.effects import CreateEvents, Done, EffectResult, SaveCase
+from remediator.controller.events import PendingEvents
 from remediator.controller.hold import hold
 from remediator.controller.perform import Performer
 from remediator.core import names
@@ -39,6 +40,7 @@ class Records:
         self._asked: set[str] = set()  # uids of cases whose pass waits for what the next admission pass says
         self._considered: dict[str, Considered] = {}
         self._written: dict[str, datetime] = {}  # when status.blockedBy was written last, by the uid of the case
+        self.events = PendingEvents()
 
     @property
     def due(self) -> list[str]:
@@ -53,6 +55,7 @@ class Records:
         """Forget everything: who leads next reads it live."""
         self._claimed, self._holds, self._new_holds, self._asked = {}, {}, [], set()
         self._considered, self._written = {}, {}
+        self.events.clear()
 
     # --- the admission pass ------------------------------------------------------------------------------------------
 
@@ -117,9 +120,9 @@ class Records:
         """
         if self.has_claim(case):
             claimed = self._claimed[case.name]
-            result = await performer.all([claimed.save])
+            result = await self._save(claimed.save, performer)
             self._drop(claimed)
-            return None if isinstance(result, Done) else result.after
+            return AGAIN if isinstance(result, Done) else result.after
         asking, _ = self._considered.get(case.name, (None, None))
         blocks = self._holds.get(case.uid) if asking == _asking(case) else None
         return await self._hold(case, blocks, performer, now) if blocks else None
@@ -127,15 +130,22 @@ class Records:
     async def _hold(self, case: Case, blocks: tuple[Block, ...], performer: Performer, now: datetime) -> float | None:
         """Show why a case may not start; the mark on its node gives way to what other cases have to show."""
         held = hold(case, blocks, self._written.get(case.uid), now)
-        saves = [effect for effect in held.effects if isinstance(effect, SaveCase)]
-        result = await performer.all(saves or held.effects)
+        save = next((effect for effect in held.effects if isinstance(effect, SaveCase)), None)
+        result = await (self._save(save, performer) if save else performer.all(held.effects))
         if not isinstance(result, Done):
             return result.after
-        if saves:
+        if save:
             self._written[case.uid] = now
             return AGAIN
         later = [when for when in (held.rewrite_at, held.report_at) if when is not None]
         return max(1.0, (min(later) - now).total_seconds()) if later else None
+
+    async def _save(self, save: SaveCase, performer: Performer) -> EffectResult:
+        """Write a status; its Events give way to what other cases have to show, and come with the next pass over it."""
+        result = await performer.all([replace(save, events_later=True)])
+        if isinstance(result, Done):
+            self.events.add(CreateEvents(save.after, save.events))
+        return result
 
 
 def _older(cache: ClusterCache, uid: str, since: datetime) -> bool:

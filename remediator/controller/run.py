@@ -68,7 +68,8 @@ def _operation_begins(cache: ClusterCache, name: str) -> bool:
     return operation is not None and operation.phase in BEGINNING and not operation.deleting
 
 
-# Records, diagnosis and drains of new cases give way; no release, time-out or end of what goes on, and no stop of it.
+# Records, diagnosis and drains of new cases give way, and Events of records to all of these; no release, time-out or
+# end of what goes on, and no stop of it.
 BEGINNING = (Phase.NEW, Phase.HELD, Phase.DRAINING, OperationPhase.PENDING, OperationPhase.DRAINING)
 GIVES_WAY: Mapping[str, Callable[[ClusterCache, str], bool]] = {
     ADMISSION.kind: _never,  # it claims
@@ -82,7 +83,7 @@ class Controller:
     """The passes over nodes, cases, operations and policies; `leader` runs them where it leads."""
 
     def __init__(self, client: Client, settings: Settings, informers: Informers, leader: Leader, clock: Clock) -> None:
-        self._clock = clock
+        self._clock, self._leader = clock, leader
         self.cache = ClusterCache(informers)
         performer = Performer(client, self.cache, lambda: leader.is_leader)
         self._admissions = Admissions(self.cache, performer, settings.breaker, clock.monotonic)
@@ -107,6 +108,7 @@ class Controller:
             workers=settings.workers,
             informers=self.cache.informers,
             sweeps=self._sweeps(),
+            began=self._began,
             ended=self._ended,
             gives_way=self._gives_way,
         )
@@ -270,9 +272,15 @@ class Controller:
         with metrics.PASS_SECONDS.labels(key.kind).time():
             return await self._dispatch(key, self._clock.now())
 
-    def _gives_way(self, key: Key) -> bool:
-        """Whether a pass may wait for claims, and for what stops or ends something."""
-        return GIVES_WAY.get(key.kind, _always)(self.cache, key.name)
+    def _gives_way(self, key: Key) -> int:
+        """1 where a pass may wait for claims, and for what stops or ends something; 2 for records of them, too."""
+        if not GIVES_WAY.get(key.kind, _always)(self.cache, key.name):
+            return 0
+        return 2 if key.kind == "case" and key.name in self._admissions.records.events else 1
+
+    def _began(self) -> None:
+        renewed, _ = self._leader.before
+        self._admissions.records.events.resume(self.cache.unfinished, renewed)
 
     def _ended(self) -> None:
         self._nodes.doubts.clear()

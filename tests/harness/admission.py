@@ -31,6 +31,7 @@ async def whole_pass(admissions: Admissions, now: datetime) -> float | None:
     waits = [await admissions.run(now)]
     for case in list(admissions.cache.cases):
         seconds = await admissions.records.write(case, admissions.performer, now)
+        await admissions.records.events.create(case.name, admissions.performer)
         saved = admissions.cache.cases.get(case.name)
         if seconds == AGAIN and saved is not None:
             seconds = await admissions.records.write(saved, admissions.performer, now)

@@ -17,17 +17,19 @@ class CaseReconciler:
         self._dependencies = dependencies
 
     async def reconcile(self, name: str, now: datetime) -> float | None:
-        """One step. What needs admission is only requested here.
+        """One step, after the Events of the one before. What needs admission is only requested here.
 
         A case that has claimed its node says so before anything else is decided, or its node would be given back
         without proof of its health.
         """
+        records, performer = self._dependencies.records, self._dependencies.performer
+        await records.events.create(name, performer)
         case = self._dependencies.cache.cases.get(name)
         if case is None or case.unreadable:
             return None
         view = case_view(self._dependencies.cache, case, now)
-        if self._dependencies.records.has_claim(case) and not view.stops:
-            return await self._dependencies.records.write(case, self._dependencies.performer, now)
+        if records.has_claim(case) and not view.stops:
+            return await records.write(case, performer, now)
         handler = HANDLERS[case_step(view.observation)]
         if handler.by_admission:
             return await self._request_admission(view, now)

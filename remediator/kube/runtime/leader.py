@@ -53,9 +53,9 @@ class LeaderQueue(Generic[K]):
 
     Leading begins with every key of `everything()`, since nothing is remembered, and not before `informers` have what
     the API server has then.
-    `serve(key)` is one pass: it gives the seconds until the next look, None for no such wish. Keys that `gives_way`
-    names wait for the others. `ended()` is called when leading is over. Where a queue that is not `essential` fails as
-    a whole it begins anew, and the others go on.
+    `serve(key)` is one pass: it gives the seconds until the next look, None for no such wish. `gives_way` says which
+    keys wait for others, as in WorkQueue. `began()` is called before the first pass, `ended()` when leading is over.
+    Where a queue that is not `essential` fails as a whole it begins anew, and the others go on.
     """
 
     def __init__(
@@ -68,12 +68,13 @@ class LeaderQueue(Generic[K]):
         informers: Sequence[Informer[Any]] = (),
         sweeps: Sequence[Sweep] = (),
         essential: bool = True,
+        began: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
-        gives_way: Callable[[K], bool] = lambda key: False,
+        gives_way: Callable[[K], int] = lambda key: 0,
     ) -> None:
         self.name, self.informers, self.essential = name, informers, essential
         self._serve, self._everything, self._workers = serve, everything, workers
-        self._sweeps, self._ended, self._gives_way = sweeps, ended, gives_way
+        self._sweeps, self._began, self._ended, self._gives_way = sweeps, began, ended, gives_way
         self._queue: WorkQueue[K] | None = None
         self._feeds: deque[Iterable[K | None]] = deque()
         self._fed = asyncio.Event()
@@ -111,6 +112,7 @@ class LeaderQueue(Generic[K]):
             await caught_up(*self.informers)
         self._queue = WorkQueue(self.name, gives_way=self._gives_way)
         try:
+            self._began()
             self.add_all()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._queue.run(self._serve, self._workers))

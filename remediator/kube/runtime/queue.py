@@ -16,29 +16,30 @@ RETRY_BASE, RETRY_CAP = 0.5, 60.0
 SHARE, LEAST = 4, 2  # every fourth worker, and two at least, may serve keys that give way beside others
 PATIENCE = 5.0  # seconds that a key gives way at most
 K = TypeVar("K", bound=Hashable)
+Lines = tuple[deque[tuple[K, float | None]], ...]
 log = structlog.get_logger(__name__)
 
 
 class WorkQueue(Generic[K]):
     """Keys to work on, first come first served, none twice, none by two workers at once.
 
-    A key added while it is worked on is worked on once more afterwards. Keys that `gives_way` names when they are added
-    wait while others are queued or in work, but for a quarter of the workers, and for 5 s at most: from then on they
-    stand in line with the others. Make and use it inside one event loop.
+    A key added while it is worked on is worked on once more afterwards. `gives_way` says of a key that is added whether
+    it waits for others: 0, for none; 1, while keys of 0 are queued or in work; 2, while keys of 0 or 1 are. A quarter
+    of the workers may serve it beside keys in work. After 5 s it stands in line with keys of 0. Make and use it inside
+    one event loop.
     """
 
     def __init__(
-        self, name: str, rand: Callable[[], float] = random.random, gives_way: Callable[[K], bool] = lambda key: False
+        self, name: str, rand: Callable[[], float] = random.random, gives_way: Callable[[K], int] = lambda key: 0
     ) -> None:
         self._name, self._rand, self._gives_way = name, rand, gives_way
-        self._first: deque[K] = deque()
-        self._later: deque[tuple[K, float]] = deque()  # and until when, in the loop's time, each gives way
-        self._queued: dict[K, float | None] = {}  # until when it gives way; None where it waits in `_first`
-        self._active: dict[K, bool] = {}  # whether it gave way
+        self._lines: Lines[K] = (deque(), deque(), deque())  # by `gives_way`; and until when, in the loop's time
+        self._queued: dict[K, float | None] = {}  # until when it gives way; None where it does not
+        self._active: dict[K, int] = {}  # the line that it was taken from
         self._again: set[K] = set()
         self._idle: deque[asyncio.Future[None]] = deque()  # workers that wait for a key
         self._timers: dict[K, asyncio.TimerHandle] = {}
-        self._promotion: asyncio.TimerHandle | None = None  # when the first of `_later` has given way for long enough
+        self._promotion: asyncio.TimerHandle | None = None  # when the first key has given way for long enough
         self._beside = LEAST
         self._failures: dict[K, int] = {}
 
@@ -55,28 +56,26 @@ class WorkQueue(Generic[K]):
         gives_way = self._gives_way(key)
         if key in self._queued and (gives_way or self._queued[key] is None):
             return
-        (self._put_later if gives_way else self._put_first)(key)
+        self._put(key, gives_way)
         self._wake()
 
-    def _put_first(self, key: K) -> None:
-        self._queued[key] = None
-        self._first.append(key)
-
-    def _put_later(self, key: K) -> None:
+    def _put(self, key: K, line: int) -> None:
         loop = asyncio.get_running_loop()
-        self._queued[key] = until = loop.time() + PATIENCE
-        self._later.append((key, until))
-        if self._promotion is None:
+        self._queued[key] = until = loop.time() + PATIENCE if line else None
+        self._lines[line].append((key, until))
+        if until is not None and self._promotion is None:
             self._promotion = loop.call_at(until, self._promote)
 
     def _promote(self) -> None:
         """Keys that have given way for long enough do so no more."""
         loop = asyncio.get_running_loop()
-        while self._later and self._later[0][1] <= loop.time():
-            key, until = self._later.popleft()
-            if self._queued.get(key) == until:
-                self._put_first(key)
-        self._promotion = loop.call_at(self._later[0][1], self._promote) if self._later else None
+        for line in self._lines[1:]:
+            while line and (line[0][1] or 0.0) <= loop.time():
+                key, until = line.popleft()
+                if self._queued.get(key) == until:
+                    self._put(key, 0)
+        times = [line[0][1] or 0.0 for line in self._lines[1:] if line]
+        self._promotion = loop.call_at(min(times), self._promote) if times else None
         self._wake()
 
     def add_at(self, key: K, delay_seconds: float) -> None:
@@ -102,10 +101,11 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """Wait for a key and take it; call `done` with it when its pass is over."""
-        while not self._ready():
+        while (line := self._ready()) is None:
             await self._woken()
-        key = self._first.popleft() if self._first else self._later.popleft()[0]
-        self._active[key] = self._queued.pop(key) is not None
+        key, _ = self._lines[line].popleft()
+        del self._queued[key]
+        self._active[key] = line
         self._wake()
         return key
 
@@ -120,16 +120,19 @@ class WorkQueue(Generic[K]):
                 self._wake()
             raise
 
-    def _ready(self) -> bool:
-        """Whether a key may be taken now: the first of those that do not give way, else of those that do."""
-        while self._later and self._queued.get(self._later[0][0]) != self._later[0][1]:
-            self._later.popleft()  # it went to the others meanwhile
-        beside = sum(self._active.values())
-        return bool(self._first or (self._later and (beside == len(self._active) or beside < self._beside)))
+    def _ready(self) -> int | None:
+        """The line whose first key may be taken now: the first line with a key, where workers may serve it."""
+        for at, line in enumerate(self._lines):
+            while line and self._queued.get(line[0][0]) != line[0][1]:
+                line.popleft()  # it gives way no more, and stands in the first line
+            if line:
+                beside = sum(taken >= at for taken in self._active.values())
+                return at if beside == len(self._active) or beside < self._beside else None
+        return None
 
     def _wake(self) -> None:
         """Let one idle worker look, if there is a key for it; it wakes the next one."""
-        while self._idle and self._ready():
+        while self._idle and self._ready() is not None:
             worker = self._idle.popleft()
             if not worker.done():
                 worker.set_result(None)

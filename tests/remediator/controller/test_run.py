@@ -70,7 +70,7 @@ async def test_a_write_of_a_policys_status_wakes_no_node_and_another_tolerance_w
 )
 def test_a_case_gives_way_to_claims_until_its_repair_runs_and_never_where_a_user_ends_it(a_controller, facts, expected):
     a_controller.cache.cases.note("case-1", a_case(**facts))
-    assert a_controller._gives_way(Key("case", "case-1")) is expected
+    assert a_controller._gives_way(Key("case", "case-1")) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,14 @@ def test_a_case_gives_way_to_claims_until_its_repair_runs_and_never_where_a_user
 )
 def test_an_operation_gives_way_to_claims_until_it_runs_and_never_where_it_is_deleted(a_controller, facts, expected):
     a_controller.cache.operations.note("op-1", an_operation(**facts))
-    assert a_controller._gives_way(Key("operation", "op-1")) is expected
+    assert a_controller._gives_way(Key("operation", "op-1")) == expected
 
 
 def test_admissions_and_nodes_without_a_case_give_way_to_nothing_and_nodes_with_one_and_sweeps_do(a_controller):
     a_controller.cache.cases.note("case-1", a_case(node="gpu-1"))
     first = [Key("admission"), Key("node", "gpu-2"), Key("case", "gone"), Key("operation", "gone")]
     later = [Key("node", "gpu-1"), Key("policy", "gpu-lost"), Key("orphans"), Key("retention")]
-    assert [a_controller._gives_way(key) for key in (*first, *later)] == [False] * 4 + [True] * 4
+    assert [a_controller._gives_way(key) for key in (*first, *later)] == [0] * 4 + [1] * 4
 
 
 async def test_what_has_ended_and_holds_nothing_is_not_looked_at_again(harness):

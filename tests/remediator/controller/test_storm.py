@@ -40,18 +40,23 @@ def claimed(harness):
 
 
 def kind_of(mutation):
-    """A claim is a case, an entry in a ledger and marks on a node; what else is written comes after claims."""
+    """A claim is a case, an entry in a ledger and marks on a node; a record is the status of a case."""
     parts = mutation.path.split("/")
-    if "events" in parts or "pods" in parts:
-        return "after"
     if "nodes" in parts:
         return "node"
     if "noderemediations" in parts:
-        return "after" if parts[-1] == "status" else "case"
-    return "ledger" if "nodedisruptionbudgets" in parts else "other"
+        return "record" if parts[-1] == "status" else "case"
+    kinds = {"events": "event", "pods": "pod", "nodedisruptionbudgets": "ledger"}
+    return next((kind for plural, kind in kinds.items() if plural in parts), "other")
 
 
-async def test_of_40_faults_at_once_all_are_claimed_before_more_than_four_of_their_cases_are_recorded(
+def before_the_last(kind, harness):
+    """How many of each kind were written before the last one of this kind."""
+    kinds = [kind_of(mutation) for mutation in harness.server.audit]
+    return Counter(kinds[: len(kinds) - kinds[::-1].index(kind)])
+
+
+async def test_of_40_faults_at_once_all_are_claimed_before_more_than_ten_cases_are_recorded_and_before_any_event(
     harness, monkeypatch
 ):
     """A quarter of 16 workers record claims meanwhile; here records give way for as long as a slow machine takes."""
@@ -62,12 +67,30 @@ async def test_of_40_faults_at_once_all_are_claimed_before_more_than_four_of_the
         harness.server.audit.clear()
         await asyncio.gather(*(harness.condition(node, "True") for node in nodes))
         await until(lambda: len(claimed(harness)) == NODES_AT_ONCE)
-        kinds = [kind_of(mutation) for mutation in harness.server.audit]
-    last_claim = len(kinds) - kinds[::-1].index("node")
-    written = Counter(kinds[:last_claim])
+        written = before_the_last("node", harness)
     assert (written["case"], written["node"]) == (NODES_AT_ONCE, 2 * NODES_AT_ONCE)
     assert written["ledger"] <= NODES_AT_ONCE / 4
-    assert written["after"] <= 2 * 4, "a record is a status and an Event"
+    assert written["record"] <= NODES_AT_ONCE / 4
+    assert (written["event"], written["pod"]) == (0, 0)
+
+
+async def test_of_30_cases_that_the_breaker_as_shipped_holds_all_say_so_before_any_event_and_any_other_mark(
+    harness, monkeypatch
+):
+    """An Event and the mark of a node that waits come after what other cases have to show."""
+    monkeypatch.setattr(queue, "PATIENCE", 600.0)
+    nodes = await storm(harness)
+    async with running(harness, breaker=Breaker()):
+        await harness.quiet()
+        harness.server.audit.clear()
+        await asyncio.gather(*(harness.condition(node, "True") for node in nodes))
+        await until(lambda: held(harness) == NODES_AT_ONCE - 10)
+        written = before_the_last("record", harness)
+        await harness.quiet()
+        events = [kind_of(mutation) for mutation in harness.server.audit].count("event")
+    assert written["record"] >= NODES_AT_ONCE - 10
+    assert (written["event"], written["node"]) == (0, NODES_AT_ONCE + 10), "conditions and claims, no other mark"
+    assert events >= NODES_AT_ONCE, "each case has its Event"
 
 
 async def test_of_40_faults_at_once_ten_are_claimed_by_the_breaker_as_shipped_and_30_say_so_in_few_passes(harness):

@@ -1,6 +1,6 @@
 """Our nouns → Kubernetes' JSON, writing side: what we create and what we patch. Pure."""
 
-from remediator.kube.api.encode.cases import case_status, new_case, new_operation, operation_status
+from remediator.kube.api.encode.cases import case_status, new_case, new_operation, operation_status, timeline_entry
 from remediator.kube.api.encode.nodes import event, namespace_event, node_marks
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
@@ -26,6 +26,7 @@ __all__ = [
     "policy_breaker",
     "policy_ready",
     "ticket_status",
+    "timeline_entry",
     "with_alerts",
     "with_finalizer",
     "without_finalizer",

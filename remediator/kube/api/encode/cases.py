@@ -36,7 +36,7 @@ def case_status(case: Case) -> Body:
         diagnostics=api.Diagnostics(outcome=case.diagnosis) if case.diagnosis else None,
         evidence=dict(case.evidence or {}),
         attempts=tuple(_attempt(attempt, number) for number, attempt in enumerate(case.attempts, 1)),
-        timeline=tuple(_entry(entry) for entry in case.timeline),
+        timeline=tuple(timeline_entry(entry) for entry in case.timeline),
         started_at=second_or_none(case.started),
         ended_at=second_or_none(case.ended),
     )
@@ -67,7 +67,8 @@ def _attempt(attempt: Attempt, number: int) -> api.Attempt:
     )
 
 
-def _entry(entry: CaseEvent) -> api.TimelineEntry:
+def timeline_entry(entry: CaseEvent) -> api.TimelineEntry:
+    """What the API server keeps of it."""
     return api.TimelineEntry(at=second(entry.at), reason=entry.reason, message=entry.message[:4096])
 
 

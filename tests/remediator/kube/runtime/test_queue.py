@@ -174,7 +174,7 @@ async def test_close_cancels_timers():
     queue.add("later")
     queue.close()
     await asyncio.sleep(10)
-    assert (queue.depth, len(queue._later)) == (1, 1)
+    assert queue.depth == 1
     assert errors == []
 
 
@@ -313,6 +313,37 @@ async def test_a_key_that_gives_way_no_more_goes_to_the_others_and_is_worked_on_
     async with serving(queue, worker, n=1):
         await asyncio.sleep(1)
     assert seen == ["b", "a"]
+
+
+async def test_keys_that_give_way_to_two_kinds_come_after_both_and_after_five_seconds_before_them():
+    """0, 1 and 2 say what a key gives way to; one worker needs 1 s for each."""
+    queue, seen = WorkQueue("tests", gives_way=lambda key: int(key[0])), []
+
+    async def worker(key):
+        seen.append(key)
+        await asyncio.sleep(1)
+
+    for key in ("2a", "1a", "2b", "0a", "1b", "0b", "1c"):
+        queue.add(key)
+    async with serving(queue, worker, n=1):
+        await asyncio.sleep(4.5)
+        queue.add("1d")
+        await asyncio.sleep(20)
+    assert seen == ["0a", "0b", "1a", "1b", "1c", "2a", "2b", "1d"]
+
+
+async def test_of_eight_workers_two_serve_what_gives_way_most_beside_what_gives_way_less():
+    queue, running = WorkQueue("tests", gives_way=int), set()
+
+    async def worker(key):
+        running.add(key)
+        await asyncio.sleep(100)
+
+    async with serving(queue, worker, n=8):
+        for key in (2.1, 2.2, 2.3, 1.1, 1.2, 1.3):
+            queue.add(key)
+        await asyncio.sleep(4.5)
+        assert running == {1.1, 1.2, 1.3, 2.1, 2.2}
 
 
 async def test_a_worker_that_is_cancelled_as_a_key_comes_leaves_it_to_another():
