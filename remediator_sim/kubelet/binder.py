@@ -47,8 +47,8 @@ class Advice(NamedTuple):
 
 
 NO_ADVICE = Advice()
-# Called for each Pod that wants GPUs: the Pod, its node, and the node that it would have without extender and taints of
-# ours, None where it would have none.
+# Called for each Pod that wants GPUs: the Pod, its node, and the node that it would have without extender, taints and
+# cordons of ours, None where it would have none.
 OnBind = Callable[[Object, str, Object | None], None]
 Extender = Callable[[Object, Sequence[str]], Awaitable[Advice]]
 
@@ -70,7 +70,7 @@ def choose(
 def choose_alone(
     pod: Mapping[str, Any], nodes: Sequence[Object], load: Mapping[str, int], advice: Advice
 ) -> Object | None:
-    """The node that takes `pod` where nobody marks sick nodes, None for none."""
+    """The node that takes `pod` where nobody taints or cordons sick nodes, None for none."""
     chosen = choose(pod, [_unmarked(node) for node in nodes], load, advice)
     name = chosen.node if isinstance(chosen, Bind) else ""
     return next((node for node in nodes if node["metadata"]["name"] == name), None)
@@ -78,8 +78,14 @@ def choose_alone(
 
 def _unmarked(node: Object) -> Object:
     spec = node.get("spec", {})
-    others = [taint for taint in spec.get("taints", ()) if not taint["key"].startswith(f"{names.GROUP}/")]
-    return {**node, "spec": {**spec, "taints": others}}
+    cordoned = names.CORDONED_BY in node["metadata"].get("annotations", {})
+    taints = [taint for taint in spec.get("taints", ()) if not _is_of_mark(taint, cordoned)]
+    return {**node, "spec": {**spec, "taints": taints, "unschedulable": spec.get("unschedulable") and not cordoned}}
+
+
+def _is_of_mark(taint: Mapping[str, str], cordoned: bool) -> bool:
+    """Whether a taint comes from us, or from a cordon of ours."""
+    return taint["key"].startswith(f"{names.GROUP}/") or (cordoned and taint["key"] == CORDONED["key"])
 
 
 def gpus(pod: Mapping[str, Any]) -> int:

@@ -12,6 +12,7 @@ imports, pynvml, has been executed before. A Python program that it starts by
 subprocess.Popen is forked in the same way.
 """
 
+import argparse
 import ast
 import atexit
 import ctypes
@@ -543,7 +544,13 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
+def warm() -> None:
+    """Have `re` compile what argparse asks for in every program."""
+    argparse.ArgumentParser(prog="", description="").parse_known_args([])
+
+
 if __name__ == "__main__":
     die_with(int(sys.argv[2]))
     sys.dont_write_bytecode = True
+    warm()
     Server(socket.socket(fileno=int(sys.argv[1]))).serve()

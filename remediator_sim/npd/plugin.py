@@ -22,7 +22,6 @@ async def run(monitor: Monitor, rule: Rule, runner: Runner, env: Mapping[str, st
 
 async def _ended(rule: Rule, patience: float, runner: Runner, env: Mapping[str, str]) -> Ended | None:
     """How the program ended; None where it did not start, as with no time at all."""
-    deadline = asyncio.get_running_loop().time() + patience
     if patience <= 0:
         return None
     try:
@@ -30,7 +29,7 @@ async def _ended(rule: Rule, patience: float, runner: Runner, env: Mapping[str, 
     except (OSError, ValueError) as error:
         log.error("cannot start %s: %s; check that the file is executable and its first line", rule.path, error)
         return None
-    return await _follow(rule, running, deadline)
+    return await _follow(rule, running, asyncio.get_running_loop().time() + patience)
 
 
 async def _follow(rule: Rule, running: Running, deadline: float) -> Ended:

@@ -43,6 +43,36 @@ class Processes:
         return _Process(words, env)
 
 
+class AtMost:
+    """Runs at most `limit` programs at a time with another runner: so many share one small machine and end in time."""
+
+    def __init__(self, runner: Runner, limit: int) -> None:
+        self._runner, self._free = runner, asyncio.Semaphore(limit)
+
+    async def start(self, words: Sequence[str], env: Mapping[str, str]) -> Running:
+        """Start `words` once there is room."""
+        await self._free.acquire()
+        try:
+            return _Counted(await self._runner.start(words, env), self._free)
+        except BaseException:
+            self._free.release()
+            raise
+
+
+class _Counted:
+    """A program that makes room at its end."""
+
+    def __init__(self, running: Running, free: asyncio.Semaphore) -> None:
+        self._running, self._free = running, free
+        self.pid, self.stdout, self.stderr = running.pid, running.stdout, running.stderr
+
+    async def ended(self) -> int:
+        """Wait for the program itself."""
+        code = await self._running.ended()
+        self._free.release()
+        return code
+
+
 class _Process:
     def __init__(self, words: Sequence[str], env: Mapping[str, str]) -> None:
         with Pipes() as pipes:

@@ -32,7 +32,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="leave everything running afterwards, until Ctrl-C")
     parser.add_argument("--nodes", type=int, default=ALL, help=f"GPU nodes ({ALL})")
     parser.add_argument("--only", action="append", choices=FEWEST, default=[], help="this fault; may be repeated (all)")
-    parser.add_argument("--patience", type=float, default=120.0, metavar="SECONDS", help="then it has failed (120)")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="for its start, and for its repairs: then it has failed (120)",
+    )
     options = parser.parse_args(arguments)
     fewest = max((FEWEST[name] for name in options.only), default=ALL)
     if options.nodes < fewest:
@@ -52,7 +58,9 @@ async def perform(runner: Runner, keep: bool) -> Summary:
         tui.print(line)
 
     runner.console.print(f"setting up an API server, {runner.nodes} GPU nodes, their users, GitHub and the controller")
-    environment = Environment(runner.directory, runner.nodes, runner.command, report, runner.breaker, clock)
+    environment = Environment(
+        runner.directory, runner.nodes, runner.command, report, runner.breaker, runner.patience, clock
+    )
     async with environment:
         up = clock.monotonic() - start
         report(Line("fleet", "Healthy", f"{len(environment.nodes)} GPU nodes in 3 racks, up after {up:.1f} s"))

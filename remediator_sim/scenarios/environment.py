@@ -24,7 +24,7 @@ from remediator_sim.kubelet.kubelet import SimulatedKubelet
 from remediator_sim.kubelet.worker import Endpoint
 from remediator_sim.machine import NfsServer
 from remediator_sim.manifests import create, deploy
-from remediator_sim.npd import Zygote
+from remediator_sim.npd import AtMost, Zygote
 from remediator_sim.plain import NODES, Object
 from remediator_sim.scenarios import timescale
 from remediator_sim.scenarios.alert import payload, post
@@ -45,11 +45,12 @@ HOME, DATASETS = "/mnt/home", "/mnt/datasets"
 FILE_SERVER_POLICY = "nfs-unavailable"
 WITHOUT = 5  # of the nodes of each rack, the first so many do not mount the data sets
 CONDITIONS = ("GpuLost", "GpuEccFault", "NfsStale", "NfsUnavailable", "UnkillableProcess", "DetectorStale")
-START_SECONDS = 90.0
+PATIENCE = 120.0  # seconds that the start may take
 # How long a case may take, and how long after its end nothing of it may be left.
 BOUND, SETTLE = timedelta(seconds=90), timedelta(seconds=10)
-# Seconds between two runs of a detector, a minute in production: so many for each node, for all share one machine.
-FOR_EACH, SHORTEST = 0.2, 2.0
+# Seconds between two runs of a detector, a minute in production: so many for each node, for all share one machine. On a
+# slow one they come later: so many programs run at a time, more than hang when the file server is dead.
+FOR_EACH, SHORTEST, PROGRAMS_AT_ONCE = 0.2, 2.0, 24
 OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
 # In production 10 starts in 10 minutes; here some have to wait for it, too.
@@ -59,7 +60,8 @@ BREAKER = Breaker(5, timedelta(seconds=10))
 class Environment:
     """`async with Environment(...) as environment`: a healthy fleet, its users, and a controller that leads.
 
-    `command` starts the controller; `report` is given all that happens to nodes.
+    `command` starts the controller; `report` is given all that happens to nodes; `patience`, in seconds, is for each
+    step of the start.
     """
 
     def __init__(
@@ -69,10 +71,11 @@ class Environment:
         command: Sequence[str],
         report: Callable[[Line], None],
         breaker: Breaker = BREAKER,
+        patience: float = PATIENCE,
         clock: Clock = SYSTEM,
     ) -> None:
         self.directory, self.report, self._command = directory, report, command
-        self._breaker, self._clock = breaker, clock
+        self._breaker, self._patience, self._clock = breaker, patience, clock
         self.places = places(nodes)
         self.server = EmbeddedServer(clock=clock)
         self.client = Client(self.server.transport())
@@ -121,7 +124,7 @@ class Environment:
         await self._wait_until(self._healthy, "every node is healthy")
 
     async def _begin_nodes(self) -> None:
-        runner = await self._ends.enter_async_context(Zygote())
+        runner = AtMost(await self._ends.enter_async_context(Zygote()), PROGRAMS_AT_ONCE)
         gpu = self.gpu_places()
         interval = max(SHORTEST, len(gpu) * FOR_EACH)
         for index, place in enumerate(self.places):
@@ -275,12 +278,12 @@ class Environment:
     # --- waiting -----------------------------------------------------------------------------------------------------
 
     async def _wait_until(self, holds: Callable[[], bool], expected: str) -> None:
-        until = self._clock.monotonic() + START_SECONDS
+        until = self._clock.monotonic() + self._patience
         while not holds():
             if self._controller_is_gone():
                 raise RuntimeError(f"the controller ended by itself:\n{self.controller.log_end()}")
             if self._clock.monotonic() > until:
-                raise TimeoutError(f"not so {START_SECONDS:g} s after the start: {expected}")
+                raise TimeoutError(f"not so {self._patience:g} s after the start: {expected}")
             await self.view.changed(0.5)
 
     def _controller_is_gone(self) -> bool:

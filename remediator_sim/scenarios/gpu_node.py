@@ -17,6 +17,7 @@ from remediator_sim.shipped import folder
 
 TIMEOUT = 20.0
 HEARTBEAT = 2.0
+STALE = 60.0  # seconds without a run after which a detector is stale; a busy machine takes its time
 # Those of the faults of the demo: 24 nodes with all detectors are more than a small machine can run at once.
 DETECTORS = ("gpu_lost", "gpu_ecc", "nfs_mount", "nfs_server", "unkillable_process")
 SHORT_TIMES = {
@@ -128,6 +129,6 @@ class GpuNode:
         return monitor.with_(interval=self._interval, timeout=TIMEOUT, args=arguments)
 
     def _arguments(self, detector: str) -> list[str]:
-        marks = [f"--detector={name}={2 * self._interval:g}" for name in DETECTORS]
+        marks = [f"--detector={name}={STALE:g}" for name in DETECTORS]
         more = marks if detector == "detector_stale" else SHORT_TIMES.get(detector, ())
         return [*self.machine.detector_options(detector), *more]

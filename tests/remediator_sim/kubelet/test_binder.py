@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator_sim.kubelet.binder import Advice, Bind, Unschedulable, choose, full
+from remediator_sim.kubelet.binder import Advice, Bind, Unschedulable, choose, choose_alone, full
 
 
 def a_node(name, *, ready="True", labels=None, taints=(), cordoned=False):
@@ -151,3 +151,19 @@ def test_what_an_extender_refuses_is_left_out_and_what_it_likes_best_comes_first
     assert choose(a_pod(), nodes, {"c": 5}, advice) == Bind("c"), "its score outweighs the pods that are there"
     nobody = choose(a_pod(), nodes[:1], {}, advice)
     assert nobody == Unschedulable("0/1 nodes are available: 1 node(s) found unhealthy.")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [({"remediator.dev/cordoned-by": "a case"}, "a"), ({}, "b")],
+    ids=["cordoned by us", "cordoned by a user"],
+)
+def test_where_nobody_marks_unhealthy_nodes_a_pod_goes_to_one_but_not_to_one_that_a_user_has_cordoned(
+    annotations, expected
+):
+    cordoned = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    unhealthy, healthy = a_node("a", cordoned=True, taints=[SICK, cordoned]), a_node("b")
+    unhealthy["metadata"]["annotations"] = annotations
+    chosen = choose_alone(a_pod(), [unhealthy, healthy], {}, Advice())
+    assert chosen["metadata"]["name"] == expected
+    assert choose(a_pod(), [unhealthy, healthy], {}) == Bind("b")

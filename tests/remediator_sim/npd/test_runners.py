@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from remediator_sim.npd import Processes, Zygote, plugin
+from remediator_sim.npd import AtMost, Processes, Zygote, plugin
 from remediator_sim.npd.config import Monitor, Rule
 from remediator_sim.npd.forkserver import Library, load
 from remediator_sim.npd.runner import head
@@ -439,3 +439,32 @@ def test_a_program_that_ends_when_nobody_listens_any_more_ends_the_warm_process_
     warm.send_signal(signal.SIGCONT)
     assert warm.communicate(timeout=30) == (None, "")
     assert warm.returncode == 0
+
+
+async def test_of_five_programs_with_room_for_two_the_third_starts_when_one_of_the_first_has_ended(tmp_path):
+    runner, asked = AtMost(Processes(), 2), [str(program(tmp_path / "waits", "import time\ntime.sleep(60)"))]
+    running = [await runner.start(asked, ENV) for _ in range(2)]
+    third, *others = [asyncio.ensure_future(runner.start(asked, ENV)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert [start.done() for start in (third, *others)] == [False] * 3
+    plugin.kill(running[0])
+    assert await running[0].ended() == -signal.SIGKILL
+    running.append(await third)
+    await asyncio.sleep(0)
+    assert [start.done() for start in others] == [False] * 2
+    for start in others:
+        start.cancel()
+    for started in running[1:]:
+        plugin.kill(started)
+        await started.ended()
+    for started in running:
+        started.stdout.close()
+        started.stderr.close()
+
+
+async def test_a_program_that_cannot_start_makes_room_for_the_next(tmp_path):
+    runner = AtMost(Processes(), 1)
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            await runner.start([str(tmp_path / "missing")], ENV)
+    assert (await ran(runner, program(tmp_path / "here", "print('ran')")))[:2] == (0, b"ran\n")

@@ -11,4 +11,4 @@ from tests.remediator_sim.scenarios.running import Ended, end, start
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     """`make demo ARGS="--summary json"`, from its first line to its last."""
     folder: Path = tmp_path_factory.mktemp("demo")
-    return end(start(folder, "--summary", "json", "--patience", "200"), 290)
+    return end(start(folder, "--summary", "json", "--patience", "240"), 560)

@@ -21,7 +21,7 @@ ENDS = {
 }
 # One for each of: a lost GPU, a lost GPU behind a blocked drain, an unkillable process, a fault that returns.
 REBOOTS = 4
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_nothing_went_otherwise_than_it_should_and_that_is_exit_0(demo: Ended) -> None:
