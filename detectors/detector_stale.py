@@ -59,13 +59,13 @@ def _age(name: str, marks: Mapping[str, float], awaited: Mapping[str, float], no
     return now - marks.get(name, awaited.get(name, now))
 
 
-def read_marks(state: Path, names: Mapping[str, Any], boot: str, now: float) -> dict[str, float]:
-    """Return when each detector last finished; marks of another boot, from the future or unreadable are left out."""
+def read_marks(state: Path, names: Mapping[str, Any], boot: str) -> dict[str, float]:
+    """Return when each detector last finished; marks of another boot and unreadable ones are left out."""
     marks = {}
     for name in names:
         mark = read_json(mark_path(state, name))
         finished = mark.get("finished_at")
-        if isinstance(finished, int | float) and mark.get("boot_id") == boot and finished <= now:
+        if isinstance(finished, int | float) and mark.get("boot_id") == boot:
             marks[name] = float(finished)
     return marks
 
@@ -84,10 +84,11 @@ def await_marks(state: Path, missing: set[str], boot: str, now: float) -> dict[s
 
 def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     """Read the marks and judge them; with --explain also print what was read."""
-    now = clock(options)
     boot = boot_id(options.proc)
     intervals = dict(options.detector)
-    marks = read_marks(options.state, intervals, boot, now)
+    read = read_marks(options.state, intervals, boot)
+    now = clock(options)  # after the marks: a detector that finishes meanwhile is not one from the future
+    marks = {name: finished for name, finished in read.items() if finished <= now}
     awaited = await_marks(options.state, set(intervals) - set(marks), boot, now)
     if options.explain:
         for name, seconds in sorted(intervals.items()):

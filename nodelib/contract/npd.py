@@ -67,9 +67,7 @@ def mark_path(state: Path, detector: str) -> Path:
 
 def leave_mark(state: Path, detector: str, finished_at: float, boot: str) -> None:
     """Say that `detector` has finished a run, whatever it found."""
-    write_json(
-        mark_path(state, detector), {"detector": detector, "finished_at": round(finished_at, 3), "boot_id": boot}
-    )
+    write_json(mark_path(state, detector), {"detector": detector, "finished_at": finished_at, "boot_id": boot})
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -50,7 +50,7 @@ PATIENCE = 120.0  # seconds that the start may take
 BOUND, SETTLE = timedelta(seconds=90), timedelta(seconds=10)
 # Seconds between two runs of a detector, a minute in production: so many for each node, for all share one machine. On a
 # slow one they come later: so many programs run at a time, more than hang when the file server is dead.
-FOR_EACH, SHORTEST, PROGRAMS_AT_ONCE = 0.2, 2.0, 24
+FOR_EACH, SHORTEST, PROGRAMS_AT_ONCE = 0.25, 2.0, 24
 OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
 # In production 10 starts in 10 minutes; here some have to wait for it, too.

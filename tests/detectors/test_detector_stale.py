@@ -2,10 +2,11 @@
 
 import json
 
+import detector_stale
 import pytest
-from detector_stale import judge
+from detector_stale import check, judge, parse
 
-from nodelib.contract.npd import Verdict
+from nodelib.contract.npd import Verdict, leave_mark
 from tests.detectors.node import run_detector
 
 OK, FAULT, UNKNOWN = Verdict
@@ -80,3 +81,20 @@ def test_a_mark_that_makes_no_sense_is_cannot_tell(run, tmp_path, mark):
 def test_explain_tells_the_age_of_each_mark(run, tmp_path):
     leave(tmp_path, 100.0)
     assert "gpu_lost: every 60 s, finished 50 s ago" in run(150, "--explain")[1]
+
+
+def test_a_detector_that_finishes_while_the_marks_are_judged_has_run(run, tmp_path, monkeypatch):
+    leave(tmp_path, 940.0)
+
+    def meanwhile(options):
+        leave(tmp_path, 1000.2)  # it finishes right after the clock was read
+        return 1000.0
+
+    monkeypatch.setattr(detector_stale, "clock", meanwhile)
+    options = parse(["--detector=gpu_lost=60", f"--state={tmp_path}", f"--proc={tmp_path / 'proc'}"])
+    assert check(options) == (OK, "every detector runs")
+
+
+def test_a_mark_is_never_later_than_the_run_that_left_it(tmp_path):
+    leave_mark(tmp_path, "gpu_lost", 99.9996, "one")
+    assert json.loads((tmp_path / "marks/gpu_lost.json").read_text())["finished_at"] <= 99.9996
