@@ -195,7 +195,7 @@ class Controller:
         """What a node runs may stop the case that holds it; which replica is the last one, others say, too."""
         self._queue.add(ADMISSION)
         if self._queue.leading:
-            nodes = {pod.node for pod in (old, new, *self.cache.replicas) if pod is not None}
+            nodes = dict.fromkeys(pod.node for pod in (old, new, *self.cache.replicas) if pod is not None)
             self._wake(case for node in nodes for case in self.cache.cases.by("node", node))
 
     def _on_policy(self, old: Policy | None, new: Policy | None) -> None:
@@ -203,7 +203,7 @@ class Controller:
         if not self._queue.leading:
             return
         policies = [policy for policy in (old, new) if policy is not None]
-        self._queue.add(*{Key("policy", policy.name) for policy in policies})
+        self._queue.add(*dict.fromkeys(Key("policy", policy.name) for policy in policies))
         if _differs(old, new, lambda policy: policy.spec):
             self._queue.add(ADMISSION)
             self._wake(case for case in self.cache.unfinished if case.policy == policies[0].name)

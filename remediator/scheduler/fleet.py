@@ -129,7 +129,7 @@ class Fleet:
             self._forget(key, before.node)
         if after is not None:
             self._cases.setdefault(after.node, {})[key] = after
-        self._judge({case.node for case in (before, after) if case is not None})
+        self._judge(dict.fromkeys(case.node for case in (before, after) if case is not None))
 
     def _summary(self, case: Case | None) -> CaseSummary | None:
         """None of a case that placing does not go by any more, of which there are thousands."""
@@ -154,7 +154,7 @@ class Fleet:
             return
         self._used.setdefault(old.node, Counter()).subtract(dict(old.gpus))
         self._used.setdefault(new.node, Counter()).update(dict(new.gpus))
-        for name in {old.node, new.node}:
+        for name in dict.fromkeys((old.node, new.node)):
             used, row = self._held(name), self.rows.get(name)
             if row is not None:
                 self._put(name, row._replace(used=used))

@@ -49,7 +49,7 @@ class Requeuer:
 
     def let_through(self, names: Collection[str]) -> None:
         """Health refuses these no more, though nothing about them has changed."""
-        for name in self._refused.intersection(names):
+        for name in [name for name in names if name in self._refused]:
             self._refused.discard(name)
             self._queue.add(name)
 
