@@ -12,6 +12,29 @@ Callback = Callable[..., object]
 Timer = tuple[float, int, asyncio.TimerHandle]  # when, its number, what rings
 
 
+class VirtualHandle(asyncio.TimerHandle):
+    """What runs in a turn of the loop: the shipped one, without what serves asyncio's debug mode alone."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        when: float,
+        callback: Callback,
+        args: tuple[Any, ...],
+        loop: "VirtualLoop",
+        context: contextvars.Context | None,
+    ) -> None:
+        self._context = contextvars.copy_context() if context is None else context
+        self._loop, self._callback, self._args, self._when = loop, callback, args, when
+        self._cancelled, self._source_traceback, self._repr = False, None, None
+
+    def cancel(self) -> None:
+        """See asyncio.Handle."""
+        self._cancelled = True
+        self._callback, self._args = _nothing, ()
+
+
 class Process:
     """What runs in one context, turn by turn: between two turns lies every await.
 
@@ -93,11 +116,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Seconds since the loop was made."""
         return self._now
 
+    def call_soon(  # type: ignore[override]
+        self, callback: Callback, *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        """See AbstractEventLoop."""
+        handle = VirtualHandle(0.0, callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callback, *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """See AbstractEventLoop."""
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callback, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         """See AbstractEventLoop; timers of one time ring in the order in which they were made."""
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        handle = VirtualHandle(when, callback, args, self, context)
         self._made += 1
         heappush(self._timers, (when, self._made, handle))
         return handle
@@ -109,7 +146,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         """See BaseEventLoop. Raises RuntimeError where a wait would have no end."""
         ready, timers = self._ready, self._timers
-        while timers and timers[0][2].cancelled():
+        while timers and timers[0][2]._cancelled:
             heappop(timers)
         if not ready and not timers:
             raise RuntimeError("nothing is left that could ever happen")
@@ -121,9 +158,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
             handle = ready.popleft()
             if handle._cancelled:
                 continue
-            process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
+            context = handle._context  # type: ignore[attr-defined]
+            process = context.get(PROCESS)
             if process is None or process.takes(handle):
-                handle._run()
+                try:
+                    context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:
+                    self.call_exception_handler({"message": f"Exception in {handle!r}", "exception": error})
 
     def _write_to_self(self) -> None:
         """Nobody has to wake a loop that never sleeps."""
