@@ -52,7 +52,7 @@ async def fleet(nodes: int) -> AsyncIterator[tuple[ControlPlane, Client, list[st
         client = Client(transport)
         try:
             names = await cluster.populate(client, nodes)
-            async with _heartbeats(client, names):
+            async with heartbeats(client, names):
                 yield plane, client, names
         finally:
             await transport.close()
@@ -90,7 +90,7 @@ def _child(name: str, command: Sequence[str]) -> Iterator[Child]:
 
 
 @asynccontextmanager
-async def _heartbeats(client: Client, nodes: Sequence[str]) -> AsyncIterator[None]:
+async def heartbeats(client: Client, nodes: Sequence[str]) -> AsyncIterator[None]:
     """Each node says in turn that it is still Ready, as often as a real one would; KWOK's speak every ten minutes."""
 
     async def beat() -> None:

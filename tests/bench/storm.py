@@ -87,13 +87,13 @@ async def measure(nodes: int, count: int, breaker: bool, cases: int) -> Report:
     async with measured.fleet(nodes) as (plane, client, fleet):
         with measured.floor(plane, "tests.bench.bare", str(admitted)) as child:
             await asyncio.sleep(SETTLE_SECONDS)
-            bare = await _storm(client, child, FLOOR, FLOOR_CASES, fleet[:count], admitted)
+            bare = await play(client, child, FLOOR, FLOOR_CASES, fleet[:count], admitted)
         await ended.create(client, fleet, cases)
         with measured.controller(plane, [] if breaker else ["--starts", "1000000"]) as child:
             await until(lambda: cluster.works(client), measured.START_SECONDS)
             await asyncio.sleep(SETTLE_SECONDS)
             synced, before = numbers.memory(child.running.pid), await cluster.writes(client)
-            ours = await _storm(client, child, REMEDIATOR, api.CASE, fleet[count : 2 * count], admitted)
+            ours = await play(client, child, REMEDIATOR, api.CASE, fleet[count : 2 * count], admitted)
             wrote = (await cluster.writes(client))["writes"] - before["writes"]
             after = numbers.memory(child.running.pid)
     return {
@@ -109,7 +109,7 @@ async def measure(nodes: int, count: int, breaker: bool, cases: int) -> Report:
     }
 
 
-async def _storm(
+async def play(
     client: Client, child: Child, side: Side, cases: Kind[Any], nodes: Sequence[str], admitted: int
 ) -> Report:
     """One storm: when its claims were seen, when its holds were, and the processor time that each fault took."""
