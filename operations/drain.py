@@ -7,7 +7,11 @@ status.drain of the NodeOperation whenever that changes. Nothing is watched: eac
 
 PARAMETERS: operation and operationUID (the NodeOperation), caseUID (the case that holds the node), strategy (Evict;
 Delete asks no budget; None leaves all Pods), timeoutSeconds (1800), perSecond (5 evictions), skipWaitForDeleteSeconds
-(a Pod whose end is overdue by more is not waited for: its process cannot end, and a reboot is what ends it).
+(a Pod whose end is overdue by more is not waited for: its process cannot end, and a reboot is what ends it), case,
+policy and namespace (their names, where a hold, a mode and a pause are looked up).
+
+It asks no more Pods to go while a user stops the repair: holds, releases or deletes the case, excludes or uncordons the
+node, pauses the policy or everything. Then it waits, also beyond its time: the controller ends the operation.
 
 It stops by itself (exit 2) when its NodeOperation has ended or is gone, when the node is not the one that was meant, or
 when the case no longer holds the node. Exit 0: no Pod is left that should go. Exit 1: the time was over; who was in the
@@ -22,6 +26,7 @@ sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; pyt
 import os
 import time
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import number
@@ -29,17 +34,22 @@ from nodelib.k8s.api import MERGE_PATCH, Api, Reply, ServerError, Unreachable
 from nodelib.k8s.case import ENDED
 from nodelib.k8s.claims import require_claim
 from nodelib.k8s.pods import Pod, budgets_over, list_budgets, list_pods
+from nodelib.k8s.stops import why_stopped
 
-LOOK_AGAIN = 5.0  # seconds that an answer about our claim is good for
+LOOK_AGAIN = 5.0  # seconds that an answer about our claim, or about what stops us, is good for
 RETRY_FIRST, RETRY_MOST = 1.0, 30.0
 ROUND_FIRST, ROUND_MOST = 0.5, 5.0
 SHOWN = 20  # blockers written to the status; `left` counts them all
 LONGEST = 366 * 86400.0  # seconds: work may have weeks to end by itself
+OURS = "/apis/remediator.dev/v1alpha1"
 STRATEGIES = ("Evict", "Delete", "None")
 
 
 class Orders(NamedTuple):
-    """PARAMETERS, checked. `timeout` and `skip` in seconds, `rate` in evictions a second."""
+    """PARAMETERS, checked. `timeout` and `skip` in seconds, `rate` in evictions a second.
+
+    `asked`: the paths of the case, the policy and the namespace that may stop us, "" for one that was not named.
+    """
 
     operation: str
     operation_uid: str
@@ -48,6 +58,7 @@ class Orders(NamedTuple):
     timeout: float
     rate: float
     skip: float
+    asked: tuple[str, str, str] = ("", "", "")
 
 
 def read_orders(parameters: dict[str, Any]) -> Orders:
@@ -66,7 +77,17 @@ def read_orders(parameters: dict[str, Any]) -> Orders:
         number(parameters, "timeoutSeconds", 1800, least=0.01, most=LONGEST),
         number(parameters, "perSecond", 5, least=0.01),
         number(parameters, "skipWaitForDeleteSeconds", LONGEST, least=0.01, most=LONGEST),
+        (
+            path_of(f"{OURS}/noderemediations", parameters, "case"),
+            path_of(f"{OURS}/remediationpolicies", parameters, "policy"),
+            path_of("/api/v1/namespaces", parameters, "namespace"),
+        ),
     )
+
+
+def path_of(folder: str, parameters: dict[str, Any], word: str) -> str:
+    """Return the path of the object that `word` of PARAMETERS names, "" where it names none."""
+    return f"{folder}/{quote(str(parameters[word]), safe='')}" if parameters.get(word) else ""
 
 
 def sorted_out(pods: list[Pod], skip: float) -> tuple[list[Pod], list[Pod]]:
@@ -108,7 +129,9 @@ class Drain:
         self.blocks: dict[str, Block] = {}
         self.left: list[Pod] = []
         self.stuck: list[Pod] = []
-        self.looked_at = float("-inf")
+        self.looked_at = self.asked_at = float("-inf")
+        self.others: list[dict[str, Any]] = []  # the case, the policy and the namespace, as they were at `asked_at`
+        self.stop = ""  # what a user stops us with
         self.written: dict[str, Any] | None = None
 
     def run(self) -> str:
@@ -118,7 +141,7 @@ class Drain:
             before, answered = self.progress(), True
             try:
                 self.round()
-                if not self.left:
+                if not self.left and not self.stop:
                     return f"drained {self.node}: {len(self.evicted)} pods evicted{self.not_waited_for()}"
             except Unreachable as error:
                 answered = False
@@ -127,15 +150,23 @@ class Drain:
             self.rest(pause, [block.due for block in self.blocks.values()] if answered else [])
 
     def rest(self, pause: float, dues: list[float]) -> None:
-        """Sleep `pause` seconds, or less where a Pod is due again before. Raises Failed when the time is over."""
+        """Sleep `pause` seconds, or less where a Pod is due again before. Raises Failed when the time is over.
+
+        While a user stops us no time runs out: the controller has the last word.
+        """
         now = time.monotonic()
+        if self.stop:
+            time.sleep(pause)
+            return
         if now >= self.deadline:
             raise Failed(self.farewell())
         time.sleep(max(0.05, min([pause, self.deadline - now, *(due - now for due in dues)])))
 
     def round(self) -> None:
-        """List, ask each Pod that is due to go, and write down how far we are."""
+        """List, ask each Pod that is due to go, and write down how far we are. Does nothing while a user stops us."""
         self.look()
+        if self.stop:
+            return
         self.left, self.stuck = sorted_out(list_pods(self.api, self.node), self.orders.skip)
         staying = {pod.uid for pod in self.left}
         self.blocks = {uid: block for uid, block in self.blocks.items() if uid in staying}
@@ -143,7 +174,8 @@ class Drain:
         for pod in self.left:
             if pod.ending or self.not_due(pod):
                 continue
-            self.wait_for_turn()
+            if not self.wait_for_turn():
+                return
             self.ask(pod, budgets)
         self.write_progress()
 
@@ -151,18 +183,24 @@ class Drain:
         """Tell whether this Pod was refused a short while ago."""
         return pod.uid in self.blocks and time.monotonic() < self.blocks[pod.uid].due
 
-    def wait_for_turn(self) -> None:
-        """Wait for a token, and look again whether the node is still ours if that is some time ago."""
+    def wait_for_turn(self) -> bool:
+        """Wait for a token, and look again if that is some time ago. Return whether nobody stops us."""
         time.sleep(self.bucket.take(time.monotonic()))
-        if time.monotonic() >= self.deadline:
-            raise Failed(self.farewell())
         if time.monotonic() - self.looked_at > LOOK_AGAIN:
             self.look()
+        if self.stop:
+            return False
+        if time.monotonic() >= self.deadline:
+            raise Failed(self.farewell())
+        return True
 
     def look(self) -> None:
-        """Raise Refused unless our operation goes on, the node is the one meant, and our case holds it."""
+        """Raise Refused unless our operation goes on, the node is the one meant, and our case holds it.
+
+        Sets `stop`.
+        """
         orders = self.orders
-        operation = self.api.get_object(f"/apis/remediator.dev/v1alpha1/nodeoperations/{orders.operation}")
+        operation = self.api.get_object(f"{OURS}/nodeoperations/{orders.operation}")
         if operation["metadata"].get("uid") != orders.operation_uid or operation["metadata"].get("deletionTimestamp"):
             raise Refused(f"operation {orders.operation} is gone")
         phase = (operation.get("status") or {}).get("phase")
@@ -174,6 +212,18 @@ class Drain:
             raise Refused(f"node {self.node} is another one than was meant: its uid has changed")
         require_claim(node, orders.case_uid)
         self.looked_at = time.monotonic()
+        self.look_for_stops(node)
+
+    def look_for_stops(self, node: dict[str, Any]) -> None:
+        """Note what a user stops us with, and say it once. Only the node is read in every round."""
+        if time.monotonic() - self.asked_at > LOOK_AGAIN:
+            case, *others = self.orders.asked
+            of_case = self.api.get_object(case) if case else {}
+            self.others = [of_case, *(self.api.get_object_if_any(path) if path else {} for path in others)]
+            self.asked_at = time.monotonic()
+        before, self.stop = self.stop, why_stopped(node, *self.others)
+        if self.stop != before:
+            print(f"waiting: {self.stop}" if self.stop else "going on", flush=True)
 
     def ask(self, pod: Pod, budgets: dict[str, list[dict[str, Any]]]) -> None:
         """Ask for one Pod to go, and keep the refusal if there is one."""
@@ -226,7 +276,7 @@ class Drain:
         progress = self.progress()
         if progress == self.written:
             return
-        path = f"/apis/remediator.dev/v1alpha1/nodeoperations/{self.orders.operation}/status"
+        path = f"{OURS}/nodeoperations/{self.orders.operation}/status"
         reply = self.api.request("PATCH", path, {"status": {"drain": progress}}, MERGE_PATCH)
         if reply.status >= 300:
             print(f"progress could not be written: {reply.message}", flush=True)

@@ -75,9 +75,12 @@ class Api:
         reply = self.get(path)
         if reply.status == 404:
             raise Refused(f"not there any more: {reply.message}")
-        if reply.status != 200:
-            raise Failed(f"{path} cannot be read: {reply.message}")
-        return reply.body
+        return _readable(path, reply)
+
+    def get_object_if_any(self, path: str) -> dict[str, Any]:
+        """Return one object, {} where there is none. Raises Failed when we may not read it."""
+        reply = self.get(path)
+        return {} if reply.status == 404 else _readable(path, reply)
 
     def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Reply:
         """Send one request, once, and return the answer. Raises Unreachable; nobody knows then whether it was done."""
@@ -102,6 +105,12 @@ class ServerError(Unreachable):
     def __init__(self, reply: Reply):
         super().__init__(reply.message)
         self.reply = reply
+
+
+def _readable(path: str, reply: Reply) -> dict[str, Any]:
+    if reply.status != 200:
+        raise Failed(f"{path} cannot be read: {reply.message}")
+    return reply.body
 
 
 def _object(body: bytes) -> dict[str, Any]:

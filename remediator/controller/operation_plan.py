@@ -72,6 +72,9 @@ def _drain_pod(view: OperationView, template: Template, now: datetime) -> encode
         "caseUID": operation.case_uid,
         "strategy": own.strategy.value,
         "timeoutSeconds": int(left.total_seconds()),
+        "case": view.case.name,
+        "policy": view.case.policy,
+        "namespace": view.system,
     }
     if own.skip_wait_for_delete is not None:
         parameters["skipWaitForDeleteSeconds"] = max(1, int(own.skip_wait_for_delete.total_seconds()))

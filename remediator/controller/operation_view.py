@@ -35,6 +35,7 @@ class OperationView:
         stops: What a user, or what the node runs, stops its case with.
         pods_left: Pods still on the node, counted live before the intent and before its own Pod.
         avoid: Nodes on which the drain Pod would soon be lost.
+        system: The namespace whose pause the drain looks up.
     """
 
     observation: OperationObservation
@@ -52,6 +53,7 @@ class OperationView:
     stops: tuple[Block, ...] = ()
     pods_left: int = 0
     avoid: tuple[str, ...] = ()
+    system: str = names.SYSTEM_NAMESPACE
 
 
 def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> OperationView:
@@ -97,6 +99,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         follows,
         cache.templates.get(names.DRAIN_TEMPLATE),
         stops,
+        system=cache.namespaces.system,
     )
 
 

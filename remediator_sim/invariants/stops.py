@@ -54,9 +54,10 @@ def pod(history: History, event: Event) -> Iterator[str]:
         yield _in_spite(history, stops, f"Pod {event.key} was made")
 
 
-def _in_spite(history: History, stops: dict[str, datetime], what: str) -> str:
+def _in_spite(history: History, stops: dict[str, datetime], what: str, grace: timedelta | None = None) -> str:
     """What a person set a moment ago may not have been heard of yet."""
-    old = [(word, since) for word, since in stops.items() if history.at - since > history.limits.grace]
+    unheard = history.limits.grace if grace is None else grace
+    old = [(word, since) for word, since in stops.items() if history.at - since > unheard]
     return f"{what} at {clock(history.at)} though {old[0][0]} since {clock(old[0][1])}" if old else HELD
 
 
@@ -105,8 +106,11 @@ def next_intent(history: History, event: Event) -> Iterator[str]:
 def _stopped_before(history: History, uid: str, what: str) -> Iterator[str]:
     tracked = history.tracked.get(uid)
     if tracked is not None:
-        deleted = {f"case {tracked.name} was deleted": tracked.deleted} if tracked.deleted else {}
-        yield _in_spite(history, history.stopped(tracked.last) | deleted, what)
+        yield _in_spite(history, history.stopped(tracked.last) | _deleted(tracked), what)
+
+
+def _deleted(tracked: Tracked) -> dict[str, datetime]:
+    return {f"case {tracked.name} was deleted": tracked.deleted} if tracked.deleted else {}
 
 
 FOR_THE_END = timedelta(minutes=15)  # what an operation may take to end that must not go on
@@ -131,22 +135,31 @@ def claimed(history: History, event: Event) -> Iterator[str]:
         yield _on_control_plane(history, event.key, f"{event.key} was taken out of service")
 
 
+# A drain looks up every 5 seconds what stops it, and an eviction that was sent before may take a moment.
+UNTIL_NEXT_LOOK = timedelta(seconds=8)
+
+
 def evicted(history: History, event: Event) -> Iterator[str]:
-    """A Pod was written. Counts each of somebody else that goes while we drain its node: none on the control plane."""
+    """A Pod was written. Counts each of somebody else that goes while we drain its node: none while it is stopped."""
     node, gone = part(event.obj, "spec").get("nodeName", ""), part(event.new, "metadata").get("deletionTimestamp")
     if event.old is None or part(event.old, "metadata").get("deletionTimestamp") or not (gone or event.new is None):
         return
-    if control_plane(node) in history.stops and _drained(history, node) and not contract.template(event.obj):
-        yield _on_control_plane(history, node, f"Pod {event.key} was evicted")
+    tracked = history.tracked.get(_drained_for(history, node))
+    if tracked is not None and not contract.template(event.obj):
+        stops = history.set_stops(tracked.last) | _deleted(tracked)
+        if stops:
+            yield _in_spite(history, stops, f"Pod {event.key} was evicted", UNTIL_NEXT_LOOK)
 
 
-def _drained(history: History, node: str) -> bool:
-    """Whether a drain of ours works on the node."""
+def _drained_for(history: History, node: str) -> str:
+    """The uid of the case for which a drain of ours works on the node, "" where none does."""
     drains = (pod for pod in history.objects[contract.PODS].values() if contract.template(pod) == contract.DRAINS)
-    return any(
-        contract.environment(pod).get("NODE_NAME") == node and contract.phase(pod) in ("", "Pending", "Running")
+    labels = (
+        part(pod, "metadata", "labels")
         for pod in drains
+        if contract.environment(pod).get("NODE_NAME") == node and contract.phase(pod) in ("", "Pending", "Running")
     )
+    return next((found.get(contract.CASE_UID, "") for found in labels), "")
 
 
 def rebooted(history: History, event: Event) -> Iterator[str]:

@@ -229,7 +229,10 @@ def test_the_drain_program_has_the_rights_of_a_drain_and_no_more() -> None:
         "delete pods",
         "create pods/eviction",
         "list poddisruptionbudgets",
+        "get namespaces",
         "get nodeoperations",
+        "get noderemediations",
+        "get remediationpolicies",
         "patch nodeoperations/status",
     }
 

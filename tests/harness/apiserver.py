@@ -22,14 +22,21 @@ from tests.harness import objects
 Obj = dict[str, Any]
 T = TypeVar("T")
 NAMESPACE = "remediator-operations"
-CRD = Path(__file__).resolve().parents[2] / "deploy/crds/nodeoperations.yaml"
+CRDS = Path(__file__).resolve().parents[2] / "deploy/crds"
+DEFINED = ("nodeoperations", "noderemediations", "remediationpolicies")
 PODS, DAEMON_SETS = "pods", "daemonsets.apps"
 NODE = ("nodes", "", "gpu-1")  # where an object is stored: kind, namespace, name
 OPERATION = ("nodeoperations.remediator.dev", "", "op-1")
+CASE = ("noderemediations.remediator.dev", "", "gpu-1-gpu-lost")
+POLICY = ("remediationpolicies.remediator.dev", "", "gpu-lost")
+SYSTEM = ("namespaces", "", "remediator-system")
 KUBELET_LEASE = ("leases.coordination.k8s.io", "kube-node-lease", "gpu-1")
 STORED = {
     "Node": "nodes",
-    "NodeOperation": "nodeoperations.remediator.dev",
+    "Namespace": "namespaces",
+    "NodeOperation": OPERATION[0],
+    "NodeRemediation": CASE[0],
+    "RemediationPolicy": POLICY[0],
     "Pod": PODS,
     "DaemonSet": DAEMON_SETS,
     "PodDisruptionBudget": "poddisruptionbudgets.policy",
@@ -39,9 +46,9 @@ FOREVER = 10**9  # requests
 
 
 @cache
-def definition() -> bytes:
-    """The kind NodeOperation."""
-    return json.dumps(yaml.load(CRD.read_text(), LOADER)).encode()
+def definition(plural: str) -> bytes:
+    """One of our kinds."""
+    return json.dumps(yaml.load((CRDS / f"{plural}.yaml").read_text(), LOADER)).encode()
 
 
 def change(where: tuple[str, str, str], part: str, **fields: Any) -> Callable[["ApiServer"], None]:
@@ -215,7 +222,7 @@ class ApiServer:
     async def _begin(self) -> None:
         transport, followers = self._server.transport(), self._server.cluster.followers
         for path, body in (
-            ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()),
+            *(("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(plural)) for plural in DEFINED),
             ("/api/v1/namespaces", json.dumps({"metadata": {"name": NAMESPACE}}).encode()),
         ):
             assert (await transport.request("POST", path, body=body)).status == 201
@@ -223,6 +230,7 @@ class ApiServer:
         self._count = followers["pods"]
         followers["pods"] = self._follow_pod
         self.put(objects.node(), objects.operation(), objects.kubelet_lease())
+        self.put(objects.case(), objects.policy(), objects.namespace())
         self.faults.refuse(500, times=FOREVER, when=self._hear)
 
     def _hear(self, asked: Any) -> bool:

@@ -14,9 +14,28 @@ def node(name="gpu-1"):
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "uid": "node-uid", "annotations": {}},
-        "spec": {"taints": [CASE_TAINT]},
+        "spec": {"taints": [CASE_TAINT], "unschedulable": True},
         "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": BOOT, "systemUUID": ""}},
     }
+
+
+def case(name="gpu-1-gpu-lost", **spec):
+    """Return the NodeRemediation case-1 of gpu-1."""
+    head = {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeRemediation"}
+    named = {"nodeName": "gpu-1", "nodeUID": "node-uid", "policyName": "gpu-lost"}
+    return head | {"metadata": {"name": name, "uid": "case-1"}, "spec": named | spec}
+
+
+def policy(mode="Enforce", name="gpu-lost"):
+    """Return a RemediationPolicy in this mode."""
+    head = {"apiVersion": "remediator.dev/v1alpha1", "kind": "RemediationPolicy"}
+    return head | {"metadata": {"name": name, "uid": "policy-uid"}, "spec": {"mode": mode}}
+
+
+def namespace(name="remediator-system", **annotations):
+    """Return a Namespace."""
+    meta = {"name": name, "uid": "namespace-uid", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
 
 
 def operation(name="op-1"):

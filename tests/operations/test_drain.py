@@ -9,7 +9,7 @@ import pytest
 from drain import LOOK_AGAIN, Bucket, Drain, Orders
 
 from nodelib.k8s.pods import selects
-from tests.harness.apiserver import NODE, OPERATION, change
+from tests.harness.apiserver import CASE, NODE, OPERATION, POLICY, SYSTEM, change
 from tests.harness.objects import CASE_TAINT, budget, pod
 from tests.operations.conftest import OPERATIONS, Program
 
@@ -222,6 +222,40 @@ def test_a_claim_lost_on_the_way_ends_it(api, start):
     change(NODE, "spec", taints=[])(api)
     ran = program.finish(process)
     assert (ran.code, ran.message) == (2, "refused: node gpu-1 is not held by case case-1")
+
+
+EXCLUDE, PAUSED = "remediator.dev/exclude", "remediator.dev/paused"
+STOPS = {
+    "the node is excluded": (
+        change(NODE, "metadata", labels={EXCLUDE: "yes"}),
+        change(NODE, "metadata", labels={EXCLUDE: "false"}),
+        "gpu-1 is excluded",
+    ),
+    "the case is held": (
+        change(CASE, "spec", hold=True),
+        change(CASE, "spec", hold=False),
+        "spec.hold of the case is true",
+    ),
+    "everything is paused": (
+        change(SYSTEM, "metadata", annotations={PAUSED: ""}),
+        change(SYSTEM, "metadata", annotations={}),
+        "all new work is paused",
+    ),
+}
+
+
+@pytest.mark.parametrize(("stop", "undo", "words"), STOPS.values(), ids=STOPS.keys())
+def test_what_a_user_stops_evicts_nobody_until_it_is_undone(api, start, stop, undo, words):
+    program, start_drain = start
+    api.put(pod("a"))
+    stop(api)
+    process = start_drain(case=CASE[2], policy=POLICY[2], namespace=SYSTEM[2])
+    until(lambda: [path for _, path, _ in api.requests].count("/api/v1/nodes/gpu-1") == 3)
+    assert api.writes() == []
+    undo(api)
+    ran = program.finish(process)
+    assert (ran.code, api.evicted) == (0, ["a"]), ran.out
+    assert [line for line in ran.out.splitlines() if "waiting" in line] == [f"waiting: {words}"]
 
 
 def test_in_a_long_round_the_claim_is_looked_up_again_before_the_next_eviction(monkeypatch):

@@ -86,16 +86,19 @@ async def not_current(view: OperationView, dependencies: Dependencies, now: date
     return Retry(1.0, "the cache is behind") if known else view
 
 
-async def still_late(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
-    """Whether the time is over by what the server has now: a watch may be silent when a Pod ends in time."""
+async def still_in_vain(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:
+    """Whether it fails by what the server has now, too: a watch may be silent when a Pod ends or a user stops it."""
     performer = dependencies.performer
+    if not dependencies.cache.paused and await performer.paused():
+        return Retry(PAUSE_SECONDS, "all new work is paused")
     live = await performer.operation(view.operation.name)
     if live is None or live.uid != view.operation.uid:
         return CHANGED
-    await performer.node(live.node)
+    await _live(replace(view, operation=live), dependencies)
     await performer.pod(pods.drain_pod_name(live) if live.intent_at is None else pods.pod_name(live))
     live_view = operation_view(dependencies.cache, live, now)
-    return live_view if operation_move(live_view.observation) is Move.TIME_OUT else CHANGED
+    same = operation_move(live_view.observation) is operation_move(view.observation)
+    return live_view if same else CHANGED
 
 
 async def _still_wanted(view: OperationView, dependencies: Dependencies) -> Checked:
@@ -146,12 +149,12 @@ HANDLERS: Mapping[Move, Handler[OperationView]] = {
     Move.DRAIN: Handler(operation_plan.drain, drain_may_begin, after(1.0), one_at_a_time=True),
     Move.DRAINED: Handler(operation_plan.drained),
     Move.DRAIN_AGAIN: Handler(operation_plan.drain_again),
-    Move.DRAIN_FAILED: Handler(operation_plan.drain_failed),
+    Move.DRAIN_FAILED: Handler(operation_plan.drain_failed, still_in_vain),
     Move.WRITE_INTENT: Handler(operation_plan.write_intent, intent_may_be_written),
     Move.CREATE_POD: Handler(operation_plan.create_pod, pod_may_be_created, after(1.0)),
     Move.WAIT: Handler(nothing, again=at_deadline),
     Move.SUCCEED: Handler(operation_plan.succeed),
     Move.FAIL: Handler(operation_plan.fail),
     Move.REFUSE: Handler(operation_plan.refuse),
-    Move.TIME_OUT: Handler(operation_plan.time_out, still_late),
+    Move.TIME_OUT: Handler(operation_plan.time_out, still_in_vain),
 }

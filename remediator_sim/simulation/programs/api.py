@@ -34,11 +34,16 @@ async def ask(run: Run, method: str, path: str, body: Object | None = None, cont
     return reply
 
 
-async def read(run: Run, path: str) -> Object:
-    """One object. Raises Unreachable, Refused where there is none, Failed where it may not be read."""
+async def read(run: Run, path: str, otherwise: Object | None = None) -> Object:
+    """One object. Where there is none, `otherwise` if it is given.
+
+    Raises Unreachable, Refused where there is none, Failed where it may not be read.
+    """
     reply = await ask(run, "GET", path)
     if reply.status in (410, 429):
         raise Unreachable(f"GET {path}: HTTP {reply.status}")
+    if reply.status == 404 and otherwise is not None:
+        return otherwise
     if reply.status == 404:
         raise Refused("not there any more")
     if reply.status != 200:

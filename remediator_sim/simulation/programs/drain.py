@@ -5,6 +5,7 @@ import json
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from remediator.core import names
 from remediator.kube.wire.transport import MERGE_PATCH
 from remediator_sim.plain import Object
 from remediator_sim.simulation.clock import now, true_time
@@ -16,8 +17,14 @@ LOOK_AGAIN = 5.0  # seconds
 RETRY_FIRST, RETRY_MOST = 1.0, 30.0
 ROUND_FIRST, ROUND_MOST = 0.5, 5.0
 LONGEST, LEAST = 366 * 86400.0, 0.01
+WHERE = {
+    "case": "/apis/remediator.dev/v1alpha1/noderemediations",
+    "policy": "/apis/remediator.dev/v1alpha1/remediationpolicies",
+    "namespace": "/api/v1/namespaces",
+}
 MIRROR = "kubernetes.io/config.mirror"
 OURS = "remediator-operations"
+ROLES = ("control-plane", "master", "etcd", "controlplane")
 
 
 class Block(NamedTuple):
@@ -58,6 +65,7 @@ class Drain:
         self._left: list[Object] = []
         self._stuck: list[Object] = []
         self._written: Object | None = None
+        self._asked, self._others, self._stopped = float("-inf"), list[Object](), False
 
     async def work(self) -> str:
         """Rounds until no Pod is left. Raises Failed when the time is over, Refused when it is not ours."""
@@ -66,12 +74,15 @@ class Drain:
             before, dues = self._progress(), [0.0][:0]
             try:
                 await self._round()
-                if not self._left:
+                if not self._left and not self._stopped:
                     return f"drained {self._node}: {len(self._evicted)} pods evicted{self._not_waited_for()}"
                 dues = [block.due for block in self._blocks.values()]
             except Unreachable:
                 pass
             pause = ROUND_FIRST if self._progress() != before else min(pause * 1.5, ROUND_MOST)
+            if self._stopped:
+                await asyncio.sleep(pause)
+                continue
             self._require_time()
             await asyncio.sleep(max(0.05, min([pause, self._deadline - now(), *(due - now() for due in dues)])))
 
@@ -81,6 +92,8 @@ class Drain:
 
     async def _round(self) -> None:
         await self._look()
+        if self._stopped:
+            return
         where = (("fieldSelector", f"spec.nodeName={self._node}"),)
         listed = await api.items(self._run, "/api/v1/pods", f"pods of {self._node}", where)
         pods = sorted((pod for pod in listed if not _stays(pod)), key=_key)
@@ -91,18 +104,21 @@ class Drain:
         for pod in self._left:
             block = self._blocks.get(pod["metadata"]["uid"])
             if not _is_ending(pod) and (block is None or now() >= block.due):
-                await self._wait_for_turn()
+                if not await self._wait_for_turn():
+                    return
                 await self._ask(pod)
         await self._write_progress()
 
-    async def _wait_for_turn(self) -> None:
-        """A second's worth of evictions may come at once after a quiet second."""
+    async def _wait_for_turn(self) -> bool:
+        """A second's worth of evictions may come at once after a quiet second. Whether to go on."""
         burst = max(1.0, 1 / self._pause) - 1
         self._turn = max(self._turn + self._pause, now() - burst * self._pause)
         await asyncio.sleep(max(0.0, self._turn - now()))
-        self._require_time()
         if now() - self._looked > LOOK_AGAIN:
             await self._look()
+        if not self._stopped:
+            self._require_time()
+        return not self._stopped
 
     async def _look(self) -> None:
         given = self._run.parameters
@@ -118,6 +134,15 @@ class Drain:
             raise Refused(f"node {self._node} is another one than was meant")
         api.require_claim(node, given["caseUID"])
         self._looked = now()
+        if now() - self._asked > LOOK_AGAIN:
+            self._others = [await self._other(word) for word in WHERE]
+            self._asked = now()
+        self._stopped = _stopped(node, *self._others)
+
+    async def _other(self, word: str) -> Object:
+        """The case, the policy or the namespace; {} where none is named, or there is none and it need not be."""
+        name = self._run.parameters.get(word)
+        return await api.read(self._run, f"{WHERE[word]}/{name}", {} if word != "case" else None) if name else {}
 
     async def _ask(self, pod: Object) -> None:
         meta = pod["metadata"]
@@ -207,6 +232,21 @@ def _is_ending(pod: Object) -> bool:
 def _overdue(pod: Object) -> float:
     end = pod["metadata"].get("deletionTimestamp")
     return max(0.0, (true_time() - datetime.fromisoformat(end)).total_seconds()) if end else 0.0
+
+
+def _stopped(node: Object, case: Object, policy: Object, namespace: Object) -> bool:
+    """Whether a user stops the repair."""
+    labels, spec = part(node, "metadata", "labels"), part(case, "spec")
+    return bool(
+        names.PAUSED in part(namespace, "metadata", "annotations")
+        or part(policy, "spec").get("mode", "Enforce") != "Enforce"
+        or part(case, "metadata").get("deletionTimestamp")
+        or spec.get("hold")
+        or spec.get("release")
+        or labels.get(names.EXCLUDE, "false") != "false"
+        or any(f"node-role.kubernetes.io/{role}" in labels for role in ROLES)
+        or not part(node, "spec").get("unschedulable")
+    )
 
 
 def _selects(budget: Object, pod: Object) -> bool:

@@ -54,8 +54,6 @@ async def _stop(world: "World", step: Step) -> None:
 
 def _drawn(chance: Random, fleet: Fleet, stops: Iterable[str], *moments: str) -> Drawn:
     name, stop, seconds = chance.choice(moments), chance.choice(sorted(stops)), chance.choice((SHORT, LONG))
-    if (name, stop) == ("drain", "join-control-plane"):
-        stop = "exclude"  # a drain that runs goes on until the leader hears what its node has become
     return drawn(chance.choice(fleet.sick or fleet.nodes), moment=name, stop=stop, seconds=seconds)
 
 

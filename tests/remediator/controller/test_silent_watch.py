@@ -1,6 +1,7 @@
 """Nothing is declared late by caches alone: a watch may be silent, for up to 150 seconds, while a time runs out."""
 
 import asyncio
+import json
 from datetime import timedelta
 
 import pytest
@@ -9,8 +10,10 @@ from remediator.clock import SYSTEM
 from remediator.controller.case_view import case_view
 from remediator.core import names
 from remediator.core.case_table import Step, case_step
+from remediator.core.operation_table import Move
 from tests.harness.controller import BEAT, REBOOTED, RUNS, Answer, until
-from tests.harness.kinds import OPERATIONS
+from tests.harness.controller import SYSTEM as SYSTEM_NAMESPACE
+from tests.harness.kinds import NAMESPACES, NODES, OPERATIONS, PODS, POLICIES
 from tests.remediator.controller.test_stops import Replica
 
 LATE = timedelta(minutes=3)
@@ -45,9 +48,14 @@ def running(template):
 
 async def late(replica):
     """Two passes over the operation, minutes after its time."""
+    await passes(replica, LATE)
+
+
+async def passes(replica, later=timedelta(0)):
+    """Two passes over the operation."""
     (operation,) = replica.cache.operations
     for _ in range(2):
-        await replica.operations.reconcile(operation.name, SYSTEM.now() + LATE)
+        await replica.operations.reconcile(operation.name, SYSTEM.now() + later)
 
 
 def status(harness):
@@ -67,6 +75,47 @@ async def test_a_drain_that_succeeded_while_its_watch_was_silent_is_done(fleet):
     await late(replica)
     assert "drainedAt" in status(fleet)
     assert status(fleet)["phase"] not in ("Failed", "Cancelled")
+
+
+UNHEARD = {  # what a user does, and what the operation that drains says then
+    "HeldByUser": lambda harness: harness.edit_case("gpu-1", hold=True),
+    "OptedOut": lambda harness: harness.change(NODES, "gpu-1", metadata={"labels": {names.EXCLUDE: "yes"}}),
+    "PolicyPaused": lambda harness: harness.change(POLICIES, "gpu-lost", spec={"mode": "Paused"}),
+    "ClaimLost": lambda harness: harness.change(NODES, "gpu-1", spec={"taints": None}),
+}
+
+
+@pytest.mark.parametrize(("reason", "stop"), UNHEARD.items(), ids=UNHEARD)
+async def test_a_drain_that_fails_when_a_user_has_just_stopped_it_is_no_attempt(fleet, reason, stop):
+    fleet.answer(names.DRAIN_TEMPLATE, Answer(exit=1))
+    replica = await stale(fleet, "reboot", lambda replica: replica.next() is Move.DRAIN_FAILED)
+    await stop(fleet)
+    await passes(replica)
+    assert (status(fleet)["phase"], status(fleet)["reason"]) == ("Cancelled", reason)
+
+
+async def test_a_drain_that_is_late_when_a_user_has_just_held_its_case_is_no_attempt(fleet):
+    replica = await stale(fleet, "reboot", running(names.DRAIN_TEMPLATE))
+    await UNHEARD["HeldByUser"](fleet)
+    await late(replica)
+    assert (status(fleet)["phase"], status(fleet)["reason"]) == ("Cancelled", "HeldByUser")
+
+
+async def test_a_drain_that_fails_when_everything_was_just_paused_has_not_failed(fleet):
+    fleet.answer(names.DRAIN_TEMPLATE, Answer(exit=1))
+    replica = await stale(fleet, "reboot", lambda replica: replica.next() is Move.DRAIN_FAILED)
+    await fleet.change(NAMESPACES, SYSTEM_NAMESPACE, metadata={"annotations": {names.PAUSED: ""}})
+    await passes(replica)
+    assert status(fleet)["phase"] == "Draining"
+
+
+async def test_a_drain_pod_is_told_where_what_stops_it_is_looked_up(fleet):
+    replica = await stale(fleet, "reboot", running(names.DRAIN_TEMPLATE))
+    (case,) = replica.cache.cases
+    (pod,) = (pod for pod in fleet.all(PODS) if pod["metadata"]["name"].startswith("gpu-1-drain"))
+    env = {entry["name"]: entry.get("value") for entry in pod["spec"]["containers"][0]["env"]}
+    named = json.loads(env["PARAMETERS"])
+    assert (named["case"], named["policy"], named["namespace"]) == (case.name, "gpu-lost", SYSTEM_NAMESPACE)
 
 
 async def test_a_node_that_came_back_while_the_watch_of_nodes_was_silent_has_been_rebooted(fleet):

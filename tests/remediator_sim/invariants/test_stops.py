@@ -214,15 +214,41 @@ def a_claim_at_the_moment_in_which_it_joins(recording: Recording) -> None:
     recording.taint("n1", "a")
 
 
-def a_drain_goes_on(recording: Recording) -> None:
+def a_drain_runs(recording: Recording) -> None:
     recording.node("n1")
     recording.write("pods", "train", "default", spec={"nodeName": "n1"})
+    recording.case("a", "n1", startedAt=True)
     recording.pod("drain-1", "reset-1", "drain")
     env = [{"name": "NODE_NAME", "value": "n1"}]
     recording.write("pods", "drain-1", spec={"containers": [{"env": env}]})
+
+
+def evicted_after(seconds: int, stop: History) -> History:
+    """Something stops a drain that runs, and so much later it evicts a Pod."""
+
+    def write(recording: Recording) -> None:
+        a_drain_runs(recording)
+        stop(recording)
+        recording.later(seconds)
+        recording.write("pods", "train", metadata={"deletionTimestamp": "2026-01-01T12:00:05Z"})
+
+    return write
+
+
+def etcd_comes(recording: Recording) -> None:
     static_pod(recording, "etcd")
-    recording.later(5)
-    recording.write("pods", "train", metadata={"deletionTimestamp": "2026-01-01T12:00:05Z"})
+
+
+def a_user_excludes_the_node(recording: Recording) -> None:
+    recording.write("nodes", "n1", metadata={"labels": {"remediator.dev/exclude": "true"}})
+
+
+def a_user_holds_the_case(recording: Recording) -> None:
+    recording.write("noderemediations.remediator.dev", "a", spec={"nodeName": "n1", "hold": True})
+
+
+def a_user_deletes_the_case(recording: Recording) -> None:
+    recording.write("noderemediations.remediator.dev", "a", metadata=DELETED["metadata"])
 
 
 def a_user_deletes_a_pod_of_the_control_plane(recording: Recording) -> None:
@@ -290,12 +316,16 @@ def goes_on_after(minutes: int, **said: dict[str, object]) -> History:
 DELETED = {"metadata": {"name": "a", "uid": "uid-a", "deletionTimestamp": "2026-01-01T12:00:05Z"}}
 RELEASED = {"spec": {"nodeName": "n-a", "policyName": "p", "release": True}}
 OBEYED = [
+    (evicted_after(7, a_user_excludes_the_node), 2),
     (stopped_in_its_drain(15), 0),
     (stopped_in_its_drain(16, intent=BOOT), 1),
     (goes_on_after(39, **DELETED), 0),
     (goes_on_after(14, **RELEASED), 0),
 ]
 IGNORED = [
+    (evicted_after(9, a_user_excludes_the_node), "train was evicted at 12:00:09 though a person excluded n1 since"),
+    (evicted_after(9, a_user_holds_the_case), "train was evicted at 12:00:09 though a person holds case a since"),
+    (evicted_after(9, a_user_deletes_the_case), "train was evicted at 12:00:09 though case a was deleted since"),
     (stopped_in_its_drain(16), "operation reset-a goes on though a person excluded n-a since 12:00:00"),
     (goes_on_after(41, **DELETED), "case a, deleted by a person at 12:00:00, goes on"),
     (goes_on_after(16, **RELEASED), "case a, released by a person at 12:00:00, goes on"),
@@ -308,7 +338,7 @@ CONTROL_PLANE_HOLDS = [
 ]
 CONTROL_PLANE_BROKEN = [
     (a_claim_of_the_control_plane, "n1 was taken out of service at 12:00:05 though it is part of the control plane"),
-    (a_drain_goes_on, "Pod default/train was evicted at 12:00:05 though it is part of the control plane"),
+    (evicted_after(9, etcd_comes), "Pod default/train was evicted at 12:00:09 though n1 is part of the control plane"),
     (a_reboot_of_the_control_plane, "n1 was asked to reboot at 12:00:05 though it is part of the control plane"),
     (a_case_held_for_kube_proxy, "case a is held for the control plane at 12:00:00, and n1 is none of it"),
 ]

@@ -9,7 +9,7 @@ import pytest
 
 from remediator_sim.simulation import loop
 from remediator_sim.simulation.clock import HostClock
-from tests.harness.apiserver import NODE, OPERATION, ApiServer, MemoryServer, change
+from tests.harness.apiserver import CASE, NODE, OPERATION, POLICY, SYSTEM, ApiServer, MemoryServer, change
 from tests.harness.objects import AFTER, CASE_TAINT, budget, daemon_pod, daemon_set, pod, renewed_later
 from tests.operations.conftest import Program
 from tests.simulation.programs.scenario import Outcome, Scenario, model_node, run_model, run_program
@@ -56,6 +56,25 @@ def upon(path: str, then: Change) -> Change:
     return arm
 
 
+def stopped(by: Change, until: Change, *, asks: int = 2) -> Change:
+    """A Pod, and what stops its drain until the drain has asked so often for its node."""
+
+    def plan(api: ApiServer) -> None:
+        api.put(pod("a"))
+        by(api)
+        asked: list[str] = []
+
+        def hear(method: str, path: str) -> None:
+            if path.endswith("/nodes/gpu-1"):
+                asked.append(path)
+            if len(asked) == asks:
+                until(api)
+
+        api.on_request = hear
+
+    return plan
+
+
 def removed(where: tuple[str, str, str]) -> Change:
     """An object that is gone."""
     return lambda api: api.remove(*where)
@@ -67,6 +86,10 @@ def drain(name: str, real: Change = lambda api: None, **more: Any) -> Scenario:
     return Scenario("drain", name, real, parameters=orders)
 
 
+NAMED = {"case": CASE[2], "policy": POLICY[2], "namespace": SYSTEM[2]}
+MASTER, PAUSE = {"node-role.kubernetes.io/master": ""}, {"remediator.dev/paused": ""}
+ENDED = change(OPERATION, "status", phase="Cancelled")
+EXCLUDED = change(NODE, "metadata", labels={"remediator.dev/exclude": "yes"})
 HELD = put(pod("a", labels=WEB), budget("web", 1, WEB))
 DRAINS = (
     drain(
@@ -83,6 +106,18 @@ DRAINS = (
         ),
     ),
     drain("no Pod"),
+    drain("a user lets the node go on", stopped(EXCLUDED, change(NODE, "metadata", labels={}))),
+    drain("a user stops it beyond its time", stopped(EXCLUDED, ENDED), timeoutSeconds=0.3),
+    drain("the node joins the control plane", stopped(change(NODE, "metadata", labels=MASTER), ENDED)),
+    drain("a user uncordons the node", stopped(change(NODE, "spec", unschedulable=False), ENDED)),
+    drain("a user holds the case", stopped(change(CASE, "spec", hold=True), ENDED), **NAMED),
+    drain("a user releases the case", stopped(change(CASE, "spec", release=True), ENDED), **NAMED),
+    drain("a user deletes the case", stopped(change(CASE, "metadata", deletionTimestamp=LONG_AGO), ENDED), **NAMED),
+    drain("the case is gone", all_of(put(pod("a")), removed(CASE)), **NAMED),
+    drain("a user pauses the policy", stopped(change(POLICY, "spec", mode="Paused"), ENDED), **NAMED),
+    drain("the policy and the namespace are gone", all_of(put(pod("a")), removed(POLICY), removed(SYSTEM)), **NAMED),
+    drain("a user pauses everything", stopped(change(SYSTEM, "metadata", annotations=PAUSE), ENDED), **NAMED),
+    drain("the policy may not be read", all_of(put(pod("a")), refuse(403, path="/remediationpolicies")), **NAMED),
     drain("a budget holds one for good", all_of(HELD, put(pod("b"))), timeoutSeconds=0.8),
     drain("two budgets over one Pod", all_of(HELD, put(budget("all", 0, WEB))), timeoutSeconds=0.5),
     drain(
