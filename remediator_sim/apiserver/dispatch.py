@@ -145,7 +145,7 @@ class Dispatcher:
 
     def _written(self, request: Request, target: Target, asked: Options, result: Result) -> Response:
         form = self._form(request, target, asked)
-        entry = Entry(target.resource.store(result.obj), 0)
+        entry = result.entry or Entry(target.resource.store(result.obj), 0)
         response = _json(201 if result.created else 200, form.one(entry))
         if result.warnings:
             response.headers["warning"] = ", ".join(f"299 - {status.shown(warning)}" for warning in result.warnings)

@@ -16,8 +16,11 @@ def begin(obj: Obj) -> None:
     spec["taints"] = _with(spec.get("taints") or [], NOT_READY)
 
 
-def _condition(type_: str, status: str) -> Callable[[Obj], bool]:
-    return lambda node: _conditions(node).get(type_) == status
+Holds = Callable[[Obj, dict[str, str]], bool]  # by the Node, and the status of each of its Conditions
+
+
+def _condition(type_: str, status: str) -> Holds:
+    return lambda node, conditions: conditions.get(type_) == status
 
 
 def _conditions(node: Obj) -> dict[str, str]:
@@ -28,13 +31,13 @@ def _conditions(node: Obj) -> dict[str, str]:
 
 
 # Which taint says what of a Node. The eviction of Pods from Nodes long gone is not played here.
-_SHOWN: dict[str, Callable[[Obj], bool]] = {
+_SHOWN: dict[str, Holds] = {
     NOT_READY: _condition("Ready", "False"),
     "node.kubernetes.io/unreachable": _condition("Ready", "Unknown"),
     "node.kubernetes.io/memory-pressure": _condition("MemoryPressure", "True"),
     "node.kubernetes.io/disk-pressure": _condition("DiskPressure", "True"),
     "node.kubernetes.io/pid-pressure": _condition("PIDPressure", "True"),
-    "node.kubernetes.io/unschedulable": lambda node: bool(node["spec"].get("unschedulable")),
+    "node.kubernetes.io/unschedulable": lambda node, conditions: bool(node["spec"].get("unschedulable")),
 }
 
 
@@ -42,13 +45,13 @@ def follow(cluster: Cluster, old: Entry | None, new: Entry | None) -> None:
     """Bring the taints of a Node up to its conditions; one that never said whether it is Ready stays as it is."""
     if new is None:
         return
-    node, known = new.obj, "Ready" in _conditions(new.obj)
+    node, conditions = new.obj, _conditions(new.obj)
     before = node["spec"].get("taints") or []
     taints = before
     for key, holds in _SHOWN.items():
-        if holds(node):
+        if holds(node, conditions):
             taints = _with(taints, key)
-        elif known or key != NOT_READY:
+        elif "Ready" in conditions or key != NOT_READY:
             taints = [taint for taint in taints if (taint.get("key"), taint.get("effect")) != (key, "NoSchedule")]
     if taints != before:
         obj = new.copy()

@@ -35,7 +35,10 @@ def apply(target: Any, patch: dict[str, Any]) -> dict[str, Any]:
     if "$retainKeys" in patch:
         merged = {key: value for key, value in merged.items() if key in patch["$retainKeys"]}
     for key, value in patch.items():
-        _apply_field(merged, key, value)
+        if isinstance(value, str) and key[:1] != "$":
+            merged[key] = value
+        else:
+            _apply_field(merged, key, value)
     for key, value in patch.items():
         if key.startswith("$setElementOrder/"):
             _reorder(merged, key.partition("/")[2], value)

@@ -26,11 +26,12 @@ class Target(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The object after a write, in the form of the request's version, and what to warn of."""
+    """The object after a write, in the form of the request's version, and what to warn of; `entry`: as it is stored."""
 
     obj: Obj
     warnings: list[str]
     created: bool = False
+    entry: Entry | None = None
 
 
 def create(cluster: Cluster, target: Target, body: bodies.Body, options: Options) -> Result:
@@ -56,7 +57,7 @@ def create(cluster: Cluster, target: Target, body: bodies.Body, options: Options
     if options.dry_run:
         return Result(obj, warnings, created=True)
     entry = cluster.put(resource.storage, resource.store(obj))
-    return Result(resource.view(entry.obj), warnings, created=True)
+    return Result(resource.view(entry.obj), warnings, created=True, entry=entry)
 
 
 def _complete(cluster: Cluster, resource: Resource, obj: Obj) -> None:
@@ -119,7 +120,7 @@ def _check_namespace(cluster: Cluster, resource: Resource, namespace: str, detai
 def _strictness(resource: Resource, obj: Obj, duplicates: list[str], options: Options) -> list[str]:
     """Prune; name what was unknown or double: as a refusal (Strict), as warnings (Warn), not at all (Ignore)."""
     described = builtin.of(resource)
-    unknown = schema.prune(obj, described) if described is not None else []
+    unknown = [] if described is None or schema.fits(obj, described) else schema.prune(obj, described)
     problems = [f'unknown field "{path}"' for path in sorted(unknown)] + [
         f'duplicate field "{path}"' for path in duplicates
     ]
@@ -138,6 +139,8 @@ def _fill(resource: Resource, obj: Obj, old: Any = schema.ABSENT) -> None:
     """Put in defaults and leave nulls out; built-in kinds are refused (400) where a type is wrong."""
     described = builtin.of(resource)
     if described is not None:
+        if schema.fits(obj, described):
+            return
         schema.fill(obj, described)
     if not resource.custom:
         builtin.check_types(resource, obj, old)
@@ -188,7 +191,8 @@ def _replace(cluster: Cluster, target: Target, entry: Entry, body: bodies.Body, 
     if ended(obj):
         last = cluster.remove(resource.storage, resource.store(obj))
         return Result(resource.view(last.obj), warnings)
-    return Result(resource.view(cluster.put(resource.storage, resource.store(obj)).obj), warnings)
+    stored = cluster.put(resource.storage, resource.store(obj))
+    return Result(resource.view(stored.obj), warnings, entry=stored)
 
 
 def ended(obj: Obj) -> bool:
@@ -226,7 +230,7 @@ def change(cluster: Cluster, target: Target, raw: bytes, content_type: str, opti
     _check_patch_type(resource, kind)
     entry = cluster.get(resource, target.namespace, target.name)
     body = bodies.Body(bodies.json_value(raw), []) if kind == patch.JSON_PATCH else bodies.read(raw, "application/json")
-    patched = _patched(resource.view(entry.copy()), body.value, kind)
+    patched = _patched(resource.view(entry.copy() if kind == patch.JSON_PATCH else entry.obj), body.value, kind)
     _check_type(resource, patched)
     _check_address(target, patched.get("metadata"))
     if (uid := patched["metadata"].get("uid")) and uid != entry.obj["metadata"]["uid"]:

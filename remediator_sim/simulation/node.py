@@ -165,15 +165,16 @@ class NodeModel:
 
     async def publish(self) -> None:
         """Write the whole status."""
+        at = stamp(self.clock.wall())
         status: Object = {
             "nodeInfo": {"bootID": self.boot_id},
-            "conditions": [self._condition(kind) for kind in self._kinds],
+            "conditions": [self._condition(kind, at) for kind in self._kinds],
         }
         await self._write(status)
 
     async def publish_unreachable(self) -> None:
         """What the control plane says of a kubelet that is silent."""
-        conditions = [self._condition("Ready", "Unknown", "NodeStatusUnknown")]
+        conditions = [self._condition("Ready", stamp(self.clock.wall()), "Unknown", "NodeStatusUnknown")]
         with suppress(errors.ApiError):
             await self._write({"conditions": conditions})
 
@@ -181,11 +182,10 @@ class NodeModel:
         body = {"status": status}
         await self._client.patch(NODES, self.name, body, subresource="status", content_type=STRATEGIC_PATCH)
 
-    def _condition(self, kind: str, status: str = "", reason: str = "") -> dict[str, Any]:
+    def _condition(self, kind: str, at: str, status: str = "", reason: str = "") -> dict[str, Any]:
         fault = self.faults.get(kind)
         bad, good = ("False", "True") if kind == "Ready" else ("True", "False")
         status = status or (fault.status or bad if fault else good)
-        at = stamp(self.clock.wall())
         if self._since.get(kind, ("", ""))[0] != status:
             self._since[kind] = status, at
         message = fault.message if fault else f"{kind} is {status}"

@@ -5,12 +5,17 @@ from datetime import UTC, datetime
 
 def stamp(moment: datetime) -> str:
     """A Time: whole seconds, UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _utc(moment).isoformat(timespec="seconds") + "Z"
 
 
 def micro_stamp(moment: datetime) -> str:
     """A MicroTime, as Leases hold it: always six decimals."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _utc(moment).isoformat(timespec="microseconds") + "Z"
+
+
+def _utc(moment: datetime) -> datetime:
+    """The same moment in UTC, of which the text says no zone."""
+    return moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def parse(text: str) -> datetime:

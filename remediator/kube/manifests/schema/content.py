@@ -6,7 +6,7 @@ from typing import Any
 from remediator.kube.manifests.schema.node import Node
 from remediator.kube.manifests.schema.values import Steps, at
 
-_METADATA = frozenset(
+METADATA = frozenset(
     {"name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "labels"}
     | {"annotations", "finalizers", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"}
     | {"managedFields", "selfLink"}
@@ -42,7 +42,7 @@ def _pruned_field(value: dict[str, Any], key: str, node: Node) -> list[Steps]:
 
 
 def _pruned_metadata(metadata: Any) -> list[Steps]:
-    unknown = [key for key in metadata if key not in _METADATA] if isinstance(metadata, dict) else []
+    unknown = [key for key in metadata if key not in METADATA] if isinstance(metadata, dict) else []
     for key in unknown:
         del metadata[key]
     return [(key,) for key in unknown]

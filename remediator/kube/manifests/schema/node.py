@@ -9,6 +9,7 @@ from remediator.kube.manifests.schema.limits import limits_of
 from remediator.kube.manifests.schema.values import TYPES
 
 ABSENT: Any = object()
+LEAVES = {"string": str, "boolean": bool, "integer": int}
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class Node:
     raw: dict[str, Any] = field(default_factory=dict)
     types: tuple[str, ...] = field(init=False)  # that a value may have; none where any will do
     defaults: tuple[tuple[str, Any], ...] = field(init=False)  # of the properties that have one
+    must: tuple[str, ...] = field(init=False)  # properties without which something is wrong, or would be filled in
+    leaf: Any = field(init=False)  # a value of this very class needs no look; None where every value needs one
     answers: dict[str, Any] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )  # of rules that were asked before, see rules.py
@@ -48,6 +51,9 @@ class Node:
             (key, part.default) for key, part in self.properties.items() if part.default is not ABSENT
         )
         self._tests = tuple(TYPES[name] for name in self.types)
+        self.must = (*self.required, *(key for key, _ in self.defaults))
+        limited = self.enum or self.limits or self.alternatives
+        self.leaf = None if limited or len(self.types) != 1 else LEAVES.get(self.type)
 
     def takes(self, value: Any) -> bool:
         """Whether a value is of a type that may stand here."""

@@ -5,6 +5,8 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
 
 from remediator.kube.manifests import schema
 
@@ -135,3 +137,55 @@ def test_a_schema_with_a_pattern_or_rule_that_cannot_be_read_is_refused() -> Non
         schema.build({"pattern": "("})
     with pytest.raises(schema.RuleError):
         schema.build({"x-kubernetes-validations": [{"rule": "self ="}]})
+
+
+@pytest.mark.parametrize(("raw", "value", "words"), WORDS, ids=[words for _, _, words in WORDS])
+def test_no_value_fits_that_breaks_a_keyword(raw: dict[str, Any], value: Any, words: str) -> None:
+    assert not schema.fits({"a": value}, schema.build({"type": "object", "properties": {"a": raw}}))
+
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "a": {"type": "string", "maxLength": 1},
+    "b": {"type": "integer", "default": 1},
+    "c": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+    "d": {"type": "object", "properties": {"e": {"type": "boolean", "nullable": True}}, "required": ["e"]},
+    "f": {"type": "object", "additionalProperties": {"type": "number"}},
+    "g": {"x-kubernetes-preserve-unknown-fields": True},
+}
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 3) | st.just(0.5) | st.sampled_from(["", "x", "xyz"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcdefgh"), inner, max_size=4),
+)
+# Of each field what may stand there, and anything else.
+LIKELY = {
+    "a": st.just("x"),
+    "b": st.integers(),
+    "c": st.lists(st.sampled_from("xyz"), max_size=3),
+    "d": st.fixed_dictionaries({"e": st.booleans()}),
+    "f": st.dictionaries(st.sampled_from("xy"), st.just(0.5)),
+    "g": ANY,
+}
+FIELD = {key: value | ANY for key, value in LIKELY.items()}
+METADATA = st.fixed_dictionaries({}, optional={"name": ANY, "odd": ANY})
+MAYBE = {key: field for key, field in FIELD.items() if key != "b"} | {"metadata": METADATA | ANY, "h": ANY}
+OBJECTS = st.fixed_dictionaries({"b": FIELD["b"]}, optional=MAYBE)
+
+
+@given(LIKELY["d"].map(lambda part: {"b": 1, "d": part, "metadata": {"name": "x"}}) | OBJECTS | ANY, st.booleans())
+def test_of_a_value_that_fits_nothing_is_removed_put_in_or_refused(value: Any, root: bool) -> None:
+    node = schema.build({"type": "object", "properties": FIELDS}, root=root)
+    if schema.fits(value, node):
+        before = deepcopy(value)
+        assert schema.prune(value, node) == []
+        schema.fill(value, node)
+        assert value == before
+        assert list(schema.faults(value, node)) == []
+    else:
+        event("does not fit")
+
+
+def test_an_object_with_all_that_it_may_have_fits() -> None:
+    whole = {"a": "x", "b": 2, "c": ["x", "y"], "d": {"e": True}, "f": {"x": 0.5}, "g": {"h": [1]}}
+    node = schema.build({"type": "object", "properties": FIELDS}, root=True)
+    assert schema.fits(whole | {"kind": "Thing", "metadata": {"name": "x"}}, node)
+    assert not schema.fits(whole | {"h": 1}, node)
