@@ -27,7 +27,8 @@ class Cluster:
 
     def now(self) -> datetime:
         """The clock's time, UTC."""
-        return self._clock.wall().astimezone(UTC)
+        now = self._clock.wall()
+        return now if now.tzinfo is UTC else now.astimezone(UTC)
 
     def stamp(self) -> str:
         """The clock's time as objects carry it."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from remediator.kube.wire.errors import Unavailable
 from remediator_sim.apiserver.status import Failure
 
 
@@ -20,8 +21,11 @@ class Asked(Protocol):
 When = Callable[[Asked], bool]
 
 
-class Severed(Exception):
+class Severed(Unavailable):
     """The connection breaks without an answer, or in the middle of a stream."""
+
+    def __init__(self) -> None:
+        super().__init__(0, "", "the connection broke")
 
 
 class _Delay(NamedTuple):

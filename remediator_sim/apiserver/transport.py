@@ -9,11 +9,6 @@ from urllib.parse import unquote
 from remediator.kube.wire.errors import Unavailable
 from remediator.kube.wire.transport import JSON, Query, Reply, Stream
 from remediator_sim.apiserver.dispatch import Dispatcher, Request, Response
-from remediator_sim.apiserver.faults import Severed
-
-
-def _unavailable(message: str) -> Unavailable:
-    return Unavailable(0, "", message)
 
 
 class MemoryTransport:
@@ -43,9 +38,7 @@ class MemoryTransport:
             async with asyncio.timeout(timeout):
                 return await self._answer(asked)
         except TimeoutError:
-            raise _unavailable(f"no answer within {timeout} s") from None
-        except Severed:
-            raise _unavailable("the connection broke") from None
+            raise Unavailable(0, "", f"no answer within {timeout} s") from None
 
     async def _answer(self, asked: Request) -> Reply:
         answer = await self._dispatcher.handle(asked)
@@ -58,10 +51,7 @@ class MemoryTransport:
     async def stream(self, path: str, *, query: Query = (), idle_timeout: float = 75.0) -> AsyncIterator[Stream]:
         """See Transport.stream."""
         await asyncio.sleep(0)
-        try:
-            answer = await self._dispatcher.handle(Request("GET", _decoded(path), query, self._headers))
-        except Severed:
-            raise _unavailable("the connection broke") from None
+        answer = await self._dispatcher.handle(Request("GET", _decoded(path), query, self._headers))
         try:
             yield _MemoryStream(answer, idle_timeout)
         finally:
@@ -81,14 +71,8 @@ class _MemoryStream:
         self._idle_timeout = idle_timeout
         self._chunks = aiter(answer.watch) if answer.watch is not None else _once(answer.body)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self._chunks if self._idle_timeout == math.inf else self._timed():
-                yield chunk
-        except TimeoutError:
-            raise _unavailable(f"silent for {self._idle_timeout} s") from None
-        except Severed:
-            raise _unavailable("the connection broke") from None
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks if self._idle_timeout == math.inf else self._timed()
 
     async def _timed(self) -> AsyncIterator[bytes]:
         """The chunks, none of which may let wait for too long."""
@@ -98,6 +82,8 @@ class _MemoryStream:
                     chunk = await anext(self._chunks)
             except StopAsyncIteration:
                 return
+            except TimeoutError:
+                raise Unavailable(0, "", f"silent for {self._idle_timeout} s") from None
             yield chunk
 
 

@@ -16,8 +16,9 @@ def now() -> float:
 
 def true_time() -> datetime:
     """What a clock shows that is right: that of the loop, where it has one."""
-    wall = getattr(asyncio.get_running_loop(), "wall", None)
-    return wall() if wall is not None else BEGIN + timedelta(seconds=now())
+    loop = asyncio.get_running_loop()
+    wall = getattr(loop, "wall", None)
+    return BEGIN + timedelta(0, loop.time()) if wall is None else wall()
 
 
 async def until(holds: Callable[[], bool], every: float) -> None:
@@ -43,7 +44,7 @@ class HostClock:
 
     def wall(self) -> datetime:
         """The time that it shows, aware UTC."""
-        return true_time() + timedelta(seconds=self.ahead)
+        return true_time() + timedelta(seconds=self._ahead) if self._ahead else true_time()
 
     @property
     def clock(self) -> Clock:

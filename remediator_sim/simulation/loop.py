@@ -100,7 +100,8 @@ class NumberedTask(asyncio.Task[Any]):
 class VirtualLoop(asyncio.BaseEventLoop):
     """Time begins at 0 and moves to the next timer as soon as nothing is left to do. Nothing arrives from outside."""
 
-    _ready: deque[asyncio.Handle]  # what BaseEventLoop.call_soon fills
+    _ready: deque[asyncio.Handle]  # of BaseEventLoop
+    wall = None  # whose time passes otherwise says what a clock shows that is right, see clock.py
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,11 +1,13 @@
 """How one process reaches the API server, and what goes wrong on the way: by seed, for this process alone."""
 
 import asyncio
+import contextvars
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -159,6 +161,8 @@ class Wire:
         return reply
 
     def _meet(self, method: str, path: str) -> WireFault | None:
+        if not self.faults:
+            return None
         fault = next(
             (planned for planned in self.faults if planned.until >= now() and planned.matches(method, path)), None
         )
@@ -203,37 +207,70 @@ class _WireStream:
         self._inner, self.path, self._idle_timeout = inner, path, idle_timeout
         self.status, self.headers = inner.status, inner.headers
         self.silent, self.lag, self._cut = False, 0.0, False
-        self._timer: asyncio.Timeout | None = None
+        self._until, self._expired = math.inf, False
+        self._reader: asyncio.Task[Any] | None = None  # who waits for a chunk
+        self._alarm: asyncio.TimerHandle | None = None
+        self._context = contextvars.copy_context()
 
     status: int
     headers: Mapping[str, str]
 
     def cut(self) -> None:
         """Break it."""
-        self._cut = True
-        if self._timer is not None:
-            self._timer.reschedule(now())
+        self._cut, self._until = True, now()
+        asyncio.get_running_loop().call_soon(self._expire)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         chunks = aiter(self._inner)
-        until = now() + self._idle_timeout
-        while True:
-            if self._cut:
-                raise Unavailable(0, "", BROKE)
-            try:
-                async with asyncio.timeout_at(until) as self._timer:
-                    chunk = await anext(chunks)
-                    if self.lag:
-                        await asyncio.sleep(self.lag)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                raise Unavailable(0, "", BROKE if self._cut else f"silent for {self._idle_timeout} s") from None
-            finally:
-                self._timer = None
-            if not self.silent:
-                until = now() + self._idle_timeout
-                yield chunk
+        self._until = now() + self._idle_timeout
+        try:
+            while not self._cut:
+                try:
+                    chunk = await self._next(chunks)
+                except StopAsyncIteration:
+                    return
+                if not self.silent:
+                    self._until = now() + self._idle_timeout
+                    yield chunk
+            raise Unavailable(0, "", BROKE)
+        finally:
+            if self._alarm is not None:
+                self._alarm.cancel()
+
+    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes:
+        """The next chunk. Raises Unavailable where it comes too late."""
+        self._watch_over()
+        self._reader, self._expired = asyncio.current_task(), False
+        try:
+            chunk = await anext(chunks)
+            if self.lag:
+                await asyncio.sleep(self.lag)
+            return chunk
+        except asyncio.CancelledError:
+            if self._expired and self._reader is not None and not self._reader.uncancel():
+                why = BROKE if self._cut else f"silent for {self._idle_timeout} s"
+                raise Unavailable(0, "", why) from None
+            raise
+        finally:
+            self._reader = None
+
+    def _watch_over(self) -> None:
+        """One alarm for many chunks: a timer for each, which hardly ever rings, would cost as much as the chunk."""
+        if self._alarm is None:
+            self._alarm = asyncio.get_running_loop().call_at(self._until, self._ring, context=contextvars.Context())
+
+    def _ring(self) -> None:
+        """Look whether the alarm is true; what comes of it is a turn of the process that reads."""
+        self._alarm = None
+        if now() < self._until:
+            self._watch_over()
+        else:
+            asyncio.get_running_loop().call_soon(self._expire, context=self._context)
+
+    def _expire(self) -> None:
+        if self._reader is not None and not self._expired and now() >= self._until:
+            self._expired = True
+            self._reader.cancel()
 
 
 async def _wait(seconds: float, until: float) -> None:

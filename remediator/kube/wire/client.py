@@ -1,5 +1,6 @@
 """Typed requests over a Transport: one `Kind` gives the path of its objects and the struct to decode them to."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -42,8 +43,13 @@ class Kind(Generic[T]):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
+_PLAIN = re.compile("[A-Za-z0-9-]*").fullmatch
+
+
 def _part(name: str) -> str:
     """A name, or "", as it stands in a path; Invalid for those that no Kubernetes object may have."""
+    if _PLAIN(name):  # as nearly all
+        return name
     if name in (".", "..") or "/" in name or "%" in name:
         raise errors.Invalid(400, "BadRequest", f"{name[:64]!r} can be no name of an object")
     return quote(name, safe="")
