@@ -68,7 +68,14 @@ PANELS = (
             Series("bare client", BARE, lambda point: _last_claim(point, "bare")),
         ),
     ),
-    Panel("Start until it leads with all lists", "s", (Series("controller", OURS, lambda point: point["start_s"]),)),
+    Panel(
+        "From the start of the process until",
+        "s",
+        (
+            Series("all lists are there", OURS, lambda point: point["start_s"]["listed"]),
+            Series("all nodes are looked at", LATE, lambda point: point["start_s"]["all_seen"]),
+        ),
+    ),
 )
 
 

@@ -32,7 +32,8 @@ def measured(folder: Path, *sizes: str) -> list[dict]:
     growth(*sizes, "--claims", "1", "--idle", "1", "--output", str(folder))
     points = json.loads((folder / "growth.json").read_text())
     for point in points:
-        assert min(point["start_s"], point["memory_mib"]["synced"], point["claim_ms"]["p50"]) > 0
+        assert point["start_s"]["all_seen"] >= point["start_s"]["listed"] > 0
+        assert min(point["memory_mib"]["synced"], point["claim_ms"]["p50"]) > 0
         assert point["memory_mib"]["after_storm"] > 0
         assert point["storm"]["remediator"]["claimed_s"]["max"] > 0
         assert point["idle_cpu_percent"] >= 0
