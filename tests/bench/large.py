@@ -22,12 +22,16 @@ APART = timedelta(minutes=20)  # between two onsets of one fault: no common caus
 
 
 class Size(NamedTuple):
-    """How many objects there are; budgets are one per rack, or `grouped`: one for all racks."""
+    """How many objects there are; budgets are one per rack, or `grouped`: one for all racks.
+
+    Of ended cases there are two `operations` each, or none.
+    """
 
     nodes: int
     ended: int
     waiting: int
     grouped: bool = False
+    operations: bool = True
 
     @property
     def racks(self) -> int:
@@ -49,13 +53,14 @@ def server(size: Size) -> EmbeddedServer:
     """A server that holds all of it; nothing is validated, so that it is there in seconds."""
     embedded = EmbeddedServer(like=with_kinds())
     cluster = embedded.cluster
-    for kind, body in _objects(size, datetime.now(UTC).replace(microsecond=0)):
+    for kind, body in objects(size, datetime.now(UTC).replace(microsecond=0)):
         cluster.put(f"{kind.plural}.{kind.group}" if kind.group else kind.plural, body)
     cluster.store.compact()
     return embedded
 
 
-def _objects(size: Size, now: datetime) -> Iterator[tuple[Kind[Any], Object]]:
+def objects(size: Size, now: datetime) -> Iterator[tuple[Kind[Any], Object]]:
+    """Everything that the server holds."""
     for space in (names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE, "default"):
         yield NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "uid": space}}
     for document in manifests.documents(("operations", "deploy/policies")):
@@ -63,17 +68,29 @@ def _objects(size: Size, now: datetime) -> Iterator[tuple[Kind[Any], Object]]:
         if document["kind"] == kind.name:
             yield kind, _enforced(document)
     yield from ((plain(api.BUDGET), budget) for budget in _budgets(size))
-    faults = _faults()
-    waits = {index * size.nodes // size.waiting: index for index in range(size.waiting)}
+    shown = faults()
+    waits = _waits(size)
     for index in range(size.nodes):
-        fault = faults[waits[index] % len(faults)] if index in waits else None
-        since = now - timedelta(hours=1) - APART * (waits[index] // len(faults)) if index in waits else now
+        fault = shown[waits[index] % len(shown)] if index in waits else None
+        since = now - timedelta(hours=1) - APART * (waits[index] // len(shown)) if index in waits else now
         yield NODES, node(index, now, fault, since)
         if fault is not None:
             yield plain(api.CASE), _case(index, 0, fault, since)
     for index in range(size.ended):
         began = now - timedelta(days=60) * (size.ended - index) / size.ended - timedelta(minutes=30)
-        yield from _ended(index % size.nodes, index, faults[index % len(faults)], began)
+        case, *operations = _ended(index % size.nodes, index, shown[index % len(shown)], began)
+        yield from (case, *operations) if size.operations else (case,)
+
+
+def _waits(size: Size) -> dict[int, int]:
+    """The number of the case that waits, by the index of its node."""
+    return {index * size.nodes // size.waiting: index for index in range(size.waiting)}
+
+
+def sound(size: Size) -> list[int]:
+    """The indices of the nodes without a fault that no user has cordoned."""
+    waits = _waits(size)
+    return [index for index in range(size.nodes) if index % NODES_IN_RACK and index not in waits]
 
 
 def _enforced(document: Object) -> Object:
@@ -84,7 +101,7 @@ def _enforced(document: Object) -> Object:
     return changed
 
 
-def _faults() -> list[tuple[str, str]]:
+def faults() -> list[tuple[str, str]]:
     """Policy and condition of the shipped policies that act on one condition of a detector."""
     found = []
     for policy in manifests.documents(("deploy/policies",)):

@@ -32,6 +32,8 @@ DISTRUST_SILENCE = 2
 
 T = TypeVar("T")
 F = TypeVar("F")
+# A list under way, by key: the fact alone of what could be read, of which there are thousands.
+Listing = dict[str, F | Reading[F]]
 log = structlog.get_logger(__name__)
 
 
@@ -181,7 +183,7 @@ class Reflector(Generic[T, F]):
         return delay
 
     async def _list(self) -> None:
-        listing: dict[str, Reading[F]] = {}
+        listing: Listing[F] = {}
         page = wire.PageMeta()
         self.lists_begun += 1
         while True:
@@ -191,15 +193,14 @@ class Reflector(Generic[T, F]):
             reply = check(await self._transport.request("GET", self._path, query=query))
             answer = decode(reply.body, wire.Page)
             for item in answer.items or ():
-                reading = self._reader.read(item)
-                listing[reading.key] = reading
+                _collect(listing, self._reader.read(item), gone=False)
             page = answer.metadata
             self._touch()
             if not page.continue_:
                 return await self._adopt(listing, page.resource_version)
 
     async def _watch(self) -> None:
-        listing: dict[str, Reading[F]] | None = None if self._version else {}
+        listing: Listing[F] | None = None if self._version else {}
         self.lists_begun += listing is not None
         async with self._transport.stream(self._path, query=self._watch_query(), idle_timeout=IDLE_SECONDS) as stream:
             if stream.status >= 400:
@@ -219,9 +220,7 @@ class Reflector(Generic[T, F]):
             return [*query, ("resourceVersion", self._version)]
         return [*query, ("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
 
-    async def _take(
-        self, line: bytes | bytearray, listing: dict[str, Reading[F]] | None
-    ) -> dict[str, Reading[F]] | None:
+    async def _take(self, line: bytes | bytearray, listing: Listing[F] | None) -> Listing[F] | None:
         """Take in one line of a watch. `listing` is the list under way, None when it is complete; so is the result."""
         try:
             event = wire.EVENT.decode(line)
@@ -243,9 +242,7 @@ class Reflector(Generic[T, F]):
             self._apply(reading, gone)
         return listing
 
-    async def _bookmark(
-        self, meta: wire.BookmarkMeta, listing: dict[str, Reading[F]] | None
-    ) -> dict[str, Reading[F]] | None:
+    async def _bookmark(self, meta: wire.BookmarkMeta, listing: Listing[F] | None) -> Listing[F] | None:
         if listing is None:
             self._come_to(meta.resource_version)
         elif meta.ends_the_list:
@@ -259,13 +256,16 @@ class Reflector(Generic[T, F]):
             raise errors.Expired(410, "Expired", f"the API server went back from {self._version} to {version}")
         self._version = version
 
-    async def _adopt(self, listing: dict[str, Reading[F]], version: str) -> None:
+    async def _adopt(self, listing: Listing[F], version: str) -> None:
         """Make the store what the complete list says, a slice at a time, as if the watch told of each object."""
         if "" not in listing:  # else the nameless one may be any of those that seem to be missing
             async for key in sliced((self.store.keys() | self.unknown.keys()) - listing.keys(), SLICE):
                 self._drop(key)
-        async for reading in sliced(listing.values(), SLICE):
-            self._apply(reading, gone=False)
+        async for key, listed in sliced(listing.items(), SLICE):
+            if isinstance(listed, Reading):
+                self._apply(listed, gone=False)
+            else:
+                self._keep(key, listed, self._was_unknown(key))
         self._version, self.list_adopted = version, self.lists_begun
         self.synced.set()
 
@@ -305,11 +305,11 @@ class Reflector(Generic[T, F]):
         self._alive_at = asyncio.get_running_loop().time()
 
 
-def _collect(listing: dict[str, Any], reading: Reading[Any], gone: bool) -> None:
+def _collect(listing: Listing[Any], reading: Reading[Any], gone: bool) -> None:
     if gone and reading.key:
         listing.pop(reading.key, None)
     else:
-        listing[reading.key] = reading
+        listing[reading.key] = reading.fact if reading.readable and reading.fact is not None else reading
 
 
 async def _refuse(stream: Stream) -> None:

@@ -1,11 +1,15 @@
 """Cases and operations as we read them. There are thousands: the words that many of them have in common are shared."""
 
+from collections.abc import Mapping
 from sys import intern
+from types import MappingProxyType
 
 from remediator.core import case
 from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.api.decode.times import EPOCH, moment
+
+NONE: Mapping[str, str] = MappingProxyType({})  # parameters of most operations
 
 
 def remediation_case(wire: api.NodeRemediation) -> case.Case:
@@ -106,7 +110,7 @@ def operation(wire: api.NodeOperation) -> case.Operation:
         case_uid=intern(spec.case_uid or ""),
         template=intern(spec.template_name),
         requested_by=intern(spec.requested_by or ""),
-        parameters=spec.parameters,
+        parameters=spec.parameters or NONE,
         created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,

@@ -23,7 +23,7 @@ def node(wire: builtin.Node) -> Node:
         name=wire.metadata.name,
         uid=wire.metadata.uid,
         labels={intern(key): intern(value) for key, value in wire.metadata.labels.items()},
-        conditions={condition.type: _condition(condition) for condition in wire.status.conditions},
+        conditions={condition.type: condition for condition in map(_condition, wire.status.conditions)},
         taints=tuple(Taint(taint.key, taint.value, taint.effect, taint.time_added) for taint in wire.spec.taints),
         unschedulable=wire.spec.unschedulable,
         boot_id=wire.status.node_info.boot_id,

@@ -1,4 +1,7 @@
-"""Ended cases are kept as small as decisions and tickets allow."""
+"""What is kept of thousands of objects is as small as decisions and tickets allow."""
+
+import gc
+import tracemalloc
 
 import msgspec
 import pytest
@@ -7,8 +10,9 @@ from remediator.core import names
 from remediator.core.case import AttemptOutcome
 from remediator.core.reasons import Reason
 from remediator.kube import api
-from remediator.kube.api import decode
-from tests.bench import ended
+from remediator.kube.api import builtin, decode
+from tests.bench import ended, large
+from tests.builders import at
 
 
 def read(**changes):
@@ -48,3 +52,36 @@ def test_words_that_ended_cases_have_in_common_are_one_text():
     for word in ("policy", "node", "node_uid", "message"):
         assert getattr(one, word) is getattr(other, word)
     assert one.attempts[0].message is other.attempts[0].message
+
+
+def many(kind, bodies, project):
+    """The facts of these objects, and the bytes that each takes."""
+    lines, decoder = [msgspec.json.encode(body) for body in bodies], msgspec.json.Decoder(kind.type)
+    kept = [project(decoder.decode(line)) for line in lines]  # what all have in common is there by now
+    gc.collect()
+    tracemalloc.start()
+    try:
+        kept = [project(decoder.decode(line)) for line in lines]
+        gc.collect()
+        return kept, tracemalloc.get_traced_memory()[0] / len(kept)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_node_a_case_and_an_operation_take_no_more_bytes_than_their_facts():
+    size = large.Size(nodes=100, ended=100, waiting=0)
+    objects = list(large.objects(size, at(0)))
+    for kind, name, project, most in (
+        (builtin.NODE, "Node", decode.node, 3600),
+        (api.CASE, "NodeRemediation", decode.remediation_case, 1000),
+        (api.OPERATION, "NodeOperation", decode.operation, 520),
+    ):
+        facts, taken = many(kind, [body for kind, body in objects if kind.name == name], project)
+        assert len(facts) >= 100
+        assert taken <= most, (name, taken)
+
+
+def test_nodes_have_the_words_of_their_conditions_in_common():
+    nodes, _ = many(builtin.NODE, [large.node(index, at(0)) for index in range(2)], decode.node)
+    for kind, other in zip(nodes[0].conditions, nodes[1].conditions, strict=True):
+        assert kind is other is nodes[1].conditions[kind].type

@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediator.kube.runtime.index import Index
+from remediator.kube.runtime.index import FEW, Index
 
-CHANGES = st.lists(st.tuples(st.booleans(), st.sampled_from("ab"), st.sampled_from(["k1", "k2", "k3"])), max_size=30)
+KEYS = [f"k{number}" for number in range(FEW + 3)]
+CHANGES = st.lists(st.tuples(st.booleans(), st.sampled_from("ab"), st.sampled_from(KEYS)), max_size=60)
 
 
 @given(CHANGES)
@@ -16,3 +17,12 @@ def test_an_index_finds_what_was_added_and_not_discarded_since(changes: list[tup
         (known[value].add if adds else known[value].discard)(key)
     assert {value: set(index.keys(value)) for value in known} == known
     assert len(index) == sum(bool(keys) for keys in known.values())
+
+
+def test_a_few_keys_of_a_value_take_no_set() -> None:
+    index = Index()
+    for key in KEYS:
+        index.add("many", key)
+    for key in KEYS[:FEW]:
+        index.add("few", key)
+    assert (type(index.keys("few")), type(index.keys("many"))) == (tuple, set)
