@@ -101,7 +101,7 @@ class Replica:
             metrics.UNREADABLE.labels(name).set(count)
         metrics.LEADER.set(self.leader.is_leader)
         metrics.SKEW.set(self.leader.skew.total_seconds())
-        self.controller.measure()
+        await self.controller.measure()
         if self.tickets is not None:
             self.tickets.measure()
 

@@ -2,14 +2,42 @@
 
 import logging
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from remediator.settings import Level
 
 log = structlog.get_logger(__name__)
 REGISTRY = CollectorRegistry()
+
+
+class Table(Collector):
+    """A gauge of thousands of samples, of which only the numbers are kept: a child of `Gauge` takes a kilobyte.
+
+    `rows` are numbers by the value of the first of two labels; `columns` are the values of the second.
+    """
+
+    def __init__(self, name: str, documentation: str, labels: Sequence[str], columns: Sequence[str]) -> None:
+        self.rows: Mapping[str, Sequence[float]] = {}
+        self._name, self._documentation, self._labels, self._columns = name, documentation, labels, columns
+        REGISTRY.register(self)
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """The gauge without its samples."""
+        yield GaugeMetricFamily(self._name, self._documentation, labels=self._labels)
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """The gauge as it was set last."""
+        (gauge,) = self.describe()
+        for row, numbers in self.rows.items():
+            for column, number in zip(self._columns, numbers, strict=True):
+                gauge.add_metric((row, column), number)
+        yield gauge
+
 
 CASE_EVENTS = Counter(
     "remediator_case_events_total", "What happened in cases, by reason.", ["reason"], registry=REGISTRY
@@ -46,13 +74,22 @@ GAVE_UP = Counter(
     ["effect", "reason"],
     registry=REGISTRY,
 )
-BUDGET = Gauge(
+BUDGET = Table(
     "remediator_budget_nodes",
     "Nodes of each budget, by count: total, most (that may be unavailable), unavailable, claimed, quarantined, "
     "most_quarantined; with groupBy also groups_full (groups in which nothing more may start) and ungrouped (nodes "
     "without the label).",
-    ["budget", "count"],
-    registry=REGISTRY,
+    ("budget", "count"),
+    (
+        "total",
+        "most",
+        "unavailable",
+        "claimed",
+        "quarantined",
+        "most_quarantined",
+        "groups_full",
+        "ungrouped",
+    ),
 )
 BREAKER_OPEN = Gauge(
     "remediator_fleet_breaker_open", "1 while the breaker of the whole fleet lets nothing start.", registry=REGISTRY

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from remediator import collector
 from remediator.cli.common import Kubeconfig, Namespace, OperationsNamespace, Starts, Window, app, connect, err, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names
@@ -63,6 +64,7 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
     transport = await connect(kubeconfig)
     try:
         replica = _replica(Client(transport), settings)
+        collector.keep()  # before anybody is served
         await _answers(transport)
         await replica.run()
     except OSError as wrong:  # of what it listens on; what its parts raise comes as a group

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from itertools import product
 
 from prometheus_client import Gauge
 
@@ -14,22 +13,13 @@ from remediator.core.breaker import Breaker
 from remediator.core.case import Case, Phase
 from remediator.core.history import drained_for, held_since, last_fault, phase_since
 from remediator.core.node import Node
+from remediator.kube.runtime.turns import sliced
 
-BUDGET_COUNTS = (
-    "total",
-    "most",
-    "unavailable",
-    "claimed",
-    "quarantined",
-    "most_quarantined",
-    "groups_full",
-    "ungrouped",
-)
-_shown_budgets: set[str] = set()  # with the registry's samples, of which there is one set in a process, too
+SLICE = 100  # budgets between two turns of the loop
 
 
-def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
-    """Bring the gauges up to date."""
+async def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
+    """Bring the gauges up to date; others run in between."""
     cases = [case for case in cache.unfinished if case.open]
     show(metrics.CASES, Counter(case.phase.value or "New" for case in cases))
     show(metrics.HELD, Counter(block.reason.value for case in cases for block in case.blocks))
@@ -39,20 +29,15 @@ def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
     metrics.BREAKER_STARTS.set(len(breaker.recent(begun, now)))
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
-    _budgets(cache)
+    metrics.BUDGET.rows = await _budgets(cache)
 
 
-def _budgets(cache: ClusterCache) -> None:
-    """Only what has gone is taken off: making a thousand labels anew would stop the loop for too long."""
+async def _budgets(cache: ClusterCache) -> dict[str, tuple[int, ...]]:
     ledgers = cache.ledgers()
-    for name, count in product(_shown_budgets - ledgers.budgets.keys(), BUDGET_COUNTS):
-        metrics.BUDGET.remove(name, count)
-    _shown_budgets.clear()
-    _shown_budgets.update(ledgers.budgets)
-    for ledger in ledgers.budgets.values():
-        counted = ledgers.members.get(ledger.name, budget.NOBODY)
-        for count, number in zip(BUDGET_COUNTS, _numbers(ledger, counted), strict=True):
-            metrics.BUDGET.labels(ledger.name, count).set(number)
+    numbers = {}
+    async for name, ledger in sliced(ledgers.budgets.items(), SLICE):
+        numbers[name] = _numbers(ledger, ledgers.members.get(name, budget.NOBODY))
+    return numbers
 
 
 def _numbers(ledger: budget.Budget, counted: budget.Members) -> tuple[int, ...]:

@@ -115,9 +115,9 @@ class Controller:
         leader.add(self._queue)
         self._subscribe()
 
-    def measure(self) -> None:
+    async def measure(self) -> None:
         """Bring the gauges up to date; asked for by each scrape."""
-        measure.gauges(self.cache, self._admissions.breaker, self._clock.now())
+        await measure.gauges(self.cache, self._admissions.breaker, self._clock.now())
         unclear = Counter(doubt.condition for doubts in self._nodes.doubts.values() for doubt in doubts)
         measure.show(metrics.UNKNOWN, unclear)
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from prometheus_client import generate_latest
 from rich.console import Console
 from rich.table import Table
 
@@ -35,9 +34,9 @@ from remediator.kube.api.builtin import NODE
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire.client import Client, Kind
-from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
+from remediator.web import probes
 from tests.bench import large
 from tests.bench.stalls import MeasuredTransport, Meter, measured_loop
 from tests.harness.kinds import Object
@@ -68,8 +67,7 @@ class Bench:
 
     async def run(self) -> None:
         """Everything that this benchmark states of one size, into `lines`."""
-        gc.collect()
-        gc.freeze()  # the server's objects
+        collector.keep()  # the server's objects
         await asyncio.sleep(0)  # what was made so far belongs to another turn
         following = [asyncio.ensure_future(part) for part in (self.informers.run(), self.extender.run())]
         await self._line("all lists at the start", self._synced)
@@ -172,9 +170,8 @@ class Bench:
         await asyncio.sleep(2.0)
 
     async def _scrape(self) -> None:
-        self.controller.measure()
-        await asyncio.sleep(0)
-        generate_latest(REGISTRY)
+        await self.controller.measure()
+        await probes.page()
 
 
 def measure(nodes: int, grouped: bool) -> Report:

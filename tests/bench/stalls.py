@@ -150,7 +150,15 @@ class _Pieces:
         self.status, self.headers = stream.status, stream.headers
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._stream:
+        chunks = aiter(self._stream)
+        while True:
+            turn, began = self._meter.turns, time.thread_time()
+            try:
+                chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            if self._meter.turns == turn:  # the server made it, and nobody else ran
+                self._meter.server += time.thread_time() - began
             for at in range(0, len(chunk), CHUNK):
                 yield chunk[at : at + CHUNK]
                 await asyncio.sleep(0)

@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from remediator import metrics
 from remediator.app import elector
 from remediator.clock import Clock
-from remediator.controller import admission
+from remediator.controller import admission, measure
 from remediator.controller.admission import Admissions
 from remediator.controller.perform import Performer
 from remediator.controller.reconcile import node as reconcile_node
@@ -222,3 +223,16 @@ async def test_a_pass_over_a_case_after_the_edit_of_a_selector_waits_until_nodes
             _keep(full.cache.budgets, a_budget("edited", 1, selector=pool("edited")))
             await beside(full, full.controller._dispatch(Key("case", "open-0"), NOW))
         assert (full.total("put"), full.most("put")) == (full.nodes, 200)
+
+
+async def test_the_gauges_of_all_budgets_are_counted_slice_by_slice_and_nothing_stays_of_those_that_have_gone(
+    full_sizes, monkeypatch
+):
+    for full in full_sizes:
+        full.by_turn.clear()
+        with monkeypatch.context() as patch:
+            count(patch, budget, "limits", full)
+            await beside(full, full.controller.measure())
+        budgets = len(list(full.cache.budgets))
+        assert full.total("limits") == budgets == len(metrics.BUDGET.rows)
+        assert full.most("limits") <= measure.SLICE == 100

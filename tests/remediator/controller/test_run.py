@@ -157,13 +157,13 @@ async def test_a_fault_that_was_not_believed_is_acted_on_once_the_heartbeat_is_f
     await harness.node("gpu-1")
     await harness.condition("gpu-1", "True", since=now() - timedelta(minutes=20))
     async with running(harness) as controller:
-        await until(lambda: unclear(controller, "GpuLost") == 1)
+        await until(lambda: are_unclear(controller, "GpuLost", 1))
         await harness.quiet()
         assert harness.cases("gpu-1") == []
         harness.set_clock("gpu-1", timedelta())
         harness.beating = True
         await until(lambda: harness.cases("gpu-1"))
-        await until(lambda: unclear(controller, "GpuLost") == 0)
+        await until(lambda: are_unclear(controller, "GpuLost", 0))
 
 
 async def test_a_fault_whose_heartbeat_comes_from_the_future_opens_no_case(harness):
@@ -173,7 +173,7 @@ async def test_a_fault_whose_heartbeat_comes_from_the_future_opens_no_case(harne
     await harness.policy()
     await harness.node("gpu-1", "True")
     async with running(harness) as controller:
-        await until(lambda: unclear(controller, "GpuLost") == 1)
+        await until(lambda: are_unclear(controller, "GpuLost", 1))
         await harness.quiet()
         assert harness.cases("gpu-1") == []
         harness.set_clock("gpu-1", timedelta())
@@ -202,7 +202,7 @@ def told(logs: list[Any]) -> list[Any]:
     return [[one["node"], one["because"]] for one in logs if one["event"] == "ignoring an unhealthy condition"]
 
 
-def unclear(controller: Controller, condition: str) -> float:
-    """How many nodes prove nothing by this condition, as the metric says."""
-    controller.measure()
-    return REGISTRY.get_sample_value("remediator_unknown_nodes", {"condition": condition}) or 0.0
+async def are_unclear(controller: Controller, condition: str, nodes: int) -> bool:
+    """Whether so many nodes prove nothing by this condition, as the metric says."""
+    await controller.measure()
+    return (REGISTRY.get_sample_value("remediator_unknown_nodes", {"condition": condition}) or 0) == nodes

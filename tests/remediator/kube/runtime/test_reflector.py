@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from remediator.kube.runtime.reflector import Reflector
+from remediator.kube.runtime.reading import Reader
+from remediator.kube.runtime.reflector import PAGE, READ, Reflector
 from remediator.kube.wire import frames as wire
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.errors import Unavailable
@@ -227,6 +229,28 @@ async def test_a_server_that_streams_no_lists_is_paged_from_then_on(code):
         assert it.asked[1].query["limit"] == "250"
         assert it.waits[:3] == [0, 0, 0]
         assert it.changes[2:] == [("a", GOOD, None)]
+
+
+async def test_a_page_is_read_a_few_objects_at_a_time_and_the_loop_turns_in_between(monkeypatch):
+    """250 nodes of a page take the time of a claim."""
+    read, turns, original = [], [0], Reader.read
+
+    async def turning() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    def counted(reader, item, **options):
+        read.append(turns[0])
+        return original(reader, item, **options)
+
+    monkeypatch.setattr(Reader, "read", counted)
+    beside = asyncio.ensure_future(turning())
+    followed = Followed(page("20", *(node(f"n{number}", "3") for number in range(PAGE))))
+    await followed.reflector.read()
+    beside.cancel()
+    assert len(read) == len(followed.reflector.store) == PAGE == 250
+    assert max(Counter(read).values()) == READ == 50
 
 
 async def test_a_list_that_expires_between_pages_starts_over():
