@@ -35,6 +35,7 @@ def keep() -> None:
     """Walk nothing again of what there is, such as everything that was imported."""
     gc.collect()
     gc.freeze()
+    gc.collect()  # Python waits until a quarter of what the last full collection has left has come
 
 
 async def collect_daily() -> None:
