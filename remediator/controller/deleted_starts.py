@@ -2,16 +2,17 @@
 
 They are kept as an annotation of the Lease, which is written anyway, so that the next leader knows them, too. Those of
 cases that are over or being deleted stand there beforehand: who leads may die between the end of a case and a renewal.
+Of a case that somebody removed by force while nobody led, its operations tell, and its entries in the ledgers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from remediator.controller.cache import ClusterCache
 from remediator.core import names
 from remediator.core.absence import APART
 from remediator.core.breaker import Breaker, Start, starts
-from remediator.core.case import Case
+from remediator.core.case import Case, Operation
 from remediator.kube.runtime.leader import Leader
 
 MOST = 1000  # that are written; an annotation has room for them
@@ -28,19 +29,40 @@ class DeletedStarts:
 
     def gone(self, case: Case, now: datetime) -> None:
         """Keep the starts of a case at the moment at which we lose sight of it: an admission pass may be under way."""
-        self._keep(frozenset(Start(at, case.uid) for at in starts([case])), now)
+        self._keep(frozenset(Start(at, case.uid) for at in starts([case]) or self._entered(case.uid)), now)
+
+    def begin(self, now: datetime) -> None:
+        """Keep what the leader before has noted, and what is left of cases that nobody knows. Before every pass."""
+        if self._began:
+            return
+        self._began, self._noted = True, self._leader.before[1].get(names.DELETED_STARTS, "")
+        known = self._cache.deleted_starts | read(self._noted, now)
+        cases = {start.case for start in known}
+        self._keep(known.union(start for start in self._left_behind(now) if start.case not in cases), now)
+
+    def _left_behind(self, now: datetime) -> Iterator[Start]:
+        """What operations say, and of a case that has none, the first of its entries."""
+        since, operated = now - self._breaker.window - APART, set[str]()
+        for operation in self._cache.operations:
+            uid = operation.case_uid
+            if uid and operation.created > since and _disturbs(operation) and self._cache.case(uid) is None:
+                operated.add(uid)
+                yield Start(operation.created, uid)
+        for uid in self._cache.entries:
+            if uid not in operated and self._cache.case(uid) is None:
+                yield from (Start(at, uid) for at in self._entered(uid))
+
+    def _entered(self, uid: str) -> list[datetime]:
+        since = self._cache.entries.since(uid)
+        return [] if since is None else [since]
 
     def look(self, now: datetime) -> None:
-        """Keep what the leader before has noted, and drop what does not count any more. Before every admission."""
-        before: frozenset[Start] = frozenset()
-        if not self._began:
-            self._began, self._noted = True, self._leader.before[1].get(names.DELETED_STARTS, "")
-            before = read(self._noted, now)
+        """Note what the next leader must know, and drop what does not count any more. Before every admission."""
         since = now - self._breaker.window - APART  # a case that ended earlier has no start that counts
         known = self._cache.cases_since(since)
         leaving = (case for case in known if case.deleting or (case.ended and case.ended > since))
         self._leaving = frozenset(Start(at, case.uid) for case in leaving for at in starts([case]))
-        self._keep(before, now)
+        self._keep(frozenset(), now)
 
     def end(self) -> None:
         """We no longer lead."""
@@ -56,6 +78,11 @@ class DeletedStarts:
         if self._began and written != self._noted:
             self._leader.note(names.DELETED_STARTS, written)
             self._noted = written
+
+
+def _disturbs(operation: Operation) -> bool:
+    """Whether it has disturbed its node, or may yet."""
+    return operation.finished is None or operation.drain_started is not None or operation.intent_at is not None
 
 
 def text(deleted: Iterable[Start]) -> str:

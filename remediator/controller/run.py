@@ -290,6 +290,7 @@ class Controller:
 
     async def _dispatch(self, key: Key, now: datetime) -> float | None:
         self._presence.look(now)
+        self._deleted_starts.begin(now)
         await self.cache.nodes_by.refresh()
         if key.kind in self._reconcilers:
             return await self._reconcilers[key.kind].reconcile(key.name, now)

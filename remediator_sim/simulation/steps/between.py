@@ -81,8 +81,7 @@ async def _unheard(world: "World", step: Step) -> None:
 
 
 def _draw_killed(chance: Random, fleet: Fleet) -> Drawn:
-    """No case is stripped then: that it has started something nobody could know."""
-    return _drawn(chance, fleet, STOPS.keys() - {"strip"}, "claim", "drained", "intent", "intent")
+    return _drawn(chance, fleet, STOPS, "claim", "drained", "intent", "intent")
 
 
 async def _killed_between(world: "World", step: Step) -> None:

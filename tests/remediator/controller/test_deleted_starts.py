@@ -1,5 +1,6 @@
 """Whoever deletes cases in a storm gives the breaker of the fleet no start back."""
 
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -9,8 +10,9 @@ from remediator.controller.deleted_starts import DeletedStarts, read
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.core.case import Phase
-from tests.builders import a_case, an_attempt, at, minutes
+from tests.builders import a_case, an_attempt, an_operation, at, minutes
 from tests.harness.controller import REBOOTED, RUNS, running, until
+from tests.harness.kinds import CASES
 
 ONE = Breaker(1, timedelta(minutes=10))
 
@@ -57,11 +59,38 @@ async def test_a_case_that_is_deleted_while_the_admission_pass_waits_for_the_ser
         assert (harness.cases("gpu-1"), harness.ran.count("reboot gpu-2")) == ([], 0)
 
 
+@pytest.mark.parametrize("runs", [names.DIAGNOSTICS_TEMPLATE, "reboot"])
+async def test_a_case_that_is_removed_by_force_while_no_replica_runs_counts_as_a_start(harness, runs):
+    harness.answer(runs, RUNS)
+    await harness.policy()
+    await harness.budget("all", 5)
+    await harness.node("gpu-1", "True")
+    await harness.node("gpu-2")
+    async with running(harness, "one", breaker=ONE):
+        await until(lambda: f"{runs} gpu-1" in harness.ran)
+    (case,) = (case["metadata"]["name"] for case in harness.cases("gpu-1"))
+    await harness.change(CASES, case, metadata={"finalizers": None})
+    await harness.client.delete(CASES, case)
+    await harness.condition("gpu-1", "False")
+    await harness.condition("gpu-2", "True")
+    async with running(harness, "two", breaker=ONE):
+        await until(lambda: harness.reasons("gpu-2") == ["BreakerOpen"])
+        await harness.quiet()
+        assert (harness.reasons("gpu-2"), harness.ran.count("reboot gpu-2")) == (["BreakerOpen"], 0)
+
+
+class Entries(dict):
+    """Since when each case has an entry in a ledger, by its uid."""
+
+    since = dict.get
+
+
 class Fleet:
     """The cases that a leader sees, and the notes on its Lease."""
 
-    def __init__(self, *cases, noted=""):
+    def __init__(self, *cases, noted="", operations=(), entered=()):
         self.cases, self.deleted_starts = list(cases), frozenset()
+        self.operations, self.entries = operations, Entries(entered)
         self.notes = {names.DELETED_STARTS: noted}
         leader = SimpleNamespace(before=(None, dict(self.notes)), note=self.notes.__setitem__)
         self.starts = DeletedStarts(self, leader, Breaker(10, minutes(10)))
@@ -79,6 +108,7 @@ class Fleet:
             self.starts.gone(case, at(minute))
 
     def look(self, minute):
+        self.starts.begin(at(minute))
         self.starts.look(at(minute))
         return sorted(start.at for start in self.deleted_starts)
 
@@ -139,6 +169,35 @@ def test_a_leader_that_is_killed_between_the_deletion_of_a_case_and_its_next_ren
     )
     assert still_there.look(4) == []
     assert (first.look(12), first.notes[names.DELETED_STARTS]) == ([], "")
+
+
+ORPHAN = an_operation(case_uid="uid-a", created=at(2))
+LEFT_BEHIND = {  # operations, entries, what the leader before noted; the starts that count at minute 4
+    "an operation that goes on": ([ORPHAN], {}, "", [at(2)]),
+    "an operation beside the entry of its case": ([ORPHAN], {"uid-a": at(1)}, "", [at(2)]),
+    "two attempts": ([ORPHAN, replace(ORPHAN, name="op-2", created=at(3))], {}, "", [at(2), at(3)]),
+    "one that ended after its drain": ([replace(ORPHAN, drain_started=at(2), finished=at(3))], {}, "", [at(2)]),
+    "one that ended before it": ([replace(ORPHAN, finished=at(3))], {}, "", []),
+    "one that is older than the window": ([replace(ORPHAN, created=at(-7))], {}, "", []),
+    "an entry": ([], {"uid-a": at(1)}, "", [at(1)]),
+    "what the leader before noted": ([ORPHAN], {"uid-a": at(1)}, f"uid-a/{at(1.5).isoformat()}", [at(1.5)]),
+    "one of a case that is there": ([replace(ORPHAN, case_uid="uid-b")], {"uid-b": at(1)}, "", []),
+}
+
+
+@pytest.mark.parametrize(("operations", "entered", "noted", "expected"), LEFT_BEHIND.values(), ids=LEFT_BEHIND)
+def test_what_is_left_of_a_case_that_went_while_nobody_led_tells_its_starts(operations, entered, noted, expected):
+    fleet = Fleet(a_case("b"), operations=operations, entered=entered, noted=noted)
+    assert fleet.look(4) == expected
+    fleet.operations, fleet.entries = [], Entries()
+    assert fleet.look(5) == expected
+
+
+def test_a_claim_that_is_not_recorded_counts_from_its_entry_when_its_case_is_removed_by_force():
+    fleet = Fleet(a_case("a"), entered={"uid-a": at(1)})
+    fleet.look(2)
+    fleet.delete(3)
+    assert fleet.look(3) == [at(1)]
 
 
 @pytest.mark.parametrize(
