@@ -25,7 +25,11 @@ def test_only_drains_are_checked_one_at_a_time_so_that_each_counts_the_ones_befo
     ("handlers", "checked"),
     [
         (case.HANDLERS, {Step.RELEASE, Step.END, Step.RECORD, Step.DIAGNOSE, Step.ESCALATE}),
-        (operation.HANDLERS, {Move.REJECT, Move.CANCEL, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD, Move.TIME_OUT}),
+        (
+            operation.HANDLERS,
+            {Move.REJECT, Move.CANCEL, Move.DRAIN, Move.DRAIN_FAILED}
+            | {Move.WRITE_INTENT, Move.CREATE_POD, Move.TIME_OUT},
+        ),
     ],
 )
 def test_what_the_cache_alone_must_not_decide_is_read_live_first(handlers, checked):
