@@ -32,10 +32,10 @@ class OperationView:
         deadline: When the present stage is over.
         follows: It completes another operation: that the fault has gone by now does not stop it.
         drain_template: The template of the drain Pod.
+        system: The namespace whose pause the drain looks up.
         stops: What a user, or what the node runs, stops its case with.
         pods_left: Pods still on the node, counted live before the intent and before its own Pod.
         avoid: Nodes on which the drain Pod would soon be lost.
-        system: The namespace whose pause the drain looks up.
     """
 
     observation: OperationObservation
@@ -50,10 +50,10 @@ class OperationView:
     deadline: datetime
     follows: bool
     drain_template: Template | None
+    system: str
     stops: tuple[Block, ...] = ()
     pods_left: int = 0
     avoid: tuple[str, ...] = ()
-    system: str = names.SYSTEM_NAMESPACE
 
 
 def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> OperationView:
@@ -98,8 +98,8 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         deadline,
         follows,
         cache.templates.get(names.DRAIN_TEMPLATE),
+        cache.namespaces.system,
         stops,
-        system=cache.namespaces.system,
     )
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from remediator.kube.api.builtin import POD
+from remediator_sim.apiserver.store import Entry
 from tests.harness.controller import running, until
 from tests.harness.kinds import NAMESPACES, NODES
 
@@ -58,8 +59,8 @@ async def test_a_pod_that_only_looks_like_it_holds_nothing(harness, odd):
 async def test_a_static_pod_of_which_only_the_node_can_be_read_holds_it(harness, odd):
     await static_pod(harness)
     entries = harness.server.cluster.store.collection("pods").entries
-    for entry in entries.values():
-        entry.obj["status"] = odd
+    for key, entry in entries.items():
+        entries[key] = Entry({**entry.obj, "status": odd}, entry.rv)
     await harness.policy()
     await harness.node("gpu-1", "True")
     async with running(harness) as controller:
