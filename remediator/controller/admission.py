@@ -21,7 +21,7 @@ from remediator.controller.gone import GoneCases
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.ledgers import Ledgers
 from remediator.controller.perform import PAUSE_SECONDS, Performer
-from remediator.controller.records import Records
+from remediator.controller.records import Records, considered
 from remediator.core import budget, guard
 from remediator.core.breaker import Breaker
 from remediator.core.case import Block, Case
@@ -89,7 +89,8 @@ class Admissions:
         written.
         """
         waiting = await self._waiting(now)
-        self.records.consider(((view.case, view.node) for view, _ in waiting), self.cache)
+        seen = {view.case.name: considered(view.case, view.node) async for view, _ in sliced(waiting, SLICE)}
+        self.records.consider(seen, self.cache)
         if not waiting:
             self.records.hold(())
             return []
@@ -99,7 +100,8 @@ class Admissions:
         fleet = fleet_context(self.cache, now, await self._causes(now))
         gone, ask_again = await self._gone_cases.among(self._unknown(waiting, fleet, now))
         fleet = replace(fleet, gone=gone)
-        asking = await self._all_pending([(replace(view, gone=gone), step) for view, step in waiting], fleet, now)
+        waiting = [(replace(view, gone=gone), step) async for view, step in sliced(waiting, SLICE)]
+        asking = await self._all_pending(waiting, fleet, now)
         await self.cache.nodes_by.refresh()
         ledgers = self.cache.ledgers()
         since = now - self.breaker.window

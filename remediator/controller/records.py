@@ -4,7 +4,7 @@ Many wait for the marks of a claim on the node, nobody for these records: the pa
 passes give way to claims that are still to be made.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -74,9 +74,9 @@ class Records:
             del self._claimed[name]
             self._considered.pop(name, None)
 
-    def consider(self, cases: Iterable[tuple[Case, Node | None]], cache: ClusterCache) -> None:
-        """A pass has begun over these and no others."""
-        self._considered = {case.name: considered(case, node) for case, node in cases}
+    def consider(self, cases: dict[str, Considered], cache: ClusterCache) -> None:
+        """A pass has begun over these, by name, and no others."""
+        self._considered = cases
         self._claimed = {
             name: claimed for name, claimed in self._claimed.items() if cache.cases.get(name) == claimed.save.before
         }

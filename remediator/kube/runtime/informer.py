@@ -128,7 +128,7 @@ class Informer(Generic[F]):
         """The heads, for a cache of the same history: a server restored from a backup knows none of what came later."""
         patience = RESTART_AFTER
         while True:
-            known = self._versions()
+            known = await self._versions()
             heads, version = await self._heads()
             if not await _is_of_another_history(known, heads, version):
                 return heads, version
@@ -141,14 +141,18 @@ class Informer(Generic[F]):
                     break
             patience = min(2 * patience, LONGEST_PATIENCE)
 
-    def _versions(self) -> dict[str, str]:
-        """The version by which each object is known, be it by the watch or by a write of ours."""
+    async def _versions(self) -> dict[str, str]:
+        """The version by which each object is known at this moment, be it by the watch or by a write of ours."""
+        keys, facts, unknown = tuple(self._watched), tuple(self._watched.values()), dict(self._reflector.unknown)
         written = {key: fact.version for key in tuple(self._written) if (fact := self.get(key)) is not None}
-        return {key: fact.version for key, fact in self._watched.items()} | self._reflector.unknown | written
+        versions = {key: fact.version async for key, fact in sliced(zip(keys, facts, strict=True), SLICE)}
+        versions.update(unknown)
+        versions.update(written)
+        return versions
 
     async def _late(self, heads: Mapping[str, str], version: str) -> set[str]:
         """The keys of which less is known than these versions, or which are not in this list any more."""
-        known, late = self._versions(), set[str]()
+        known, late = await self._versions(), set[str]()
         async for key, head in sliced(heads.items(), SLICE):
             if key not in known or not reaches(known[key], head):
                 late.add(key)

@@ -21,6 +21,7 @@ from remediator.core.case import Phase
 from remediator.core.census import Census
 from remediator.core.guard import AdmissionFold
 from remediator.kube.informers import Informers
+from remediator.kube.runtime.informer import SLICE as COMPARED
 from remediator.kube.runtime.leader import Leader
 from remediator.kube.runtime.queue import WorkQueue
 from remediator.kube.wire.client import Client
@@ -148,15 +149,20 @@ async def test_an_admission_pass_lets_others_run_and_asks_each_case_and_budget_a
     reads = []
     for full in full_sizes:
         with monkeypatch.context() as patch:
-            places = ((admission, "case_view"), (admission.guard, "preconditions"), (AdmissionFold, "decide"))
+            places = (
+                (admission, "case_view"),
+                (admission, "considered"),
+                (admission.guard, "preconditions"),
+                (AdmissionFold, "decide"),
+            )
             for where, name in places:
                 count(patch, where, name, full)
             performer = Performer(full.controller._admissions.performer.client, full.cache, lambda: False)
             full.forget_reads()
             await beside(full, Admissions(full.cache, performer, Breaker(10**6), CLOCK.monotonic).run(NOW))
         waiting = int(full.nodes * WAITING)
-        assert [full.total(what) for what in ("case_view", "preconditions", "decide")] == [waiting] * 3
-        assert max(full.most(what) for what in ("case_view", "preconditions", "decide")) <= admission.SLICE == 25
+        assert [full.total(name) for _, name in places] == [waiting] * 4
+        assert max(full.most(name) for _, name in places) <= admission.SLICE == 25
         cases, budgets = full.stores["NodeRemediation"], full.stores["NodeDisruptionBudget"]
         over = {number for key, number in cases.reads.items() if key.startswith("over-")}
         assert max(over) <= 2, "those that are over with the waiting cases of their node only"
@@ -236,3 +242,10 @@ async def test_the_gauges_of_all_budgets_are_counted_slice_by_slice_and_nothing_
         budgets = len(list(full.cache.budgets))
         assert full.total("limits") == budgets == len(metrics.BUDGET.rows)
         assert full.most("limits") <= measure.SLICE == 100
+
+
+async def test_what_a_new_leader_compares_with_the_api_server_is_gathered_slice_by_slice(full_sizes):
+    for full in full_sizes:
+        cases, before = full.cache.cases, full.turn
+        await beside(full, cases._versions())
+        assert full.turn - before >= len(cases) // COMPARED >= 2
