@@ -60,7 +60,9 @@ class Workload(NamedTuple):
 
     async def _claim(self, node: str) -> dict[str, Any]:
         taint = {"key": "remediator.dev/case", "value": CASE_UID, "effect": "NoSchedule"}
-        uid = (await self.client.patch(NODES, node, {"spec": {"taints": [taint]}}))["metadata"]["uid"]
+        uid = (await self.client.patch(NODES, node, {"spec": {"unschedulable": True, "taints": [taint]}}))["metadata"][
+            "uid"
+        ]
         spec = {"nodeName": node, "nodeUID": uid, "caseUID": CASE_UID, "attempt": 1, "templateName": "bench"}
         body = {"apiVersion": OPERATIONS.api_version, "kind": OPERATIONS.name, "metadata": {"name": node}}
         return await self.client.create(OPERATIONS, {**body, "spec": spec})
