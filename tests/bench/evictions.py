@@ -34,9 +34,9 @@ Report = dict[str, Any]
 async def measure(pods: int, drains: int, per_node: int) -> Report:
     """Everything that this benchmark states, of one run; `pods` is a multiple of `per_node`."""
     async with workload.running(pods // per_node, per_node) as up:
-        await up.fill()
+        await up.fill("floor")
         floor = await _floor(up, drains)
-        await up.fill()
+        await up.fill("drain")
         processes = Drains(up.access, drains)
         starts = [await processes.start() for _ in range(STARTS)]
         drained = await _drained(up, processes)

@@ -31,9 +31,12 @@ class Workload(NamedTuple):
     nodes: list[str]
     per_node: int
 
-    async def fill(self) -> None:
-        """Make the Pods, and wait until all of them run."""
-        bodies = [_pod(node, f"{node}-{index}") for node in self.nodes for index in range(self.per_node)]
+    async def fill(self, kind: str) -> None:
+        """Make the Pods, and wait until all of them run.
+
+        `kind` is part of their names: KWOK, which is late under load, ends a Pod by name, also a later one.
+        """
+        bodies = [_pod(node, f"{node}-{kind}-{index}") for node in self.nodes for index in range(self.per_node)]
         for at in range(0, len(bodies), AT_ONCE):
             made = bodies[at : at + AT_ONCE]
             await asyncio.gather(*(self.client.create(PODS, body, namespace=SPACE) for body in made))
