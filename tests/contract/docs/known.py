@@ -12,12 +12,14 @@ CLUSTER = frozenset({"kubectl"})
 
 # Command as it is written → why no test runs it. make is asked for what it would do, so no target stands here.
 APART: Mapping[str, str] = {
-    "python -m tests.bench.claim --nodes 1000 --faults 100": "runs for minutes; tests/bench/test_claim.py is small",
+    "python -m tests.bench.claim --nodes 5000 --faults 200": "runs for minutes; tests/bench/test_claim.py is small",
     "python -m tests.bench.extender --requests 500": "takes most of a minute; tests/bench/test_extender.py is small",
     "python -m tests.bench.scale --nodes 1000 5000 15000": "takes two minutes; tests/bench/test_scale.py is small",
     "python -m tests.bench.memory": "takes minutes; tests/bench/test_memory.py is small",
     "python -m tests.bench.detectors --rounds 1": "runs for minutes; tests/bench/test_detectors.py tries its counting",
-    "python -m tests.bench.storm --nodes 5000 --faults 1000": "takes a minute; tests/bench/test_storm.py is small",
+    "python -m tests.bench.storm --nodes 5000 --faults 1000 --ended 20000": "takes minutes; test_storm.py is small",
+    "python -m tests.bench.storm --nodes 5000 --faults 1000 --breaker": "takes a minute; test_storm.py is small",
+    "python -m tests.bench.evictions --pods 5000 --drains 50": "takes minutes; tests/bench/test_evictions.py is small",
     "python -m tests.bench.growth": "runs for a quarter of an hour; tests/bench/test_growth.py is small",
     "kubectl debug": "is said of the command above it, which is run",
 }
