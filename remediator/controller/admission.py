@@ -22,6 +22,7 @@ from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.ledgers import Ledgers
 from remediator.controller.perform import PAUSE_SECONDS, Performer
 from remediator.controller.records import Records, considered
+from remediator.controller.withdrawals import withdrawn
 from remediator.core import budget, guard
 from remediator.core.breaker import Breaker
 from remediator.core.case import Block, Case
@@ -115,8 +116,10 @@ class Admissions:
         admission = _entered(admission, ledgers.index, refused)
         self.records.hold([(request.case, blocks) for request, blocks in admission.held])
         results = await self._carry_out(pending, admission, fleet, now)
-        self.ledgers.unused |= _stopped(admission, results) - fold.entered.keys()
+        back = await withdrawn(admission.held, fold.entered.keys() - self.ledgers.unused, self.cache, self.performer)
+        self.ledgers.unused |= back | _stopped(admission, results) - fold.entered.keys()
         waits = [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
+        waits += [STOPPED.after] if back else []
         return waits if ask_again is None else [*waits, ask_again]
 
     async def _causes(self, now: datetime) -> Causes:

@@ -1,6 +1,7 @@
 """What we write on a node: our taints, our cordon and our annotations, nothing else. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Set
+from datetime import datetime
 from typing import Any
 
 from remediator.controller.effects import Retry
@@ -46,6 +47,17 @@ def claim(case: Case, judged: Node, gone: frozenset[str] = frozenset()) -> Chang
         if not node.scale_down_disabled or node.scale_down_disabled_by:
             notes |= {names.SCALE_DOWN_DISABLED: "true", names.SCALE_DOWN_DISABLED_BY: case.uid}
         return encode.node_marks(node, [*others, mark(case)], unschedulable=True, annotations=notes)
+
+    return change
+
+
+def withdraw(case: Case, entered: datetime) -> Change:
+    """Move the version of a node that this case has entered for and never marked, so that a late claim conflicts."""
+
+    def change(node: Node) -> Mapping[str, Any] | None:
+        if case.uid in node.marks:
+            return None
+        return encode.node_marks(node, node.taints, annotations={names.WITHDRAWN: f"{case.uid} {entered.isoformat()}"})
 
     return change
 

@@ -207,6 +207,8 @@ class Performer:
                 return Done()
             except errors.Conflict:
                 node = await self.node(effect.name)
+            if not self.leads():
+                return Retry(1.0, "another replica leads")
         return self._later(effect, MOVED, f"node {effect.name} changes faster than we can write")
 
     async def node(self, name: str) -> Node | None:

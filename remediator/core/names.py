@@ -12,6 +12,7 @@ KEPT_CORDONED = f"{GROUP}/kept-cordoned"  # the case whose operation cordon took
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SCALE_DOWN_DISABLED_BY = f"{GROUP}/scale-down-disabled-by"
 SCHEDULABLE_AGAIN_AT = f"{GROUP}/schedulable-again-at"  # when a node that was refused to Pods last became less so
+WITHDRAWN = f"{GROUP}/claim-withdrawn"  # which claim was never completed and was taken back, and when it was entered
 EXCLUDE = f"{GROUP}/exclude"
 PAUSED = f"{GROUP}/paused"
 BREAKER_CLOSED_AT = f"{GROUP}/breaker-closed-at"  # of a policy: a user has looked at what was in vain

@@ -10,13 +10,15 @@ from tests.harness.kinds import NAMESPACES, NODES
 MIRROR = {"kubernetes.io/config.mirror": "0123456789abcdef"}
 
 
-async def static_pod(harness, namespace="kube-system", annotations=MIRROR, tier="control-plane", component="etcd"):
+async def static_pod(
+    harness, namespace="kube-system", annotations=MIRROR, tier="control-plane", component="etcd", node="gpu-1"
+):
     """What a kubelet shows of /etc/kubernetes/manifests/etcd.yaml, as kubeadm writes that."""
     if namespace != "kube-system":
         await harness.client.create(NAMESPACES, {"metadata": {"name": namespace}})
     labels = {"component": component, "tier": tier}
-    metadata = {"name": f"{component}-gpu-1", "namespace": namespace, "labels": labels, "annotations": annotations}
-    spec = {"nodeName": "gpu-1", "containers": [{"name": component, "image": component}]}
+    metadata = {"name": f"{component}-{node}", "namespace": namespace, "labels": labels, "annotations": annotations}
+    spec = {"nodeName": node, "containers": [{"name": component, "image": component}]}
     await harness.client.create(POD, {"metadata": metadata, "spec": spec}, namespace=namespace)
 
 

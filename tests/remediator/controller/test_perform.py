@@ -171,6 +171,16 @@ async def test_a_node_that_was_changed_since_it_was_judged_is_not_claimed_and_no
     assert performer.cache.nodes.get("gpu-1").taints[0].key == "maintenance", "the next judgement is about this node"
 
 
+async def test_who_loses_the_lease_between_two_tries_of_a_write_on_a_node_does_not_send_the_second(
+    harness, performer, claim
+):
+    leads = iter((True, False))
+    deposed = Performer(harness.client, performer.cache, lambda: next(leads))
+    harness.server.faults.refuse(409, when=_writes, times=1)
+    assert isinstance(await deposed.one(claim), Retry)
+    assert names.CASE_TAINT not in harness.taints("gpu-1")
+
+
 async def test_a_node_that_moves_all_the_time_is_tried_again_later(harness, performer, claim):
     harness.server.faults.refuse(409, when=_writes, times=CONFLICTS)
     assert isinstance(await performer.one(claim), Retry)

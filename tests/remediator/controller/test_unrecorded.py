@@ -1,5 +1,6 @@
 """Between the marks of a claim and its record: the start counts, and the claim is neither lost nor kept for ever."""
 
+import json
 from collections import Counter
 from datetime import timedelta
 
@@ -9,8 +10,10 @@ from remediator.clock import SYSTEM
 from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
+from remediator.kube.wire import errors
 from tests.harness.admission import replica, whole_pass
 from tests.harness.kinds import CASES, NAMESPACES, NODES, POLICIES
+from tests.remediator.controller.test_control_plane import static_pod
 
 URGENT = ("urgent-0", "urgent-1")
 
@@ -139,11 +142,74 @@ async def test_a_pause_that_the_watch_has_not_told_of_lets_no_claim_begin(fleet)
 
 
 async def test_entries_that_were_not_used_are_left_alone_by_who_has_lost_the_lease_meanwhile(fleet):
-    """Another leader may be about to mark their nodes."""
+    """Another leader may be about to mark their nodes: they go once no late write can do so."""
     harness, admissions = await paused_in_its_middle(fleet)
     admissions.clear()
+    first = await whole_pass(admissions, SYSTEM.now())
+    assert (len(harness.claims()), first <= 1.0) == (60, True)
+    assert len([node for node in harness.all(NODES) if names.WITHDRAWN in notes(node)]) == 60 - len(marked(harness))
     await whole_pass(admissions, SYSTEM.now())
-    assert len(harness.claims()) == 60
+    assert sorted(harness.claims()) == marked(harness)
+
+
+def notes(node):
+    return node["metadata"].get("annotations") or {}
+
+
+async def entered(fleet):
+    """A node whose claim was cut short between the ledger and the node, and the write that did not come through."""
+    harness, sent = await fleet(1), []
+
+    def marks(asked):
+        if asked.method != "PATCH" or not asked.path.endswith("/nodes/gpu-0"):
+            return False
+        sent.append(json.loads(asked.body))
+        return True
+
+    harness.server.faults.refuse(500, when=marks, times=1)
+    await (await replica(harness))[1].run(SYSTEM.now())
+    assert (harness.claims(), marked(harness), len(sent)) == (["gpu-0"], [], 1)
+    return harness, sent[0]
+
+
+async def test_a_claim_that_a_dead_leader_has_entered_is_taken_back_when_its_case_is_held(fleet):
+    harness, late = await entered(fleet)
+    await harness.edit_case("gpu-0", hold=True)
+    _, admissions = await replica(harness)
+    for _ in range(2):
+        await whole_pass(admissions, SYSTEM.now())
+    assert (harness.claims(), harness.reasons("gpu-0"), marked(harness)) == ([], ["HeldByUser"], [])
+    with pytest.raises(errors.Conflict):
+        await harness.client.patch(NODES, "gpu-0", late)
+
+
+async def test_a_claim_that_a_dead_leader_has_entered_is_completed_when_nothing_holds_its_case(fleet):
+    harness, _ = await entered(fleet)
+    await whole_pass((await replica(harness))[1], SYSTEM.now())
+    assert (harness.claims(), marked(harness), harness.phase("gpu-0")) == (["gpu-0"], ["gpu-0"], "Draining")
+
+
+def excluded(harness):
+    return harness.change(NODES, "gpu-0", metadata={"labels": {names.EXCLUDE: "true"}})
+
+
+def of_control_plane(harness):
+    return static_pod(harness, node="gpu-0")
+
+
+@pytest.mark.parametrize(
+    ("spare", "reason", "left"), [(excluded, "OptedOut", []), (of_control_plane, "ControlPlane", ["gpu-0"])]
+)
+async def test_a_claim_on_a_node_that_is_spared_is_taken_back_only_where_nothing_need_be_written_on_it(
+    fleet, spare, reason, left
+):
+    harness, _ = await entered(fleet)
+    await spare(harness)
+    _, admissions = await replica(harness)
+    for _ in range(2):
+        await whole_pass(admissions, SYSTEM.now())
+    assert (harness.claims(), harness.reasons("gpu-0")) == (left, [reason])
+    assert names.WITHDRAWN not in notes(harness.look("gpu-0"))
 
 
 async def paused_in_its_middle(fleet):
