@@ -107,7 +107,8 @@ def start(view: CaseView, now: datetime) -> Plan:
     if not isinstance(following, Next) or view.policy is None:
         return ()
     template = view.policy.ladder[following.rung].operation
-    attempt = Attempt(operation_name(case, template, len(case.attempts) + 1), template, following.rung, now)
+    name = operation_name(case, template, len(case.attempts) + 1)
+    attempt = Attempt(name, template, following.rung, now, boot_id=view.node.boot_id if view.node else "")
     message = f"rung {following.rung + 1}, attempt {following.attempt}: {template}"
     after = with_attempt(advance(case, Reason.STARTED, message, now, Phase.DRAINING), attempt)
     return (SaveCase(case, replace(after, blocks=())),)
@@ -181,7 +182,7 @@ def record(view: CaseView, now: datetime) -> Plan:
         outcome=ended.phase.outcome,
         message=ended.message,
         reason=ended.reason,
-        boot_id=ended.intent_boot_id,
+        boot_id=ended.intent_boot_id or case.attempt.boot_id,
         heartbeats=_heartbeats(view.node, view.policy, now),
         counts=not ended.nothing_ran,
     )

@@ -79,7 +79,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     leave = reason_to_end(case, node) or _abandoned(case, policy, now)
     proof, again = _proof(case, node, policy, cache.absences, now)
     following = next_rung(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
-    tried, follows = _tried(case, operation), follow_up(case, _after(cache, case))
+    tried, follows = _tried(case, operation, node), follow_up(case, _after(cache, case))
     follow = tried is Tried.SUCCEEDED and _succeeded(case) and follows is not None
     full = follow and len(case.attempts) >= MOST_ATTEMPTS  # what completes it has no room: a person must look
     stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if node else ()
@@ -183,13 +183,18 @@ def ledgers_of(cache: ClusterCache, case: Case) -> list[str]:
     return sorted(ledger.name for ledger in ledgers if ledger is not None and not ledger.unreadable)
 
 
-def _tried(case: Case, operation: Operation | None) -> Tried:
+def _tried(case: Case, operation: Operation | None, node: Node | None) -> Tried:
+    """The state of the newest attempt. One after which the node has booted is not known to have failed: what it asked
+    for may have come late, and what the node shows may be from before.
+    """
     attempt = case.attempt
     if attempt is None:
         return Tried.NONE
     if attempt.outcome is AttemptOutcome.OPEN:
         return Tried.REPORTED if operation and operation.phase.outcome is not AttemptOutcome.OPEN else Tried.OPEN
     if attempt.stopped:
-        return _tried(replace(case, attempts=case.counted), operation)
+        return _tried(replace(case, attempts=case.counted), operation, node)
+    if node is not None and attempt.before_boot(node.boot_id):
+        return Tried.SUCCEEDED
     succeeded = _does_not_apply(attempt) or attempt.outcome in (AttemptOutcome.SUCCEEDED, AttemptOutcome.CANCELLED)
     return Tried.SUCCEEDED if succeeded else Tried.FAILED

@@ -152,6 +152,8 @@ def cancel(view: OperationView, now: datetime) -> Plan:
         reason, message = Reason.CLAIM_LOST, "the case ended or lost its node"
     elif view.stops:
         reason, message = view.stops[0].reason, view.stops[0].message
+    elif view.observation.rebooted:
+        reason, message = Reason.REBOOTED, "the node has booted since: what it shows now is waited for"
     return (_ended(view, OperationPhase.CANCELLED, reason, message, now),)
 
 

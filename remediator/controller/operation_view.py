@@ -78,6 +78,7 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         stopped=bool(stops),
         ours=ours(operation, case, node),
         intent=operation.intent_at is not None,
+        rebooted=rebooted(operation, case, node),
         health=Health.UNHEALTHY if follows and health is Health.HEALTHY else health,
         drain=_drain(operation, template, drain, now),
         exit=_exit(pod),
@@ -111,6 +112,12 @@ def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
         return False
     held = node.uid == operation.node_uid and node.case_uid == case.uid
     return held and reason_to_end(case, node) is None
+
+
+def rebooted(operation: Operation, case: Case | None, node: Node | None) -> bool:
+    """Whether the node has booted since this attempt was begun."""
+    attempt = case.attempt if case and case.runs(operation.name) else None
+    return attempt is not None and node is not None and attempt.before_boot(node.boot_id)
 
 
 def _deadline(

@@ -56,7 +56,7 @@ class Attempt:
     finished: datetime | None = None
     outcome: AttemptOutcome = AttemptOutcome.OPEN
     message: str = ""
-    boot_id: str = ""
+    boot_id: str = ""  # the boot in which it was begun; from the intent on, the one that its intent names
     heartbeats: Mapping[str, datetime] | None = None
     follows: str = ""  # the operation that this one completes; it is no try of its own
     reason: str = ""  # why the operation ended so, in one word
@@ -66,6 +66,10 @@ class Attempt:
     def nothing_to_do(self) -> bool:
         """Whether the program says that the operation does not apply to this node: the contract of its message."""
         return self.outcome is AttemptOutcome.REFUSED and self.message.startswith("nothing to do:")
+
+    def before_boot(self, boot_id: str) -> bool:
+        """Whether the node has booted since; False where either boot is not known."""
+        return bool(self.boot_id and boot_id) and self.boot_id != boot_id
 
     @property
     def stopped(self) -> bool:

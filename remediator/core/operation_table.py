@@ -40,6 +40,7 @@ class OperationObservation:
     stopped: bool  # a user, or the policy's mode, lets nothing new begin
     ours: bool  # its case stands, is not leaving, and the node is the same and carries our claim
     intent: bool
+    rebooted: bool  # the node has booted since the attempt was begun
     health: Health
     drain: Drain
     exit: Exit
@@ -98,6 +99,13 @@ OPERATION_TABLE: Table[Move] = Table(
             Move.CANCEL,
             "A user stops the case, and nothing has been done to the node yet. The case waits and tries again; it "
             "stands above the time-out, or the wait would count as a failure of the node.",
+        ),
+        Row(
+            {"intent": False, "rebooted": True},
+            Move.CANCEL,
+            "The node has booted since the attempt was begun: a reboot that was given up came late, or the node fell. "
+            "What it shows may be from before, so the case waits for proof first. It stands above drain and intent, or "
+            "the node would be rebooted once more for a fault that may be cured.",
         ),
         Row(
             {"intent": False, "health": Health.HEALTHY},

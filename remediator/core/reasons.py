@@ -66,6 +66,7 @@ class Reason(StrEnum):
     TIMED_OUT = "TimedOut"
     DONE = "Done"
     CLAIM_LOST = "ClaimLost"
+    REBOOTED = "Rebooted"
     NOT_CURRENT_ATTEMPT = "NotCurrentAttempt"
 
 

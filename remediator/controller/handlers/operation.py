@@ -17,7 +17,7 @@ from remediator.controller.handlers.base import (
     seconds_until,
     stops_live,
 )
-from remediator.controller.operation_view import OperationView, operation_view, ours
+from remediator.controller.operation_view import OperationView, operation_view, ours, rebooted
 from remediator.controller.perform import PAUSE_SECONDS
 from remediator.core.case import Case
 from remediator.core.evidence import Health, judge
@@ -46,7 +46,10 @@ async def intent_may_be_written(view: OperationView, dependencies: Dependencies,
     """Before the point of no return, live: same node, ours, faulty, nothing stopped. Counts the Pods that are left."""
     if await dependencies.performer.paused():
         return Retry(PAUSE_SECONDS, "all new work is paused")
-    return await _ready(view, dependencies, now)
+    checked = await _ready(view, dependencies, now)
+    if not isinstance(checked, Retry) and rebooted(checked.operation, checked.case, checked.node):
+        return CHANGED
+    return checked
 
 
 async def pod_may_be_created(view: OperationView, dependencies: Dependencies, now: datetime) -> Checked:

@@ -82,7 +82,9 @@ class Attempt(Base, frozen=True, kw_only=True):
         bool,
         doc("False where nothing ran: it is no attempt for the ladder, attempts.max and the breaker. Default True."),
     ] = True
-    intent: Annotated[Intent | None, doc("What was written before the operation's Pod was made.")] = None
+    intent: Annotated[
+        Intent | None, doc("The boot in which it was begun; from its intent on, the one that the intent names.")
+    ] = None
     started_at: Annotated[Time | None, doc("When it started.")] = None
     finished_at: Annotated[Time | None, doc("When its outcome was recorded.")] = None
     outcome: Annotated[AttemptOutcome, doc("How it ended; absent while it runs.")] = AttemptOutcome.OPEN
