@@ -35,8 +35,8 @@ class DeletedStarts:
         """Keep what the leader before has noted, and what is left of cases that nobody knows. Before every pass."""
         if self._began:
             return
-        self._began, self._noted = True, self._leader.before[1].get(names.DELETED_STARTS, "")
-        known = self._cache.deleted_starts | read(self._noted, now)
+        self._began, self._noted = True, ""
+        known = self._cache.deleted_starts | read(self._leader.before[1].get(names.DELETED_STARTS, ""), now)
         cases = {start.case for start in known}
         self._keep(known.union(start for start in self._left_behind(now) if start.case not in cases), now)
 

@@ -42,14 +42,19 @@ class Presence:
         self._silent_since, self._cache.silent = None, ()
 
     def _begin(self, now: datetime) -> None:
-        """What others have noted, and the time in which nobody led."""
+        """What others have noted, and the time in which nobody led.
+
+        Where the Lease is gone, or says no time, so is what it told of absences: any time of a case that goes on may
+        have been one.
+        """
         renewed, notes = self._leader.before
         known = absence.read(notes.get(names.ABSENCES, ""), now)
         for gap in self._cache.absences.until(now).gaps:  # of an earlier leadership of ours
             known = known.including(gap.begin, gap.end)
         self._cache.absences = known
-        if renewed is not None:
-            self._include(renewed, now)
+        if renewed is None:
+            renewed = min((case.created for case in self._cache.unfinished), default=now)
+        self._include(renewed, now)
 
     def _include(self, begin: datetime, end: datetime) -> None:
         self._keep(self._cache.absences.including(begin, end))

@@ -14,7 +14,7 @@ from remediator.core.absence import NEVER_AWAY, Absences, read
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire.client import Client
-from tests.builders import START, at, minutes
+from tests.builders import START, a_case, at, minutes
 from tests.remediator.kube.runtime.test_elector import Leases, Wire
 
 pytestmark = pytest.mark.looptime(noop_cycles=0)
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.looptime(noop_cycles=0)
 class Replica:
     """The only one. Both of its clocks run on during `freeze` (SIGSTOP), the monotonic one not during `suspend`."""
 
-    def __init__(self, lease_seconds):
+    def __init__(self, lease_seconds, leases=None, unfinished=()):
         self.wall = self.monotonic = 0.0
         loop = asyncio.get_running_loop()
         self.clock = Clock(
@@ -31,9 +31,9 @@ class Replica:
         )
         lease = {"duration": lease_seconds, "renew": lease_seconds * 2 / 3, "retry": lease_seconds * 2 / 15}
         self.elector = Elector(
-            Client(Wire(Leases())), "remediator", "system", "a", self.clock, rand=lambda: 0.5, **lease
+            Client(Wire(leases or Leases())), "remediator", "system", "a", self.clock, rand=lambda: 0.5, **lease
         )
-        self.cache = SimpleNamespace(absences=NEVER_AWAY, paused=False, informers=())
+        self.cache = SimpleNamespace(absences=NEVER_AWAY, paused=False, informers=(), unfinished=unfinished)
         self.presence = Presence(self.cache, Leader(self.elector, self.clock))
 
     def freeze(self, seconds):
@@ -94,19 +94,51 @@ async def test_a_replica_that_looks_every_30_seconds_was_never_absent():
         assert replica.absent() == 0
 
 
+@pytest.mark.parametrize("deleted", [True, False])
+async def test_an_hour_in_which_nobody_led_is_an_absence_also_where_somebody_deleted_the_lease(deleted):
+    leases = Leases()
+    async with Replica(15, leases).leading():
+        pass
+    if deleted:
+        leases.lease = None
+    await asyncio.sleep(3600)
+    next_leader = Replica(15, leases, unfinished=(a_case("a", created=0),))
+    async with next_leader.leading():
+        assert 3600 <= next_leader.absent() <= 3600 + 80
+
+
 class Lease:
     """A leader's presence by a clock that the test reads, and its notes."""
 
-    def __init__(self):
+    def __init__(self, *unfinished, before=(None, {})):
         self.notes = {}
-        self.cache = SimpleNamespace(absences=NEVER_AWAY, paused=False, informers=())
-        leader = SimpleNamespace(before=(None, {}), note=self.notes.__setitem__, is_leader=True)
+        self.cache = SimpleNamespace(absences=NEVER_AWAY, paused=False, informers=(), unfinished=unfinished)
+        leader = SimpleNamespace(before=before, note=self.notes.__setitem__, is_leader=True)
         self.presence = Presence(self.cache, leader)
 
     def look(self, *minutes):
         for minute in minutes:
             self.presence.look(at(minute))
         return self.cache.absences
+
+
+async def test_where_the_lease_is_gone_all_time_of_a_case_that_goes_on_may_have_been_an_absence():
+    """Its drain began in minute 5 and may take 30 minutes; the Lease was deleted, and we lead from minute 60 on."""
+    lease = Lease(a_case("a", created=0), a_case("b", created=50))
+    assert lease.look(60) == Absences().including(at(0), at(60))
+    assert lease.cache.absences.deadline(at(5), minutes(30)) == at(90)
+    assert lease.notes[names.ABSENCES] == str(lease.cache.absences)
+
+
+async def test_what_the_lease_told_is_noted_anew_at_once_so_that_it_outlives_a_lease_that_is_deleted_while_we_lead():
+    told = str(Absences().including(at(1), at(2)))
+    lease = Lease(a_case("a", created=0), before=(at(60), {names.ABSENCES: told}))
+    lease.look(60)
+    assert lease.notes[names.ABSENCES] == told
+
+
+async def test_the_first_replica_that_ever_leads_was_never_absent():
+    assert Lease().look(60) == NEVER_AWAY
 
 
 async def test_one_look_by_a_clock_that_is_a_year_ahead_postpones_no_deadline_by_more_than_that_look():
