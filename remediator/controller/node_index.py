@@ -10,6 +10,7 @@ from remediator.core.policy import Policy
 from remediator.kube.runtime.informer import Informer
 
 SLICE = 200  # nodes between two turns of the loop
+ROUNDS = 3  # how often all nodes are counted anew, in slices, while users go on to change what is asked of them
 Shown = tuple[str, Status]  # type and status of a condition
 
 
@@ -54,9 +55,15 @@ class NodeIndex:
         policies.on_view(self._on_policy)
 
     async def refresh(self) -> None:
-        """Bring it up to date with what is asked of nodes; others run in between, and who asks for the same waits."""
+        """Bring it up to date with what is asked of nodes; others run in between, and who asks for the same waits.
+
+        Where users change that faster than all nodes can be counted, the wait has an end: who reads it then counts them
+        in one turn.
+        """
         async with self._refreshing:
-            while self._stale:
+            for _ in range(ROUNDS):
+                if not self._stale:
+                    return
                 for _ in self._renewed():
                     await asyncio.sleep(0)
 

@@ -291,13 +291,13 @@ class Controller:
     async def _dispatch(self, key: Key, now: datetime) -> float | None:
         self._presence.look(now)
         self._deleted_starts.begin(now)
-        await self.cache.nodes_by.refresh()
         if key.kind in self._reconcilers:
             return await self._reconcilers[key.kind].reconcile(key.name, now)
         if key == ORPHANS:
             return await self._orphans.run(now)
         if key == EXPIRED:
             return await self._retention.run(now)
+        await self.cache.nodes_by.refresh()
         self._deleted_starts.look(now)
         try:
             return await self._admissions.run(now)

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from tests.builders import a_budget, a_case, a_node
+from tests.builders import a_budget, a_case, a_node, pool
 from tests.harness.replica import empty_cache
 
 
@@ -46,3 +46,30 @@ async def test_who_asks_for_the_nodes_of_budgets_while_another_counts_them_anew_
     await cache.nodes_by.refresh()
     assert cache.nodes_by.members()["new"].total == 1000
     await scrape
+
+
+async def test_who_waits_for_the_nodes_of_budgets_does_not_wait_for_ever_while_a_user_edits_budgets_all_the_time():
+    """1000 nodes are five slices; the budget is another one at each turn of the loop."""
+    cache = empty_cache()
+    for number in range(1000):
+        cache.nodes._reflector._keep(f"n{number}", a_node(f"n{number}", labels={"pool": str(number % 2)}))
+    edits = 0
+
+    async def edit():
+        nonlocal edits
+        while True:
+            edits += 1
+            cache.budgets._reflector._keep("b", a_budget("b", selector=pool(str(edits % 2))))
+            await asyncio.sleep(0)
+
+    user = asyncio.ensure_future(edit())
+    await asyncio.sleep(0)
+    waiting = asyncio.ensure_future(cache.nodes_by.refresh())
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert waiting.done()
+    user.cancel()
+    await waiting
+    assert cache.nodes_by.members()["b"].total == 500
+    over = [bool(cache.nodes_by.index.over(cache.nodes.get(f"n{number}"))) for number in range(4)]
+    assert over == [number % 2 == edits % 2 for number in range(4)], "by the budget as it is now"

@@ -1,5 +1,6 @@
 """When passes run, and what is told of nodes that nothing is proven of."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -22,7 +23,7 @@ from remediator.metrics import REGISTRY
 from remediator.settings import Settings
 from remediator_sim.apiserver import EmbeddedServer
 from tests.builders import a_case, a_node, an_operation, at
-from tests.harness.controller import now, running, until
+from tests.harness.controller import REBOOTED, RUNS, now, running, until
 from tests.harness.kinds import NODES
 
 
@@ -206,3 +207,14 @@ async def are_unclear(controller: Controller, condition: str, nodes: int) -> boo
     """Whether so many nodes prove nothing by this condition, as the metric says."""
     await controller.measure()
     return (REGISTRY.get_sample_value("remediator_unknown_nodes", {"condition": condition}) or 0) == nodes
+
+
+async def test_a_case_goes_on_and_recovers_while_nodes_cannot_be_counted_for_budgets(harness):
+    harness.answer("reboot", RUNS)
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    async with running(harness) as controller:
+        await until(lambda: "reboot gpu-1" in harness.ran)
+        controller.cache.nodes_by.refresh = asyncio.Event().wait
+        await harness.finish("reboot", REBOOTED)
+        await until(lambda: harness.phase("gpu-1") == "Recovered")
