@@ -10,11 +10,12 @@ Lease belongs to the NodeOperation and goes with it. The boot id prevents anothe
 
 PARAMETERS: caseUID (the case that holds the node), force (false: true also cuts a node that is alive, and turns one on
 that was off before), waitSeconds (180, for the power to go, and again to come back), offSeconds (10, without power).
-The BMC is read from /etc/remediator/bmc, where the Pod has its entry of the Secret remediator-bmc: address, username,
-password, protocol (redfish, ipmi), ca.crt, insecure, system, uuid.
+The BMC is read from /etc/remediator/bmc, one file for each key: node/ is the Secret remediator-bmc-<node>, which is
+that of this node alone, and shared/ the ConfigMap remediator-bmc, for what all nodes share. Keys: address ({node} is
+replaced), username, password (only in the Secret), protocol (redfish, ipmi), ca.crt, insecure, system, uuid.
 
 Exit 2: the node is Ready (reboot it), or its kubelet still renews its Lease; another boot id than EXPECTED_BOOT_ID; the
-case or the operation has ended, or does not hold this node; no entry, a wrong password, a certificate that is not to be
+case or the operation has ended, or does not hold this node; no Secret, a wrong password, a certificate that is not
 trusted, or the BMC of another machine; the power is off already; this attempt was started before.
 Exit 1: the BMC or the API server does not answer, or the power does not go or come back in time.
 """

@@ -60,9 +60,9 @@ class Ipmi:
             )
         except subprocess.TimeoutExpired as error:
             raise Silent(f"ipmitool chassis power {step} did not end within {TIMEOUT:g} s") from error
-        output = " ".join(f"{done.stdout} {done.stderr}".split())[:300]
+        output = self.entry.hidden(" ".join(f"{done.stdout} {done.stderr}".split()))[:300]
         if done.returncode == 0:
-            return done.stdout
+            return self.entry.hidden(done.stdout)
         if NOT_LET_IN.search(output):
-            raise Refused(f"the BMC does not let user {self.entry.username} in: {output}")
+            raise Refused(f"the BMC does not let user {self.entry.username} in, mend {self.entry.secret}: {output}")
         raise Silent(f"ipmitool chassis power {step} exited {done.returncode}: {output}")

@@ -1,18 +1,20 @@
 """What is known of a node's BMC, and how its power goes away and comes back, whatever it speaks.
 
-The entry is JSON from a Secret: default.json for all nodes, node.json over it for the one. Passwords are never printed.
+The entry is a Secret of the node's own, mounted as files; a ConfigMap has what all nodes share. Passwords are never
+printed.
 """
 
-import json
+import base64
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from nodelib.contract.operation import Failed, Refused, Stopped
 
-SECRET = "Secret remediator-bmc of the namespace of operations"
-TEXTS = ("address", "username", "password", "protocol", "ca.crt", "system", "uuid")
+CONFIG = "ConfigMap remediator-bmc"
+KEYS = ("address", "username", "password", "protocol", "ca.crt", "insecure", "system", "uuid")
+FLAGS = {"true": True, "false": False}
 PROTOCOLS = {"redfish": 443, "ipmi": 623}  # and their ports
 PAUSE_FIRST, PAUSE_MOST = 0.2, 3.0  # seconds between two looks at the power
 LAST = 30.0  # seconds to give the power back once we were told to stop
@@ -23,8 +25,9 @@ class Silent(Exception):
 
 
 class Entry(NamedTuple):
-    """How to reach one BMC. `ca` is PEM text, "" for the authorities that the image knows."""
+    """How to reach one BMC. `secret` is where it stands, `ca` PEM text, "" for the authorities that the image knows."""
 
+    secret: str
     host: str
     port: int
     username: str
@@ -34,6 +37,15 @@ class Entry(NamedTuple):
     insecure: bool
     system: str
     uuid: str
+
+    @property
+    def word(self) -> str:
+        """The user and the password as HTTP sends them."""
+        return base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+    def hidden(self, text: str) -> str:
+        """Return what a BMC or its tool said without the password: some repeat what they were asked."""
+        return text.replace(self.word, "[password]").replace(self.password, "[password]")
 
 
 class Steps(NamedTuple):
@@ -60,50 +72,56 @@ class Bmc(Protocol):
 
 def read_entry(folder: Path, node: str) -> Entry:
     """Return the entry of `node`. Raises Refused for one that is not there or cannot be meant."""
-    fields = {**_read(folder / "default.json", "default.json"), **_read(folder / "node.json", f"{node}.json")}
-    strange = sorted(set(fields) - {*TEXTS, "insecure"})
-    missing = [name for name in TEXTS[:3] if not fields.get(name)]
+    shared, own = _read(folder / "shared", CONFIG), _read(folder / "node", secret(node))
+    fields = {**shared, **own}
+    strange = sorted(set(fields) - {*KEYS})
+    missing = [name for name in KEYS[:3] if not fields.get(name)]
+    if "password" in shared:  # every Pod of this operation mounts it, and so would every node that runs one
+        raise Refused(f"{CONFIG} holds a password: move it into {secret(node)}, one Secret for each node")
     if strange:
-        raise Refused(f"{SECRET}: unknown key {', '.join(strange)}; known are {', '.join(TEXTS)}, insecure")
+        raise Refused(f"{secret(node)} or {CONFIG}: unknown key {', '.join(strange)}; known are {', '.join(KEYS)}")
     if missing:
-        raise Refused(f"{SECRET} lacks {', '.join(missing)} for {node}: add to its key {node}.json or default.json")
-    wrong = [name for name in TEXTS if not isinstance(fields.get(name, ""), str)]
-    if wrong:
-        raise Refused(f"{SECRET}: {', '.join(wrong)} of {node} must be text")
-    if not isinstance(fields.get("insecure", False), bool):
-        raise Refused(f"{SECRET}: insecure of {node} must be true or false")
-    protocol = fields.get("protocol", "redfish")
+        raise Refused(f"{secret(node)} lacks {', '.join(missing)}: add what is missing, see docs/operations.md")
+    insecure, protocol = fields.get("insecure", "false"), fields.get("protocol", "redfish")
+    if insecure not in FLAGS:
+        raise Refused(f"{secret(node)}: insecure must be true or false")
     if protocol not in PROTOCOLS:
-        raise Refused(f"{SECRET}: protocol of {node} is {protocol!r}: write redfish or ipmi")
-    host, port = split(fields["address"].replace("{node}", node), PROTOCOLS[protocol])
-    rest = (fields.get("ca.crt", ""), fields.get("insecure", False), fields.get("system", ""), fields.get("uuid", ""))
-    return Entry(host, port, fields["username"], fields["password"], protocol, *rest)
+        raise Refused(f"{secret(node)}: protocol must be redfish or ipmi")
+    host, port = split(fields["address"].replace("{node}", node), PROTOCOLS[protocol], secret(node))
+    ca, system, uuid = (fields.get(name, "") for name in ("ca.crt", "system", "uuid"))
+    login = fields["username"], fields["password"]
+    return Entry(secret(node), host, port, *login, protocol, ca, FLAGS[insecure], system, uuid)
 
 
-def _read(path: Path, key: str) -> dict[str, Any]:
-    if not path.is_file():  # a kubelet mounts a folder for a key that the Secret does not have
-        return {}
+def secret(node: str) -> str:
+    """Return which Secret the entry of a node is, for a user."""
+    return f"Secret remediator-bmc-{node}"
+
+
+def _read(folder: Path, source: str) -> dict[str, str]:
+    """Return what a Secret or a ConfigMap holds, mounted as one file for each key; nothing where there is none."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        files = sorted(path for path in folder.iterdir() if not path.name.startswith("..")) if folder.is_dir() else []
+        return {path.name: path.read_text(encoding="utf-8").strip() for path in files}
     except (OSError, ValueError) as error:
-        # Of what is in the file nothing is repeated: a password may be on the line that is wrong.
-        raise Refused(f"{SECRET}: {key} cannot be read as JSON: {type(error).__name__}") from None
-    if not isinstance(value, dict):
-        raise Refused(f"{SECRET}: {key} is not a JSON object")
-    return value
+        # Of what is in a file nothing is repeated: it may be the password.
+        raise Refused(f"{source} cannot be read: {type(error).__name__}") from None
 
 
-def split(address: str, port: int) -> tuple[str, int]:
-    """Return host and port of an address: a name or an IP, with https:// before and :port behind if wanted."""
+def split(address: str, port: int, secret: str) -> tuple[str, int]:
+    """Return host and port of an address: a name or an IP, with https:// before and :port behind if wanted.
+
+    `secret` says where it stands. It is not quoted in a refusal: it may hold a password (https://user:password@host).
+    """
     if address.startswith("http://"):
-        raise Refused(f"{SECRET}: address {address} would send the password in the clear: write https://")
+        raise Refused(f"{secret}: the address would send the password in the clear: write https://")
     plain = address.removeprefix("https://").rstrip("/")
     host, colon, given = plain.rpartition(":")
     if not colon or plain.endswith("]") or ":" in host.rpartition("]")[2]:  # no port, or an IPv6 address without one
         host, given = plain, str(port)
     host = host.removeprefix("[").removesuffix("]")
-    if not host or "/" in host or not given.isdecimal():
-        raise Refused(f"{SECRET}: address {address!r} is not a host, with :port if wanted")
+    if not host or "/" in host or "@" in host or not given.isdecimal():
+        raise Refused(f"{secret}: the address is not a host, with :port if wanted")
     return host, int(given)
 
 

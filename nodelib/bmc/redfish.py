@@ -4,13 +4,12 @@ Everything is discovered from the service root; no path is guessed. TLS is verif
 if it has one, unless the entry says insecure.
 """
 
-import base64
 import http.client
 import json
 import ssl
 from typing import Any
 
-from nodelib.bmc.power import SECRET, Entry, Silent, Steps, choose
+from nodelib.bmc.power import Entry, Silent, Steps, choose
 from nodelib.contract.operation import Failed, Refused
 
 ROOT = "/redfish/v1/"
@@ -28,8 +27,7 @@ class Redfish:
     def __init__(self, entry: Entry, system_uuid: str):
         """Find the node's system. Raises Refused for none or another machine's, Failed, Silent."""
         self.entry = entry
-        word = f"{entry.username}:{entry.password}".encode()
-        self._headers = {"Authorization": f"Basic {base64.b64encode(word).decode()}", "Accept": "application/json"}
+        self._headers = {"Authorization": f"Basic {entry.word}", "Accept": "application/json"}
         self._connection = http.client.HTTPSConnection(entry.host, entry.port, timeout=TIMEOUT, context=_context(entry))
         system = self._find(entry.uuid or system_uuid)
         self._path = system["@odata.id"]
@@ -81,20 +79,21 @@ class Redfish:
             self._connection.close()
             raise Refused(
                 f"the certificate of BMC {self.entry.host} is not to be trusted ({error.verify_message}): put its "
-                f"authority into ca.crt of its entry, or say insecure, in {SECRET}"
+                f"authority into ca.crt, or write insecure, in {self.entry.secret}"
             ) from error
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise Silent(f"{method} {path} at {self.entry.host}: {type(error).__name__}: {error}") from error
+            why = self.entry.hidden(f"{type(error).__name__}: {error}")
+            raise Silent(f"{method} {path} at {self.entry.host}: {why}") from None
         self._judge(status, f"{method} {path}", reply)
         return reply
 
     def _judge(self, status: int, what: str, obj: Object) -> None:
         if status < 300:
             return
-        text = f"{what} at {self.entry.host}: {message(obj) or f'HTTP {status}'}"
+        text = f"{what} at {self.entry.host}: {self.entry.hidden(message(obj)) or f'HTTP {status}'}"
         if status in (401, 403):  # never tried again: BMCs lock accounts
-            raise Refused(f"the BMC does not let user {self.entry.username} in, mend its entry in {SECRET}: {text}")
+            raise Refused(f"the BMC does not let user {self.entry.username} in, mend {self.entry.secret}: {text}")
         if status >= 500 or status == 429:
             raise Silent(text)
         raise Failed(f"the BMC did not take it: {text}")
@@ -113,10 +112,10 @@ def pick(systems: list[Object], entry: Entry, uuid: str) -> Object:
     if not systems:
         raise Refused(
             f"BMC {entry.host} is that of another machine: its UUID is {', '.join(uuids)}, the node's is {uuid}; mend "
-            f"address in {SECRET}, or put the BMC's UUID there as uuid if the two are known to differ"
+            f"address in {entry.secret}, or put the BMC's UUID there as uuid if the two are known to differ"
         )
     if len(systems) > 1:
-        raise Refused(f"BMC {entry.host} has several systems, name the node's as system in {SECRET}: {names}")
+        raise Refused(f"BMC {entry.host} has several systems, name the node's as system in {entry.secret}: {names}")
     return systems[0]
 
 
@@ -164,7 +163,7 @@ def _context(entry: Entry) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=entry.ca or None)
     except (ssl.SSLError, ValueError) as error:
-        raise Refused(f"{SECRET}: ca.crt of BMC {entry.host} is no certificate in PEM: {error}") from error
+        raise Refused(f"{entry.secret}: ca.crt of BMC {entry.host} is no certificate in PEM: {error}") from error
     if entry.insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context

@@ -53,14 +53,12 @@ def _in_image(word: str) -> bool:
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
-    """Fill in each $(NAME) that `env` knows; $$(NAME) stands for the text $(NAME), an unknown name stays as it is."""
+    """Fill in each $(NAME) that `env` knows; $$ stands for $, and an unknown name stays as it is."""
 
     def one(match: re.Match[str]) -> str:
-        if match[0].startswith("$$"):
-            return match[0][1:]
-        return env.get(match[1], match[0])
+        return "$" if match[0] == "$$" else env.get(match[1], match[0])
 
-    return re.sub(r"\$?\$\(([A-Za-z_][\w.-]*)\)", one, text)
+    return re.sub(r"\$\$|\$\(([^)]*)\)", one, text)
 
 
 def environment(pod: Mapping[str, Any]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -289,3 +291,19 @@ def test_the_controller_is_told_both_of_its_namespaces() -> None:
     assert env["POD_NAMESPACE"]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace"
     assert env["OPERATIONS_NAMESPACE"] == {"value": "remediator-operations"}
     assert set(env) == {"POD_NAME", "POD_NAMESPACE", "OPERATIONS_NAMESPACE"}, "each is read by the settings"
+
+
+def test_a_list_of_bmcs_becomes_one_secret_for_each_node_under_the_name_that_its_pod_mounts(tmp_path: Path) -> None:
+    program, example = ROOT / "deploy/bmc/secrets.py", ROOT / "deploy/bmc/nodes.csv"
+    made = json.loads(subprocess.run([sys.executable, program, example], capture_output=True, check=True).stdout)
+    template = named("NodeOperationTemplate", "power-cycle")["spec"]["podTemplate"]["spec"]
+    (form,) = [volume["secret"]["secretName"] for volume in template["volumes"] if "secret" in volume]
+    assert [one["metadata"] for one in made["items"]] == [
+        {"name": form.replace("$(NODE_NAME)", node), "namespace": "remediator-operations"}
+        for node in ("gpu-17", "gpu-18")
+    ]
+    assert [one["stringData"]["password"] for one in made["items"]] == ["password-of-gpu-17", "quotes, and a comma"]
+    (tmp_path / "short.csv").write_text("node,address,password\ngpu-17,a\n")
+    refused = subprocess.run([sys.executable, program, tmp_path / "short.csv"], capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "entry 1 has no node, or not as many fields as the header" in refused.stderr

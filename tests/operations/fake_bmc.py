@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 import sys
 import threading
 import time
@@ -14,6 +15,17 @@ USER, PASSWORD = "remediator", "s3cret-of-the-bmc"
 UUID = "4c4c4544-0043-3010-8052-b4c04f564433"
 SYSTEMS = "/redfish/v1/Systems"
 RESET = "/Actions/ComputerSystem.Reset"
+
+
+def mounted(folder: Path, **keys: str) -> None:
+    """Keys of a Secret or a ConfigMap as files, and nothing else there; as a kubelet does, behind links."""
+    shutil.rmtree(folder, ignore_errors=True)
+    data = folder / "..2026"
+    data.mkdir(parents=True)
+    (folder / "..data").symlink_to(data.name)
+    for name, value in keys.items():
+        (data / name).write_text(value)
+        (folder / name).symlink_to(f"..data/{name}")
 
 
 class FakeBmc:
@@ -78,6 +90,11 @@ class FakeBmc:
         """What the Secret says of this BMC."""
         ours = {"address": self.address, "username": USER, "password": PASSWORD, "ca.crt": self.ca.read_text()}
         return {name: value for name, value in {**ours, **more}.items() if value is not None}
+
+    def mount(self, folder: Path, **more) -> Path:
+        """The Secret of the node as a kubelet mounts it."""
+        mounted(folder / "node", **self.entry(**more))
+        return folder
 
     def power(self) -> str:
         """PowerState now."""

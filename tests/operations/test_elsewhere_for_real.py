@@ -167,9 +167,7 @@ def test_a_node_that_is_not_heard_of_loses_its_power_once(cluster, tmp_path):
     cluster("create", "-f", "-", stdin=lease)
     operation = cluster.hold("gpu-4")
     bmc = FakeBmc(tmp_path / "bmc-state")
-    (tmp_path / "bmc").mkdir()
-    (tmp_path / "bmc/node.json").write_text(json.dumps(bmc.entry()))
-    there = {"BMC_DIR": str(tmp_path / "bmc"), "EXPECTED_BOOT_ID": BOOT}
+    there = {"BMC_DIR": str(bmc.mount(tmp_path / "bmc")), "EXPECTED_BOOT_ID": BOOT}
     cycle = cluster.program(tmp_path, "power_cycle", "gpu-4", **there)
     ran = [cycle(parameters={"caseUID": "case-1", "offSeconds": 0}) for _ in range(2)]
     bmc.close()

@@ -1,6 +1,5 @@
 """The power-cycle program against an API server and a BMC over HTTPS, and against a fake ipmitool."""
 
-import json
 import os
 import signal
 import time
@@ -11,7 +10,7 @@ from nodelib.bmc import power
 from tests.harness.apiserver import NODE, OPERATION, change
 from tests.harness.objects import BOOT, kubelet_lease
 from tests.operations.conftest import Program
-from tests.operations.fake_bmc import PASSWORD, UUID, FakeBmc, FakeIpmi
+from tests.operations.fake_bmc import PASSWORD, UUID, FakeBmc, FakeIpmi, mounted
 
 LEASE = "remediator-operations/op-1"
 OURS = {"caseUID": "case-1", "offSeconds": "0", "waitSeconds": "10"}
@@ -38,7 +37,7 @@ def bmc(tmp_path):
 
 
 class Cycle:
-    """The program with what its Pod would give it: `entry` is gpu-1's part of the Secret, `default` that of all."""
+    """The program with what its Pod would give it: `entry` is the Secret of gpu-1, `shared` the ConfigMap of all."""
 
     def __init__(self, folder, api, bmc):
         self.program = Program(folder, "power_cycle")
@@ -49,10 +48,10 @@ class Cycle:
         self.entry(**bmc.entry())
 
     def entry(self, **entry):
-        (self.folder / "node.json").write_text(json.dumps(entry))
+        mounted(self.folder / "node", **entry)
 
-    def default(self, **entry):
-        (self.folder / "default.json").write_text(json.dumps(entry))
+    def shared(self, **entry):
+        mounted(self.folder / "shared", **entry)
 
     def start(self, *options, **more):
         return self.program.start(*options, parameters=OURS | more)
@@ -212,7 +211,7 @@ def test_a_wrong_password_is_tried_once_and_never_shown(api, bmc, cycle):
     cycle.entry(**bmc.entry(password="guess-0815"))
     ran = cycle()
     assert (ran.code, api.leases) == (2, {})
-    assert "does not let user remediator in, mend its entry in Secret remediator-bmc" in ran.message
+    assert "does not let user remediator in, mend Secret remediator-bmc-gpu-1" in ran.message
     assert "guess-0815" not in ran.out + ran.message
     assert [path for _, path in bmc.requests] == ["/redfish/v1/", "/redfish/v1/Systems"]
 
@@ -222,7 +221,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_entry_says_
     ran = cycle()
     assert (ran.code, bmc.requests) == (2, [])
     assert "is not to be trusted (self-signed certificate): put its authority into ca.crt" in ran.message
-    cycle.entry(**bmc.entry(**{"ca.crt": None}, insecure=True))
+    cycle.entry(**bmc.entry(**{"ca.crt": None}, insecure="true"))
     assert cycle().code == 0
 
 
@@ -253,7 +252,7 @@ def test_of_several_systems_the_one_with_the_nodes_uuid_is_meant_or_the_one_that
     bmc.systems = {"HGX_Baseboard_0": "", "DGX": UUID}
     ran = cycle()
     assert (ran.code, bmc.resets) == (2, [])
-    assert "has several systems, name the node's as system in Secret" in ran.message
+    assert "has several systems, name the node's as system in Secret remediator-bmc-gpu-1" in ran.message
     assert ran.message.endswith("HGX_Baseboard_0, DGX")
     cycle.entry(**bmc.entry(system="DGX"))
     assert cycle("--dry-run").code == 0
@@ -353,16 +352,26 @@ def test_without_its_lease_nothing_is_done(api, bmc, cycle):
 
 
 def test_what_all_bmcs_share_is_said_once_and_a_node_may_say_otherwise(bmc, cycle):
-    cycle.default(**bmc.entry(address="nobody.invalid"))
-    cycle.entry(address=bmc.address)
+    shared = bmc.entry(address="nobody.invalid")
+    del shared["password"]
+    cycle.shared(**shared)
+    cycle.entry(address=bmc.address, password=PASSWORD)
     assert cycle().code == 0
 
 
+def test_a_password_that_all_nodes_would_share_is_refused(bmc, cycle):
+    cycle.shared(password=PASSWORD)
+    ran = cycle()
+    assert (ran.code, bmc.requests) == (2, [])
+    assert "ConfigMap remediator-bmc holds a password: move it into Secret remediator-bmc-gpu-1" in ran.message
+
+
 def test_the_nodes_name_fills_an_address_that_all_share(tmp_path):
-    (tmp_path / "default.json").write_text('{"address": "{node}-bmc.example", "username": "u", "password": "p"}')
-    (tmp_path / "node.json").mkdir()  # as a kubelet mounts a key that is not there
+    mounted(tmp_path / "shared", address="{node}-bmc.example", username="u")
+    mounted(tmp_path / "node", password="p\n")
     entry = power.read_entry(tmp_path, "gpu-1")
     assert (entry.host, entry.port, entry.protocol, entry.insecure) == ("gpu-1-bmc.example", 443, "redfish", False)
+    assert (entry.username, entry.password, entry.secret) == ("u", "p", "Secret remediator-bmc-gpu-1")
 
 
 @pytest.mark.parametrize(
@@ -376,19 +385,19 @@ def test_the_nodes_name_fills_an_address_that_all_share(tmp_path):
     ],
 )
 def test_an_address_is_a_name_or_an_ip_of_either_kind(address, found):
-    assert power.split(address, 443) == found
+    assert power.split(address, 443, "Secret a") == found
 
 
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({}, "lacks address, username, password for gpu-1: add to its key gpu-1.json or default.json"),
+        ({}, "Secret remediator-bmc-gpu-1 lacks address, username, password: add what is missing"),
         ({"address": "a", "user": "b"}, "unknown key user; known are address, username"),
         ({"address": "http://a", "username": "b", "password": "c"}, "would send the password in the clear"),
-        ({"address": "a/b", "username": "b", "password": "c"}, "address 'a/b' is not a host"),
-        ({"address": "a", "username": "b", "password": 7}, "password of gpu-1 must be text"),
-        ({"address": "a", "username": "b", "password": "c", "insecure": "yes"}, "insecure of gpu-1 must be true"),
-        ({"address": "a", "username": "b", "password": "c", "protocol": "ssh"}, "is 'ssh': write redfish or ipmi"),
+        ({"address": "a/b", "username": "b", "password": "c"}, "the address is not a host"),
+        ({"address": f"u:{PASSWORD}@a", "username": "b", "password": "c"}, "the address is not a host"),
+        ({"address": "a", "username": "b", "password": "c", "insecure": "yes"}, "insecure must be true or false"),
+        ({"address": "a", "username": "b", "password": "c", "protocol": "ssh"}, "protocol must be redfish or ipmi"),
         ({"address": "a", "username": "b", "password": "c", "ca.crt": "x"}, "ca.crt of BMC a is no certificate"),
     ],
 )
@@ -397,14 +406,15 @@ def test_an_entry_that_cannot_be_meant_is_refused_with_what_to_write(api, cycle,
     ran = cycle()
     assert (ran.code, api.leases) == (2, {})
     assert words in ran.message
-    assert "Secret remediator-bmc" in ran.message
+    assert "Secret remediator-bmc-gpu-1" in ran.message
+    assert PASSWORD not in ran.out + ran.message
 
 
-def test_an_entry_that_is_no_json_is_refused_and_nothing_of_it_is_shown(cycle):
-    (cycle.folder / "node.json").write_text(f'{{"password": "{PASSWORD}"')
+def test_an_entry_that_cannot_be_read_is_refused_and_nothing_of_it_is_shown(cycle):
+    (cycle.folder / "node" / "..2026" / "password").write_bytes(PASSWORD.encode() + b"\xff")
     ran = cycle()
     assert ran.code == 2
-    assert "gpu-1.json cannot be read as JSON" in ran.message
+    assert "Secret remediator-bmc-gpu-1 cannot be read: UnicodeDecodeError" in ran.message
     assert PASSWORD not in ran.out
 
 

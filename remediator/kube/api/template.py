@@ -74,7 +74,8 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
         Anything,
         doc(
             "An ordinary PodTemplateSpec. Its first container is given NODE_NAME, OPERATION, ATTEMPT_ID, "
-            "EXPECTED_BOOT_ID and PARAMETERS. Required."
+            "EXPECTED_BOOT_ID and PARAMETERS. In the secretName of its volumes, $(NODE_NAME) stands for the node. "
+            "Required."
         ),
     ]
     after: Annotated[

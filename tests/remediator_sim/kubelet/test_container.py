@@ -46,7 +46,16 @@ def test_only_pods_with_a_program_of_the_image_are_ours():
 
 @pytest.mark.parametrize(
     ("text", "filled"),
-    [("$(A)/x", "one/x"), ("$$(A)", "$(A)"), ("$(B)", "$(B)"), ("$A", "$A"), ('{"k": "$(A)"}', '{"k": "one"}')],
+    [
+        ("$(A)/x", "one/x"),
+        ("$$(A)", "$(A)"),
+        ("$$$$A", "$$A"),
+        ("$$$(A)", "$one"),
+        ("$(B)", "$(B)"),
+        ("$(A", "$(A"),
+        ("$A", "$A"),
+        ('{"k": "$(A)"}', '{"k": "one"}'),
+    ],
 )
 def test_names_in_brackets_are_filled_in(text, filled):
     assert expand(text, {"A": "one"}) == filled

@@ -8,6 +8,8 @@ from remediator.core import names
 from remediator.core.policy import RunOn, Template
 from remediator.kube.api.patch import Body
 
+NODE_NAME = "$(NODE_NAME)"  # in the name of a Secret's volume: the node that the operation is about
+
 
 def pod(
     template: Template,
@@ -27,7 +29,8 @@ def pod(
     written = dict(template.pod)
     meta, spec = dict(written.get("metadata") or {}), dict(written.get("spec") or {})
     containers = [dict(container) for container in spec.get("containers") or [{}]]
-    containers[0]["env"] = [*(containers[0].get("env") or []), *({"name": k, "value": v} for k, v in env.items())]
+    ours = [{"name": name, "value": _literal(value)} for name, value in env.items()]
+    containers[0]["env"] = [*(containers[0].get("env") or []), *ours]
     if template.run_on is RunOn.TARGET:
         for container in containers:
             container["resources"] = {**(container.get("resources") or {}), "requests": {"cpu": "0", "memory": "0"}}
@@ -45,9 +48,29 @@ def pod(
             "containers": containers,
             "restartPolicy": "Never",
             "activeDeadlineSeconds": max(1, int(deadline.total_seconds())),
+            **_volumes(spec, target),
             **_placement(template, spec, target, avoid),
         },
     }
+
+
+def _literal(text: str) -> str:
+    """A value that the kubelet hands on as it is: it would fill in $(NAME), also with a secret of the template."""
+    return text.replace("$", "$$")
+
+
+def _volumes(spec: Mapping[str, Any], target: str) -> Body:
+    """The volumes, each Secret under the name that it has for this node: a kubelet fills in no names of Secrets."""
+    if not spec.get("volumes"):
+        return {}
+    return {"volumes": [_volume(volume, target) for volume in spec["volumes"]]}
+
+
+def _volume(volume: Mapping[str, Any], target: str) -> Mapping[str, Any]:
+    secret = volume.get("secret")
+    if not secret or NODE_NAME not in secret.get("secretName", ""):
+        return volume
+    return {**volume, "secret": {**secret, "secretName": secret["secretName"].replace(NODE_NAME, target)}}
 
 
 def _placement(template: Template, spec: Mapping[str, Any], target: str, avoid: Sequence[str]) -> Body:

@@ -5,16 +5,17 @@ import json
 from remediator.core import names
 from remediator.core.policy import RunOn
 from remediator.kube.api import encode
+from remediator_sim.kubelet.container import environment
 from tests.builders import a_template, minutes
 
 ENV = {"NODE_NAME": "gpu-1"}
 LABELS = {names.OPERATION_LABEL: "reboot"}
 
 
-def a_body(spec=None, metadata=None, **more):
+def a_body(spec=None, metadata=None, env=ENV, **more):
     containers = [{"name": "main", "image": "i", "env": [{"name": "A", "value": "1"}]}]
     pod = {"metadata": metadata or {}, "spec": {"containers": containers} | (spec or {})}
-    return encode.pod(a_template(pod=pod, **more), "p", "gpu-1", labels=LABELS, env=ENV, deadline=minutes(15))
+    return encode.pod(a_template(pod=pod, **more), "p", "gpu-1", labels=LABELS, env=env, deadline=minutes(15))
 
 
 def test_a_pod_is_ours_ends_and_keeps_our_finalizer():
@@ -30,6 +31,24 @@ def test_a_pod_is_ours_ends_and_keeps_our_finalizer():
         {"name": "A", "value": "1"},
         {"name": "NODE_NAME", "value": "gpu-1"},
     ]
+
+
+def test_what_a_user_writes_into_parameters_comes_out_of_the_kubelet_as_it_was_written():
+    written = '{"path": "$(A) $$(A) $A $", "caseUID": "x"}'
+    body = a_body(env={"PARAMETERS": written})
+    assert environment({"metadata": {}, "spec": body["spec"]}) == {"A": "1", "PARAMETERS": written}
+
+
+def test_the_secret_of_a_volume_is_that_of_the_node_and_other_volumes_stay():
+    other = [
+        {"name": "a", "hostPath": {"path": "/run/$(NODE_NAME)"}},
+        {"name": "b", "secret": {"secretName": "tls"}},
+        {"name": "c", "secret": {}},
+    ]
+    mine = {"name": "bmc", "secret": {"secretName": "bmc-$(NODE_NAME)", "optional": True}}
+    volumes = a_body({"volumes": [*other, mine]})["spec"]["volumes"]
+    assert volumes == [*other, {"name": "bmc", "secret": {"secretName": "bmc-gpu-1", "optional": True}}]
+    assert "volumes" not in a_body()["spec"]
 
 
 def test_on_the_target_it_is_bound_tolerates_all_and_asks_for_nothing():
