@@ -21,8 +21,9 @@ from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
 from remediator.tickets.channels import routes
 from remediator.tickets.channels.base import Channel
-from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.github import AppKeyFile, Credentials, GitHub, TokenFile
 from remediator.tickets.channels.github.limits import problem
+from remediator.tickets.channels.private import PrivateOnly
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web import extender as extender_routes
 from remediator.web import probes
@@ -137,15 +138,33 @@ def _tickets(
     github: Callable[..., Channel],
 ) -> Tickets | None:
     """Tickets where routes say to which repository they go; nothing is sent to anybody without."""
+    given = (settings.webhook_token_file, settings.github_token_file, settings.github_app_key_file)
     if settings.routes is None:
-        if settings.webhook_token_file or settings.github_token_file:
+        if any(given):
             raise ValueError("--routes is needed for tickets: a file that says which repository issues go to")
         return None
-    if settings.github_token_file is None:
-        raise ValueError("--github-token-file is needed beside --routes: a file with a token that may write issues")
-    spacing = settings.github_spacing
-    channel = github(settings.github_url, TokenFile(settings.github_token_file), clock, spacing=spacing)
-    return Tickets(client, channel, routes.load(settings.routes, problem), informers, leader, clock)
+    channel = github(settings.github_url, _credentials(settings), clock, spacing=settings.github_spacing)
+    where = routes.load(settings.routes, problem)
+    return Tickets(client, PrivateOnly(channel, where, clock), where, informers, leader, clock)
+
+
+def _credentials(settings: Settings) -> Credentials:
+    """Of a token or of an App, whichever the options name."""
+    app, installation, key = settings.github_app_id, settings.github_app_installation_id, settings.github_app_key_file
+    token = settings.github_token_file
+    if key and app and installation and not token:
+        return AppKeyFile(app, installation, key)
+    if key or app or installation:
+        raise ValueError(
+            "--github-app-id, --github-app-installation-id and --github-app-key-file are needed together, "
+            "and --github-token-file not beside them"
+        )
+    if token is None:
+        raise ValueError(
+            "--github-token-file is needed beside --routes: a file with a token that may write issues; or an App: "
+            "--github-app-id, --github-app-installation-id and --github-app-key-file"
+        )
+    return TokenFile(token)
 
 
 def _reading(file: Path) -> Callable[[], str]:

@@ -69,6 +69,9 @@ class Settings:
     routes: Path | None = None
     github_url: str = "https://api.github.com"
     github_token_file: Path | None = None
+    github_app_id: str = ""
+    github_app_installation_id: int = 0
+    github_app_key_file: Path | None = None
     github_spacing: float = 1.0
     webhook_token_file: Path | None = None
 

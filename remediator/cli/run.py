@@ -96,6 +96,13 @@ def run(
     github_token_file: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="File with a token that may write issues.")
     ] = None,
+    github_app_id: Annotated[
+        str, typer.Option(help="The id or the client id of a GitHub App, in place of a token.")
+    ] = "",
+    github_app_installation_id: Annotated[int, typer.Option(min=0, help="The number of the App's installation.")] = 0,
+    github_app_key_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File with the App's private key, PEM.")
+    ] = None,
     github_spacing: Annotated[
         float, typer.Option(min=0.0, max=3600.0, help="Seconds between two writes to GitHub.")
     ] = 1.0,
@@ -124,6 +131,9 @@ def run(
             routes=routes,
             github_url=github_url,
             github_token_file=github_token_file,
+            github_app_id=github_app_id,
+            github_app_installation_id=github_app_installation_id,
+            github_app_key_file=github_app_key_file,
             github_spacing=github_spacing,
             webhook_token_file=webhook_token_file,
         )

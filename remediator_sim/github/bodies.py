@@ -151,7 +151,7 @@ class Bodies:
             "name": name,
             "full_name": home.name,
             "owner": self.user(owner),
-            "private": True,
+            "private": home.private,
             "html_url": f"{self._web}/{home.name}",
             "url": url,
             **{f"{part}_url": f"{url}/{part}" for part in _PARTS},

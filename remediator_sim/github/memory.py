@@ -110,7 +110,7 @@ class MemoryGitHub:
         self._store.add(name, self.now())
 
     def repository(self, name: str) -> Repository:
-        """A repository, whose `access`, `has_issues` and `archived` may be changed."""
+        """A repository, whose `access`, `has_issues`, `archived` and `private` may be changed."""
         return self._store.repositories[name]
 
     def restrict(self, repository: str, access: Access) -> None:

@@ -76,6 +76,7 @@ class Repository:
     access: Access = Access.WRITE
     has_issues: bool = True
     archived: bool = False
+    private: bool | None = True  # None: it does not say
     labels: dict[str, int] = field(default_factory=dict)  # name to id
     issues: dict[int, list[Issue]] = field(default_factory=dict)
 

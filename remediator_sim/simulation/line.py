@@ -10,7 +10,7 @@ from typing import Any
 
 from remediator.clock import Clock
 from remediator.tickets.channels.base import ChannelError
-from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.github import Credentials, GitHub
 from remediator_sim.github.connection import connected
 from remediator_sim.github.dispatch import Reply
 from remediator_sim.simulation.clock import now
@@ -32,7 +32,7 @@ class Line(Executor):
         self._waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
         self._busy, self._seconds, self._spacing = False, 0.0, 0.0
 
-    def channel(self, url: str, credentials: TokenFile, clock: Clock, *, spacing: float) -> GitHub:
+    def channel(self, url: str, credentials: Credentials, clock: Clock, *, spacing: float) -> GitHub:
         """The shipped channel over this line, which keeps the spacing: PyGithub would by the clock of this machine."""
         self._spacing = spacing
         with connected(self):

@@ -253,13 +253,14 @@ def test_the_routes_that_are_shipped_as_an_example_are_read() -> None:
     assert loaded.default.repository == "org/ops"
 
 
-def test_the_patch_that_turns_tickets_on_mounts_the_files_that_it_names() -> None:
-    patch = yaml_files.read(ROOT / "deploy" / "tickets" / "deployment.yaml")["spec"]["template"]["spec"]
-    (container,) = patch["containers"]
+@pytest.mark.parametrize("patch", ["deployment.yaml", "app.yaml"])
+def test_the_patch_that_turns_tickets_on_mounts_the_files_that_it_names(patch: str) -> None:
+    pod = yaml_files.read(ROOT / "deploy" / "tickets" / patch)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
     folders = [mount["mountPath"] for mount in container["volumeMounts"]]
-    named = [arg.split("=")[1] for arg in container["args"]]
+    named = [value for value in (arg.split("=")[1] for arg in container["args"]) if value.startswith("/")]
     assert [name for name in named if str(Path(name).parent) not in folders] == []
-    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in patch["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
 
 
 RENAMED: list[Object] = json.loads(

@@ -160,3 +160,24 @@ async def test_tickets_that_fail_are_tried_again_and_the_leader_goes_on_repairin
             assert made[0].is_leader
     failed = "work of the leader failed; it begins anew" if all_of_it else "pass failed"
     assert failed in [entry["event"] for entry in logs]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, "--github-token-file is needed beside --routes"),
+        ({"github_app_id": "1"}, "--github-app-key-file are needed together"),
+        ({"github_app_id": "1", "github_app_installation_id": 2}, "--github-app-key-file are needed together"),
+        (
+            {"github_app_id": "1", "github_app_installation_id": 2, "github_app_key_file": Path("key")}
+            | {"github_token_file": Path("token")},
+            "--github-token-file not beside them",
+        ),
+    ],
+)
+async def test_credentials_that_do_not_fit_together_are_refused_by_their_options(
+    harness: ControllerHarness, tmp_path: Path, given: dict[str, Any], wanted: str
+) -> None:
+    (tmp_path / "routes.yaml").write_text(ROUTES)
+    with pytest.raises(ValueError, match=wanted):
+        Replica(harness.client, Settings(routes=tmp_path / "routes.yaml", **given), SYSTEM)

@@ -1,12 +1,21 @@
-"""What carries tickets to people: a channel with five verbs, and its errors."""
+"""What carries tickets to people: a channel with six verbs, and its errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from types import MappingProxyType
 from typing import Protocol
 
 from remediator.core.ticket import IssueRef
+
+
+class Visibility(Enum):
+    """Who may read what is written in a repository; UNKNOWN where the channel does not say."""
+
+    PRIVATE = "private"
+    PUBLIC = "public"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,14 @@ class Refused(ChannelError):
         self.field = field
 
 
+class PublicRepository(Refused):
+    """Everybody could read what was to be written, and no route confirms that."""
+
+
+class VisibilityUnknown(Later):
+    """Nobody could say who would read what was to be written, so nothing was."""
+
+
 class Channel(Protocol):
     """Where issues live. Every call raises Later, Unsure (create and comment only) or Refused, and nothing else.
 
@@ -154,6 +171,10 @@ class Channel(Protocol):
 
     async def comment(self, issue: IssueRef, text: str) -> None:
         """Add a comment. Never sent twice."""
+        ...
+
+    async def visibility(self, repository: str) -> Visibility:
+        """Who may read what is written there, as it is now."""
         ...
 
     async def aclose(self) -> None:

@@ -18,6 +18,7 @@ class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     repository: str
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
+    public: bool = False
 
 
 class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -30,11 +31,12 @@ class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where an issue goes: owner/name, the labels that it gets, who is asked."""
+    """Where an issue goes: owner/name, the labels that it gets, who is asked; `public`: everybody may read it."""
 
     repository: str
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
+    public: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ class Routes:
             return self.default, True
         route = self.named.get(name)
         return (route, True) if route else (self.default, False)
+
+    def to(self, repository: str) -> Mapping[str, Route]:
+        """The routes that lead there, by the names that a user knows them under."""
+        every = {"default": self.default, **self.named}
+        return {name: route for name, route in every.items() if route.repository.lower() == repository.lower()}
 
 
 def load(path: Path, problem: Callable[[Route], str]) -> Routes:
@@ -74,7 +81,7 @@ def load(path: Path, problem: Callable[[Route], str]) -> Routes:
 
 
 def _route(wire: WireRoute, where: str, problem: Callable[[Route], str]) -> Route:
-    route = Route(wire.repository, wire.labels, wire.assignees)
+    route = Route(wire.repository, wire.labels, wire.assignees, wire.public)
     if refused := problem(route):
         raise ValueError(f"{where}.{refused}")
     return route

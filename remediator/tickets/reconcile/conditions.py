@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from remediator.core.ticket import Ticket, TicketCondition
-from remediator.tickets.channels.base import ChannelError, Later, Refused
+from remediator.tickets.channels.base import ChannelError, Later, PublicRepository, Refused, VisibilityUnknown
 from remediator.tickets.reconcile.observe import Times
 
 SYNCED, ROUTE_INVALID, BODY_FULL = "Synced", "RouteInvalid", "BodyFull"
-CHANGING = frozenset({"ChannelUnavailable", "Unsure"})  # their messages hold seconds and addresses
+CHANGING = frozenset({"ChannelUnavailable", "Unsure", "VisibilityUnknown"})  # their messages hold seconds and addresses
 NO_ROOM = "the text that users wrote into the issue leaves no room for our part, which stays as it was; shorten it"
 
 
@@ -34,6 +34,10 @@ def failed(error: ChannelError, times: Times, now: datetime) -> tuple[TicketCond
 
 
 def _remedy(error: ChannelError, times: Times) -> tuple[str, float, str]:
+    if isinstance(error, PublicRepository):
+        return "PublicRepository", times.after_refusal.total_seconds(), "correct the routes file or the repository"
+    if isinstance(error, VisibilityUnknown):
+        return "VisibilityUnknown", max(1.0, error.after), "it is asked again"
     if isinstance(error, Refused):
         what = error.field or "the token or the routes file"
         remedy = f"correct {what}; where the issue is gone, delete this Ticket"

@@ -127,6 +127,7 @@ def _furnish(work: Path) -> None:
         if not path.name.startswith("."):
             (work / path.name).symlink_to(path)
     (work / "my-policy.yaml").write_text(json.dumps(manifest("RemediationPolicy", name="mine")))
+    (work / "app.pem").write_text("as GitHub gave it")
 
 
 def _install(folder: Path, setting: Path, found: on_node.Setting) -> None:

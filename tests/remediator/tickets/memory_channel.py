@@ -19,6 +19,7 @@ from remediator.tickets.channels.base import (
     Relabel,
     Reopen,
     Unsure,
+    Visibility,
 )
 from remediator.tickets.channels.section import fenced, outside, overhead, spliced
 
@@ -39,6 +40,7 @@ class MemoryChannel:
         self.comments: defaultdict[int, list[str]] = defaultdict(list)
         self.calls: list[str] = []
         self.reads = 0
+        self.seen_by = Visibility.PRIVATE
         self.hidden: set[int] = set()
         self.deleted: set[int] = set()
         self.clock: Callable[[], datetime] = lambda: START
@@ -74,6 +76,10 @@ class MemoryChannel:
         if fault == "lost":
             raise Unsure("the connection broke")
         return issue
+
+    async def visibility(self, repository: str) -> Visibility:
+        self._fault("visibility")
+        return self.seen_by
 
     async def get(self, ref: IssueRef) -> Issue:
         self._fault("get")

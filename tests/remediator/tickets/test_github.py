@@ -430,7 +430,9 @@ async def test_no_token_is_refused_without_a_request(fake, tmp_path, content):
     await hub.aclose()
 
 
-@pytest.mark.parametrize("content", [b"ghp_secret\nghp_more", b"ghp_s\xc3\xa9cret", b"ghp_\xffsecret", b"a ghp_secret"])
+@pytest.mark.parametrize(
+    "content", [b"ghp_hunter2\nghp_more", b"ghp_h\xc3\xa9unter2", b"ghp_\xffhunter2", b"a ghp_hunter2"]
+)
 async def test_more_than_a_token_is_refused_without_a_request_or_a_word_of_it(fake, hub, tmp_path, content):
     await hub.create(REPO, DRAFT)
     (tmp_path / "token").write_bytes(content)
@@ -441,7 +443,7 @@ async def test_more_than_a_token_is_refused_without_a_request_or_a_word_of_it(fa
     assert isinstance(error, Refused)
     assert error.field == "token"
     assert f"{tmp_path / 'token'} holds more than one word of ASCII" in error.message
-    assert "cret" not in told(error)
+    assert "unter2" not in told(error)
     assert len(fake.requests) == 1
 
 
@@ -453,7 +455,7 @@ def told(error):
 class Unchecked(TokenFile):
     """A token that no header can hold."""
 
-    token = "ghp_secret\nghp_more"
+    token = "ghp_hunter2\nghp_more"
 
 
 async def test_an_error_that_quotes_the_token_is_not_quoted(fake, tmp_path):
@@ -462,7 +464,7 @@ async def test_an_error_that_quotes_the_token_is_not_quoted(fake, tmp_path):
     error = await refusal(hub.get(FIRST))
 
     assert "InvalidHeader" in error.message
-    assert "secret" not in told(error)
+    assert "hunter2" not in told(error)
     await hub.aclose()
 
 

@@ -28,6 +28,15 @@ def test_a_route_is_found_by_name_and_what_nobody_knows_is_the_default(tmp_path:
     assert routes.find("gpu") == (gpu, True)
     assert routes.find("tpu") == (default, False)
     assert routes.cluster == "prod-a"
+    assert not default.public
+
+
+def test_a_route_confirms_that_everybody_may_read_its_repository(tmp_path: Path) -> None:
+    routes = load(
+        _file(tmp_path, "default: {repository: org/a}\nroutes: {b: {repository: Org/A, public: true}}"), problem
+    )
+    assert {name: route.public for name, route in routes.to("org/a").items()} == {"default": False, "b": True}
+    assert routes.to("org/b") == {}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +48,7 @@ def test_a_route_is_found_by_name_and_what_nobody_knows_is_the_default(tmp_path:
         ("default: {repository: just-a-name}", "default.repository"),
         ("default: {repository: org/a}\nroutes: {gpu: {repository: 'org/a b'}}", "routes.gpu.repository"),
         ("default: {repository: org/a, label: [x]}", "label"),
+        ("default: {repository: org/a, public: 1}", "default.public"),
         ("default: {repository: org/a, labels: x}", "default.labels"),
         ("default: {repository: org/a, assignees: [a,b,c,d,e,f,g,h,i,j,k]}", "default.assignees"),
         (f"default: {{repository: org/a, labels: [{'x' * 51}]}}", "default.labels"),

@@ -12,9 +12,9 @@ from github.Repository import Repository
 from urllib3.util import Retry
 
 from remediator.core.ticket import IssueRef
-from remediator.tickets.channels.base import Draft, Issue, Later, Relabel
+from remediator.tickets.channels.base import Draft, Issue, Later, Relabel, Visibility
 from remediator.tickets.channels.github import text
-from remediator.tickets.channels.github.credentials import TokenFile
+from remediator.tickets.channels.github.credentials import Credentials
 from remediator.tickets.channels.github.errors import Call, Redirected, field_of
 from remediator.tickets.channels.github.issues import is_pull_request, ours
 from remediator.tickets.channels.github.rate_limit import Limits
@@ -27,7 +27,9 @@ KEPT = 512  # issues whose ETag is remembered: one read again unchanged costs no
 class Api:
     """Issues of one GitHub. Every issue or comment that is sent is counted in `limits`."""
 
-    def __init__(self, base_url: str, credentials: TokenFile, limits: Limits, *, timeout: int, spacing: float) -> None:
+    def __init__(
+        self, base_url: str, credentials: Credentials, limits: Limits, *, timeout: int, spacing: float
+    ) -> None:
         """Asks nothing yet. Raises ValueError where the URL is not one of http or https."""
         self._github = _connect(base_url, credentials, timeout=timeout, spacing=spacing)
         self._limits = limits
@@ -128,6 +130,12 @@ class Api:
             raise Later(f"could not {call.what}: GitHub gave up searching half way", 60.0)
         return marked
 
+    def visibility(self, repository: str) -> Visibility:
+        """Who may read what is written there; what only an enterprise may read is private, too."""
+        answer = self._repository(repository).complete().raw_data
+        known: dict[object, Visibility] = {True: Visibility.PRIVATE, False: Visibility.PUBLIC}
+        return known.get(answer.get("private"), Visibility.UNKNOWN)
+
     def _repository(self, repository: str) -> Repository:
         return self._github.get_repo(repository)
 
@@ -157,7 +165,7 @@ def _bears(theirs: Theirs, marker: str) -> bool:
     return marker in (theirs.body or "") and not is_pull_request(theirs)
 
 
-def _connect(base_url: str, credentials: TokenFile, *, timeout: int, spacing: float) -> github.Github:
+def _connect(base_url: str, credentials: Credentials, *, timeout: int, spacing: float) -> github.Github:
     if not base_url.startswith(("https://", "http://")):
         raise ValueError(f"the URL of GitHub's API must begin with https://, not {base_url!r}: https://api.github.com")
     return github.Github(

@@ -14,10 +14,22 @@ import github
 
 from remediator.clock import Clock
 from remediator.core.ticket import IssueRef
-from remediator.tickets.channels.base import VERBS, Change, Close, Draft, Edit, Issue, Later, Relabel, Reopen
+from remediator.tickets.channels.base import (
+    VERBS,
+    Change,
+    ChannelError,
+    Close,
+    Draft,
+    Edit,
+    Issue,
+    Later,
+    Relabel,
+    Reopen,
+    Visibility,
+)
 from remediator.tickets.channels.github import logs, text
 from remediator.tickets.channels.github.api import Api
-from remediator.tickets.channels.github.credentials import TokenFile
+from remediator.tickets.channels.github.credentials import Credentials
 from remediator.tickets.channels.github.errors import Call
 from remediator.tickets.channels.github.rate_limit import CREATIONS, Limits
 
@@ -29,7 +41,7 @@ class GitHub:
 
     Args:
         base_url: https://api.github.com, or https://HOST/api/v3 for GitHub Enterprise Server.
-        credentials: a token in a file.
+        credentials: a token in a file, or an App.
         clock: what the limits are measured by.
         timeout: whole seconds for one request to connect, and between two pieces of its answer.
         spacing: seconds between two writes; GitHub asks for at least one. The pauses before a failed read is repeated
@@ -43,7 +55,7 @@ class GitHub:
     def __init__(
         self,
         base_url: str,
-        credentials: TokenFile,
+        credentials: Credentials,
         clock: Clock,
         *,
         timeout: int = 15,
@@ -86,6 +98,11 @@ class GitHub:
         call = _about("comment on", issue, once=True)
         await self._ask(call, lambda: self._api.comment(issue, text))
 
+    async def visibility(self, repository: str) -> Visibility:
+        """Who may read what is written there, as GitHub has it now."""
+        call = Call(f"ask whether {repository} is private")
+        return await self._ask(call, lambda: self._api.visibility(repository))
+
     async def aclose(self) -> None:
         """Let what is under way end, drop what waits, and give the connections back."""
         await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
@@ -105,9 +122,14 @@ class GitHub:
             raise
         except Exception as error:
             # What it was made of may quote the token, and would be logged with it: it is left out.
-            raise self._limits.failed(error, call) from None
+            raise self._without_secrets(self._limits.failed(error, call)) from None
         self._limits.answered()
         return answer
+
+    def _without_secrets(self, failure: ChannelError) -> ChannelError:
+        failure.message = self._credentials.hidden(failure.message)
+        failure.args = (failure.message,)
+        return failure
 
     def _with_fresh_token(self, work: Callable[[], T]) -> T:
         """A 401 may only mean that the token was rotated just now: then once more. Nothing was carried out before."""

@@ -23,6 +23,14 @@ class Redirected(Exception):
     """GitHub sends us to another address instead of answering: nothing was carried out."""
 
 
+class NoToken(Exception):
+    """The App got no token for its installation, because of `cause`: what was to be done was not sent."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__("no token for the installation of the App")
+        self.cause = cause
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """What was asked of GitHub."""
@@ -146,6 +154,13 @@ def _redirected(error: Exception, call: Call, when: When) -> ChannelError:
     return Refused(f"could not {call.what}: {error}", "url")
 
 
+def _no_token(error: NoToken, call: Call, when: When) -> ChannelError:
+    failure = translate(error.cause, Call(f"get a token of the App to {call.what}"), when)
+    if not isinstance(failure, Refused):
+        return failure
+    return Refused(f"{failure.message.partition('. ')[0]}. {APP_REMEDY}", "token")
+
+
 def _secret(error: Exception, call: Call, when: When) -> ChannelError:
     return Refused(f"could not {call.what}: {error}. Correct the token file", "token")
 
@@ -189,15 +204,20 @@ def _root(error: BaseException) -> str:
     return " ".join(str(inner).split())[:200]
 
 
+APP_REMEDY = (
+    "Correct --github-app-id, --github-app-installation-id or the key file, and see that the clock of this machine is "
+    "right"
+)
 _FIELDS = {"assignee": "assignees", "label": "labels"}
 _REFUSALS: Mapping[int, tuple[str, str]] = {
     401: ("token", "Put a valid token into its file."),
-    403: ("token", "Give the token write access to issues of this repository."),
+    403: ("token", "Give the token, or the App, write access to issues of this repository."),
     404: ("repository", "Check the repository's name, and that the token may see it."),
     410: ("repository", "Issues are switched off in this repository: switch them on, or choose another."),
     451: ("repository", "GitHub blocks this repository for legal reasons: choose another."),
 }
 _KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Callable[[Any, Call, When], ChannelError]], ...] = (
+    (NoToken, _no_token),
     (GithubException, _answered),
     (requests.ConnectionError, _connection),
     (requests.RequestException, _broken),

@@ -18,3 +18,4 @@ def relay() -> None:
     """Take the place of the handler that PyGithub sets when it is imported."""
     logger = logging.getLogger("github")
     logger.handlers, logger.propagate = [_Relay()], False
+    logger.setLevel(logging.INFO)  # at debug it logs whole answers, and so the tokens of an App
