@@ -8,6 +8,7 @@ SEEDS  ?= 1000
 JOBS   ?= 2
 DOCKER ?= docker
 TAG    ?= dev
+REGISTRY ?= registry.invalid
 
 ifneq ($(words $(VENV)),1)
 $(error VENV is "$(VENV)": name one folder, without spaces)
@@ -16,7 +17,7 @@ endif
 # Whoever forbids Python to keep what it has compiled would wait for every program to be compiled at each of its starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long soak images cluster cluster-down crds npd requirements clean
+.PHONY: help setup demo check test test-cluster test-kubelet test-gpu test-long soak images cluster cluster-down wheels crds npd requirements clean
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -60,15 +61,19 @@ soak: setup ## SEEDS seeds of the simulation on JOBS cores; goes on where it was
 	@mkdir -p build
 	@$(BIN)/python -m remediator_sim.simulation --seeds $(SEEDS) --jobs $(JOBS) --state build/soak
 
-images: ## both images, remediator/controller and remediator/node, with docker (or DOCKER=podman), tagged TAG
-	$(DOCKER) build -f deploy/images/controller.Dockerfile -t remediator/controller:$(TAG) .
-	$(DOCKER) build -f deploy/images/node.Dockerfile -t remediator/node:$(TAG) .
+images: ## both images, named REGISTRY/remediator/controller and /node, with docker (or DOCKER=podman), tagged TAG
+	$(DOCKER) build -f deploy/images/controller.Dockerfile -t $(REGISTRY)/remediator/controller:$(TAG) .
+	$(DOCKER) build -f deploy/images/node.Dockerfile -t $(REGISTRY)/remediator/node:$(TAG) .
 
 cluster: setup ## a real control plane with NODES simulated nodes; prints the KUBECONFIG
 	@$(BIN)/python -m tests.cluster.up --nodes $(NODES)
 
 cluster-down: setup ## end what `make cluster` started
 	@$(BIN)/python -m tests.cluster.down
+
+wheels: setup ## the wheels of both distributions, in dist/
+	$(BIN)/hatchling build -t wheel -d "$(CURDIR)/dist"
+	cd remediator_sim && "$(CURDIR)/$(BIN)/hatchling" build -t wheel -d "$(CURDIR)/dist"
 
 crds: setup ## write the CRDs into deploy/crds from the types
 	$(BIN)/remediator crds --output deploy/crds

@@ -59,7 +59,7 @@ class Replica:
     async def _serve(self) -> None:
         log.info("settings", **self.settings.shown())
         if self.tickets is None:
-            log.info("tickets are off", remedy="give --routes and --github-token-file to open issues")
+            log.info("tickets are off", remedy="give --routes, and a GitHub App or --github-token-file, to open issues")
         closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
         async with closing, probes.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
             for part in (self.informers, self.leader, self.extender):

@@ -1,4 +1,4 @@
-# The controller: docker build -f deploy/images/controller.Dockerfile -t remediator/controller:TAG .
+# The controller: docker build -f deploy/images/controller.Dockerfile -t REGISTRY/remediator/controller:TAG .
 FROM python:3.11-slim-bookworm
 COPY requirements.txt /tmp/requirements.txt
 RUN pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.txt

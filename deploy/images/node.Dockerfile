@@ -1,5 +1,5 @@
 # Node-problem-detector with the detectors, and what operation Pods run:
-#   docker build -f deploy/images/node.Dockerfile -t remediator/node:TAG .
+#   docker build -f deploy/images/node.Dockerfile -t REGISTRY/remediator/node:TAG .
 FROM golang:1.26-bookworm AS node-problem-detector
 WORKDIR /module
 COPY deploy/images/modules/node-problem-detector .

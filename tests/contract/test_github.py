@@ -54,6 +54,47 @@ def test_the_workflow_names_files_that_exist_and_fetches_all_commits():
     assert action("actions/checkout")["fetch-depth"] == 0, "the sample of a test is chosen by the number of commits"
 
 
+RELEASE = yaml.safe_load((ROOT / ".github/workflows/release.yaml").read_text())
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=named)
+def test_every_action_is_pinned_by_a_commit_and_says_which_release_that_is(path):
+    uses = re.findall(r"uses: (?!\./)(.+)$", path.read_text(), re.MULTILINE)
+    assert uses
+    assert [one for one in uses if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
+
+
+def test_one_action_has_one_commit_in_all_workflows():
+    found = {one for path in WORKFLOWS for one in re.findall(r"uses: (\S+@\S+)", path.read_text())}
+    assert len(found) == len({one.partition("@")[0] for one in found})
+
+
+def test_a_release_may_write_only_what_it_must():
+    attests = {"contents": "read", "id-token": "write", "attestations": "write"}
+    assert RELEASE["permissions"] == {}
+    assert {name: job["permissions"] for name, job in RELEASE["jobs"].items()} == {
+        "tests": {"contents": "read"},
+        "wheels": attests,
+        "images": attests,
+        "release": {"contents": "write"},
+    }
+    checkouts = [step for job in RELEASE["jobs"].values() for step in job.get("steps", ()) if "checkout" in str(step)]
+    assert [step["with"]["persist-credentials"] for step in checkouts] == [False, False]
+
+
+def test_a_release_comes_from_a_tag_after_all_tests_and_builds_both_images_for_both_architectures():
+    assert RELEASE[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}, "YAML reads `on` as true"
+    jobs = RELEASE["jobs"]
+    assert jobs["tests"]["uses"] == "./.github/workflows/ci.yaml"
+    assert (jobs["wheels"]["needs"], jobs["images"]["needs"]) == ("tests", "tests")
+    assert sorted(jobs["images"]["strategy"]["matrix"]["image"]) == sorted(
+        path.stem for path in (ROOT / "deploy/images").glob("*.Dockerfile")
+    )
+    (build,) = (step["with"] for step in jobs["images"]["steps"] if "build-push-action" in step.get("uses", ""))
+    assert build["platforms"] == "linux/amd64,linux/arm64"
+    assert (build["sbom"], build["provenance"]) == (True, "mode=max")
+
+
 def test_there_is_a_form_for_a_bug_a_false_alarm_and_a_feature():
     assert [path.stem for path in FORMS] == ["bug", "false-alarm", "feature"]
 

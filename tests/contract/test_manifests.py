@@ -51,9 +51,8 @@ ACCOUNTS = {address(one) for one in of("ServiceAccount")}
 
 def test_every_manifest_is_part_of_the_whole() -> None:
     found = {path for folder in ("deploy", "operations") for path in (ROOT / folder).rglob("*.yaml")}
-    written = {
-        path for path in found if path.parent.name != "tickets"
-    }  # a patch and an example, named in docs/tickets.md
+    # Patches and examples, named in docs/tickets.md and docs/threat-model.md.
+    written = {path for path in found if path.parent.name not in ("tickets", "examples")}
     apart = {"kustomization.yaml", "images.yaml", "scheduler-config.yaml"}
     assert {path for path in written if path.name not in apart} == set(FILES)
 
@@ -131,6 +130,9 @@ def test_the_heartbeat_of_detectors_is_shorter_than_what_policies_call_fresh() -
             assert api.seconds(beat) < api.seconds(policy["spec"]["verify"]["fresh"])
 
 
+MAKERS = {"Deployment", "DaemonSet", "NodeOperationTemplate"}
+
+
 def pod_specs() -> Iterator[tuple[str, str, Object]]:
     """(title, namespace, Pod spec) of everything that makes Pods."""
     for kind in ("Deployment", "DaemonSet"):
@@ -150,6 +152,17 @@ def test_every_pod_has_an_account_that_exists_and_an_image_that_can_be_replaced(
     assert (namespace, pod["serviceAccountName"]) in ACCOUNTS
     replaced = {image["name"] for image in KUSTOMIZATION["images"]}
     assert {container["image"].split(":")[0] for container in pod["containers"]} <= replaced
+
+
+def test_one_value_names_the_registry_of_every_image_and_until_it_is_set_nobody_can_own_one() -> None:
+    (registry,) = [one for one in of("ConfigMap") if one["metadata"]["name"] == "remediator-registry"]
+    assert registry["metadata"]["annotations"] == {"config.kubernetes.io/local-config": "true"}, "it is not applied"
+    images = {container["image"] for _, _, pod in PODS for container in pod["containers"]}
+    assert {image.partition("/")[0] for image in images} == {registry["data"]["registry"]} == {"registry.invalid"}
+    (replacement,) = KUSTOMIZATION["replacements"]
+    assert {target["select"]["kind"] for target in replacement["targets"]} == {
+        one["kind"] for one in OBJECTS if '"image": ' in json.dumps(one) and one["kind"] in MAKERS
+    }
 
 
 @pytest.mark.parametrize(("title", "namespace", "pod"), PODS, ids=[title for title, _, _ in PODS])

@@ -1,7 +1,10 @@
 """A real API server takes the manifests of deploy/ and operations/, and holds what they promise."""
 
 import json
+import re
+import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from tests.remediator.kube.manifests.examples import NOT_SUPPORTED, SPECS, TYPOS
 
 pytestmark = pytest.mark.cluster
 
+DIGEST = "sha256:" + 64 * "a"
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -54,6 +58,48 @@ def deployed(kubectl: Kubectl) -> Kubectl:
         done = kubectl(*step)
         assert (done.returncode, done.stderr) == (0, ""), step
     return kubectl
+
+
+def test_the_registry_and_digests_that_a_user_sets_are_those_of_every_image(tmp_path: Path) -> None:
+    for folder in ("deploy", "operations"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    registry, whole = tmp_path / "deploy/registry.yaml", tmp_path / "deploy/kustomization.yaml"
+    registry.write_text(registry.read_text().replace("registry: registry.invalid", "registry: reg.example:5000/gpu"))
+    whole.write_text(whole.read_text().replace("newTag: 0.1.0", f'digest: "{DIGEST}"'))
+    command = [str(binary("kubectl")), "kustomize", str(tmp_path / "deploy")]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    images = set(re.findall(r"image: (\S+)", text))
+    assert images == {f"reg.example:5000/gpu/remediator/{name}@{DIGEST}" for name in ("controller", "node")}
+    assert "remediator-registry" not in text
+
+
+def test_the_example_takes_only_images_of_ours_by_digest(deployed: Kubectl) -> None:
+    example = str(ROOT / "deploy/examples/images-by-digest.yaml")
+
+    def pod(image: str) -> dict[str, Any]:
+        meta = {"name": "tried", "namespace": "remediator-operations"}
+        spec = {"serviceAccountName": "remediator-host", "containers": [{"name": "a", "image": image}]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+    def tried(image: str) -> str:
+        return deployed("create", "--dry-run=server", "-f", "-", stdin=pod(image)).stderr
+
+    tagged, pinned = "registry.invalid/remediator/node:0.1.0", f"registry.invalid/remediator/node@{DIGEST}"
+    assert deployed("create", "-f", "-", stdin=pod(tagged)).returncode == 0
+    try:
+        assert deployed("apply", "-f", example).stderr == ""
+        until = time.monotonic() + 30
+        while "by digest" not in tried(tagged):  # a new policy holds after a moment
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert "by digest" in tried(pinned.replace("registry.invalid", "elsewhere.example"))
+        assert "by digest" not in tried(pinned)
+        running = ("pod", "tried", "-n", "remediator-operations")
+        assert deployed("label", *running, "still=changeable").stderr == ""
+        assert "by digest" in deployed("set", "image", *running, "a=elsewhere.example/x").stderr
+    finally:
+        deployed("delete", "-f", example)
+        deployed("delete", "pod", "tried", "-n", "remediator-operations", "--grace-period=0", "--force")
 
 
 def test_everything_is_accepted_without_a_warning_and_may_be_applied_again(deployed: Kubectl) -> None:

@@ -11,7 +11,6 @@ import yaml
 
 from deploy.images.programs import binary
 from tests.kubelet.images import build
-from tests.kubelet.images.build import REGISTRY
 from tests.kubelet.images.dockerfile import ROOT, image
 from tests.kubelet.images.oci import Run
 from tests.kubelet.node import PAUSE, Node
@@ -112,5 +111,5 @@ class Cluster:
         tags = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())["images"]
         (tag,) = [entry["newTag"] for entry in tags if entry["name"] == made.repository]
         path = self.folder / f"{name}.tar"
-        build.tar(made, path, {f"{REGISTRY}/{made.repository}:{tag}": build.run(made), PAUSE: SLEEP})
+        build.tar(made, path, {f"{made.repository}:{tag}": build.run(made), PAUSE: SLEEP})
         return path

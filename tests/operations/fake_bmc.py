@@ -41,6 +41,7 @@ class FakeBmc:
         self.ignores: set[str] = set()  # taken, and nothing comes of it
         self.lose_reply: set[str] = set()  # carried out, and the connection closed without an answer
         self.fail_next: list[int] = []  # statuses for the very next requests
+        self.says = ""  # what it adds to each error
         self.state, self.next_state, self.due = "On", "On", 0.0
         self.resets: list[str] = []
         self.requests: list[tuple[str, str]] = []
@@ -111,9 +112,9 @@ class FakeBmc:
             self.requests.append((method, path))
             self.on_request(method, path)
             if path != "/redfish/v1/" and authorization != self.word():
-                return 401, error("While attempting to establish a connection, the service denied access.")
+                return 401, error(f"While attempting to establish a connection, the service denied access.{self.says}")
             if self.fail_next:
-                return self.fail_next.pop(0), error("The service is temporarily unavailable.")
+                return self.fail_next.pop(0), error(f"The service is temporarily unavailable.{self.says}")
             return self.post(path, body) if method == "POST" else self.read(path)
 
     def word(self) -> str:
@@ -176,7 +177,7 @@ with open(folder + "/calls", "a") as calls:
     calls.write(json.dumps([words, os.environ.get("IPMI_PASSWORD")]) + "\\n")
 state = open(folder + "/power").read()
 if os.environ.get("IPMI_PASSWORD") != {password!r}:
-    sys.exit("Error: Unable to establish IPMI v2 / RMCP+ session: RAKP 2 HMAC is invalid")
+    sys.exit("Error: Unable to establish IPMI v2: RAKP 2 HMAC is invalid with " + os.environ["IPMI_PASSWORD"])
 if state == "mute":
     sys.exit("Error: Unable to establish IPMI v2 / RMCP+ session")
 if words[-1] != "status":

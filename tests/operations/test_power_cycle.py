@@ -1,5 +1,6 @@
 """The power-cycle program against an API server and a BMC over HTTPS, and against a fake ipmitool."""
 
+import base64
 import os
 import signal
 import time
@@ -10,7 +11,7 @@ from nodelib.bmc import power
 from tests.harness.apiserver import NODE, OPERATION, change
 from tests.harness.objects import BOOT, kubelet_lease
 from tests.operations.conftest import Program
-from tests.operations.fake_bmc import PASSWORD, UUID, FakeBmc, FakeIpmi, mounted
+from tests.operations.fake_bmc import PASSWORD, USER, UUID, FakeBmc, FakeIpmi, mounted
 
 LEASE = "remediator-operations/op-1"
 OURS = {"caseUID": "case-1", "offSeconds": "0", "waitSeconds": "10"}
@@ -214,6 +215,17 @@ def test_a_wrong_password_is_tried_once_and_never_shown(api, bmc, cycle):
     assert "does not let user remediator in, mend Secret remediator-bmc-gpu-1" in ran.message
     assert "guess-0815" not in ran.out + ran.message
     assert [path for _, path in bmc.requests] == ["/redfish/v1/", "/redfish/v1/Systems"]
+
+
+@pytest.mark.parametrize(("password", "code"), [(PASSWORD, 1), ("guess-0815", 2)])
+def test_a_bmc_that_repeats_what_it_was_sent_shows_no_password(bmc, cycle, password, code):
+    word = base64.b64encode(f"{USER}:{password}".encode()).decode()
+    bmc.says, bmc.fail_next = f" You sent {password} as {word}.", [400]
+    cycle.entry(**bmc.entry(password=password))
+    ran = cycle()
+    assert ran.code == code
+    assert "You sent [password] as [password]." in ran.message
+    assert [secret for secret in (password, word) if secret in ran.out + ran.message] == []
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_entry_says_insecure(bmc, cycle):
@@ -454,6 +466,7 @@ def test_by_ipmi_a_wrong_password_is_refused_at_once(ipmi, cycle):
     cycle.entry(address="bmc", username="remediator", password="guess", protocol="ipmi")
     ran = cycle()
     assert (ran.code, len(ipmi.calls())) == (2, 1)
+    assert "guess" not in ran.out + ran.message
     assert "does not let user remediator in" in ran.message
 
 

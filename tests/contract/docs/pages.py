@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 # The language of a fence, and what it holds. `console` holds commands after `$ ` with their output below them; so does
 # one without a word that begins like that. `markdown` shows a page, whose blocks count as ours.

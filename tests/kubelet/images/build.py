@@ -10,7 +10,6 @@ from tests.kubelet.images.bytecode import compiled
 from tests.kubelet.images.dockerfile import ROOT, Image
 from tests.kubelet.images.oci import File, Run, layer, write
 
-REGISTRY = "docker.io"  # what a container runtime takes a name without a host to mean
 TOOLS = ("cat", "env", "nsenter", "sh")  # of those that the base of the Dockerfiles has, what operations start
 FOLDERS = {"/tmp": 0o1777, "/run": 0o755, "/etc": 0o755}  # a read-only file system must have what is mounted into it
 ENVIRONMENT = {

@@ -30,7 +30,7 @@ class Image:
     @property
     def repository(self) -> str:
         """Its name in manifests, without a tag."""
-        return f"remediator/{self.name}"
+        return f"registry.invalid/remediator/{self.name}"
 
 
 def image(name: str) -> Image:

@@ -1,0 +1,173 @@
+"""A secret shows in no log, object, Event, issue, metric, answer, error or command line, whatever goes wrong."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from remediator.clock import SYSTEM
+from remediator.tickets.channels.base import ChannelError, Draft, Marker
+from remediator.tickets.channels.github import AppKeyFile, GitHub
+from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.github import FakeGitHub, Fault
+from tests.cluster.control_plane import free_ports
+from tests.harness.cluster import with_kinds
+from tests.harness.tickets import delivery, fires
+from tests.harness.waiting import until
+from tests.remediator.test_cli import COMMAND, beside
+from tests.remediator.tickets.memory_channel import START
+
+WEBHOOK, URL = "canary-of-the-webhook-7c1e", "canary-of-the-url-93bd"
+REPO = "org/ops"
+
+
+def faults(token: str) -> tuple[Fault, ...]:
+    """What GitHub, or a proxy that repeats what it was sent, does to one creation each."""
+    repeated = f"you sent Authorization: token {token}"
+    return (
+        Fault(401, f"Bad credentials: {repeated}"),
+        Fault(403, f"Resource not accessible: {repeated}"),
+        Fault(404, repeated),
+        Fault(410, repeated),
+        Fault(422, repeated),
+        Fault(500, repeated),
+        Fault(502, text=f"<html>{repeated}</html>"),
+        Fault(200, text=f"<html>{repeated}</html>"),
+        Fault(drop=True),
+        Fault(foreign=True),
+    )
+
+
+class Seen:
+    """All that anybody could read, by where."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def add(self, where: str, *parts: object) -> None:
+        self.texts[where] = self.texts.get(where, "") + "\n".join(map(str, parts)) + "\n"
+
+    def shows(self, secrets: Iterable[str]) -> list[str]:
+        """Where one of them stands."""
+        return [f"{where}: {secret}" for secret in secrets for where, text in self.texts.items() if secret in text]
+
+
+@asynccontextmanager
+async def running(seen: Seen, log: Path, *options: object) -> AsyncIterator[None]:
+    """A controller as a process of its own, at its most talkative; what it said is seen at the end."""
+    words = [*COMMAND, "run", "--log-level=debug", *map(str, options)]
+    environment = {**os.environ, "POD_NAMESPACE": "default"}
+    with log.open("wb") as out:
+        process = await asyncio.create_subprocess_exec(*words, stdout=out, stderr=out, env=environment)
+    try:
+        yield
+        seen.add("command line", Path(f"/proc/{process.pid}/cmdline").read_text())
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+        seen.add("log", log.read_text())
+
+
+async def asked(seen: Seen, method: str, url: str, body: bytes = b"", token: str = "") -> int:
+    """The status of one request; the answer is seen."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with aiohttp.ClientSession() as session:
+        try:
+            async with session.request(method, url, data=body, headers=headers) as reply:
+                seen.add("answers", dict(reply.headers), await reply.text())
+                return reply.status
+        except aiohttp.ClientError:
+            return 0
+
+
+async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_path: Path) -> None:
+    """Ten tickets whose creation fails in ten ways, posts with wrong tokens, a token file that became two lines."""
+    seen, server = Seen(), EmbeddedServer(like=with_kinds())
+    (tmp_path / "routes.yaml").write_text(f"default: {{repository: {REPO}}}\n")
+    (tmp_path / "webhook").write_text(WEBHOOK)
+    (port,) = free_ports(1)
+    hook, metrics = f"http://127.0.0.1:{port}/webhooks/alertmanager", f"http://127.0.0.1:{port}/metrics"
+    async with FakeGitHub([REPO]) as fake, server.serve() as endpoint:
+        (tmp_path / "github").write_text(fake.token)
+        ways = faults(fake.token)
+        for fault in ways:
+            fake.fail("POST", "/issues$", fault)
+        files = [f"--routes={tmp_path}/routes.yaml", f"--github-token-file={tmp_path}/github"]
+        files += [f"--webhook-token-file={tmp_path}/webhook", f"--kubeconfig={endpoint.kubeconfig}"]
+        where = [f"--listen=127.0.0.1:{port}", f"--github-url={fake.url}", "--github-spacing=0"]
+        async with running(seen, tmp_path / "log", *files, *where):
+            alerts = delivery(*(fires(node=f"gpu-{number}") for number in range(len(ways) + 2)))
+            await until(lambda: _is(200, asked(seen, "POST", hook, alerts, WEBHOOK)), 40)
+            assert await asked(seen, "POST", hook, b"{}", WEBHOOK + "x") == 401
+            assert await asked(seen, "POST", hook, WEBHOOK.encode(), WEBHOOK) == 400
+            await until(lambda: fake.issues(REPO) and len(_tried(fake)) > len(ways), 40)
+            (tmp_path / "github").write_text(f"{fake.token}\n{fake.token}")
+            await asked(seen, "POST", hook, delivery(fires(node="gpu-late")), WEBHOOK)
+            await until(lambda: "holds more than one word" in (tmp_path / "log").read_text(), 40)
+            assert await asked(seen, "GET", metrics) == 200
+        told = await beside("explain", "gpu-1", "--kubeconfig", endpoint.kubeconfig)
+        seen.add("explain", *told[1:])
+        seen.add("objects and events", *(mutation for mutation in server.audit))
+        seen.add("issues", *fake.issues(REPO), *(one.body for one in fake.requests))
+        secrets = (fake.token, WEBHOOK, WEBHOOK[:-4])
+        assert seen.shows(["could not create an issue in org/ops", "gpu-late"]), "what was said was looked at"
+        assert seen.shows(secrets) == []
+
+
+def _tried(fake: FakeGitHub) -> list[object]:
+    return [one for one in fake.requests if one.method == "POST" and one.path.endswith("/issues")]
+
+
+async def _is(status: int, request: object) -> bool:
+    return await request == status  # type: ignore[misc]
+
+
+async def test_a_url_with_a_credential_is_refused_without_a_word_of_it(tmp_path: Path) -> None:
+    seen = Seen()
+    told = await beside("run", f"--github-url=https://me:{URL}@github.example", f"--kubeconfig={tmp_path}/none")
+    seen.add("refusal", *told)
+    assert told[0] == 2
+    assert seen.shows(["--github-url is not https://HOST"])
+    assert seen.shows([URL]) == []
+
+
+async def test_an_app_shows_neither_its_key_nor_its_tokens_nor_the_proof_of_who_it_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No token to be had in four ways, a token refused in two, a key file that is none; a proxy repeats it all."""
+    seen = Seen()
+    async with FakeGitHub([REPO]) as fake:
+        key = fake.app[2]
+        (tmp_path / "key").write_text(key)
+        hub = GitHub(fake.url, AppKeyFile("1", 100, tmp_path / "key"), SYSTEM, spacing=0.0)
+        draft = Draft("gpu-1: lost", "text", Marker("mark", START))
+        sent: list[str] = []
+        serve = fake.serve
+
+        def repeating(method, url, headers, raw):  # type: ignore[no-untyped-def]
+            sent.append({name.lower(): value for name, value in headers.items()}["authorization"].partition(" ")[2])
+            if len(sent) in (1, 2, 3, 5):
+                status = {1: 401, 2: 500, 3: 404, 5: 403}[len(sent)]
+                fake.fail(method, ".", Fault(status, f"you sent {sent[-1]}"))
+            return serve(method, url, headers, raw)
+
+        fake.serve = repeating  # type: ignore[method-assign]
+        for _ in range(4):
+            with pytest.raises(ChannelError) as caught:
+                await hub.create(REPO, draft)
+            seen.add("errors", caught.value, caught.value.message, repr(caught.value))
+        (tmp_path / "key").write_text(key.replace("A", "B"))
+        hub._credentials._forget()  # type: ignore[attr-defined]
+        with pytest.raises(ChannelError) as caught:
+            await hub.create(REPO, draft)
+        seen.add("errors", caught.value.message)
+        await hub.aclose()
+    seen.add("output", *capfd.readouterr())
+    assert len(set(sent)) >= 2, "a proof and a token were sent"
+    assert seen.shows(["holds no private key", "[secret]"])
+    assert seen.shows([*sent, *key.splitlines()[1:-1]]) == []
