@@ -217,10 +217,10 @@ def test_a_wrong_password_is_tried_once_and_never_shown(api, bmc, cycle):
     assert [path for _, path in bmc.requests] == ["/redfish/v1/", "/redfish/v1/Systems"]
 
 
-@pytest.mark.parametrize(("password", "code"), [(PASSWORD, 1), ("guess-0815", 2)])
-def test_a_bmc_that_repeats_what_it_was_sent_shows_no_password(bmc, cycle, password, code):
+@pytest.mark.parametrize(("password", "statuses", "code"), [(PASSWORD, [400], 1), ("guess-0815", [], 2)])
+def test_a_bmc_that_repeats_what_it_was_sent_shows_no_password(bmc, cycle, password, statuses, code):
     word = base64.b64encode(f"{USER}:{password}".encode()).decode()
-    bmc.says, bmc.fail_next = f" You sent {password} as {word}.", [400]
+    bmc.says, bmc.fail_next = f" You sent {password} as {word}.", statuses
     cycle.entry(**bmc.entry(password=password))
     ran = cycle()
     assert ran.code == code
