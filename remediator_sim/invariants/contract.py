@@ -6,6 +6,7 @@ Nothing here is shared with the code that is judged: its words and its arithmeti
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 Obj = dict[str, Any]
@@ -53,11 +54,13 @@ def part(obj: Obj | None, *path: str) -> Any:
     return {} if obj is None else obj
 
 
+@lru_cache(4096)
 def moment(text: str) -> datetime:
     """A time as the API writes it; an absent one is long ago."""
     return datetime.fromisoformat(text) if text else datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@lru_cache(256)
 def duration(text: str) -> timedelta:
     """A duration such as 1h30m."""
     units = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -50,6 +50,7 @@ class History:
             set()
         )  # repository and number of those that a restored backup does not know
         self.since = self.ticked = self.at = datetime(1970, 1, 1, tzinfo=UTC)
+        self._cases: list[Tracked] = []
         self._seen: defaultdict[str, deque[tuple[datetime, Obj]]] = defaultdict(deque)
 
     # --- looking ---------------------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ class History:
 
     def cases(self) -> Iterator[Tracked]:
         """Every case that ever was."""
-        return (tracked for tracked in self.tracked.values() if tracked.kind == CASES)
+        return iter(self._cases)
 
     def policy(self, case: Obj) -> Obj | None:
         """The policy of a case."""
@@ -160,6 +161,8 @@ class History:
             tracked.gone = event.at
 
     def _index(self, tracked: Tracked, uid: str) -> None:
+        if tracked.kind == CASES:
+            self._cases.append(tracked)
         if tracked.kind == PODS and contract.template(tracked.first) not in ("", contract.LOOKS, contract.DRAINS):
             self.pods_of[part(tracked.first, "metadata", "labels").get(contract.OPERATION_UID, "")].append(tracked)
         if tracked.kind == OPERATIONS:

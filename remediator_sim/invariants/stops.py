@@ -71,18 +71,22 @@ def goes_on(history: History, event: Event) -> Iterator[str]:
 def stuck(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of each case that starts are stopped for, and whose recovery waits with them."""
     for tracked in history.open.values():
+        if not _well_for_long(history, tracked):
+            continue
         stops = history.stopped(tracked.last) or (full(history) and {"the breaker is open": history.at})
-        if stops and _well_for_long(history, tracked) and not _running(tracked.last):
+        if stops and not _running(tracked.last):
             node, since = tracked.last["spec"]["nodeName"], clock(tracked.well or history.at)
             yield f"case {tracked.name} does not end though {node} is well since {since}: {next(iter(stops))}"
 
 
 def _well_for_long(history: History, tracked: Tracked) -> bool:
     """Whether the node has shown that it is well for all that its policy asks, and a while more."""
+    if tracked.well is None or tracked.escalated is not None:
+        return False
     verify = part(history.policy(tracked.last), "spec", "verify")
     asked = [contract.duration(verify.get(word, usual)) for word, usual in (("settle", "5m"), ("fresh", "3m"))]
     needed = sum(asked, history.limits.settle)
-    return tracked.well is not None and tracked.escalated is None and history.at - tracked.well > needed
+    return history.at - tracked.well > needed
 
 
 def _running(case: Obj) -> bool:

@@ -24,6 +24,7 @@ from remediator.kube.api.builtin import POD, on_node
 log = structlog.get_logger()
 # After a step the next one follows at once; this many seconds later, so that a cache that lags makes no hot loop.
 SOON = 0.05
+STOP_SECONDS = 5.0  # until what a user stops is asked about again: as long as what a pause stops
 
 View = TypeVar("View")
 
@@ -56,6 +57,11 @@ async def stops_live(case: Case, node: Node, policy: Policy | None, dependencies
     listed = await client.list_all(POD, namespace=where, labels=labels, fields=on_node(node.name))
     live = replace(hosted(cache, node.name), static_pod=static_pod(map(decode.operation_pod, listed)))
     return guard.stops(case, node, policy, False, live)
+
+
+def stopped(stops: tuple[Block, ...]) -> Retry:
+    """The watch tells when a user ends a stop; should it be silent, the server is asked again."""
+    return Retry(STOP_SECONDS, f"stopped: {stops[0].reason.value}")
 
 
 def never(view: object, now: datetime) -> float | None:

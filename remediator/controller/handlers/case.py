@@ -16,6 +16,7 @@ from remediator.controller.handlers.base import (
     nothing,
     read_live,
     seconds_until,
+    stopped,
     stops_live,
 )
 from remediator.core.case import reason_to_end
@@ -68,7 +69,7 @@ async def may_look(view: CaseView, dependencies: Dependencies, now: datetime) ->
     if case is None or node is None or reason_to_end(case, node) is not None:
         return Retry(1.0, "the node or the case has changed")
     stops = await stops_live(case, node, policy, dependencies)
-    return Retry(1.0, f"stopped: {stops[0].reason.value}") if stops else view
+    return stopped(stops) if stops else view
 
 
 def next_proof(view: CaseView, now: datetime) -> float | None:

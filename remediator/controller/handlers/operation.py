@@ -15,6 +15,7 @@ from remediator.controller.handlers.base import (
     nothing,
     read_live,
     seconds_until,
+    stopped,
     stops_live,
 )
 from remediator.controller.operation_view import OperationView, operation_view, ours, rebooted
@@ -111,7 +112,7 @@ async def _still_wanted(view: OperationView, dependencies: Dependencies) -> Chec
         return CHANGED
     stops = await stops_live(case, node, policy, dependencies)
     if stops:
-        return Retry(1.0, f"stopped: {stops[0].reason.value}")
+        return stopped(stops)
     return replace(view, case=case, node=node, policy=policy)
 
 

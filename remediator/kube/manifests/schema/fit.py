@@ -24,7 +24,7 @@ def fits(value: Any, node: Node) -> bool:
 
 
 def _fields_fit(value: dict[str, Any], node: Node) -> bool:
-    if not all(key in value for key in node.must):
+    if node.must and not all(key in value for key in node.must):
         return False
     properties, additional, loose = node.properties, node.additional, node.preserve
     for key, item in value.items():
