@@ -163,6 +163,15 @@ def done(harness):
 
 
 @pytest.mark.parametrize("step", [Step.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
+async def test_what_a_user_stops_is_asked_about_again_after_5_s_should_no_watch_tell_of_its_end(harness, step):
+    replica = await reach(harness, step)
+    await EVERY["HeldByUser"](harness)
+    reconciler = replica.cases if step is Step.DIAGNOSE else replica.operations
+    (name,) = [fact.name for fact in (replica.cache.cases if step is Step.DIAGNOSE else replica.cache.operations)]
+    assert await reconciler.reconcile(name, SYSTEM.now()) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("step", [Step.DIAGNOSE, Move.DRAIN, Move.WRITE_INTENT, Move.CREATE_POD])
 @pytest.mark.parametrize("reason", sorted(EVERY.keys() - OF_CACHES))
 async def test_a_stop_that_no_watch_has_told_of_stops_before_the_next_pod(harness, reason, step):
     replica = await reach(harness, step)
