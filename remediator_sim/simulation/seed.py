@@ -31,19 +31,23 @@ def play(plan: Plan) -> Outcome:
         logs.listen(world.logged)
         return await world.run()
 
-    with logs.kept_settings(), _seldom_collected():
+    with _seldom_collected(), logs.kept_settings():
         return loop.run(whole())
 
 
 @contextmanager
 def _seldom_collected() -> Iterator[None]:
-    """What a process holds already is not walked again and again, and what a seed makes, seldom."""
+    """What a process holds already is not walked again and again; what a seed makes, seldom, and when it is over.
+
+    Left for later it would be frozen by the next seed, and stay for ever.
+    """
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     try:
         yield
     finally:
+        gc.collect()
         gc.set_threshold(*before)
         gc.unfreeze()
 

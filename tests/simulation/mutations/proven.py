@@ -2,7 +2,7 @@
 
 PROVEN: dict[str, int] = {
     "Paused holds nothing": 7,
-    "PolicyPaused holds nothing": 6,
+    "PolicyPaused holds nothing": 32,
     "DryRun holds nothing": 3,
     "HeldByUser holds nothing": 7,
     "OptedOut holds nothing": 5,
