@@ -4,10 +4,8 @@ import asyncio
 import gc
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, nullcontext
-from pathlib import Path
 
 import structlog
-from aiohttp import web
 
 from remediator import collector, metrics
 from remediator.clock import Clock
@@ -25,9 +23,7 @@ from remediator.tickets.channels.github import AppKeyFile, Credentials, GitHub, 
 from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.private import PrivateOnly
 from remediator.tickets.reconcile.run import Tickets
-from remediator.web import extender as extender_routes
-from remediator.web import probes
-from remediator.web import webhook as webhook_routes
+from remediator.web.endpoints import Endpoints
 
 log = structlog.get_logger()
 LEASE = "remediator"
@@ -50,6 +46,7 @@ class Replica:
         self.controller = Controller(client, settings, self.informers, self.leader, clock)
         self.extender = Extender(client, self.informers, clock)
         self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github)
+        self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets)
 
     async def run(self) -> None:
         """Serve and work until cancelled."""
@@ -61,8 +58,9 @@ class Replica:
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes, and a GitHub App or --github-token-file, to open issues")
         closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
-        async with closing, probes.served(self._application(), self.settings.listen), asyncio.TaskGroup() as group:
-            for part in (self.informers, self.leader, self.extender):
+        served = self.endpoints.served(self.functions, self._measure, self._remark)
+        async with closing, served, asyncio.TaskGroup() as group:
+            for part in (self.informers, self.leader, self.extender, self.endpoints):
                 group.create_task(part.run())
             group.create_task(self._measure_lag())
             await asyncio.gather(synced(*self.controller.cache.informers), self.extender.synced())
@@ -74,7 +72,10 @@ class Replica:
     def functions(self) -> Mapping[str, Callable[[], bool]]:
         """Whether the caches are complete and show signs of life that each function needs: none waits for another's."""
         tickets = {"tickets": self.tickets.ready} if self.tickets else {}
-        return {"extender": self.extender.ready, "controller": self.controller.ready, **tickets}
+        return {"extender": self._answers, "controller": self.controller.ready, **tickets}
+
+    def _answers(self) -> bool:
+        return self.extender.ready() and self.endpoints.ready()
 
     def ready(self) -> bool:
         """Whether every function is."""
@@ -105,14 +106,6 @@ class Replica:
         await self.controller.measure()
         if self.tickets is not None:
             self.tickets.measure()
-
-    def _application(self) -> web.Application:
-        app = probes.application(self.functions, self._measure, self._remark)
-        app.add_routes(extender_routes.routes(self.extender))
-        token = self.settings.webhook_token_file
-        if self.tickets is not None and token is not None:
-            app.add_routes(webhook_routes.routes(self.tickets.receiver, _reading(token)))
-        return app
 
 
 def elector(client: Client, settings: Settings, clock: Clock) -> Elector:
@@ -165,8 +158,3 @@ def _credentials(settings: Settings) -> Credentials:
             "--github-app-id, --github-app-installation-id and --github-app-key-file"
         )
     return TokenFile(token)
-
-
-def _reading(file: Path) -> Callable[[], str]:
-    """The token as the file holds it now, so that a rotation needs no restart."""
-    return lambda: file.read_text().strip()

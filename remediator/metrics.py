@@ -166,6 +166,19 @@ FAILURES = Counter(
     ["where"],
     registry=REGISTRY,
 )
+CERTIFICATE_ENDS = Gauge(
+    "remediator_certificate_expiry_timestamp_seconds",
+    "When a certificate ends, in seconds since 1970: server (ours), kube-scheduler, alertmanager (shown last).",
+    ["whose"],
+    registry=REGISTRY,
+)
+CALLS_REFUSED = Counter(
+    "remediator_refused_calls_total",
+    "Calls and connections that an endpoint ended, by why: unauthorized, no-tls, encoding, malformed, too-large, "
+    "too-slow, full.",
+    ["endpoint", "why"],
+    registry=REGISTRY,
+)
 LEADER = Gauge("remediator_leader", "1 on the replica that writes.", registry=REGISTRY)
 
 

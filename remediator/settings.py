@@ -44,8 +44,17 @@ NAMESPACE_FORM = f"the name of a namespace, such as {names.SYSTEM_NAMESPACE}"
 LISTEN_FORM = "host:port with a port of at most 65535, such as 127.0.0.1:8080"
 URL_FORM = "https://HOST or https://HOST/api/v3, such as https://api.github.com"
 # field, its option, whether a value fits, what would, whether a refusal quotes the value: a URL may hold a credential
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def _listens(listen: str | None) -> bool:
+    return listen is None or address(listen) is not None
+
+
 _RULES: tuple[tuple[str, str, Callable[[str], object], str, bool], ...] = (
     ("listen", "--listen", address, LISTEN_FORM, True),
+    ("listen_extender", "--listen-extender", _listens, LISTEN_FORM, True),
+    ("listen_webhook", "--listen-webhook", _listens, LISTEN_FORM, True),
     ("namespace", "--namespace", _is_namespace, NAMESPACE_FORM, True),
     ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM, True),
     ("github_url", "--github-url", _is_url, URL_FORM, False),
@@ -66,6 +75,14 @@ class Settings:
     lease_renew: float = 10.0
     lease_retry: float = 2.0
     listen: str = "127.0.0.1:8080"
+    listen_extender: str | None = None
+    listen_webhook: str | None = None
+    no_tls: bool = False
+    tls_cert_file: Path | None = None
+    tls_key_file: Path | None = None
+    client_ca_file: Path | None = None
+    extender_token_file: Path | None = None
+    extender_whole_nodes: bool = False
     routes: Path | None = None
     github_url: str = "https://api.github.com"
     github_token_file: Path | None = None
@@ -74,6 +91,7 @@ class Settings:
     github_app_key_file: Path | None = None
     github_spacing: float = 1.0
     webhook_token_file: Path | None = None
+    webhook_mib: int = 16
 
     def __post_init__(self) -> None:
         for name, option, fits, form, quoted in _RULES:
@@ -81,6 +99,36 @@ class Settings:
             if not fits(value):
                 shown = f"{value!r}, not" if quoted else "not"
                 raise ValueError(f"{option} is {shown} {form}")
+        if wrong := next((why for holds, why in self._misfits() if holds), ""):
+            raise ValueError(wrong)
+
+    def _misfits(self) -> tuple[tuple[object, str], ...]:
+        """What does not go together, and why."""
+        files, open_ = (
+            bool(self.tls_cert_file),
+            [listen for listen in (self.listen_extender, self.listen_webhook) if listen],
+        )
+        strange = [listen for listen in open_ if (address(listen) or ("",))[0] not in LOOPBACK]
+        uncertified = not self.client_ca_file and (files or self.no_tls)
+        return (
+            (files is not bool(self.tls_key_file), "--tls-cert-file and --tls-key-file belong together"),
+            (files and self.no_tls, "--no-tls is given beside --tls-cert-file; leave one out"),
+            (self.no_tls and self.client_ca_file, "--client-ca-file needs TLS; leave out --no-tls"),
+            (self.no_tls and strange, f"--no-tls is for loopback only, such as 127.0.0.1:8443, not {strange}"),
+            (
+                self.listen_extender and uncertified and not self.no_tls and not self.extender_token_file,
+                "--listen-extender needs --client-ca-file or --extender-token-file: who may ask",
+            ),
+            (
+                self.listen_webhook and uncertified and not self.webhook_token_file,
+                "--listen-webhook needs --client-ca-file or --webhook-token-file: who may post",
+            ),
+            (self.listen_webhook and not self.routes, "--routes is needed for --listen-webhook"),
+            (
+                self.webhook_token_file and not self.listen_webhook,
+                "--listen-webhook is needed for --webhook-token-file",
+            ),
+        )
 
     def shown(self) -> dict[str, str]:
         """Every setting that has a value as text, by name. Of a secret only the path of its file."""

@@ -1,5 +1,6 @@
 """How a scheduler asks an extender: two POSTs, and none of its troubles is ours (`ignorable: true`)."""
 
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,11 +15,13 @@ TIMEOUT = aiohttp.ClientTimeout(total=2.0)
 class HttpExtender:
     """The extender at `url`, for a scheduler with nodeCacheCapable: names only, both ways.
 
-    `asked` and `failed` count its answers and its silences.
+    `tls` is what the scheduler trusts and shows, where `url` is https. `asked` and `failed` count its
+    answers and its silences.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self.url, self.asked, self.failed = url.rstrip("/"), 0, 0
+        self._tls = tls or True
 
     async def __call__(self, pod: Object, names: Sequence[str]) -> Advice:
         """What it says of these nodes; no opinion where it does not answer."""
@@ -41,6 +44,6 @@ class HttpExtender:
 
     async def _post(self, verb: str, body: dict[str, Any]) -> Any:
         async with aiohttp.ClientSession(timeout=TIMEOUT) as session:  # noqa: SIM117
-            async with session.post(f"{self.url}/{verb}", json=body) as reply:
+            async with session.post(f"{self.url}/{verb}", json=body, ssl=self._tls) as reply:
                 reply.raise_for_status()
                 return await reply.json(content_type=None)

@@ -3,10 +3,10 @@
 import io
 import sys
 
-from remediator.cli import crds, demo, explain, lint, run
+from remediator.cli import client_certificate, crds, demo, explain, lint, run
 from remediator.cli.common import app
 
-__all__ = ["app", "crds", "demo", "explain", "lint", "main", "run"]
+__all__ = ["app", "client_certificate", "crds", "demo", "explain", "lint", "main", "run"]
 
 
 def main() -> None:

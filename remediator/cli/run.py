@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from remediator.kube.wire.http import HttpTransport
 
 
+CertFile = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="Certificate to serve extender and webhook with. Left out: one of our own, in the Secret "
+        f"{names.SERVING_SECRET}.",
+    ),
+]
+
+
 async def _answers(transport: "HttpTransport") -> None:
     """Wait until the API server answers; say once that it does not."""
     failures = 0
@@ -78,9 +89,31 @@ def run(
     kubeconfig: Kubeconfig = None,
     namespace: Namespace = names.SYSTEM_NAMESPACE,
     operations_namespace: OperationsNamespace = names.OPERATIONS_NAMESPACE,
-    listen: Annotated[
-        str, typer.Option(help="host:port for probes, metrics, the scheduler extender and webhooks.")
-    ] = "127.0.0.1:8080",
+    listen: Annotated[str, typer.Option(help="host:port for probes and metrics.")] = "127.0.0.1:8080",
+    listen_extender: Annotated[
+        str | None, typer.Option(help="host:port for the scheduler extender. Left out: nobody may ask it.")
+    ] = None,
+    listen_webhook: Annotated[
+        str | None, typer.Option(help="host:port for Alertmanager. Left out: no webhook.")
+    ] = None,
+    no_tls: Annotated[
+        bool, typer.Option("--no-tls", help="Extender and webhook in clear text, on loopback only, to try them out.")
+    ] = False,
+    tls_cert_file: CertFile = None,
+    tls_key_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Key of --tls-cert-file; both are reread.")
+    ] = None,
+    client_ca_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Who signs callers' certificates. Left out: our own authority."),
+    ] = None,
+    extender_token_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="File with a bearer token that may ask the extender, too."),
+    ] = None,
+    extender_whole_nodes: Annotated[
+        bool, typer.Option("--extender-whole-nodes", help="Take requests of 96 MiB instead of 4: nodeCacheCapable off.")
+    ] = False,
     drains: Annotated[int, typer.Option(min=1, help="How many nodes may drain at once.")] = 50,
     starts: Starts = 10,
     window: Window = 600,
@@ -108,10 +141,9 @@ def run(
     ] = 1.0,
     webhook_token_file: Annotated[
         Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, help="File with the bearer token of Alertmanager. Left out: no webhook."
-        ),
+        typer.Option(exists=True, dir_okay=False, help="File with a bearer token that may post to the webhook, too."),
     ] = None,
+    webhook_mib: Annotated[int, typer.Option(min=1, max=64, help="Largest post to the webhook, in MiB.")] = 16,
     name: Annotated[str, typer.Option(help="Who we are in the lease; new for each process.")] = "",
     log_level: Annotated[Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info",
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False,
@@ -128,6 +160,14 @@ def run(
             lease_renew=lease_seconds * 2 / 3,
             lease_retry=lease_seconds * 2 / 15,
             listen=listen,
+            listen_extender=listen_extender,
+            listen_webhook=listen_webhook,
+            no_tls=no_tls,
+            tls_cert_file=tls_cert_file,
+            tls_key_file=tls_key_file,
+            client_ca_file=client_ca_file,
+            extender_token_file=extender_token_file,
+            extender_whole_nodes=extender_whole_nodes,
             routes=routes,
             github_url=github_url,
             github_token_file=github_token_file,
@@ -136,6 +176,7 @@ def run(
             github_app_key_file=github_app_key_file,
             github_spacing=github_spacing,
             webhook_token_file=webhook_token_file,
+            webhook_mib=webhook_mib,
         )
     except ValueError as wrong:
         raise refusal(wrong) from None

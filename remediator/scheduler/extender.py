@@ -27,6 +27,9 @@ from remediator.scheduler.responses import Answers
 from remediator.scheduler.verdict import HEALTH, NodeState, Shape
 
 SHAPES = 16  # kept ready; the one that was asked for longest ago goes first
+KINDS = 16  # of GPUs that one Pod asks for: an answer takes as long as these
+WANTS = 1024  # containers of one Pod, and what they ask for, GPUs or not
+STRANGERS = 1000  # nodes that are asked about although they are not in the cluster (yet); and as many as it has
 COLD = "Remediator has not read the cluster yet; nothing to do, it answers as soon as /readyz does"
 log = structlog.get_logger(__name__)
 
@@ -69,13 +72,20 @@ class Extender:
         with metrics.SECONDS.labels(call).time():
             try:
                 outcome, answer = (
-                    ("ok", say(protocol.decode(body))) if self._fleet.complete.is_set() else ("cold", fail(COLD))
+                    ("ok", say(self._read(body))) if self._fleet.complete.is_set() else ("cold", fail(COLD))
                 )
             except Malformed as error:
                 log.warning("unreadable request to the extender", call=call, error=str(error))
                 outcome, answer = "malformed", fail(str(error))
         metrics.ANSWERS.labels(call, outcome).inc()
         return answer
+
+    def _read(self, body: bytes) -> Request:
+        """A request that takes no longer to answer than one about all nodes. Raises Malformed."""
+        request, most = protocol.decode(body), 2 * len(self._fleet.rows) + STRANGERS
+        if len(request.names) > most:
+            raise Malformed(f"{len(request.names)} nodes; {most} are the most in a cluster of this size")
+        return request
 
     def _filtered(self, request: Request) -> bytes:
         left, answers = dict.fromkeys(request.names), self._answers(request)
@@ -152,8 +162,13 @@ class Extender:
 
 
 def shape_of(pod: gpu_pods.Pod) -> Shape:
-    """All that matters of a Pod. Raises Malformed where it asks for a part of a GPU."""
+    """All that matters of a Pod. Raises Malformed where it asks for a part of a GPU, or is larger than any Pod is."""
+    if gpu_pods.size(pod) > WANTS:
+        raise Malformed(f"Pod: more than {WANTS} containers and resources")
     try:
-        return Shape(gpu_pods.asked(pod), pod.daemon)
+        asked = gpu_pods.asked(pod)
     except ValueError as error:
         raise Malformed(f"Pod: {error}") from error
+    if len(asked) > KINDS:
+        raise Malformed(f"Pod: more than {KINDS} kinds of GPUs")
+    return Shape(asked, pod.daemon)

@@ -6,7 +6,7 @@ from remediator.metrics import REGISTRY
 
 DELIVERIES = Counter(
     "remediator_alert_deliveries_total",
-    "Posts to the webhook, by result: stored, later, bad, unauthorized, too_large.",
+    "Posts to the webhook, by result: stored, later, bad, too_large, too_slow, full.",
     ["result"],
     registry=REGISTRY,
 )

@@ -1,4 +1,4 @@
-"""The scheduler extender over HTTP. Every answer is 200, because kube-scheduler does not read the body of any other."""
+"""The scheduler extender over HTTP. What its protocol has words for is 200: kube-scheduler reads no other answer."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,39 +6,46 @@ from aiohttp import web
 
 from remediator.scheduler import metrics, protocol
 from remediator.scheduler.extender import Extender
+from remediator.web.body import Bodies, NotTaken, Why
 
-MOST_BYTES = 64 * 2**20
-TOO_LARGE = f"the request is larger than {MOST_BYTES // 2**20} MiB; set nodeCacheCapable: true for this extender"
+MIB = 2**20
+NAMES_BYTES, NODES_BYTES = 4 * MIB, 96 * MIB
+SECONDS, NODES_SECONDS = 2.0, 10.0
 
 
-def routes(extender: Extender) -> list[web.RouteDef]:
+def bodies(whole_nodes: bool) -> Bodies:
+    """What is taken at once: names of nodes, or whole Nodes, which are hundreds of times as large."""
+    if whole_nodes:
+        return Bodies("extender", NODES_BYTES, NODES_BYTES, NODES_SECONDS)
+    return Bodies("extender", NAMES_BYTES, 4 * NAMES_BYTES, SECONDS)
+
+
+def routes(extender: Extender, taken: Bodies) -> list[web.RouteDef]:
     """POST /scheduler/filter and /scheduler/prioritize."""
     return [
-        web.post("/scheduler/filter", _handler("filter", extender.filter, protocol.error(TOO_LARGE))),
-        web.post("/scheduler/prioritize", _handler("prioritize", extender.prioritize, b"[]")),
+        web.post("/scheduler/filter", _handler("filter", extender.filter, protocol.error, taken)),
+        web.post("/scheduler/prioritize", _handler("prioritize", extender.prioritize, lambda _: b"[]", taken)),
     ]
 
 
 def _handler(
-    call: str, answer: Callable[[bytes], bytes], too_large: bytes
+    call: str, answer: Callable[[bytes], bytes], fail: Callable[[str], bytes], taken: Bodies
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
+    why = {
+        Why.TOO_LARGE: f"the request is larger than {taken.most // MIB} MiB; set nodeCacheCapable: true for this "
+        "extender, or give Remediator --extender-whole-nodes",
+        Why.TOO_SLOW: f"the request was not there after {taken.seconds:g} s",
+        Why.FULL: "too many requests at once; ask again",
+    }
+
     async def handle(request: web.Request) -> web.Response:
-        body = await _body(request)
-        if body is None:
-            metrics.ANSWERS.labels(call, "too-large").inc()
-        return web.Response(body=too_large if body is None else answer(body), content_type="application/json")
+        try:
+            async with taken.read(request) as body:
+                return web.Response(body=answer(body), content_type="application/json")
+        except NotTaken as refused:
+            metrics.ANSWERS.labels(call, refused.why.value).inc()
+            made = web.Response(body=fail(why[refused.why]), content_type="application/json")
+            made.force_close()
+            return made
 
     return handle
-
-
-async def _body(request: web.Request) -> bytes | None:
-    """All of the body, whatever limit the application has; None where it is too large, and then read to its end."""
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.content.iter_any():
-        size += len(chunk)
-        if size > MOST_BYTES:
-            chunks.clear()
-        else:
-            chunks.append(chunk)
-    return None if size > MOST_BYTES else b"".join(chunks)

@@ -1,14 +1,12 @@
 """Probes and metrics, served by every replica."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from remediator.metrics import REGISTRY
-from remediator.settings import address
 
 NOT_FRESH = "caches are not fresh"
 
@@ -38,9 +36,17 @@ def application(
             return web.Response(status=404, text=f"no such function here; there are {', '.join(functions)}\n")
         return web.Response(text="ok\n") if ready() else web.Response(status=503, text=f"{NOT_FRESH}\n")
 
-    async def metrics(_: web.Request) -> web.Response:
+    async def measured() -> bytes:
         await measure()
-        return web.Response(body=await page(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return await page()
+
+    asked: list[asyncio.Task[bytes]] = []
+
+    async def metrics(_: web.Request) -> web.Response:
+        if not asked or asked[0].done():
+            asked[:] = [asyncio.create_task(measured())]
+        body = await asyncio.shield(asked[0])  # for all who ask meanwhile: many are as much work as one
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     app = web.Application()
     app.add_routes([web.get("/healthz", healthz), web.get("/metrics", metrics)])
@@ -51,25 +57,3 @@ def application(
 async def page() -> bytes:
     """What Prometheus reads. A thousand budgets take tenths of a second, in a thread: the loop turns meanwhile."""
     return await asyncio.to_thread(generate_latest, REGISTRY)
-
-
-@asynccontextmanager
-async def served(app: web.Application, listen: str) -> AsyncIterator[None]:
-    """Serve on host:port until left. Raises OSError, for a person to read, where that cannot be had."""
-    where = address(listen)
-    assert where is not None, listen  # Settings has seen to it
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        await _bound(web.TCPSite(runner, *where), listen)
-        yield
-    finally:
-        await runner.cleanup()
-
-
-async def _bound(site: web.TCPSite, listen: str) -> None:
-    try:
-        await site.start()
-    except OSError as error:
-        why = error.strerror or error
-        raise OSError(f"--listen {listen}: {why}; name an address of this machine with a free port") from error

@@ -1,59 +1,46 @@
 """Where Alertmanager posts its alerts."""
 
-import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-import structlog
 from aiohttp import web
 
 from remediator.tickets import metrics
 from remediator.tickets.webhook.receiver import LATER_SECONDS, Receiver, Result
+from remediator.web.body import Bodies, NotTaken, Why
 
-log = structlog.get_logger()
 PATH = "/webhooks/alertmanager"
-MOST_BYTES = 64 * 1024 * 1024
+MIB = 2**20
+SECONDS = 10.0
 STATUS: Mapping[Result, int] = {Result.STORED: 200, Result.BAD: 400, Result.LATER: 503}
+AGAIN = {"Retry-After": str(LATER_SECONDS)}
 
 
-def routes(receiver: Receiver, token: Callable[[], str]) -> list[web.RouteDef]:
-    """One route: 200 once the alerts are durable, 503 for "later", 400 for what is no payload of Alertmanager.
+def bodies(mebibytes: int) -> Bodies:
+    """What is taken at once."""
+    return Bodies("webhook", mebibytes * MIB, mebibytes * MIB * 3 // 2, SECONDS)
 
-    `token()` is the bearer token that a post must carry, asked for each time so that it may be exchanged. While it is
-    "" every post is refused: an open door to the tracker is worse than a late issue.
-    """
+
+def routes(receiver: Receiver, taken: Bodies) -> list[web.RouteDef]:
+    """One route: 200 once the alerts are durable, 503 for "later", 400 for what is no payload of Alertmanager."""
 
     async def post(request: web.Request) -> web.Response:
-        if not _may(request.headers.get("Authorization", ""), token().strip()):
-            metrics.DELIVERIES.labels("unauthorized").inc()
-            log.warning("alerts refused", why="missing or wrong bearer token", remote=request.remote)
-            return web.Response(
-                status=401,
-                text="missing or wrong bearer token: set http_config.authorization of the receiver\n",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-        body = await _body(request)
-        if body is None:
-            metrics.DELIVERIES.labels("too_large").inc()
-            return web.Response(status=413, text=f"more than {MOST_BYTES} bytes: group by node\n")
-        received = await receiver.receive(body)
-        again = {"Retry-After": str(LATER_SECONDS)} if received.result is Result.LATER else {}
+        try:
+            async with taken.read(request) as body:
+                received = await receiver.receive(body)
+        except NotTaken as refused:
+            metrics.DELIVERIES.labels(refused.why.value.replace("-", "_")).inc()
+            return _not_taken(refused.why, taken)
+        again = AGAIN if received.result is Result.LATER else {}
         return web.Response(status=STATUS[received.result], text=received.message + "\n", headers=again)
 
     return [web.post(PATH, post)]
 
 
-def _may(header: str, token: str) -> bool:
-    """Whether the header carries the token; takes as long for a wrong one as for the right one."""
-    scheme, _, given = header.partition(" ")
-    same = hmac.compare_digest(given.strip().encode(errors="replace"), token.encode())
-    return same and bool(token) and scheme.lower() == "bearer"
-
-
-async def _body(request: web.Request) -> bytes | None:
-    """The whole body, None where it is too long; the application's own limit is for smaller things."""
-    body = bytearray()
-    async for chunk in request.content.iter_any():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            return None
-    return bytes(body)
+def _not_taken(why: Why, taken: Bodies) -> web.Response:
+    if why is Why.TOO_LARGE:
+        text = f"more than {taken.most // MIB} MiB: group by node, or give Remediator --webhook-mib\n"
+        made = web.Response(status=413, text=text)
+    else:
+        made = web.Response(status=503, text=f"{why.value}: send it again later\n", headers=AGAIN)
+    made.force_close()
+    return made

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from remediator.web.endpoints import KUBE_SCHEDULER
 from remediator_sim.scenarios.environment import REPOSITORY, Environment
 from remediator_sim.scenarios.fleet import ALL
 from remediator_sim.scenarios.runner import Runner
@@ -76,7 +77,8 @@ async def _stay(console: Console, environment: Environment) -> None:
     console.print(f"""
 export KUBECONFIG={environment.kubeconfig}   # kubectl get nodes,nr,nop,ndb,tkt
 API server   {environment.url}
-controller   {environment.controller.url}/metrics, /readyz, /scheduler/filter
+controller   {environment.controller.url}/metrics, /readyz
+extender     {environment.extender.url}/filter, with the certificates in {environment.directory / KUBE_SCHEDULER}
 issues       {environment.github.web_url}/{REPOSITORY}/issues
 Everything runs on until Ctrl-C.""", highlight=False, soft_wrap=True)  # fmt: skip
     await asyncio.Event().wait()

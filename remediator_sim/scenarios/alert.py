@@ -1,6 +1,7 @@
 """Alertmanager, as far as the story needs it: one alert about one node, posted to the webhook as it posts them."""
 
 import hashlib
+import ssl
 from datetime import datetime
 from typing import Any
 
@@ -37,8 +38,8 @@ def payload(name: str, node: str, begun: datetime, ended: datetime | None) -> di
     }
 
 
-async def post(url: str, token: str, body: dict[str, Any]) -> int:
+async def post(url: str, token: str, tls: ssl.SSLContext, body: dict[str, Any]) -> int:
     """Send it once; the answer's status."""
     headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession() as session, session.post(url, json=body, headers=headers) as answer:
+    async with aiohttp.ClientSession() as session, session.post(url, json=body, headers=headers, ssl=tls) as answer:
         return answer.status

@@ -11,9 +11,10 @@ from remediator.clock import SYSTEM, Clock
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.kube.wire.client import Client
+from remediator.web.endpoints import ALERTMANAGER, KUBE_SCHEDULER
 from remediator_sim.accounts import node_token, token
 from remediator_sim.apiserver import EmbeddedServer
-from remediator_sim.controller import ControllerProcess
+from remediator_sim.controller import ControllerProcess, free_port
 from remediator_sim.extender import HttpExtender
 from remediator_sim.github import FakeGitHub, Issue
 from remediator_sim.invariants import Observer
@@ -28,6 +29,7 @@ from remediator_sim.npd import AtMost, Zygote
 from remediator_sim.plain import NODES, Object
 from remediator_sim.scenarios import timescale
 from remediator_sim.scenarios.alert import payload, post
+from remediator_sim.scenarios.certificates import caller
 from remediator_sim.scenarios.device_plugin import DevicePlugin
 from remediator_sim.scenarios.fleet import AT_ONCE, Place, budget, places
 from remediator_sim.scenarios.gpu_node import GpuNode, Host
@@ -195,6 +197,7 @@ class Environment:
         return await self.extender.filter(pod, nodes)
 
     async def _begin_controller(self) -> None:
+        extender, webhook = (f"127.0.0.1:{free_port()}" for _ in range(2))
         ours = await token(self.client, "remediator", names.SYSTEM_NAMESPACE)
         kubeconfig = write_kubeconfig(self.directory, "controller", self.url, ours, self._endpoint.ca_file)
         routes = {"default": {"repository": REPOSITORY, "labels": ["gpu-node"], "assignees": [ONCALL]}}
@@ -208,9 +211,15 @@ class Environment:
             *("--github-url", self.github.url, "--github-spacing", "0.05"),
             *("--github-token-file", str(self.directory / "github-token")),
             *("--webhook-token-file", str(self.directory / "webhook-token")),
+            *("--listen-extender", extender, "--listen-webhook", webhook),
         ]
         self.controller = ControllerProcess(self._command, kubeconfig, options, self.directory / "controller.log")
-        self.extender = HttpExtender(f"{self.controller.url}/scheduler")
+        shown, self._alertmanager = [
+            await caller(self.client, name, self.directory / name, self._clock.now())
+            for name in (KUBE_SCHEDULER, ALERTMANAGER)
+        ]
+        self.extender = HttpExtender(f"https://{extender}/scheduler", shown)
+        self._webhook = f"https://{webhook}/webhooks/alertmanager"
         self._ends.run(self.observer.run())
         self._ends.push_async_callback(self.controller.stop)
         await self.controller.start()
@@ -232,7 +241,7 @@ class Environment:
     async def alert(self, name: str, node: str) -> None:
         """Alertmanager sends one alert about a node, which fires since now."""
         body = payload(name, node, self._clock.wall(), None)
-        status = await post(f"{self.controller.url}/webhooks/alertmanager", WEBHOOK_TOKEN, body)
+        status = await post(self._webhook, WEBHOOK_TOKEN, self._alertmanager, body)
         self.report(Line(node, "AlertSent", f"{name}; the webhook answers {status}"))
 
     async def _mark_as_user(self, node: str) -> None:

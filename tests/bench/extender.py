@@ -5,39 +5,53 @@ size of real ones, four Pods to a node, one policy), and this one, which asks as
 request after the other on one connection. A twentieth of the nodes is sick. With events on, every event of the feed
 makes a node sick or well, so that each changes what is said; heartbeats, which most real events are, change nothing.
 
-Measured twice: over HTTP, from the first byte sent to the last byte read, both ends in Python; and the handler alone,
-bytes to bytes, inside the extender's process. `first` is the first request for a shape of Pod, `seen` any later one.
+Measured three times: over HTTP, from the first byte sent to the last byte read, both ends in Python; the same over TLS
+with a client certificate, as it is shipped; and the handler alone, bytes to bytes, inside the extender's process.
+`first` is the first request for a shape of Pod, `seen` any later one; `cpu` is the processor time of the extender for
+each.
 """
 
 import argparse
 import asyncio
+import gc
 import json
 import math
+import ssl
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
+from remediator import collector
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
+from remediator.tickets.webhook.payload import BadPayload, parse
+from remediator.tickets.webhook.receiver import Received, Result
+from remediator.web import certificates, probes, webhook
 from remediator.web import extender as page
-from remediator.web import probes
+from remediator.web.caller import Anybody, Callers
+from remediator.web.endpoints import ALERTMANAGER, EXTENDER, KUBE_SCHEDULER, PROBES, WEBHOOK
+from remediator.web.listener import Endpoint, Limits
 from tests.bench import fleet, numbers
+from tests.bench.stalls import Meter, measured_loop
 from tests.cluster.control_plane import HOST, free_ports
+from tests.harness.endpoints import HOUR, NOW, authority, server_context
 from tests.harness.replica import an_extender, at_work
 
+WARM = 10
 PAUSE = 0.004  # between two requests: the scheduler has work of its own
 READY_SECONDS = 120.0
 CALLS = ("filter", "prioritize")
 SHAPES = 1_000  # where the counts of GPUs begin that nobody has asked for before
+TOKEN = "right"  # of Alertmanager
 Report = dict[str, Any]
 
 
@@ -45,18 +59,22 @@ async def measure(nodes: int, requests: int, rate: float) -> Report:
     """Everything that this benchmark states, of one run; milliseconds."""
     names = fleet.names(nodes)
     report: Report = {"nodes": nodes, "requests": requests, "events_per_second": rate, "quiet": {}, "events": {}}
-    async with _processes(nodes) as (api, extender, pid), aiohttp.ClientSession() as session:
+    async with processes(nodes) as served, aiohttp.ClientSession() as session:
         for part, per_second in (("quiet", 0.0), ("events", rate)):
-            await session.post(f"{api}/rate", data=str(per_second))
+            await session.post(f"{served.api}/rate", data=str(per_second))
             for call in CALLS:
-                url = f"{extender}/scheduler/{call}"
+                plain, secured = f"{served.admin}/scheduler/{call}", f"{served.extender}/scheduler/{call}"
+                seen, tls = fleet.request(names), served.tls
                 report[part][call] = {
-                    "http_first_ms": quantiles([await _ask(session, url, body) for body in _new(names, part, call)]),
-                    "http_seen_ms": quantiles(await _often(session, url, fleet.request(names), requests)),
-                    "handler_seen_ms": quantiles(await _inside(session, extender, call, nodes, requests)),
+                    "https_first_ms": quantiles(
+                        [await _ask(session, secured, body, tls) for body in _new(names, part, call)]
+                    ),
+                    **await _timed("https", served.pid, requests, _often(session, secured, seen, requests, tls)),
+                    **await _timed("http", served.pid, requests, _often(session, plain, seen, requests, None)),
+                    "handler_seen_ms": quantiles(await _inside(session, served.admin, call, nodes, requests)),
                 }
-        report["memory_mib"] = numbers.memory(pid)
-        report["events_seen"] = await (await session.get(f"{api}/sent")).json()
+        report["memory_mib"] = numbers.memory(served.pid)
+        report["events_seen"] = await (await session.get(f"{served.api}/sent")).json()
     return report
 
 
@@ -66,23 +84,34 @@ def _new(names: Sequence[str], *salt: str) -> list[bytes]:
     return [fleet.request(names, first + count) for count in range(20)]
 
 
-async def _often(session: aiohttp.ClientSession, url: str, body: bytes, count: int) -> list[float]:
-    for _ in range(10):
-        await _ask(session, url, body)
-    return [await _ask(session, url, body) for _ in range(count)]
+async def _timed(scheme: str, pid: int, count: int, asking: Awaitable[list[float]]) -> dict[str, dict[str, float]]:
+    """How long answers took, and the processor time of each, ten that warm up and events included."""
+    before = numbers.cpu_seconds(pid)
+    samples = await asking
+    each = 1000 * (numbers.cpu_seconds(pid) - before) / (count + WARM)
+    return {f"{scheme}_seen_ms": quantiles(samples), f"{scheme}_cpu_ms": {"mean": round(each, 3)}}
 
 
-async def _ask(session: aiohttp.ClientSession, url: str, body: bytes) -> float:
+async def _often(
+    session: aiohttp.ClientSession, url: str, body: bytes, count: int, tls: ssl.SSLContext | None
+) -> list[float]:
+    for _ in range(WARM):
+        await _ask(session, url, body, tls)
+    return [await _ask(session, url, body, tls) for _ in range(count)]
+
+
+async def _ask(session: aiohttp.ClientSession, url: str, body: bytes, tls: ssl.SSLContext | None) -> float:
     await asyncio.sleep(PAUSE)
     began = time.perf_counter()
-    async with session.post(url, data=body, headers={"Content-Type": "application/json"}) as answer:
+    headers = {"Content-Type": "application/json"}
+    async with session.post(url, data=body, headers=headers, ssl=tls or True) as answer:
         await answer.read()
     return time.perf_counter() - began
 
 
-async def _inside(session: aiohttp.ClientSession, extender: str, call: str, nodes: int, count: int) -> list[float]:
+async def _inside(session: aiohttp.ClientSession, admin: str, call: str, nodes: int, count: int) -> list[float]:
     query = {"call": call, "nodes": str(nodes), "count": str(count)}
-    async with session.post(f"{extender}/inside", params=query) as answer:
+    async with session.post(f"{admin}/inside", params=query) as answer:
         return await answer.json()
 
 
@@ -96,30 +125,53 @@ def quantiles(samples: Sequence[float]) -> dict[str, float]:
 # --- processes -------------------------------------------------------------------------------------------------------
 
 
+class Served(NamedTuple):
+    """URLs of the feed, of what the benchmark adds, and of the endpoints; the process, and what a scheduler shows."""
+
+    api: str
+    admin: str
+    extender: str
+    webhook: str
+    probes: str
+    pid: int
+    tls: ssl.SSLContext
+    folder: Path
+
+
 @asynccontextmanager
-async def _processes(nodes: int) -> AsyncIterator[tuple[str, str, int]]:
-    """The feed and the extender, synced; gives their URLs, and the process of the latter."""
-    feed, served = free_ports(2)
-    api, extender = f"http://{HOST}:{feed}", f"http://{HOST}:{served}"
-    # One after the other: an extender that finds no feed warns of it.
-    parts = {
-        f"{api}/sent": ["tests.bench.fleet", str(feed), str(nodes)],
-        f"{extender}/ready": ["tests.bench.extender", "--serve", str(served), "--api", api],
-    }
+async def processes(nodes: int, *more: str) -> AsyncIterator[Served]:
+    """The feed and the extender, synced."""
+    ports = free_ports(5)
+    feed, admin, extender, webhook, probe = (f"{HOST}:{port}" for port in ports)
     running: list[asyncio.subprocess.Process] = []
-    try:
-        async with aiohttp.ClientSession() as session, asyncio.timeout(READY_SECONDS):
-            for url, words in parts.items():
-                running.append(await asyncio.create_subprocess_exec(sys.executable, "-m", *words))
-                while not await _ready(session, url):
-                    assert all(one.returncode is None for one in running), "a process of the benchmark has ended"
-                    await asyncio.sleep(0.1)
-        yield api, extender, running[1].pid
-    finally:
-        for process in reversed(running):
-            with suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        # One after the other: an extender that finds no feed warns of it.
+        words = ["--serve", ",".join(map(str, ports[1:])), "--api", f"http://{feed}", "--folder", folder, *more]
+        parts = {
+            f"http://{feed}/sent": ["tests.bench.fleet", str(ports[0]), str(nodes)],
+            f"http://{admin}/ready": ["tests.bench.extender", *words],
+        }
+        try:
+            async with aiohttp.ClientSession() as session, asyncio.timeout(READY_SECONDS):
+                for url, part in parts.items():
+                    running.append(await asyncio.create_subprocess_exec(sys.executable, "-m", *part))
+                    while not await _ready(session, url):
+                        assert all(one.returncode is None for one in running), "a process of the benchmark has ended"
+                        await asyncio.sleep(0.1)
+            urls = (f"http://{feed}", f"http://{admin}", f"https://{extender}", f"https://{webhook}", f"http://{probe}")
+            yield Served(*urls, running[1].pid, shown(Path(folder)), Path(folder))
+        finally:
+            for process in reversed(running):
+                with suppress(ProcessLookupError):
+                    process.terminate()
+                await process.wait()
+
+
+def shown(folder: Path) -> ssl.SSLContext:
+    """What kube-scheduler trusts and shows."""
+    made = ssl.create_default_context(cafile=folder / "ca.crt")
+    made.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    return made
 
 
 async def _ready(session: aiohttp.ClientSession, url: str) -> bool:
@@ -130,12 +182,24 @@ async def _ready(session: aiohttp.ClientSession, url: str) -> bool:
         return False
 
 
-async def serve(port: int, api: str) -> None:
-    """The extender as a replica serves it, and a way to call its handlers from inside."""
-    with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = Path(folder) / "kubeconfig"
-        kubeconfig.write_text(json.dumps(fleet.kubeconfig(api)))
-        transport = await HttpTransport.from_kubeconfig(kubeconfig)
+class Taker:
+    """In the place of the receiver of alerts: what a post costs before anything is stored."""
+
+    async def receive(self, body: bytes) -> Received:
+        """Read it."""
+        try:
+            return Received(Result.STORED, f"{len(parse(body))} alerts")
+        except BadPayload as error:
+            return Received(Result.BAD, str(error))
+
+
+async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter) -> None:
+    """The endpoints as a replica serves them, and a way to call the handlers of the extender from inside."""
+    for name, text in certificates.for_caller(authority(), KUBE_SCHEDULER, HOUR, NOW).items():
+        (folder / name).write_bytes(text)
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(json.dumps(fleet.kubeconfig(api)))
+    transport = await HttpTransport.from_kubeconfig(kubeconfig)
     extender, informers = an_extender(Client(transport))
 
     async def ready(_: web.Request) -> web.Response:
@@ -153,10 +217,40 @@ async def serve(port: int, api: str) -> None:
             samples.append(time.perf_counter() - began)
         return web.json_response(samples)
 
-    app = web.Application()
-    app.add_routes([*page.routes(extender), web.get("/ready", ready), web.post("/inside", inside)])
-    async with probes.served(app, f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
-        await asyncio.Event().wait()
+    async def nothing() -> None:
+        """There is nothing to measure."""
+
+    async def longest(_: web.Request) -> web.Response:
+        seconds = meter.longest
+        meter.reset()
+        return web.json_response(1000 * seconds)
+
+    plain, secured, posts = (web.Application() for _ in range(3))
+    plain.add_routes(
+        [
+            *page.routes(extender, page.bodies(False)),
+            web.get("/ready", ready),
+            web.post("/inside", inside),
+            web.get("/longest", longest),
+        ]
+    )
+    secured.add_routes(page.routes(extender, page.bodies(False)))
+    posts.add_routes(webhook.routes(Taker(), webhook.bodies(16)))  # type: ignore[arg-type]
+    contexts = server_context(), server_context(token=True)
+    served = (
+        Endpoint("admin", plain, Limits(), Anybody()),
+        Endpoint("extender", secured, EXTENDER, Callers(KUBE_SCHEDULER, None), lambda: contexts[0]),
+        Endpoint("webhook", posts, WEBHOOK, Callers(ALERTMANAGER, lambda: TOKEN), lambda: contexts[1]),
+        Endpoint("probes", probes.application({"extender": extender.ready}, nothing), PROBES),
+    )
+    async with AsyncExitStack() as ends:
+        for endpoint, port in zip(served, ports, strict=True):
+            await ends.enter_async_context(endpoint.served(f"{HOST}:{port}"))
+        with collector.short_pauses():
+            async with at_work(informers.run(), extender.run()):
+                await extender.synced()
+                gc.collect()
+                await asyncio.Event().wait()
 
 
 def table(report: Report) -> Table:
@@ -166,6 +260,9 @@ def table(report: Report) -> Table:
     for part, words in (("quiet", "no events"), ("events", f"{report['events_per_second']:.0f} events/s")):
         for call in CALLS:
             for key, found in report[part][call].items():
+                if "mean" in found:
+                    shown.add_row(f"{call}, {key}, {words}", f"{found['mean']:.2f}")
+                    continue
                 where = key.removesuffix("_ms").replace("_", ", ")
                 shown.add_row(f"{call}, {where}, {words}", *(f"{value:.2f}" for value in found.values()))
     shown.caption = f"memory {report['memory_mib']['resident']} MiB (peak {report['memory_mib']['peak']})"
@@ -178,11 +275,14 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=500.0, help="Node events a second in the second half.")
-    parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--api", help=argparse.SUPPRESS)
+    for hidden in ("--serve", "--api", "--folder"):
+        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    parser.add_argument("--measured", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
-        asyncio.run(serve(asked.serve, asked.api))
+        meter, ports = Meter(), [int(port) for port in asked.serve.split(",")]
+        with asyncio.Runner(loop_factory=(lambda: measured_loop(meter)) if asked.measured else None) as runner:
+            runner.run(serve(ports, asked.api, Path(asked.folder), meter))
         return
     report = asyncio.run(measure(asked.nodes, asked.requests, asked.rate))
     print(json.dumps(report))

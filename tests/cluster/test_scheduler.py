@@ -23,11 +23,15 @@ from remediator.kube.wire.transport import STRATEGIC_PATCH, Query, Stream
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.verdict import UNRESOLVABLE, VerdictReason
+from remediator.web import certificates
 from remediator.web import extender as page
-from remediator.web import probes
+from remediator.web.caller import Callers
+from remediator.web.endpoints import EXTENDER, KUBE_SCHEDULER
+from remediator.web.listener import Endpoint
 from tests.cluster.control_plane import HOST, ControlPlane, free_ports
 from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
+from tests.harness.endpoints import HOUR, NOW, authority, server_context
 from tests.harness.kinds import ACCOUNTS, CRDS, NAMESPACES, NODES, PODS, POLICIES
 from tests.harness.replica import an_extender, at_work, state_of, verdict_of
 from tests.harness.scheduler import GPU
@@ -37,6 +41,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 CONFIG = Path(__file__).parents[2] / "deploy" / "scheduler" / "scheduler-config.yaml"
 CONDITION = "GpuLost"
 SECONDS = 60.0
+NO_TLS = {"endpoint": "extender", "why": "no-tls"}
 
 
 class LateNews(HttpTransport):
@@ -88,10 +93,11 @@ async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mark}})
     extender, informers = an_extender(client)
     found = Setting(control_plane, client, extender, news, port, mark, mark)
-    app = web.Application()
-    app.add_routes(page.routes(extender))
+    app, context = web.Application(), server_context()
+    app.add_routes(page.routes(extender, page.bodies(False)))
+    endpoint = Endpoint("extender", app, EXTENDER, Callers(KUBE_SCHEDULER, None), lambda: context)
     try:
-        async with probes.served(app, f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
+        async with endpoint.served(f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
             await until(extender.ready, SECONDS)
             for short in ("sick", "well"):
                 await _add_node(found, short)
@@ -181,11 +187,17 @@ async def _clear(setting: Setting) -> None:
 
 
 @asynccontextmanager
-async def scheduler(setting: Setting, folder: Path, *, extended: bool) -> AsyncIterator[str]:
-    """A kube-scheduler of its own name, with the shipped configuration; gives the name. `extended`: with extenders."""
+async def scheduler(setting: Setting, folder: Path, *, extended: bool, shows: bool = True) -> AsyncIterator[str]:
+    """A kube-scheduler of its own name, with the shipped configuration; gives the name.
+
+    `extended`: with extenders; `shows`: to whom it shows its certificate.
+    """
     name = f"{setting.mark}-{'extended' if extended else 'plain'}"
     path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump(_config(setting, name, extended)))
+    config = _config(setting, name, extended, folder)
+    if not shows:
+        del config["extenders"][0]["tlsConfig"]["certFile"], config["extenders"][0]["tlsConfig"]["keyFile"]
+    path.write_text(yaml.safe_dump(config))
     (port,) = free_ports(1)
     flags = [f"--config={path}", f"--bind-address={HOST}", f"--secure-port={port}"]
     child = Child([binary("kube-scheduler"), *flags], folder / f"{name}.log")
@@ -196,14 +208,18 @@ async def scheduler(setting: Setting, folder: Path, *, extended: bool) -> AsyncI
         child.stop()
 
 
-def _config(setting: Setting, name: str, extended: bool) -> dict[str, Any]:
-    """The shipped file with what a site must fill in."""
+def _config(setting: Setting, name: str, extended: bool, folder: Path) -> dict[str, Any]:
+    """The shipped file with what a site must fill in; what the scheduler shows lies in the folder."""
+    for file, text in certificates.for_caller(authority(), KUBE_SCHEDULER, HOUR, NOW).items():
+        (folder / file).write_bytes(text)
     config = yaml.safe_load(CONFIG.read_text())
     config["clientConnection"]["kubeconfig"] = str(setting.plane.kubeconfig)
     config["leaderElection"]["leaderElect"] = False
     config["profiles"] = [{"schedulerName": name}]
     (extender,) = config["extenders"]
-    extender["urlPrefix"] = f"http://{HOST}:{setting.port}/scheduler"
+    extender["urlPrefix"] = f"https://{HOST}:{setting.port}/scheduler"
+    for key in ("caFile", "certFile", "keyFile"):
+        extender["tlsConfig"][key] = str(folder / Path(extender["tlsConfig"][key]).name)
     if not extended:
         del config["extenders"]
     return config
@@ -311,6 +327,17 @@ async def test_gpus_are_packed_with_the_extender_and_spread_without(setting: Set
             assert await lands(setting, f"packed-{index}") == "well"
         await start(setting, name, "next", both, gpus=2)
         assert await lands(setting, "next") == "sick"
+
+
+async def test_a_scheduler_that_shows_nothing_is_not_let_in_and_schedules_without_us(
+    setting: Setting, tmp_path: Path
+) -> None:
+    await fall_sick(setting)
+    before = REGISTRY.get_sample_value("remediator_refused_calls_total", NO_TLS) or 0
+    async with scheduler(setting, tmp_path, extended=True, shows=False) as name:
+        await start(setting, name, "pinned", ["sick"])
+        assert await lands(setting, "pinned") == "sick"
+    assert REGISTRY.get_sample_value("remediator_refused_calls_total", NO_TLS) > before
 
 
 async def test_pods_are_scheduled_when_the_extender_is_down(setting: Setting, tmp_path: Path) -> None:

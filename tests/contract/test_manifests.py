@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from remediator.core.names import SERVING_SECRET
 from remediator.kube import api
 from remediator.kube.manifests import lint
 from remediator.tickets.channels import routes
 from remediator.tickets.channels.github.limits import problem
+from remediator.web.serving import SERVICES, served_names
 from tests.harness import yaml_files
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +47,7 @@ def named(kind: str, name: str, namespace: str = "") -> Object:
     return next(one for one in of(kind) if address(one) == (namespace, name))
 
 
+PORTS = {"probes": 8080, "extender": 8443, "webhook": 8444}
 CALLS = {"Never": "Always", "Now": "OnEscalation"}
 ACCOUNTS = {address(one) for one in of("ServiceAccount")}
 
@@ -196,7 +199,61 @@ def test_the_controller_runs_without_privileges_and_is_probed() -> None:
     assert not any(pod.get(word) for word in ("hostPID", "hostNetwork", "hostIPC", "volumes"))
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz/extender"
-    assert container["ports"] == [{"name": "http", "containerPort": 8080}]
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == PORTS
+    assert {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"probes"}
+
+
+def test_each_endpoint_has_a_service_of_its_own_and_the_port_that_the_controller_listens_on() -> None:
+    services = {one["metadata"]["name"]: one["spec"]["ports"] for one in of("Service")}
+    reached = {name: [(port["port"], port["targetPort"]) for port in ports] for name, ports in services.items()}
+    assert reached == {
+        "remediator": [(PORTS["probes"], "probes")],
+        "remediator-extender": [(PORTS["extender"], "extender")],
+        "remediator-webhook": [(PORTS["webhook"], "webhook")],
+    }
+    assert {f"remediator-{name}" for name in PORTS if name != "probes"} == set(SERVICES)
+    (container,) = named("Deployment", "remediator", "remediator-system")["spec"]["template"]["spec"]["containers"]
+    patch = yaml_files.read(ROOT / "deploy" / "tickets" / "deployment.yaml")["spec"]["template"]["spec"]
+    words = " ".join([*container["command"], *patch["containers"][0]["args"]]).replace("=", " ")
+    listens = dict(re.findall(r"--listen(\S*) 0\.0\.0\.0:(\d+)", words))
+    assert listens == {"": "8080", "-extender": "8443", "-webhook": "8444"}
+    assert "--no-tls" not in words
+
+
+def test_who_is_reached_from_where_is_said_for_every_port_and_nobody_reaches_operations() -> None:
+    policies = {address(one): one["spec"] for one in of("NetworkPolicy")}
+    assert set(policies) == {("remediator-system", "remediator"), ("remediator-operations", "remediator-operations")}
+    closed, open_ = (
+        policies["remediator-operations", "remediator-operations"],
+        policies["remediator-system", "remediator"],
+    )
+    assert closed == {"podSelector": {}, "policyTypes": ["Ingress"]}
+    labels = named("Deployment", "remediator", "remediator-system")["spec"]["template"]["metadata"]["labels"]
+    assert open_["podSelector"]["matchLabels"].items() <= labels.items()
+    from_anywhere = {port["port"] for rule in open_["ingress"] if "from" not in rule for port in rule["ports"]}
+    assert from_anywhere == {"extender"}, "the scheduler is on the network of a node; it shows a certificate"
+    assert {port["port"] for rule in open_["ingress"] for port in rule["ports"]} == set(PORTS)
+
+
+def test_the_secret_of_the_controller_is_shipped_empty_and_it_may_read_and_fill_that_one_only() -> None:
+    secret = named("Secret", SERVING_SECRET, "remediator-system")
+    assert not {"data", "stringData"} & set(secret)
+    rules = named("Role", "remediator", "remediator-system")["rules"]
+    (rule,) = [rule for rule in rules if rule["resources"] == ["secrets"]]
+    assert rule == {
+        "apiGroups": [""],
+        "resources": ["secrets"],
+        "resourceNames": [SERVING_SECRET],
+        "verbs": ["get", "update"],
+    }
+
+
+def test_the_scheduler_shows_a_certificate_and_trusts_the_name_that_ours_has() -> None:
+    (extender,) = yaml_files.read(ROOT / "deploy" / "scheduler" / "scheduler-config.yaml")["extenders"]
+    assert extender["urlPrefix"].startswith("https://")
+    assert extender["tlsConfig"]["serverName"] in served_names("remediator-system")
+    assert {"caFile", "certFile", "keyFile"} <= set(extender["tlsConfig"])
+    assert not extender["tlsConfig"].get("insecure")
 
 
 @pytest.mark.parametrize("kind", ["RoleBinding", "ClusterRoleBinding"])
@@ -216,9 +273,10 @@ def granted(kind: str, name: str, namespace: str = "") -> set[str]:
     return {f"{verb} {resource}" for rule in rules for verb in rule["verbs"] for resource in rule["resources"]}
 
 
-def test_no_role_has_a_wildcard_or_reads_secrets() -> None:
+def test_no_role_has_a_wildcard_or_reads_secrets_but_the_one_of_the_controller() -> None:
     for role in of("Role") + of("ClusterRole"):
-        words = {word for rule in role["rules"] for part in rule.values() for word in part}
+        rules = [rule for rule in role["rules"] if rule.get("resourceNames") != [SERVING_SECRET]]
+        words = {word for rule in rules for part in rule.values() for word in part}
         assert not words & {"*", "secrets", "escalate", "bind", "impersonate"}, role["metadata"]["name"]
 
 
@@ -227,7 +285,8 @@ def test_the_controller_makes_and_ends_pods_only_among_operations() -> None:
     everywhere = {right for right in rights if right.split()[1].split("/")[0] == "pods"}
     assert everywhere == {"get pods", "list pods", "watch pods"}
     assert {"create pods", "patch pods", "delete pods"} <= granted("Role", "remediator", "remediator-operations")
-    assert all(right.endswith(" leases") for right in granted("Role", "remediator", "remediator-system"))
+    own = {right.split()[1] for right in granted("Role", "remediator", "remediator-system")}
+    assert own == {"leases", "secrets"}
 
 
 def test_the_controller_never_writes_what_administrators_say() -> None:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from deploy.images.programs import binary
+from remediator.core.names import SERVING_SECRET
 from remediator.kube import api
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import MERGE_PATCH, STRATEGIC_PATCH
@@ -107,6 +108,23 @@ def test_everything_is_accepted_without_a_warning_and_may_be_applied_again(deplo
     assert (again.returncode, again.stderr) == (0, "")
     generated, read_by_kustomize_alone = 1, 1  # the ConfigMap of the detectors, that of the registry
     assert len(again.stdout.splitlines()) == len(OBJECTS) + generated - read_by_kustomize_alone
+
+
+def test_the_controller_may_fill_its_own_secret_only_and_what_it_holds_survives_the_next_apply(
+    deployed: Kubectl,
+) -> None:
+    patch = ("patch", "secret", SERVING_SECRET, "-n", "remediator-system", "-p", '{"data":{"ca.crt":"YQ=="}}')
+    assert deployed(*patch).returncode == 0
+    assert deployed("apply", "-k", str(ROOT / "deploy")).returncode == 0
+    held = deployed("get", "secret", SERVING_SECRET, "-n", "remediator-system", "-o", "jsonpath={.data}").stdout
+    assert json.loads(held) == {"ca.crt": "YQ=="}
+    account = "--as=system:serviceaccount:remediator-system:remediator"
+    asked = ("get", "update", "create", "list", "delete", "patch")
+    own, others = (
+        [verb for verb in asked if deployed("auth", "can-i", verb, name, "-n", space, account).stdout.strip() == "yes"]
+        for name, space in ((f"secrets/{SERVING_SECRET}", "remediator-system"), ("secrets/other", "remediator-system"))
+    )
+    assert (own, others) == (["get", "update"], [])
 
 
 @pytest.mark.parametrize(("title", "namespace", "pod"), PODS, ids=[title for title, _, _ in PODS])

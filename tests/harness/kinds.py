@@ -10,6 +10,7 @@ CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomRe
 DAEMON_SETS = Kind("apps", "v1", "daemonsets", "DaemonSet", Object, namespaced=True)
 ROLES = Kind("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", Object)
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", Object)
+SECRETS = Kind("", "v1", "secrets", "Secret", Object, namespaced=True)
 CASES, OPERATIONS, TICKETS = plain(api.CASE), plain(api.OPERATION), plain(api.TICKET)
 POLICIES, TEMPLATES, BUDGETS = plain(api.POLICY), plain(api.TEMPLATE), plain(api.BUDGET)
 
@@ -28,6 +29,7 @@ __all__ = [
     "POLICIES",
     "ROLES",
     "ROLE_BINDINGS",
+    "SECRETS",
     "TEMPLATES",
     "TICKETS",
     "Object",

@@ -3,9 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
@@ -14,16 +16,22 @@ from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.census import Census
 from remediator.core.node import Node
+from remediator.kube.api.builtin import SECRET
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.elector import LEASE
 from remediator.kube.runtime.leader import Leader
+from remediator.kube.wire import errors
 from remediator.metrics import REGISTRY
 from remediator.settings import Settings
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.run import Tickets
+from remediator.web.endpoints import KUBE_SCHEDULER
 from tests.builders import a_budget, a_node
 from tests.harness.controller import ControllerHarness, controller_harness, running, until
+from tests.harness.endpoints import showing
+from tests.harness.kinds import NAMESPACES
 from tests.harness.replica import at_work
+from tests.harness.scheduler import names_body
 
 ROUTES = "default: {repository: org/default}"
 NODES, PODS, OURS = "/api/v1/nodes", "/api/v1/pods", "/apis/remediator.dev/v1alpha1"
@@ -88,6 +96,26 @@ async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_
         leases = [lease.metadata["name"] for lease in await harness.client.list_all(LEASE)]
     assert opened == WATCHED
     assert leases == ["remediator"]
+
+
+async def test_a_replica_with_endpoints_makes_its_certificate_and_answers_a_scheduler_that_trusts_it(
+    harness: ControllerHarness,
+) -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "remediator-system"}}
+    with suppress(errors.AlreadyExists):
+        await harness.client.create(NAMESPACES, space)
+    here = "127.0.0.1:0"
+    made = Replica(harness.client, Settings(identity="one", listen=here, listen_extender=here), SYSTEM)
+    async with at_work(made.run()):
+        await until(made.ready)
+        secret = await harness.client.get(SECRET, names.SERVING_SECRET, namespace="remediator-system")
+        url = f"https://127.0.0.1:{made.endpoints.ports['extender']}/scheduler/filter"
+        shown = showing(secret.data, KUBE_SCHEDULER)
+        async with aiohttp.ClientSession() as session, session.post(url, data=names_body(["a"]), ssl=shown) as reply:
+            assert (await reply.json())["NodeNames"] == ["a"]
+        async with aiohttp.ClientSession() as session:
+            with pytest.raises((aiohttp.ClientError, OSError)):
+                await session.post(url, data=b"", ssl=showing(secret.data))
 
 
 async def test_a_replica_whose_tickets_cannot_be_read_answers_schedulers_and_repairs(

@@ -13,7 +13,10 @@ from typer.testing import CliRunner
 
 from remediator import cli
 from remediator.cli import app
+from remediator.core.names import SERVING_SECRET
+from remediator.kube.api.builtin import SECRET, Secret
 from tests.harness.controller import ControllerHarness, controller_harness
+from tests.harness.endpoints import authority
 from tests.remediator.kube.wire.test_http import talking_to
 
 ROOT = Path(__file__).parents[2]
@@ -48,12 +51,14 @@ async def beside(*args: object) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ((), ["run", "crds", "lint", "explain", "demo"]),
+        ((), ["run", "crds", "lint", "explain", "demo", "client-certificate"]),
         (
             ("run",),
             [
                 "--kubeconfig",
                 "--listen",
+                "--listen-extender",
+                "--listen-webhook",
                 "--drains",
                 "--starts",
                 "--window",
@@ -348,6 +353,31 @@ def test_explain_refuses_what_cannot_be_a_namespace():
     done = remediator("explain", "gpu-1", "--namespace", "a/b")
     assert done.exit_code == 2
     assert done.stderr.startswith("remediator: --namespace is 'a/b', not the name of a namespace")
+
+
+async def test_a_client_certificate_is_written_for_its_owner_alone_once_the_controller_has_an_authority(
+    tmp_path,
+) -> None:
+    asked = ("client-certificate", "kube-scheduler", "--namespace", "default", "--output", tmp_path / "shown")
+    async with controller_harness() as harness, harness.server.serve() as endpoint:
+        words = (*asked, "--kubeconfig", endpoint.kubeconfig)
+        secret = Secret({"name": SERVING_SECRET, "namespace": "default"})
+        for held in (None, {}, authority()):
+            if held is not None:
+                secret = Secret({"name": SERVING_SECRET, "namespace": "default"}, dict(held))
+                await harness.client.create(SECRET, secret, namespace="default")
+            code, out, err = await beside(*words)
+            if not held:
+                assert (code, out) == (2, "")
+                assert err.startswith("remediator: Secret default/remediator-serving")
+            if held == {}:
+                await harness.client.delete(SECRET, SERVING_SECRET, namespace="default")
+    assert code == 0, err
+    written = {file.name: file for file in (tmp_path / "shown").iterdir()}
+    assert sorted(written) == ["ca.crt", "tls.crt", "tls.key"]
+    assert out.splitlines() == [f"wrote {written[name]}" for name in ("ca.crt", "tls.crt", "tls.key")]
+    assert written["tls.key"].stat().st_mode & 0o777 == 0o600
+    assert written["ca.crt"].read_bytes() == authority()["ca.crt"]
 
 
 async def test_a_port_that_is_taken_is_said_with_its_option():

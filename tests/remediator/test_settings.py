@@ -3,6 +3,7 @@
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_all_settings_are_shown_at_the_start_and_of_a_secret_only_where_it_lies(
     token = tmp_path / "token"
     token.write_text("hunter2")
     shown = Settings(identity="one", github_token_file=token, drains=7).shown()
-    unset = {"routes", "webhook_token_file", "github_app_key_file"}
+    unset = {field.name for field in fields(Settings) if field.default is None} - {"github_token_file"}
     nested = {"breaker_starts", "breaker_window_seconds"}
     assert set(shown) == {field.name for field in fields(Settings)} - {"breaker"} - unset | nested
     assert (shown["drains"], shown["github_token_file"]) == ("7", str(token))
@@ -64,6 +65,50 @@ def test_settings_are_shown_flat_and_what_is_not_set_is_left_out() -> None:
     shown = Settings(breaker=Breaker(7, timedelta(minutes=5))).shown()
     assert (shown["breaker_starts"], shown["breaker_window_seconds"]) == ("7", "300.0")
     assert "None" not in shown.values()
+
+
+TLS = {"tls_cert_file": Path("c"), "tls_key_file": Path("k")}
+TICKETS = {"routes": Path("r"), "github_token_file": Path("t")}
+HERE = "127.0.0.1:0"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "refusal"),
+    [
+        ({"listen_extender": "8443"}, "--listen-extender is '8443', not host:port"),
+        ({"listen_webhook": "h:80/x"}, "--listen-webhook is 'h:80/x', not host:port"),
+        ({"tls_cert_file": Path("c")}, "--tls-cert-file and --tls-key-file belong together"),
+        ({"tls_key_file": Path("k")}, "--tls-cert-file and --tls-key-file belong together"),
+        ({**TLS, "no_tls": True}, "--no-tls is given beside --tls-cert-file"),
+        ({"client_ca_file": Path("a"), "no_tls": True}, "--client-ca-file needs TLS"),
+        ({"listen_extender": "0.0.0.0:1", "no_tls": True}, "--no-tls is for loopback only"),
+        ({"listen_extender": ":1", "no_tls": True}, "--no-tls is for loopback only"),
+        ({**TLS, "listen_extender": HERE}, "--listen-extender needs --client-ca-file or --extender-token-file"),
+        ({**TLS, **TICKETS, "listen_webhook": HERE}, "--listen-webhook needs --client-ca-file or --webhook-token-file"),
+        ({**TICKETS, "listen_webhook": HERE, "no_tls": True}, "--listen-webhook needs --client-ca-file or"),
+        ({"listen_webhook": HERE}, "--routes is needed for --listen-webhook"),
+        ({**TICKETS, "webhook_token_file": Path("w")}, "--listen-webhook is needed for --webhook-token-file"),
+    ],
+)
+def test_endpoints_that_nobody_could_use_or_anybody_are_refused(wrong: dict[str, Any], refusal: str) -> None:
+    with pytest.raises(ValueError, match=f"^{refusal}"):
+        Settings(**wrong)
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        {},
+        {"listen_extender": "0.0.0.0:8443"},
+        {**TICKETS, "listen_webhook": "0.0.0.0:8444"},
+        {"listen_extender": "[::1]:0", "no_tls": True},
+        {**TLS, "listen_extender": HERE, "extender_token_file": Path("t")},
+        {**TLS, "listen_extender": HERE, "client_ca_file": Path("a")},
+        {**TICKETS, "listen_webhook": HERE, "no_tls": True, "webhook_token_file": Path("w")},
+    ],
+)
+def test_endpoints_that_their_callers_can_open_are_taken(fine: dict[str, Any]) -> None:
+    assert Settings(**fine).shown()
 
 
 @pytest.mark.parametrize(

@@ -196,11 +196,26 @@ class Lease(msgspec.Struct, rename="camel"):
         return version
 
 
+class Secret(msgspec.Struct, rename="camel"):
+    """A Secret, written whole. Its metadata is carried along as it came; its data is shown to nobody."""
+
+    metadata: dict[str, Any]
+    data: dict[str, bytes] = msgspec.field(default_factory=dict)
+    type: str = "Opaque"
+    api_version: str = "v1"
+    kind: str = "Secret"
+
+    def __repr__(self) -> str:
+        """Without what it holds: a repr may stand in a log."""
+        return f"Secret({self.metadata.get('name', '')!r})"
+
+
 NODE = Kind("", "v1", "nodes", "Node", Node)
 POD = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
 POD_HEAD = Kind(POD.group, POD.version, POD.plural, POD.name, Head, namespaced=True)
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", Namespace)
 EVENT = Kind("", "v1", "events", "Event", Head, namespaced=True)
+SECRET = Kind("", "v1", "secrets", "Secret", Secret, namespaced=True)
 LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", Lease, namespaced=True)
 # Cases that cannot be read (a newer version wrote them) are still there.
 CASE_HEAD = Kind(api.CASE.group, api.CASE.version, api.CASE.plural, api.CASE.name, Head)

@@ -59,7 +59,7 @@ class Pod(Base, frozen=True, kw_only=True):
 POD: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
 RUNNING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"  # the Pods that hold what they asked for
 
-_GPU = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)|amd\.com/gpu|gpu\.intel\.com/(i915|xe)")
+_GPU = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.{1,59})|amd\.com/gpu|gpu\.intel\.com/(i915|xe)")
 _QUANTITY = re.compile(r"([0-9]{1,18})(?:([kMG]|[KMG]i)|e([0-9]))?")
 _UNITS = {"k": (10, 3), "M": (10, 6), "G": (10, 9), "Ki": (2, 10), "Mi": (2, 20), "Gi": (2, 30)}
 
@@ -85,22 +85,30 @@ def _countable(name: str, value: str | int) -> list[tuple[str, int]]:
         return []
 
 
+def size(pod: Pod) -> int:
+    """How much there is to read: containers, and what they ask for."""
+    containers = (pod.spec.init_containers or ()) + (pod.spec.containers or ())
+    wants = [container.resources for container in containers if container.resources is not None]
+    return len(containers) + sum(len(wanted.requests or ()) + len(wanted.limits or ()) for wanted in wants)
+
+
 def asked(pod: Pod) -> Gpus:
     """GPUs that the Pod needs at once: containers and sidecars together, or what one init container needs if more."""
     sidecars: Counter[str] = Counter()
     peak: Counter[str] = Counter()
     for container in pod.spec.init_containers or ():
-        wanted = _wanted(container)
-        peak |= sidecars + wanted
-        if container.restart_policy == "Always":
-            sidecars += wanted
+        for name, number in _wanted(container).items():  # what only sidecars want counts with the containers below
+            peak[name] = max(peak[name], sidecars[name] + number)
+            sidecars[name] += number * (container.restart_policy == "Always")
     together = sum((_wanted(container) for container in pod.spec.containers or ()), sidecars)
     return tuple(sorted((together | peak).items()))
 
 
 def _wanted(container: Container) -> Counter[str]:
     """Requests; a limit without a request is one, too."""
-    resources = container.resources or Resources()
+    resources = container.resources
+    if resources is None:
+        return Counter()
     return Counter(dict(_gpus((resources.limits or {}) | (resources.requests or {}))))
 
 

@@ -215,8 +215,9 @@ class ProcessReplica:
     ) -> None:
         self.name, self._plane, self._kubeconfig, self._holder, self._killed = name, plane, kubeconfig, holder, killed
         self.clock = HostClock()
-        self._lives, self._listen = 0, f"127.0.0.1:{free_port()}"
-        self._extender = HttpExtender(f"http://{self._listen}/scheduler")
+        self._lives, listen = 0, f"127.0.0.1:{free_port()}"
+        self._options = ["--no-tls", "--listen-extender", listen]
+        self._extender = HttpExtender(f"http://{listen}/scheduler")
         self._program: asyncio.Task[Program] | None = None
         self._deaths: list[asyncio.Task[None]] = []
 
@@ -235,7 +236,7 @@ class ProcessReplica:
         if self._program is None:
             self._lives += 1
             identity, log = f"{self.name}-{self._lives}", self._plane.folder / f"{self.name}.log"
-            started = start_controller(self._kubeconfig, identity, log, listen=self._listen)
+            started = start_controller(self._kubeconfig, identity, log, self._options)
             self._program = asyncio.ensure_future(self._plane.outside.do(started))
 
     async def filter(self, nodes: list[str]) -> dict[str, Any] | None:

@@ -95,11 +95,13 @@ class Authorization(Strict):
 
 class Tls(Strict):
     ca_file: str
+    cert_file: str = ""
+    key_file: str = ""
 
 
 class HttpConfig(Strict):
-    authorization: Authorization
-    tls_config: Tls | None = None
+    tls_config: Tls
+    authorization: Authorization | None = None
 
 
 class Webhook(Strict):
@@ -137,8 +139,10 @@ def check_alertmanager(found: Object) -> None:
     """Fail for what Alertmanager, or our webhook, would not take. Raises ValueError (msgspec's errors are such)."""
     config = msgspec.convert(found, Alertmanager)
     for hook in (hook for receiver in config.receivers for hook in receiver.webhook_configs):
-        if not re.fullmatch(rf"https?://[\w.-]+(:\d+)?{PATH}", hook.url):
+        if not re.fullmatch(rf"https://[\w.-]+(:\d+)?{PATH}", hook.url):
             raise ValueError(f"{hook.url} does not lead to {PATH}")
+        if not (hook.http_config.authorization or hook.http_config.tls_config.cert_file):
+            raise ValueError("http_config shows neither a token nor a certificate")
     known = {receiver.name for receiver in config.receivers}
     for one in _routes(config.route):
         if config.receivers and one.receiver and one.receiver not in known:

@@ -46,7 +46,7 @@ class Terminal:
     def __init__(self, folder: Path, kubeconfig: Path, machine: Machine, kubectl: Path | None) -> None:
         self.machine, self.words = machine, {"FILE": str(kubeconfig), "NAME": CASE, "NODE": NODE, "POD": DETECTOR_POD}
         self.work, bin_ = folder / "work", folder / "bin"
-        (self.port,) = free_ports(1)
+        self.port, self.extender = free_ports(2)
         _furnish(self.work)
         _install(bin_, folder / "setting.json", self._setting(kubectl, self.port))
         path = f"{bin_}{os.pathsep}{machine.host.bin}{os.pathsep}{os.environ['PATH']}"
@@ -85,11 +85,11 @@ class Terminal:
 
     @asynccontextmanager
     async def answering(self, transport: Transport, wanted: bool) -> AsyncIterator[None]:
-        """While open, the controller answers on our port, where that is `wanted`."""
+        """While open, the controller answers on our ports, where that is `wanted`."""
         if not wanted:
             yield
             return
-        running = Replica(Client(transport), Settings(listen=f"127.0.0.1:{self.port}"), SYSTEM)
+        running = Replica(Client(transport), self._settings(), SYSTEM)
         task = asyncio.create_task(running.run())
         try:
             await until(lambda: task.done() or running.ready())
@@ -99,10 +99,14 @@ class Terminal:
             with suppress(asyncio.CancelledError):
                 await task
 
+    def _settings(self) -> Settings:
+        return Settings(listen=f"127.0.0.1:{self.port}", listen_extender=f"127.0.0.1:{self.extender}")
+
     def _typed(self, text: str) -> str:
         if "lint" in text:
             text = filled(text, {"FILE…": "operations my-policy.yaml"})
-        return filled(text, self.words).replace("localhost:8080", f"127.0.0.1:{self.port}")
+        typed = filled(text, self.words).replace("localhost:8080", f"127.0.0.1:{self.port}")
+        return typed.replace("localhost:8443", f"127.0.0.1:{self.extender}")
 
     def _read(self, told: str, count: int) -> list[Ran]:
         parts = told.split(MARK)

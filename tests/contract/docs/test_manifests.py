@@ -16,6 +16,7 @@ from remediator.kube.manifests import lint
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
+from remediator.web import certificates
 from remediator_sim import manifests
 from remediator_sim.apiserver import EmbeddedServer
 from tests.cluster.control_plane import ControlPlane
@@ -25,6 +26,7 @@ from tests.contract.docs.test_tables import bare, table
 from tests.contract.docs.world import lay_out
 from tests.contract.test_programs import pod_spec, templates
 from tests.harness import yaml_files
+from tests.harness.endpoints import HOUR, NOW, authority
 
 TEMPLATES = {yaml_files.read(path)["metadata"]["name"] for path in templates()}
 
@@ -96,8 +98,8 @@ def test_a_configuration_of_alertmanager_has_only_fields_that_it_knows_and_reach
 
 
 HOOK = {
-    "url": "http://remediator:8080/webhooks/alertmanager",
-    "http_config": {"authorization": {"credentials_file": "f"}},
+    "url": "https://remediator-webhook:8444/webhooks/alertmanager",
+    "http_config": {"authorization": {"credentials_file": "f"}, "tls_config": {"ca_file": "f"}},
 }
 SOUND: dict[str, Any] = {
     "route": {"receiver": "r", "group_by": ["node"]},
@@ -112,10 +114,18 @@ SOUND: dict[str, Any] = {
         ({"route": {"receiver": "absent"}}, "no receiver is called absent"),
         ({"route": {"receiver": "r", "group_wait": "soon"}}, "no duration: soon"),
         (
-            {"receivers": [{"name": "r", "webhook_configs": [{**HOOK, "url": "http://remediator/"}]}]},
+            {"receivers": [{"name": "r", "webhook_configs": [{**HOOK, "url": "https://remediator/"}]}]},
             "does not lead to",
         ),
         ({"receivers": [{"name": "r", "webhook_configs": [{"url": HOOK["url"]}]}]}, "http_config"),
+        (
+            {
+                "receivers": [
+                    {"name": "r", "webhook_configs": [{**HOOK, "http_config": {"tls_config": {"ca_file": "f"}}}]}
+                ]
+            },
+            "neither a token nor a certificate",
+        ),
     ],
 )
 def test_what_alertmanager_or_our_webhook_would_not_take_is_refused(change: dict[str, Any], said: str) -> None:
@@ -199,6 +209,11 @@ def test_a_real_kube_scheduler_reads_its_configuration(
 ) -> None:
     config = yaml.safe_load(one.text)
     config["clientConnection"] = {"kubeconfig": str(control_plane.kubeconfig)}
+    for file, text in certificates.for_caller(authority(), "kube-scheduler", HOUR, NOW).items():
+        (tmp_path / file).write_bytes(text)
+    for key in ("caFile", "certFile", "keyFile"):
+        shown = config["extenders"][0]["tlsConfig"]
+        shown[key] = str(tmp_path / Path(shown[key]).name)
     source, written = tmp_path / "config.yaml", tmp_path / "written.yaml"
     source.write_text(yaml.safe_dump(config))
     command = [binary("kube-scheduler"), f"--config={source}", f"--write-config-to={written}"]

@@ -5,6 +5,7 @@ lost one, too, gpu-3 is full, and no detector has spoken on gpu-4 yet.
 """
 
 import json
+from base64 import b64encode
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +19,8 @@ from remediator.kube.wire.transport import MERGE_PATCH
 from remediator_sim import manifests
 from remediator_sim.plain import ACCOUNTS, NODES, PODS
 from tests.contract.docs.pages import ROOT
-from tests.harness.kinds import CASES, TICKETS
+from tests.harness.endpoints import authority
+from tests.harness.kinds import CASES, SECRETS, TICKETS
 
 Object = dict[str, Any]
 NODE, CASE = "gpu-17", "gpu-17-gpu-lost-3f9c01ab7e"
@@ -37,7 +39,9 @@ async def lay_out(client: Client) -> None:
     """Put everything there as if for the first time, whatever stood there before."""
     await manifests.withdraw(client)
     await manifests.deploy(client, lambda document: document)
-    await manifests.create(client, *manifests.documents(PROGRAMS))
+    reached = [one for one in manifests.documents(("deploy/endpoints.yaml",)) if one["kind"] == "Service"]
+    await manifests.create(client, *manifests.documents(PROGRAMS), *reached)
+    await _put(client, SECRETS, _serving(), names.SYSTEM_NAMESPACE)
     marks = {"metadata": {"annotations": {names.PAUSED: None}}}
     await client.patch(NAMESPACE, names.SYSTEM_NAMESPACE, marks, content_type=MERGE_PATCH)
     for space in SPACES:
@@ -48,6 +52,12 @@ async def lay_out(client: Client) -> None:
     await _put(client, PODS, _pod(DETECTOR_POD, NODE, _monitors()), names.SYSTEM_NAMESPACE)
     await _case(client)
     await _put(client, TICKETS, _ticket())
+
+
+def _serving() -> Object:
+    """The controller's Secret, as it fills it."""
+    data = {name: b64encode(text).decode() for name, text in authority().items()}
+    return {"metadata": {"name": names.SERVING_SECRET}, "data": data}
 
 
 async def _node(client: Client, name: str, used: int) -> None:

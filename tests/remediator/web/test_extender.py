@@ -5,13 +5,12 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
 from remediator.web import extender as page
-from remediator.web import probes
-from tests.cluster.control_plane import free_ports
+from remediator.web.body import Bodies
+from tests.harness import endpoints
 from tests.harness.replica import an_extender
 from tests.harness.scheduler import names_body, node, nodes_body, scheduler_harness
 from tests.harness.waiting import until
@@ -20,12 +19,9 @@ EMPTY = {"Nodes": None, "NodeNames": None, "FailedNodes": {}, "FailedAndUnresolv
 
 
 @asynccontextmanager
-async def served(extender: Extender) -> AsyncIterator[str]:
-    """The URL under which the extender answers, in an application with the usual limits."""
-    (port,) = free_ports(1)
-    app = web.Application()
-    app.add_routes(page.routes(extender))
-    async with probes.served(app, f"127.0.0.1:{port}"):
+async def served(extender: Extender, taken: Bodies | None = None) -> AsyncIterator[str]:
+    """The URL under which the extender answers everybody."""
+    async with endpoints.served(page.routes(extender, taken or page.bodies(False))) as (_, port):
         yield f"http://127.0.0.1:{port}/scheduler"
 
 
@@ -71,17 +67,16 @@ async def test_an_extender_that_is_cold_answers_200_and_says_so() -> None:
 
 
 async def test_whole_nodes_of_many_mebibytes_are_taken() -> None:
-    nodes = [node(f"n{index}") | {"metadata": {"name": f"n{index}", "note": "x" * 100_000}} for index in range(40)]
-    async with scheduler_harness() as harness, served(harness.extender) as url:
+    nodes = [node(f"n{index}") | {"metadata": {"name": f"n{index}", "note": "x" * 100_000}} for index in range(50)]
+    async with scheduler_harness() as harness, served(harness.extender, page.bodies(True)) as url:
         answer = await ask(f"{url}/filter", nodes_body(nodes))
         assert answer["Nodes"]["items"] == nodes
 
 
-async def test_a_request_that_is_too_large_is_told_how_to_be_smaller_and_is_counted(monkeypatch) -> None:
-    monkeypatch.setattr(page, "MOST_BYTES", 1000)
+async def test_a_request_that_is_too_large_is_told_how_to_be_smaller_and_is_counted() -> None:
     labels = {"call": "filter", "outcome": "too-large"}
     before = REGISTRY.get_sample_value("remediator_extender_answers_total", labels) or 0
-    async with served(cold()) as url:
+    async with served(cold(), Bodies("extender", 1000, 4000, 2.0)) as url:
         answer = await ask(f"{url}/filter", b"x" * 300_000)
         assert "set nodeCacheCapable: true" in answer["Error"]
         assert await ask(f"{url}/prioritize", b"x" * 1001) == []

@@ -1,15 +1,23 @@
 """Probes say whether the loop turns and the caches are fresh; metrics are what Prometheus reads."""
 
+from contextlib import AbstractAsyncContextManager
+
 import aiohttp
 import pytest
+from aiohttp import web
 
 from remediator.web import probes
-from tests.cluster.control_plane import free_ports
+from remediator.web.endpoints import PROBES
+from remediator.web.listener import Endpoint
 
 
 async def _get(port: int, path: str) -> tuple[int, str]:
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
         return answer.status, await answer.text()
+
+
+def served(app: web.Application, listen: str = "127.0.0.1:0") -> AbstractAsyncContextManager[int]:
+    return Endpoint("probes", app, PROBES).served(listen)
 
 
 async def nothing() -> None:
@@ -18,23 +26,20 @@ async def nothing() -> None:
 
 @pytest.mark.parametrize(("ready", "status"), [(True, 200), (False, 503)], ids=["fresh caches", "caches not fresh"])
 async def test_a_replica_is_alive_in_any_case_and_ready_only_with_fresh_caches(ready: bool, status: int) -> None:
-    (port,) = free_ports(1)
-    async with probes.served(probes.application({"extender": lambda: ready}, nothing), f"127.0.0.1:{port}"):
+    async with served(probes.application({"extender": lambda: ready}, nothing)) as port:
         assert (await _get(port, "/healthz"))[0] == 200
         assert (await _get(port, "/readyz"))[0] == status
 
 
 async def test_a_replica_that_may_not_lead_is_ready_and_says_why() -> None:
-    (port,) = free_ports(1)
     app = probes.application({}, nothing, lambda: "not leading")
-    async with probes.served(app, f"127.0.0.1:{port}"):
+    async with served(app) as port:
         assert await _get(port, "/readyz") == (200, "ok\nnot leading\n")
 
 
 async def test_each_function_is_ready_by_itself_and_all_of_them_together() -> None:
-    (port,) = free_ports(1)
     app = probes.application({"extender": lambda: True, "tickets": lambda: False}, nothing)
-    async with probes.served(app, f"127.0.0.1:{port}"):
+    async with served(app) as port:
         assert await _get(port, "/readyz/extender") == (200, "ok\n")
         assert await _get(port, "/readyz/tickets") == (503, "caches are not fresh\n")
         assert await _get(port, "/readyz") == (503, "tickets: caches are not fresh\n")
@@ -42,23 +47,21 @@ async def test_each_function_is_ready_by_itself_and_all_of_them_together() -> No
 
 
 async def test_a_scrape_measures_first_and_shows_our_series() -> None:
-    (port,) = free_ports(1)
     measured: list[str] = []
 
     async def measure() -> None:
         measured.append("now")
 
     app = probes.application({}, measure)
-    async with probes.served(app, f"127.0.0.1:{port}"):
+    async with served(app) as port:
         status, text = await _get(port, "/metrics")
     assert (status, measured) == (200, ["now"])
     assert "remediator_onset_to_claim_seconds_bucket" in text
 
 
 async def test_an_address_that_is_taken_is_an_error_at_once() -> None:
-    (port,) = free_ports(1)
     app = probes.application({}, nothing)
-    async with probes.served(app, f"127.0.0.1:{port}"):
+    async with served(app) as port:
         with pytest.raises(OSError, match="address already in use"):
-            async with probes.served(probes.application({}, nothing), f"127.0.0.1:{port}"):
+            async with served(probes.application({}, nothing), f"127.0.0.1:{port}"):
                 pass

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from remediator.metrics import REGISTRY
 from remediator.tickets.webhook.receiver import Received, Result
 from remediator.web import webhook
+from remediator.web.caller import Callers
+from tests.harness import endpoints
 from tests.harness.tickets import TicketHarness, delivery, fires
 
 
@@ -30,6 +31,7 @@ class Door:
 
     def __init__(self) -> None:
         self.desk, self.token, self.url = TicketStore(), "secret", ""
+        self.bodies = webhook.bodies(8)
 
     async def post(self, body: bytes = b"{}", header: str | None = "Bearer secret") -> tuple[int, str, str]:
         headers = {"Authorization": header} if header is not None else {}
@@ -39,32 +41,32 @@ class Door:
 
 @pytest.fixture
 async def door() -> AsyncIterator[Door]:
-    """Open on a free port, behind an application whose own limit is the usual 1 MiB."""
+    """Open on a free port, that takes 8 MiB."""
     made = Door()
-    app = web.Application()
-    app.add_routes(webhook.routes(made.desk, lambda: made.token))  # type: ignore[arg-type]
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}{webhook.PATH}"
-    yield made
-    await runner.cleanup()
+    callers = Callers("", lambda: made.token)
+    routes = webhook.routes(made.desk, made.bodies)  # type: ignore[arg-type]
+    async with endpoints.served(routes, callers=callers) as (_, port):
+        made.url = f"http://127.0.0.1:{port}{webhook.PATH}"
+        yield made
 
 
 def _count(result: str) -> float:
     return REGISTRY.get_sample_value("remediator_alert_deliveries_total", {"result": result}) or 0.0
 
 
+def _refused(why: str) -> float:
+    return REGISTRY.get_sample_value("remediator_refused_calls_total", {"endpoint": "extender", "why": why}) or 0.0
+
+
 @pytest.mark.parametrize(
     "header", [None, "", "Bearer", "Bearer wrong", "Basic secret", "secret", "Bearer sécret", "Bearer secretsecret"]
 )
 async def test_who_does_not_know_the_token_is_turned_away_and_counted(door: Door, header: str | None) -> None:
-    before = _count("unauthorized")
+    before = _refused("unauthorized")
     status, said, _ = await door.post(header=header)
     assert status == 401
     assert "bearer token" in said
-    assert _count("unauthorized") == before + 1
+    assert _refused("unauthorized") == before + 1
     assert door.desk.given == []
 
 
@@ -92,10 +94,7 @@ async def test_the_answer_says_how_it_went(door: Door, received: Received, statu
     assert await door.post() == (status, received.message, again)
 
 
-async def test_a_body_of_many_megabytes_is_taken_and_one_beyond_the_limit_is_not(
-    door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(webhook, "MOST_BYTES", 8 * 1024 * 1024)
+async def test_a_body_of_many_megabytes_is_taken_and_one_beyond_the_limit_is_not(door: Door) -> None:
     assert (await door.post(b"x" * 8 * 1024 * 1024))[0] == 200
     assert len(door.desk.given[0]) == 8 * 1024 * 1024
     assert (await door.post(b"x" * (8 * 1024 * 1024 + 1)))[0] == 413

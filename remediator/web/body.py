@@ -1,0 +1,65 @@
+"""Bodies of requests: how large one may be, how long it may take, and how much of all of them is held at once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import StrEnum
+
+from aiohttp import web
+
+from remediator.metrics import CALLS_REFUSED
+
+
+class Why(StrEnum):
+    """Why a body was not taken."""
+
+    TOO_LARGE = "too-large"
+    TOO_SLOW = "too-slow"
+    FULL = "full"
+
+
+class NotTaken(Exception):
+    """The body was not taken; no more of it is read."""
+
+    def __init__(self, why: Why) -> None:
+        super().__init__(why.value)
+        self.why = why
+
+
+class Bodies:
+    """Of one endpoint. `most` bytes of one, `room` bytes of all that are held, `seconds` until one is there."""
+
+    def __init__(self, endpoint: str, most: int, room: int, seconds: float) -> None:
+        self.most, self.room, self.seconds, self.held = most, room, seconds, 0
+        self._endpoint = endpoint
+
+    @asynccontextmanager
+    async def read(self, request: web.Request) -> AsyncIterator[bytes]:
+        """The whole body, which counts as held until the block is left. Raises NotTaken.
+
+        What has arrived counts, not what is announced: who announces much and sends nothing takes no room.
+        """
+        body = bytearray()
+        try:
+            await self._gather(request, body)
+            yield bytes(body)
+        except NotTaken as refused:
+            CALLS_REFUSED.labels(self._endpoint, refused.why.value).inc()
+            raise
+        finally:
+            self.held -= len(body)
+
+    async def _gather(self, request: web.Request, body: bytearray) -> None:
+        if (request.content_length or 0) > self.most:
+            raise NotTaken(Why.TOO_LARGE)
+        try:
+            async with asyncio.timeout(self.seconds):
+                async for chunk in request.content.iter_any():
+                    if len(body) + len(chunk) > self.most:
+                        raise NotTaken(Why.TOO_LARGE)
+                    if self.held + len(chunk) > self.room:
+                        raise NotTaken(Why.FULL)
+                    self.held += len(chunk)
+                    body += chunk
+        except TimeoutError:
+            raise NotTaken(Why.TOO_SLOW) from None

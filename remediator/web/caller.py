@@ -1,0 +1,57 @@
+"""Who may ask: a certificate of this name, signed by the authority of callers, or the bearer of a token."""
+
+import hmac
+import ssl
+from collections.abc import Callable
+
+from aiohttp import web
+
+from remediator.metrics import CERTIFICATE_ENDS
+
+
+class Callers:
+    """Those who show one of two things.
+
+    `name` is the common name of a certificate, "" takes none; `token()` a bearer token, asked for each time so that
+    it may be exchanged; while it is "" nobody comes in with one. None takes none.
+    """
+
+    def __init__(self, name: str, token: Callable[[], str] | None) -> None:
+        self._name, self._token = name, token
+        words = [f"a client certificate for {name}"] * bool(name) + ["a bearer token"] * (token is not None)
+        self.wanted = f"show {' or '.join(words)}"
+
+    def may(self, request: web.Request) -> bool:
+        """Whether the caller may ask. TLS has looked at the signature and the time of the certificate."""
+        return self._certified(request) or self._carries(request.headers.get("Authorization", ""))
+
+    def _certified(self, request: web.Request) -> bool:
+        shown = request.get_extra_info("peercert") or {}
+        subject = [pair for group in shown.get("subject", ()) for pair in group]
+        if not self._name or ("commonName", self._name) not in subject:
+            return False
+        CERTIFICATE_ENDS.labels(self._name).set(ssl.cert_time_to_seconds(shown["notAfter"]))
+        return True
+
+    def _carries(self, header: str) -> bool:
+        """Takes as long for a wrong token as for the right one."""
+        if self._token is None:
+            return False
+        scheme, _, given = header.partition(" ")
+        try:
+            token = self._token().strip()
+        except OSError:
+            return False
+        same = hmac.compare_digest(given.strip().encode(errors="replace"), token.encode())
+        return same and bool(token) and scheme.lower() == "bearer"
+
+
+class Anybody(Callers):
+    """Everybody on this machine, for trying out."""
+
+    def __init__(self) -> None:
+        super().__init__("", None)
+
+    def may(self, request: web.Request) -> bool:
+        """They may."""
+        return True

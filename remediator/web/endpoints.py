@@ -1,0 +1,99 @@
+"""Everything that one replica serves: probes with metrics, the extender and the webhook, each on a port of its own."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from aiohttp import web
+
+from remediator.clock import Clock
+from remediator.kube.wire.client import Client
+from remediator.scheduler.extender import Extender
+from remediator.settings import Settings
+from remediator.tickets.reconcile.run import Tickets
+from remediator.web import extender as extender_page
+from remediator.web import probes, webhook
+from remediator.web.caller import Anybody, Callers
+from remediator.web.listener import Endpoint, Limits
+from remediator.web.serving import Files, FromSecret, Tls
+
+KUBE_SCHEDULER, ALERTMANAGER = "kube-scheduler", "alertmanager"  # the common names of their certificates
+PROBES = Limits(connections=32, strangers=32, first_seconds=30.0, idle_seconds=15.0)
+EXTENDER = Limits()
+WEBHOOK = Limits(idle_seconds=10.0)  # Alertmanager opens many at once, and needs each for a moment
+
+
+class Endpoints:
+    """The ports that the settings name. Run it as a task, which keeps the certificate up to date."""
+
+    def __init__(
+        self, client: Client, settings: Settings, clock: Clock, extender: Extender, tickets: Tickets | None
+    ) -> None:
+        self._settings, self._extender, self._tickets = settings, extender, tickets
+        self.tls = _tls(client, settings, clock)
+        self.ports: dict[str, int] = {}  # by endpoint, while they are served
+
+    def ready(self) -> bool:
+        """Whether there is a certificate to serve with, where one is needed."""
+        return self.tls is None or self.tls.ready()
+
+    async def run(self) -> None:
+        """Keep the certificate up to date, until cancelled."""
+        if self.tls is not None:
+            await self.tls.run()
+
+    @asynccontextmanager
+    async def served(
+        self,
+        functions: Mapping[str, Callable[[], bool]],
+        measure: Callable[[], Awaitable[None]],
+        remark: Callable[[], str],
+    ) -> AsyncIterator[None]:
+        """Serve until left. Raises OSError, for a person to read, where a port cannot be had."""
+        settings = self._settings
+        page = Endpoint("probes", probes.application(functions, measure, remark), PROBES)
+        rows = (
+            ("probes", "--listen", settings.listen, lambda: page),
+            ("extender", "--listen-extender", settings.listen_extender, self._of_schedulers),
+            ("webhook", "--listen-webhook", settings.listen_webhook, self._of_alertmanager),
+        )
+        async with AsyncExitStack() as ends:
+            for name, option, listen, made in rows:
+                if listen is not None:
+                    self.ports[name] = await ends.enter_async_context(made().served(listen, option))
+            yield
+
+    def _of_schedulers(self) -> Endpoint:
+        settings = self._settings
+        taken = extender_page.bodies(settings.extender_whole_nodes)
+        callers = self._callers(KUBE_SCHEDULER, settings.extender_token_file)
+        if settings.no_tls and settings.extender_token_file is None:
+            callers = Anybody()
+        return self._endpoint("extender", extender_page.routes(self._extender, taken), callers, EXTENDER)
+
+    def _of_alertmanager(self) -> Endpoint:
+        assert self._tickets is not None  # Settings has seen to it
+        taken = webhook.bodies(self._settings.webhook_mib)
+        callers = self._callers(ALERTMANAGER, self._settings.webhook_token_file)
+        return self._endpoint("webhook", webhook.routes(self._tickets.receiver, taken), callers, WEBHOOK)
+
+    def _callers(self, name: str, token: Path | None) -> Callers:
+        """A token is read each time, so that it may be exchanged without a restart."""
+        return Callers("" if self.tls is None else name, token.read_text if token else None)
+
+    def _endpoint(self, name: str, routes: list[web.RouteDef], callers: Callers, limits: Limits) -> Endpoint:
+        app = web.Application()
+        app.add_routes(routes)
+        context = partial(self.tls.context, name) if self.tls is not None else None
+        return Endpoint(name, app, limits, callers, context)
+
+
+def _tls(client: Client, settings: Settings, clock: Clock) -> Tls | None:
+    if settings.no_tls or not (settings.listen_extender or settings.listen_webhook):
+        return None
+    tokens = {"extender": settings.extender_token_file, "webhook": settings.webhook_token_file}
+    shown = [name for name, file in tokens.items() if file]
+    if settings.tls_cert_file and settings.tls_key_file:
+        return Tls(Files(settings.tls_cert_file, settings.tls_key_file, settings.client_ca_file), tokens=shown)
+    return Tls(FromSecret(client, settings.namespace, clock, settings.client_ca_file), tokens=shown)

@@ -1,0 +1,158 @@
+"""What the extender and the webhook serve TLS with, kept up to date without a restart."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from remediator.clock import Clock
+from remediator.core import names
+from remediator.kube.api.builtin import SECRET, Secret
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client
+from remediator.metrics import CERTIFICATE_ENDS
+from remediator.web import certificates
+
+log = structlog.get_logger()
+SOON = 2.0  # seconds until the next look while there is nothing to serve with
+SERVICES = ("remediator-extender", "remediator-webhook")
+
+
+class Pem(NamedTuple):
+    """A chain with its key, and the authorities of callers; "" where certificates of callers are not taken."""
+
+    chain: bytes
+    key: bytes
+    callers: str
+
+
+class Source(Protocol):
+    """Where certificates come from; looked at again every so many seconds."""
+
+    every: float
+
+    async def read(self) -> Pem:
+        """What to serve with now. Raises ApiError, OSError or ValueError, never with a secret in it."""
+
+
+class Files:
+    """Files that somebody else writes, such as cert-manager."""
+
+    every = 10.0
+
+    def __init__(self, chain: Path, key: Path, callers: Path | None) -> None:
+        self._chain, self._key, self._callers = chain, key, callers
+
+    async def read(self) -> Pem:
+        """The files as they are now."""
+        callers = self._callers.read_text() if self._callers else ""
+        return Pem(self._chain.read_bytes(), self._key.read_bytes(), callers)
+
+
+class FromSecret:
+    """The Secret of ours that every replica reads, and that the first one to see it empty, or to end soon, writes."""
+
+    every = 600.0
+
+    def __init__(self, client: Client, namespace: str, clock: Clock, callers: Path | None) -> None:
+        self._client, self._namespace, self._clock, self._callers = client, namespace, clock, callers
+
+    async def read(self) -> Pem:
+        """What the Secret holds, or what we have just written there. Who loses a race reads what the other wrote."""
+        secret = await self._get()
+        wanted = certificates.renewed(secret.data, served_names(self._namespace), self._clock.wall())
+        if wanted is not None:
+            secret = await self._write(Secret(secret.metadata, wanted, type=secret.type))
+        callers = self._callers.read_text() if self._callers else secret.data["ca.crt"].decode()
+        return Pem(secret.data["tls.crt"], secret.data["tls.key"], callers)
+
+    async def _get(self) -> Secret:
+        try:
+            return await self._client.get(SECRET, names.SERVING_SECRET, namespace=self._namespace)
+        except errors.NotFound:
+            return Secret({"name": names.SERVING_SECRET, "namespace": self._namespace})
+
+    async def _write(self, secret: Secret) -> Secret:
+        """Under the version that was read."""
+        try:
+            if secret.metadata.get("resourceVersion"):
+                return await self._client.replace(SECRET, names.SERVING_SECRET, secret, namespace=self._namespace)
+            return await self._client.create(SECRET, secret, namespace=self._namespace)
+        except (errors.AlreadyExists, errors.Conflict):
+            return await self._client.get(SECRET, names.SERVING_SECRET, namespace=self._namespace)
+
+
+def served_names(namespace: str) -> list[str]:
+    """What callers may call us by: our Services, and this machine."""
+    suffixes = ("", f".{namespace}", f".{namespace}.svc", f".{namespace}.svc.cluster.local")
+    return [*(service + suffix for service in SERVICES for suffix in suffixes), "localhost", "127.0.0.1", "::1"]
+
+
+class Tls:
+    """The context of new connections; None until there is a certificate. Run it as a task.
+
+    `token` says whether callers may show a token, in which case those without a certificate are let through to it.
+    """
+
+    def __init__(self, source: Source, *, tokens: Iterable[str]) -> None:
+        self._source, self._tokens = source, frozenset(tokens)
+        self._pem: Pem | None = None
+        self._contexts: dict[str, ssl.SSLContext] = {}
+        self._failure = ""
+
+    def ready(self) -> bool:
+        """Whether there is something to serve with."""
+        return self._pem is not None
+
+    def context(self, endpoint: str) -> ssl.SSLContext | None:
+        """For a connection to this endpoint that is made now."""
+        return self._contexts.get(endpoint)
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(self._source.every if self.ready() else SOON)
+
+    async def look(self) -> None:
+        """Take in what there is now. What cannot be read leaves things as they are, and is said once."""
+        try:
+            pem = await self._source.read()
+            if pem != self._pem:
+                self._contexts = {name: context(pem, token=name in self._tokens) for name in ("extender", "webhook")}
+                self._pem = pem
+                CERTIFICATE_ENDS.labels("server").set(certificates.ends(pem.chain).timestamp())
+                log.info("serving with a certificate", until=str(certificates.ends(pem.chain)))
+            self._failure = ""
+        except (errors.ApiError, OSError, TimeoutError, ValueError) as error:
+            if self._failure != (failure := str(error) or type(error).__name__):
+                log.error(
+                    "no certificate to serve with" if self._pem is None else "certificate not renewed", error=failure
+                )
+            self._failure = failure
+
+
+def context(pem: Pem, *, token: bool) -> ssl.SSLContext:
+    """Raises ValueError or OSError (SSLError is one) for what is no certificate, or not of its key."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.options |= ssl.OP_NO_RENEGOTIATION
+    made.num_tickets = 0  # callers keep their connections
+    made.set_alpn_protocols(["http/1.1"])
+    _load(made, pem)
+    if pem.callers:
+        made.load_verify_locations(cadata=pem.callers)
+        made.verify_mode = ssl.CERT_OPTIONAL if token else ssl.CERT_REQUIRED
+    return made
+
+
+def _load(made: ssl.SSLContext, pem: Pem) -> None:
+    """OpenSSL reads a chain from a file only; this one is in memory, so that no key lies on a disk."""
+    with os.fdopen(os.memfd_create("chain"), "wb") as file:
+        file.write(pem.chain + b"\n" + pem.key)
+        file.flush()
+        made.load_cert_chain(f"/proc/self/fd/{file.fileno()}")

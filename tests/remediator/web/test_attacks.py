@@ -1,0 +1,328 @@
+"""Whoever may not ask, or asks for too much, harms nobody else: over sockets, counted in bytes and connections."""
+
+import gzip
+import json
+import random
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from remediator.metrics import REGISTRY
+from remediator.scheduler.extender import KINDS, SHAPES, STRANGERS, WANTS
+from remediator.web import extender as page
+from remediator.web import probes
+from remediator.web.body import Bodies
+from remediator.web.caller import Callers
+from remediator.web.endpoints import KUBE_SCHEDULER, PROBES
+from remediator.web.listener import Endpoint, Limits
+from tests.cluster.control_plane import HOST
+from tests.harness import endpoints
+from tests.harness.endpoints import ELSEWHERE, Talk, caller_context, connected, server_context
+from tests.harness.scheduler import GPU, SchedulerHarness, names_body, scheduler_harness
+from tests.harness.waiting import until
+
+MIB = 2**20
+SHORT = Limits(connections=24, strangers=8, first_seconds=0.3, idle_seconds=0.6)
+TOKEN = "Authorization: Bearer right\r\n"
+ASKED = names_body(["n1"])
+
+
+def head(more: str = "", path: str = "filter", token: str = TOKEN) -> bytes:
+    """The head of a request."""
+    return f"POST /scheduler/{path} HTTP/1.1\r\nHost: h\r\n{token}{more}\r\n".encode()
+
+
+WHOLE = head(f"Content-Length: {len(ASKED)}\r\n") + ASKED
+
+
+class Door:
+    """An extender with one node, to which the bearer of "right" and kube-scheduler's certificate are let in."""
+
+    def __init__(self, harness: SchedulerHarness, endpoint: Endpoint, port: int, bodies: Bodies) -> None:
+        self.harness, self.endpoint, self.port, self.bodies = harness, endpoint, port, bodies
+
+    async def connect(self, sent: bytes = b"") -> Talk:
+        return await connected(self.port, sent)
+
+    async def answers(self) -> None:
+        """A caller that comes now is served."""
+        url, headers = f"http://{HOST}:{self.port}/scheduler/filter", {"Authorization": "Bearer right"}
+        async with aiohttp.ClientSession() as session, session.post(url, data=ASKED, headers=headers) as reply:
+            assert (await reply.json())["Error"] == ""
+
+
+@asynccontextmanager
+async def door(limits: Limits = SHORT, most: int = 4 * MIB, room: int = 16 * MIB) -> AsyncIterator[Door]:
+    bodies = Bodies("extender", most, room, 0.3)
+    async with scheduler_harness() as harness:
+        await harness.add_node("n1", GpuLost="False")
+        routes, callers = page.routes(harness.extender, bodies), Callers(KUBE_SCHEDULER, lambda: "right")
+        async with endpoints.served(routes, limits=limits, callers=callers) as (endpoint, port):
+            yield Door(harness, endpoint, port, bodies)
+
+
+def refused(why: str) -> float:
+    labels = {"endpoint": "extender", "why": why}
+    return REGISTRY.get_sample_value("remediator_refused_calls_total", labels) or 0
+
+
+# --- before a body is read -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "gzip, GZIP"])
+async def test_a_bomb_is_refused_unopened(encoding: str) -> None:
+    bomb = gzip.compress(bytes(8 * MIB), 1)
+    async with door() as found:
+        sent = await found.connect(head(f"Content-Encoding: {encoding}\r\nContent-Length: {len(bomb)}\r\n") + bomb)
+        assert (await sent.ended()).startswith(b"HTTP/1.1 415 ")
+        assert found.bodies.held == 0
+        await found.answers()
+
+
+async def test_who_has_no_token_is_answered_before_the_body_has_come_and_the_connection_ends() -> None:
+    async with door() as found:
+        wrong = await found.connect(head("Content-Length: 4000000\r\n", token="Authorization: Bearer wrong\r\n"))
+        assert (await wrong.ended()).startswith(b"HTTP/1.1 401 ")
+        assert found.bodies.held == 0
+
+
+async def test_what_is_announced_as_too_large_is_answered_in_the_words_of_the_protocol_and_not_read() -> None:
+    async with door() as found:
+        sent = await found.connect(head(f"Content-Length: {4 * MIB + 1}\r\n"))
+        answer = await sent.ended()
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"larger than 4 MiB" in answer
+        assert found.bodies.held == 0
+
+
+# --- while a body is read --------------------------------------------------------------------------------------------
+
+
+async def test_chunks_without_end_are_cut_off_at_the_limit() -> None:
+    chunk = b"10000\r\n" + bytes(2**16) + b"\r\n"
+    async with door(most=MIB) as found:
+        sent = await found.connect(head("Transfer-Encoding: chunked\r\n") + chunk * 17)
+        assert b"larger than" in await sent.ended()
+        assert found.bodies.held == 0
+
+
+async def test_a_body_that_does_not_come_takes_no_room_and_is_answered_after_its_seconds() -> None:
+    async with door(room=10) as found:
+        waiting = [await found.connect(head("Content-Length: 4000000\r\n")) for _ in range(6)]
+        room = await found.connect(head("Content-Length: 2\r\n") + b"{}")
+        assert b"not ExtenderArgs" in await room.reader.readuntil(b"to an extender")
+        for one in waiting:
+            assert b"not there after 0.3 s" in await one.ended()
+        room.end()
+
+
+async def test_bodies_together_take_no_more_than_their_room_and_the_next_one_is_told_at_once() -> None:
+    part = bytes(100_000)
+    async with door(most=200_000, room=200_000) as found:
+        holding = [await found.connect(head("Content-Length: 150000\r\n") + part) for _ in range(2)]
+        await until(lambda: found.bodies.held == 200_000)
+        sent = await found.connect(head("Content-Length: 2\r\n", "prioritize") + b"{}")
+        assert (await sent.ended()).endswith(b"[]")
+        for one in holding:
+            await one.ended()
+        assert found.bodies.held == 0
+        await found.answers()
+
+
+async def test_whoever_goes_away_in_the_middle_of_a_body_leaves_nothing_behind() -> None:
+    async with door() as found:
+        sent = await found.connect(head("Content-Length: 4000000\r\n") + bytes(1000))
+        await until(lambda: found.bodies.held == 1000)
+        sent.end()
+        await until(lambda: found.bodies.held == 0 and found.endpoint.connections == 0)
+
+
+# --- connections -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"POST /sched", head("X: y")[:-2]], ids=["nothing", "half a line", "half a head"]
+)
+async def test_strangers_that_say_nothing_are_few_and_keep_nobody_out(sent: bytes) -> None:
+    async with door() as found:
+        held = [await connected(found.port, sent, at=ELSEWHERE) for _ in range(40)]
+        await found.answers()
+        assert found.endpoint.connections <= SHORT.strangers + 1
+        before = refused("too-slow")
+        await until(lambda: found.endpoint.connections == 0)
+        assert refused("too-slow") >= before
+        for one in held:
+            assert await one.ended() == b""
+
+
+async def test_a_caller_keeps_its_connection_while_strangers_come_and_go() -> None:
+    async with door() as found:
+        caller = await found.connect(WHOLE)
+        await caller.reader.readuntil(b'"Error":""}')
+        strangers = [await found.connect() for _ in range(40)]
+        caller.writer.write(WHOLE)
+        assert await caller.reader.readuntil(b'"Error":""}')
+        for one in (caller, *strangers):
+            one.end()
+
+
+async def test_a_caller_that_stops_in_the_middle_of_a_head_is_ended_when_idle_connections_are() -> None:
+    async with door() as found:
+        caller = await found.connect(WHOLE + head()[:-2])
+        assert (await caller.ended()).count(b"HTTP/1.1 200") == 1
+
+
+async def test_a_stranger_is_not_driven_out_by_many_from_elsewhere_who_come_after_it() -> None:
+    async with door(Limits(connections=24, strangers=8)) as found:
+        early = await found.connect(WHOLE[:40])
+        crowd = [await connected(found.port, at=ELSEWHERE) for _ in range(100)]
+        early.writer.write(WHOLE[40:])
+        assert await early.reader.readuntil(b'"Error":""}')
+        for one in (early, *crowd):
+            one.end()
+
+
+async def test_callers_together_hold_no_more_connections_than_there_may_be() -> None:
+    async with door(Limits(connections=6, strangers=4)) as found:
+        callers = []
+        for _ in range(6):
+            callers.append(await found.connect(WHOLE))
+            await callers[-1].reader.readuntil(b'"Error":""}')
+        assert await (await found.connect(WHOLE)).ended() == b""
+        callers[0].end()
+        await until(lambda: found.endpoint.connections == 5)
+        await found.answers()
+        for one in callers:
+            one.end()
+
+
+async def test_probes_have_no_callers_so_that_whoever_holds_their_connections_keeps_nobody_out() -> None:
+    async def nothing() -> None:
+        """There is nothing to measure."""
+
+    endpoint = Endpoint("probes", probes.application({}, nothing), PROBES)
+    async with endpoint.served(f"{HOST}:0") as port:
+        asked = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+        held = [await connected(port, asked) for _ in range(50)]
+        async with aiohttp.ClientSession() as session, session.get(f"http://{HOST}:{port}/healthz") as answer:
+            assert answer.status == 200
+        assert endpoint.connections <= PROBES.strangers
+        for one in held:
+            one.end()
+
+
+# --- TLS -------------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def secured(*, token: bool = False, limits: Limits = SHORT) -> AsyncIterator[Callable[..., Any]]:
+    """An extender behind TLS; ask(context) gives the status, or raises what a caller sees."""
+    context = server_context(token=token)
+    callers = Callers(KUBE_SCHEDULER, (lambda: "right") if token else None)
+    async with scheduler_harness() as harness:
+        routes = page.routes(harness.extender, page.bodies(False))
+        async with endpoints.served(routes, limits=limits, callers=callers, tls=lambda: context) as (_, port):
+
+            async def ask(tls: ssl.SSLContext, bearer: str = "") -> int:
+                headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+                url = f"https://{HOST}:{port}/scheduler/filter"
+                async with aiohttp.ClientSession() as session:  # noqa: SIM117
+                    async with session.post(url, data=ASKED, headers=headers, ssl=tls) as reply:
+                        return reply.status
+
+            ask.port = port  # type: ignore[attr-defined]
+            yield ask
+
+
+async def test_kube_schedulers_certificate_is_let_in_and_those_of_others_are_not() -> None:
+    async with secured() as ask:
+        assert await ask(caller_context(KUBE_SCHEDULER)) == 200
+        assert await ask(caller_context("alertmanager")) == 401
+        for tls in (caller_context(), endpoints.context_of_another(KUBE_SCHEDULER), endpoints.server_as_caller()):
+            with pytest.raises((aiohttp.ClientError, ssl.SSLError)):
+                await ask(tls)
+
+
+async def test_where_a_token_is_configured_either_is_enough() -> None:
+    async with secured(token=True) as ask:
+        assert await ask(caller_context(KUBE_SCHEDULER)) == 200
+        assert await ask(caller_context(), "right") == 200
+        assert await ask(caller_context(), "wrong") == 401
+        assert await ask(caller_context()) == 401
+        with pytest.raises((aiohttp.ClientError, ssl.SSLError)):
+            await ask(endpoints.context_of_another(KUBE_SCHEDULER), "right")
+
+
+async def test_handshakes_that_nobody_ends_keep_nobody_out() -> None:
+    async with secured() as ask:
+        held = [await connected(ask.port, sent) for sent in (b"", b"\x16\x03\x01\x02\x00", WHOLE) for _ in range(14)]
+        assert await ask(caller_context(KUBE_SCHEDULER)) == 200
+        for one in held:
+            assert WHOLE not in await one.ended()
+
+
+async def test_tls_older_than_1_2_and_plain_text_are_not_spoken() -> None:
+    async with secured() as ask:
+        old = caller_context(KUBE_SCHEDULER, ssl.TLSVersion.TLSv1_1)
+        with pytest.raises((aiohttp.ClientError, ssl.SSLError, ValueError)):
+            await ask(old)
+        assert b"HTTP" not in await (await connected(ask.port, WHOLE)).ended()
+
+
+async def test_without_a_certificate_of_its_own_an_endpoint_lets_nobody_in() -> None:
+    async with endpoints.served([], tls=lambda: None) as (_, port):
+        assert await (await connected(port, WHOLE)).ended() == b""
+
+
+# --- what is asked ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_hundred_shapes_of_pods_leave_no_more_answers_ready_than_there_may_be() -> None:
+    async with door() as found:
+        for gpus in range(100):
+            wanted = {"spec": {"containers": [{"resources": {"requests": {GPU: str(gpus)}}}]}}
+            found.harness.extender.filter(names_body(["n1"], wanted))
+        assert len(found.harness.extender._shapes) == SHAPES
+
+
+def of(containers: list[dict[str, Any]], where: str = "containers") -> bytes:
+    return names_body(["n1"], {"spec": {where: containers}})
+
+
+def mig(number: int, **more: str) -> dict[str, Any]:
+    return {"resources": {"requests": {f"nvidia.com/mig-{number}": "1"}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param(of([mig(n) for n in range(KINDS + 1)]), "kinds of GPUs", id="kinds of GPUs"),
+        pytest.param(of([{}] * (WANTS + 1)), "containers", id="containers"),
+        pytest.param(of([mig(n, restartPolicy="Always") for n in range(3000)], "initContainers"), "", id="sidecars"),
+        pytest.param(names_body(["a"] * (STRANGERS + 3)), "the most in a cluster", id="names"),
+        pytest.param(b"[" * MIB, "Expected `object`", id="depth"),
+        pytest.param(b'{"Pod":{},"NodeNames":["' + b"a" * MIB + b'"]}', "", id="a name of a mebibyte"),
+    ],
+)
+async def test_what_no_scheduler_asks_is_refused_or_answered_before_it_costs_much(body: bytes, said: str) -> None:
+    async with door() as found:
+        assert said in json.loads(found.harness.extender.filter(body))["Error"]
+
+
+async def test_garbage_ends_its_own_connection_only(caplog: pytest.LogCaptureFixture) -> None:
+    chance = random.Random(7)
+    async with door() as found:
+        for _ in range(20):
+            sent = await found.connect(chance.randbytes(2000) + b"\r\n\r\n")
+            assert b" 200 " not in await sent.ended()
+        before = refused("malformed")
+        for many in (b"X: y\r\n" * 200, b"X: " + b"y" * 9000 + b"\r\n"):
+            sent = await found.connect(b"POST / HTTP/1.1\r\n" + many + b"\r\n")
+            assert b" 400 " in await sent.ended()
+        assert refused("malformed") == before + 2
+        assert caplog.records == [], "strangers write no log"
+        await found.answers()
