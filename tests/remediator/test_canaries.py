@@ -89,7 +89,7 @@ async def asked(seen: Seen, method: str, url: str, body: bytes = b"", token: str
 
 
 async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_path: Path) -> None:
-    """Ten tickets whose creation fails in ten ways, posts with wrong tokens, a token file of two lines; our own keys."""
+    """Ten tickets whose creation fails in ten ways, posts with wrong tokens, a token file of two lines, our keys."""
     seen, server = Seen(), EmbeddedServer(like=with_kinds())
     (tmp_path / "routes.yaml").write_text(f"default: {{repository: {REPO}}}\n")
     (tmp_path / "webhook").write_text(WEBHOOK)
