@@ -14,7 +14,7 @@ from remediator.controller import admission, measure
 from remediator.controller.admission import Admissions
 from remediator.controller.perform import Performer
 from remediator.controller.reconcile import node as reconcile_node
-from remediator.controller.run import Controller, Key
+from remediator.controller.run import ADMISSION, Controller, Key
 from remediator.core import budget, names
 from remediator.core.breaker import Breaker
 from remediator.core.case import Phase
@@ -219,7 +219,7 @@ async def test_what_budgets_count_is_made_anew_slice_by_slice_where_a_selector_c
         assert (full.total("put"), full.most("put")) == (full.nodes + 1, 200)
 
 
-async def test_a_pass_over_a_case_after_the_edit_of_a_selector_waits_until_nodes_are_counted_anew_slice_by_slice(
+async def test_after_the_edit_of_a_selector_admission_counts_nodes_anew_slice_by_slice_and_a_pass_over_a_case_none(
     full_sizes, monkeypatch
 ):
     for full in full_sizes:
@@ -228,6 +228,8 @@ async def test_a_pass_over_a_case_after_the_edit_of_a_selector_waits_until_nodes
             count(patch, Census, "put", full)
             _keep(full.cache.budgets, a_budget("edited", 1, selector=pool("edited")))
             await beside(full, full.controller._dispatch(Key("case", "open-0"), NOW))
+            assert full.total("put") == 0
+            await beside(full, full.controller._dispatch(ADMISSION, NOW))
         assert (full.total("put"), full.most("put")) == (full.nodes, 200)
 
 
