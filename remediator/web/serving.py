@@ -79,7 +79,7 @@ class FromSecret:
     async def _write(self, secret: Secret) -> Secret:
         """Under the version that was read."""
         try:
-            if secret.metadata.get("resourceVersion"):
+            if secret.stored:
                 return await self._client.replace(SECRET, names.SERVING_SECRET, secret, namespace=self._namespace)
             return await self._client.create(SECRET, secret, namespace=self._namespace)
         except (errors.AlreadyExists, errors.Conflict):

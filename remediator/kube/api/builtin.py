@@ -205,6 +205,11 @@ class Secret(msgspec.Struct, rename="camel"):
     api_version: str = "v1"
     kind: str = "Secret"
 
+    @property
+    def stored(self) -> bool:
+        """Whether it was read: the API server has it."""
+        return bool(self.metadata.get("resourceVersion"))
+
     def __repr__(self) -> str:
         """Without what it holds: a repr may stand in a log."""
         return f"Secret({self.metadata.get('name', '')!r})"
