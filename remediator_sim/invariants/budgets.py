@@ -115,15 +115,17 @@ def entered(history: History, event: Event) -> Iterator[str]:
 
 
 def kept(history: History, event: Event) -> Iterator[str]:
-    """A budget was written. Counts each entry that left its ledger: its case must be over, and off its node."""
+    """A budget was written. Counts each entry that left its ledger: its case must be over, or must never have claimed its
+    node, and be off its node. A node that is marked later without an entry is told of by `entered`.
+    """
     gone = claims(event.old).keys() - claims(event.new).keys()
     for case in gone if event.new is not None else ():
         tracked, node = history.tracked.get(case), claims(event.old)[case]
         sentence = (
             f"budget {event.key}: the entry of case {tracked.name if tracked else case} went at {clock(event.at)}"
         )
-        if tracked is not None and tracked.over is None:
-            yield f"{sentence} while the case was still open"
+        if tracked is not None and tracked.over is None and tracked.claimed is not None:
+            yield f"{sentence} while the case still held its node"
         elif contract.held_by(history.nodes.get(node)) == case:
             yield f"{sentence} while {node} still carried its taint"
         else:

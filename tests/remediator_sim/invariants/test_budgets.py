@@ -102,6 +102,15 @@ def an_entry_goes_after_its_case(recording: Recording) -> None:
 
 def an_entry_goes_before_its_case(recording: Recording) -> None:
     one_claim(recording)
+    recording.case("a", phase="Draining", startedAt=True)
+    recording.taint("n1", "")
+    recording.claims()
+
+
+def an_entry_goes_of_a_case_that_never_marked_its_node(recording: Recording) -> None:
+    three_nodes(recording)
+    recording.later(5)
+    recording.claims(a="n1")
     recording.claims()
 
 
@@ -200,6 +209,7 @@ HOLDS = [
     (a_node_that_came_up_a_moment_ago_is_claimed_beside_one_that_is_down, 1),
     (a_claim_that_stands_is_taken_over_by_a_smaller_budget, 2),
     (an_entry_goes_after_its_case, 3),
+    (an_entry_goes_of_a_case_that_never_marked_its_node, 2),
 ]
 BROKEN = [
     (a_node_of_each_rack_where_a_third_of_all_is_one, "made 2 of 3 nodes unavailable where 1 may be (n1, n2)"),
@@ -216,7 +226,7 @@ BROKEN = [
     (a_node_that_came_up_5_s_ago_is_claimed_beside_one_that_is_down, "made 2 of 3 nodes unavailable where 1"),
     (a_taint_without_an_entry, "n1 was taken by case uid-a at 12:00:05 without an entry in budget b"),
     (an_entry_in_one_of_two_budgets, "without an entry in budget b2"),
-    (an_entry_goes_before_its_case, "the entry of case a went at 12:00:06 while the case was still open"),
+    (an_entry_goes_before_its_case, "the entry of case a went at 12:00:06 while the case still held its node"),
     (an_entry_goes_before_the_taint, "while n1 still carried its taint"),
 ]
 
