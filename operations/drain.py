@@ -157,6 +157,7 @@ class Drain:
         now = time.monotonic()
         if self.stop:
             time.sleep(pause)
+            self.deadline += pause
             return
         if now >= self.deadline:
             raise Failed(self.farewell())

@@ -22,12 +22,20 @@ def client_certificate(
 ) -> None:
     """Write a client certificate, signed by the authority that the controller keeps in its Secret. Changes nothing."""
     shown = asyncio.run(_made(kubeconfig, namespace, caller, timedelta(days=days)))
-    output.mkdir(parents=True, exist_ok=True)
-    for name, text in shown.items():
-        file = output / name
-        file.touch(mode=0o600)
-        file.write_bytes(text)
-        out.print(f"wrote {file}")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for name, text in shown.items():
+            _write(output / name, text)
+            out.print(f"wrote {output / name}")
+    except OSError as error:
+        raise refusal(f"--output {output}: {error.strerror}; name a folder that may be written") from None
+
+
+def _write(file: Path, text: bytes) -> None:
+    """Readable to its owner alone, also where the file was there before."""
+    file.touch(mode=0o600)
+    file.chmod(0o600)
+    file.write_bytes(text)
 
 
 async def _made(kubeconfig: Path | None, namespace: str, caller: str, life: timedelta) -> dict[str, bytes]:
@@ -41,7 +49,8 @@ async def _made(kubeconfig: Path | None, namespace: str, caller: str, life: time
         secret = await Client(transport).get(SECRET, names.SERVING_SECRET, namespace=namespace)
         return certificates.for_caller(secret.data, caller, life, SYSTEM.wall())
     except errors.ApiError as failed:
-        raise refusal(f"Secret {namespace}/{names.SERVING_SECRET}: {failed.message}") from None
+        remedy = "apply deploy/endpoints.yaml, and name the controller's namespace"
+        raise refusal(f"Secret {namespace}/{names.SERVING_SECRET}: {failed.message}; {remedy}") from None
     except (KeyError, ValueError, TypeError):
         remedy = "the controller fills it when it serves the extender or the webhook with a certificate of its own"
         raise refusal(f"Secret {namespace}/{names.SERVING_SECRET} holds no authority; {remedy}") from None

@@ -30,7 +30,7 @@ Kubeconfig = Annotated[
 
 Namespace = Annotated[
     str,
-    typer.Option(envvar="POD_NAMESPACE", help="The controller's namespace: of its Leases and of the pause annotation."),
+    typer.Option(envvar="POD_NAMESPACE", help="The controller's namespace: of Leases, Secret and pause annotation."),
 ]
 
 OperationsNamespace = Annotated[

@@ -5,7 +5,7 @@ already stays as it is, since its name follows from what it says.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from remediator.controller.effects import CreateEvents
 from remediator.controller.perform import Performer
@@ -30,9 +30,10 @@ class PendingEvents:
 
     def resume(self, cases: Iterable[Case], renewed: datetime | None) -> None:
         """We lead, and who led before has renewed the lease at this time last; None where nobody did."""
-        since = renewed - WAITS if renewed else datetime.max.replace(tzinfo=UTC)
+        if renewed is None:
+            return
         for case in cases:
-            self.add(CreateEvents(case, tuple([event for event in case.timeline if event.at >= since])))
+            self.add(CreateEvents(case, tuple([event for event in case.timeline if event.at + WAITS >= renewed])))
 
     async def create(self, case: str, performer: Performer) -> None:
         """Create those of the case of this name."""

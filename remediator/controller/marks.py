@@ -1,7 +1,6 @@
 """What we write on a node: our taints, our cordon and our annotations, nothing else. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from datetime import datetime
 from typing import Any
 
 from remediator.controller.effects import Retry
@@ -51,13 +50,16 @@ def claim(case: Case, judged: Node, gone: frozenset[str] = frozenset()) -> Chang
     return change
 
 
-def withdraw(case: Case, entered: datetime) -> Change:
-    """Move the version of a node that this case has entered for and never marked, so that a late claim conflicts."""
+def withdraw(case: Case) -> Change:
+    """Move the version of a node that this case has entered for and never marked, so that a late claim conflicts.
+
+    The text names the version that is left behind: the same text twice would change nothing and move no version.
+    """
 
     def change(node: Node) -> Mapping[str, Any] | None:
         if case.uid in node.marks:
             return None
-        return encode.node_marks(node, node.taints, annotations={names.WITHDRAWN: f"{case.uid} {entered.isoformat()}"})
+        return encode.node_marks(node, node.taints, annotations={names.WITHDRAWN: f"{case.uid} {node.version}"})
 
     return change
 

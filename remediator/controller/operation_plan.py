@@ -65,7 +65,7 @@ def _drain_pod(view: OperationView, template: Template, now: datetime) -> encode
     operation, own = view.operation, view.template
     if view.case is None or own is None:
         raise ValueError(f"operation {operation.name} has no case or template")
-    left = max(timedelta(seconds=1), (operation.drain_started or now) + own.drain_timeout - now)
+    left = max(timedelta(seconds=1), view.deadline - now)  # time in which nobody could act does not count
     parameters = {
         "operation": operation.name,
         "operationUID": operation.uid,

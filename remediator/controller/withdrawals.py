@@ -44,13 +44,13 @@ async def _withdraw(
     case: Case, blocks: Sequence[Block], cache: ClusterCache, performer: Performer, turn: asyncio.Semaphore
 ) -> bool:
     """Whether no earlier write can mark the node any more."""
-    reasons, entered = {block.reason for block in blocks}, cache.entries.since(case.uid)
-    if reasons & MOVED or entered is None:
+    reasons = {block.reason for block in blocks}
+    if reasons & MOVED or cache.entries.since(case.uid) is None:
         return True
     if reasons & SPARED:
         return False
     async with turn:
         with Contained("admission", case.name):
-            result = await performer.one(ChangeNode(case.node, marks.withdraw(case, entered)))
+            result = await performer.one(ChangeNode(case.node, marks.withdraw(case)))
             return isinstance(result, Done) and _unfinished(case, cache)
     return False

@@ -18,7 +18,8 @@ CA_LIFE, CA_LEFT = timedelta(days=3650), timedelta(days=730)
 LIFE, LEFT = timedelta(days=90), timedelta(days=30)
 AUTHORITY = "remediator"
 REMEDY = (
-    "see whether somebody else writes there; `kubectl delete` makes all of it anew, and every caller needs the new ones"
+    "see whether somebody else writes there; to make all of it anew, delete this Secret and apply "
+    "deploy/endpoints.yaml; every caller needs new files then"
 )
 _USAGE = dict.fromkeys(
     (

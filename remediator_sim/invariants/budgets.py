@@ -115,8 +115,8 @@ def entered(history: History, event: Event) -> Iterator[str]:
 
 
 def kept(history: History, event: Event) -> Iterator[str]:
-    """A budget was written. Counts each entry that left its ledger: its case must be over, or must never have claimed its
-    node, and be off its node. A node that is marked later without an entry is told of by `entered`.
+    """A budget was written. Counts each entry that left its ledger: its case must be off its node, and be over or never
+    have claimed it. A node that is marked later without an entry is told of by `entered`.
     """
     gone = claims(event.old).keys() - claims(event.new).keys()
     for case in gone if event.new is not None else ():

@@ -258,6 +258,16 @@ def test_what_a_user_stops_evicts_nobody_until_it_is_undone(api, start, stop, un
     assert [line for line in ran.out.splitlines() if "waiting" in line] == [f"waiting: {words}"]
 
 
+def test_while_a_user_stops_it_no_time_runs_out(monkeypatch):
+    work = Drain(None, "gpu-1", Orders("op-1", "op-uid", "case-1", "Evict", 1800.0, 5.0, 3600.0))
+    slept, deadline = [], work.deadline
+    monkeypatch.setattr(time, "sleep", slept.append)
+    work.stop = "all new work is paused"
+    for _ in range(240):
+        work.rest(5.0, [])
+    assert (sum(slept), work.deadline - deadline) == (1200.0, 1200.0)
+
+
 def test_in_a_long_round_the_claim_is_looked_up_again_before_the_next_eviction(monkeypatch):
     work = Drain(None, "gpu-1", Orders("op-1", "op-uid", "case-1", "Evict", 1800.0, 5.0, 3600.0))
     looks = []

@@ -1,6 +1,6 @@
 """Events that give way to claims and holds are created all the same, each once, whoever leads by then."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from remediator.clock import SYSTEM
 from remediator.controller.events import WAITS, PendingEvents
@@ -90,6 +90,8 @@ def test_events_from_before_the_last_renewal_are_left_as_they_are_and_so_are_all
     young = advance(a_case(name="young"), Reason.BUDGET_SPENT, "", now - WAITS + timedelta(seconds=1))
     pending.resume([old, young], None)
     assert "young" not in pending
+    pending.resume([old, young], datetime.max.replace(tzinfo=UTC))
+    assert ("old" in pending, "young" in pending) == (False, False), "no time on a Lease is too far away"
     pending.resume([old, young], now)
     assert ("old" in pending, "young" in pending) == (False, True)
     pending.clear()

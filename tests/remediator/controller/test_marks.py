@@ -187,3 +187,10 @@ def test_what_is_handled_is_a_bounded_set_that_forgets_first_what_does_not_show_
     written = marks.release(CASE, (CASE.name,), standing)(a_node(taints=[held_by(CASE)], handled=before))
     kept = written["metadata"]["annotations"][names.HANDLED].split(",")
     assert (len(kept), kept[-1], kept[:6]) == (marks.MOST_HANDLED, CASE.name, [*before[:5], before[6]])
+
+
+def test_a_claim_that_is_taken_back_twice_is_another_text_each_time_so_that_each_write_moves_the_version():
+    at_two_versions = [replace(a_sick_node(), version=version) for version in ("7", "8")]
+    first, second = (marks.withdraw(CASE)(node) for node in at_two_versions)
+    assert first["metadata"]["annotations"] != second["metadata"]["annotations"]
+    assert marks.withdraw(CASE)(a_sick_node(taints=[held_by(CASE)])) is None

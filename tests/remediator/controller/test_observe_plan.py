@@ -1,5 +1,6 @@
 """From facts to what is seen, and from what is seen to exactly these effects."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from remediator.controller.handlers.case import HANDLERS as CASE_HANDLERS
 from remediator.controller.handlers.operation import HANDLERS as OPERATION_HANDLERS
 from remediator.controller.operation_view import WITHOUT_TEMPLATE, operation_view, ours
 from remediator.controller.pods import diagnostics_pod_name, drain_pod_name, pod_name
+from remediator.core.absence import Absences
 from remediator.core.case import AttemptOutcome, CaseEvent, Diagnosis, OperationPhase, Phase
 from remediator.core.case_table import Step, Tried, case_step
 from remediator.core.evidence import Health, Proof
@@ -525,6 +527,18 @@ def test_a_drain_that_is_repeated_has_a_pod_of_its_own():
     (saved,) = operation_plan.write_intent(view, NOW)
     assert (saved.after.drained_at, saved.after.drain_round) == (None, 1)
     assert drain_pod_name(saved.after) != DRAIN_POD
+
+
+def test_a_drain_that_begins_anew_after_an_absence_has_the_time_that_is_left_without_it():
+    """20 minutes for a drain: 5 were used, then nobody led for 40."""
+    cache, again = a_cache(RUNNING, DRAINING), at(46)
+    cache.absences = Absences().including(at(6), again)
+    view = operation_view(cache, DRAINING, again)
+    left = view.deadline - again
+    body = operation_plan._drain_pod(view, DRAIN, again)
+    env = {entry["name"]: entry.get("value") for entry in body["spec"]["containers"][0]["env"]}
+    assert left > minutes(1)
+    assert json.loads(env["PARAMETERS"])["timeoutSeconds"] == left.total_seconds()
 
 
 def test_an_operation_without_its_template_ends_in_time():

@@ -66,7 +66,7 @@ def test_what_is_not_ours_is_never_written_over_and_the_refusal_holds_no_secret(
         del found[name]
     else:
         found[name] = b"SECRET" if how == "garbage" else made()[name]
-    with pytest.raises(ValueError, match="makes all of it anew") as refused:
+    with pytest.raises(ValueError, match="to make all of it anew") as refused:
         renewed(found, NAMES, NOW)
     assert "SECRET" not in str(refused.value)
     assert "PRIVATE" not in str(refused.value)
