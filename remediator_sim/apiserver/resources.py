@@ -148,6 +148,15 @@ BUILTIN: tuple[Resource, ...] = (
         blind_put=False,
     ),
     Resource(
+        group="networking.k8s.io",
+        version="v1",
+        plural="networkpolicies",
+        kind="NetworkPolicy",
+        namespaced=True,
+        short=("netpol",),
+        generation=True,
+    ),
+    Resource(
         group="scheduling.k8s.io",
         version="v1",
         plural="priorityclasses",
