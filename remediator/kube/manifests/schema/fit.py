@@ -42,17 +42,7 @@ def _is_metadata(value: Any) -> bool:
 
 
 def _items_fit(value: list[Any], node: Node) -> bool:
-    if node.list_type in ("map", "set") and not _differ(value, node):
+    if node.repeated(value):
         return False
     items = node.items
     return items is None or all(item.__class__ is items.leaf or fits(item, items) for item in value)
-
-
-def _differ(value: list[Any], node: Node) -> bool:
-    seen: list[Any] = []
-    for item in value:
-        identity = node.identity(item)
-        if identity in seen:
-            return False
-        seen.append(identity)
-    return True

@@ -72,6 +72,17 @@ class Node:
             return {key: item[key] for key in self.list_keys if key in item}
         return item
 
+    def repeated(self, items: list[Any]) -> dict[int, Any]:
+        """By place, the identity of each item that an earlier one has, too: no list of type map or set may have any."""
+        seen: list[Any] = []
+        again: dict[int, Any] = {}
+        for number, item in enumerate(items if self.list_type in ("map", "set") else ()):
+            identity = self.identity(item)
+            if identity in seen:
+                again[number] = identity
+            seen.append(identity)
+        return again
+
     def predecessor(self, item: Any, old: Any) -> Any:
         """The item of the old list that `item` follows, or ABSENT: only lists of type map know."""
         if self.list_type != "map" or not isinstance(old, list):

@@ -65,13 +65,10 @@ def _wrong_fields(value: dict[str, Any], node: Node, old: Any) -> list[_Wrong]:
 
 def _wrong_items(value: list[Any], node: Node, old: Any) -> list[_Wrong]:
     wrong: list[_Wrong] = []
-    seen: list[Any] = []
+    repeated = node.repeated(value)
     for number, item in enumerate(value):
-        if node.list_type in ("map", "set"):
-            identity = node.identity(item)
-            if identity in seen:
-                wrong.append(((number,), "unique", identity, None))
-            seen.append(identity)
+        if number in repeated:
+            wrong.append(((number,), "unique", repeated[number], None))
         if node.items is not None and (was := node.predecessor(item, old)) != item:
             wrong += _below(number, _wrong(item, node.items, was))
     return wrong
