@@ -31,7 +31,7 @@ from urllib.parse import quote
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import number
 from nodelib.k8s.api import MERGE_PATCH, Api, Reply, ServerError, Unreachable
-from nodelib.k8s.case import ENDED
+from nodelib.k8s.case import ENDED, OURS
 from nodelib.k8s.claims import require_claim
 from nodelib.k8s.pods import Pod, budgets_over, list_budgets, list_pods
 from nodelib.k8s.stops import why_stopped
@@ -41,7 +41,6 @@ RETRY_FIRST, RETRY_MOST = 1.0, 30.0
 ROUND_FIRST, ROUND_MOST = 0.5, 5.0
 SHOWN = 20  # blockers written to the status; `left` counts them all
 LONGEST = 366 * 86400.0  # seconds: work may have weeks to end by itself
-OURS = "/apis/remediator.dev/v1alpha1"
 STRATEGIES = ("Evict", "Delete", "None")
 
 

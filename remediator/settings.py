@@ -104,10 +104,8 @@ class Settings:
 
     def _misfits(self) -> tuple[tuple[object, str], ...]:
         """What does not go together, and why."""
-        files, open_ = (
-            bool(self.tls_cert_file),
-            [listen for listen in (self.listen_extender, self.listen_webhook) if listen],
-        )
+        files = bool(self.tls_cert_file)
+        open_ = [listen for listen in (self.listen_extender, self.listen_webhook) if listen]
         strange = [listen for listen in open_ if (address(listen) or ("",))[0] not in LOOPBACK]
         uncertified = not self.client_ca_file and (files or self.no_tls)
         return (

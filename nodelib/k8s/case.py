@@ -11,6 +11,7 @@ from nodelib.contract.operation import Environment, Failed, Refused
 from nodelib.k8s.api import Api, Unreachable
 from nodelib.k8s.claims import require_claim
 
+OURS = "/apis/remediator.dev/v1alpha1"
 ENDED = ("Succeeded", "Failed", "Refused", "Cancelled")
 PAUSE_FIRST, PAUSE_MOST = 0.2, 5.0  # seconds between two questions
 
@@ -40,7 +41,7 @@ def look(api: Api, environment: Environment) -> OperationAndNode:
     case_uid = environment.parameters.get("caseUID", "")
     if not environment.attempt:
         raise Refused("ATTEMPT_ID is empty; it must name the NodeOperation")
-    operation = api.get_object(f"/apis/remediator.dev/v1alpha1/nodeoperations/{environment.attempt}")
+    operation = api.get_object(f"{OURS}/nodeoperations/{environment.attempt}")
     spec, phase = operation.get("spec") or {}, (operation.get("status") or {}).get("phase")
     if operation["metadata"].get("deletionTimestamp"):
         raise Refused(f"operation {environment.attempt} is being deleted")

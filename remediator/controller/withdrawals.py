@@ -45,7 +45,7 @@ async def _withdraw(
 ) -> bool:
     """Whether no earlier write can mark the node any more."""
     reasons = {block.reason for block in blocks}
-    if reasons & MOVED or cache.entries.since(case.uid) is None:
+    if reasons & MOVED or not cache.entries.of(case.uid):
         return True
     if reasons & SPARED:
         return False
