@@ -14,12 +14,12 @@ row is a fault; once is "cannot tell". Faults, and what cures them:
   memory in use by no process (reset-gpu)       as above
 
 Whose a process is, its cgroup tells. Gone is a Pod that the API server does not list for this node, or whose grace of
-deletion is over; it is asked at the sight of an unknown Pod and else every 5 minutes, and when it cannot be asked (no
-token, no NODE_NAME, no answer) that is "cannot tell". Processes of no Pod that may use a GPU: nvidia-persistenced, the
-fabric manager, IMEX, DCGM, nvidia-smi, MPS, X servers, and what --allow names. Up to 16 MiB of memory are the driver's
-own. A GPU in MIG mode keeps more, and one whose memory is part of the node's (Grace Hopper) is used by the kernel: of
-these only processes are looked at. Pids are of use only in the node's own namespace: run node-problem-detector with
-hostPID. Who holds what is in <state>/evidence/gpu_busy.json.
+deletion is over; it is asked, as the kubelet of the node, at the sight of an unknown Pod and else every 5 minutes, and
+when it cannot be asked (no credentials, no NODE_NAME, no answer) that is "cannot tell". Processes of no Pod that may
+use a GPU: nvidia-persistenced, the fabric manager, IMEX, DCGM, nvidia-smi, MPS, X servers, and what --allow names. Up
+to 16 MiB of memory are the driver's own. A GPU in MIG mode keeps more, and one whose memory is part of the node's
+(Grace Hopper) is used by the kernel: of these only processes are looked at. Pids are of use only in the node's own
+namespace: run node-problem-detector with hostPID. Who holds what is in <state>/evidence/gpu_busy.json.
 
 A GPU that is lost and an NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured
 by running as root. Another code with "does not report its ...", or NVML that cannot be asked or makes no sense:
@@ -43,7 +43,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import add_token_dir, clock, explain, keep_evidence, main
+from nodelib.contract.detector import add_credentials, clock, explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.host.cgroups import dashed
 from nodelib.nvml.client import parser
@@ -159,8 +159,8 @@ def told(held_gpus: Iterable[Held]) -> list[str]:
 
 def list_pods(before: Pods, wanted: Collection[str], now: float, options: argparse.Namespace) -> Pods:
     """Return the Pods that should run: the last answer, or a new one where it is old or lacks one of `wanted`."""
-    known = not before.why and 0 <= now - before.asked_at < ASK_AGAIN and set(wanted) <= before.living
-    if not wanted or known:
+    fresh = not before.why and 0 <= now - before.asked_at < ASK_AGAIN and set(wanted) <= before.living
+    if not wanted or fresh:
         return before
     from nodelib.k8s.pod_list import (
         CannotTell,
@@ -168,7 +168,8 @@ def list_pods(before: Pods, wanted: Collection[str], now: float, options: argpar
     )  # HTTP and TLS cost more than all the rest, and few runs need them
 
     try:
-        return Pods(frozenset(living(options.token_dir, API_DEADLINE)), now, "")
+        known = living(options, API_DEADLINE)
+        return Pods(frozenset(known), now, "")
     except CannotTell as error:
         return Pods(why=str(error))
 
@@ -247,7 +248,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         metavar="NAME",
         help="a program of no Pod that may use GPUs (repeatable)",
     )
-    add_token_dir(options)
+    add_credentials(options)
     return options.parse_args(arguments)
 
 

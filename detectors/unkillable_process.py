@@ -5,16 +5,18 @@ Looked for is a thread in state D with SIGKILL pending (a wait that can be kille
 cgroup, whose context switches stand still between two runs at least --apart seconds apart. All threads are looked at:
 the first thread of a killed process may already be a zombie while another one is stuck.
 
-Only when there is such a thread is the API server asked which Pods this node has. Gone is a Pod that is not among them,
+Only when there is such a thread is the API server asked which Pods this node has, as the kubelet of the node, which may
+list these alone. Gone is a Pod that is not among them,
 or whose grace of deletion is over. A stuck thread of a Pod that lives is not told of: its storage may just be slow.
-When the API server cannot be asked (no token, no NODE_NAME, no answer) that is "cannot tell", never "gone".
+When the API server cannot be asked (no credentials, no NODE_NAME, no answer) that is "cannot tell", never "gone".
 
 Remedy: UnkillableProcess: nothing but a reboot ends such a process. Cordon the node, delete its Pods with a grace, and
 reboot without waiting for the one that cannot end. Where the process waits tells the cause: nfs_ and rpc_ a file
 server, nv and uvm_ the GPU driver, ib_ and mlx5_ the network card, jbd2_, xfs_ and io_schedule a disk. The stack is in
 <state>/evidence/unkillable_process.json.
-"Cannot tell": "nobody knows if the pod is gone": its cause follows: give NODE_NAME and a token that may list Pods, or
-look at the way to the API server. "can be read", "make no sense": run it with the node's process ids (hostPID).
+"Cannot tell": "nobody knows if the pod is gone": its cause follows: give NODE_NAME; name the kubelet's kubeconfig with
+--kubelet-kubeconfig; where that has no certificate but a program (EKS, GKE), give our account the right to list Pods;
+or look at the way to the API server. "can be read", "make no sense": run it with the node's process ids (hostPID).
 
 Exit codes: 0 no such process, 1 fault, 2 cannot tell.
 """
@@ -34,7 +36,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodelib.contract.detector import add_token_dir, clock, conclude, keep_evidence, main, parser
+from nodelib.contract.detector import add_credentials, clock, conclude, keep_evidence, main, parser
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.host.cgroups import dashed
 from nodelib.host.threads import Scan, Thread, scan, stack
@@ -109,7 +111,7 @@ def ask(options: argparse.Namespace) -> set[str] | str:
     )  # HTTP and TLS cost more than all the rest, and few runs need them
 
     try:
-        return living(options.token_dir, options.deadline)
+        return living(options, options.deadline)
     except CannotTell as error:
         return str(error)
 
@@ -152,7 +154,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     """Return the options."""
     options = parser(__doc__, 10.0, "each answer of the API server")
     options.add_argument("--apart", type=float, default=60.0, help="seconds a thread must stand still (%(default)s)")
-    add_token_dir(options)
+    add_credentials(options)
     return options.parse_args(arguments)
 
 

@@ -9,7 +9,7 @@ hangs needs the reboot most.
 Where nothing comes of that, the kernel itself is told (sysrq: sync, read-only, reboot), but only if PARAMETERS declare
 it: services are not stopped then.
 
-PARAMETERS: waitSeconds (780, nearly the time-out of the template), how long to wait for the node to go down after it
+PARAMETERS: waitSeconds (780), how long to wait for the node to go down after it
 was asked: services may stop slowly, and the reboot comes all the same. Still being there then is exit 1. lastResort
 ("sysrq"), what to do when the service manager turns the request down, does not answer within 90 s, or the node has not
 gone down in time. Whether the reboot worked is told by the node's new boot id, not by this program.
@@ -31,7 +31,7 @@ from nodelib.contract.operation import Environment, Failed, Refused, Stopped, ma
 from nodelib.contract.parameters import number
 from nodelib.host.commands import ENTER, ends_by
 
-WAIT_SECONDS = 780.0  # the 15 minutes of the template without the other steps and the start of the Pod
+WAIT_SECONDS = 780.0  # the rest of the template's 30 minutes is for the boot
 SYNC_SECONDS = 20.0
 ANSWER_SECONDS = 90.0  # systemctl itself gives the service manager 25 s for one question
 SYSRQ, PAUSE, LAST_SECONDS = "proc/sysrq-trigger", 1.0, 30.0  # PAUSE: sync and read-only are done by the kernel later

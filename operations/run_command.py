@@ -77,6 +77,7 @@ def run(command: list[str], seconds: float) -> tuple[int | None, str]:
 
     What it says on both streams is passed on as it comes. Raises Failed when it cannot be started.
     """
+    let_stop = hold_stop()
     try:
         child = subprocess.Popen(
             command,
@@ -89,10 +90,26 @@ def run(command: list[str], seconds: float) -> tuple[int | None, str]:
         raise Failed(f"{command[0]} cannot be started: {error.strerror}") from error
     until = time.monotonic() + seconds
     try:
+        let_stop()
         last = pass_on(child, lambda: time.monotonic() < until)
         return child.poll(), last
     finally:
         end(child)
+
+
+def hold_stop() -> Callable[[], None]:
+    """Keep SIGTERM back until what this returns is called: one that came while a child is being started would leave it
+    running with nobody to end it.
+    """
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda signum, _: came.append(signum))
+
+    def let() -> None:
+        signal.signal(signal.SIGTERM, before)
+        for signum in came[:1]:
+            signal.raise_signal(signum)
+
+    return let
 
 
 def pass_on(child: "subprocess.Popen[bytes]", may: Callable[[], bool]) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -16,35 +17,63 @@ from remediator.kube.runtime.informer import synced
 from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
+from remediator.scheduler.packing import pinned
+from remediator.scheduler.packing.points import Score
+from remediator.scheduler.score import Scoring
+from remediator.scheduler.shared.parts import SharedGpus
 from remediator.settings import Settings
 from remediator.tickets.channels import routes
 from remediator.tickets.channels.base import Channel
-from remediator.tickets.channels.github import AppKeyFile, Credentials, GitHub, TokenFile
-from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.private import PrivateOnly
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web.endpoints import Endpoints
+
+if TYPE_CHECKING:
+    from remediator.prometheus.prometheus import Prometheus
+    from remediator.tickets.channels.github import Credentials
 
 log = structlog.get_logger()
 LEASE = "remediator"
 LAG_EVERY = 0.5  # seconds between two looks at how late the loop is
 
 
+# PyGithub and requests take 12 MiB: they are imported where settings ask for tickets or for Prometheus, and only there.
+
+
+def _github(*given: Any, **named: Any) -> Channel:
+    from remediator.tickets.channels.github import GitHub
+
+    return GitHub(*given, **named)
+
+
+def _asked(*given: Any, **named: Any) -> "Prometheus":
+    from remediator.prometheus.prometheus import Prometheus
+
+    return Prometheus(*given, **named)
+
+
 class Replica:
     """One process of the Deployment. Every replica watches, answers schedulers and takes webhooks; one writes."""
 
     def __init__(
-        self, client: Client, settings: Settings, clock: Clock, github: Callable[..., Channel] = GitHub
+        self,
+        client: Client,
+        settings: Settings,
+        clock: Clock,
+        github: Callable[..., Channel] = _github,
+        prometheus: Callable[..., "Prometheus"] = _asked,
     ) -> None:
-        """`github` makes the channel of tickets, with the arguments of `GitHub`.
+        """`github` makes the channel of tickets, with the arguments of `GitHub`; the same of `prometheus`.
 
         Raises ValueError that names the option, and what to do, where the settings do not fit together.
         """
         self.settings, self._clock = settings, clock
         self.informers = Informers(client, clock, settings.namespaces)
         self.leader = Leader(elector(client, settings, clock), clock)
-        self.controller = Controller(client, settings, self.informers, self.leader, clock)
-        self.extender = Extender(client, self.informers, clock)
+        self.prometheus = _prometheus(settings, clock, prometheus)
+        self.controller = Controller(client, settings, self.informers, self.leader, clock, self.prometheus)
+        shared = SharedGpus.over(client, self.informers, clock) if settings.shared_gpus else None
+        self.extender = Extender(client, self.informers, clock, settings.domains, _scoring(settings), shared)
         self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github)
         self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets)
 
@@ -58,8 +87,9 @@ class Replica:
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes, and a GitHub App or --github-token-file, to open issues")
         closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
+        asking = aclosing(self.prometheus) if self.prometheus else nullcontext()
         served = self.endpoints.served(self.functions, self._measure, self._remark)
-        async with closing, served, asyncio.TaskGroup() as group:
+        async with closing, asking, served, asyncio.TaskGroup() as group:
             for part in (self.informers, self.leader, self.extender, self.endpoints):
                 group.create_task(part.run())
             group.create_task(self._measure_lag())
@@ -122,6 +152,20 @@ def elector(client: Client, settings: Settings, clock: Clock) -> Elector:
     )
 
 
+def _scoring(settings: Settings) -> Scoring:
+    """How the extender scores. Raises OSError, and ValueError with the place, for a workload that cannot be read."""
+    file = settings.extender_workload
+    return Scoring(Score(settings.extender_score), pinned.read(file) if file is not None else None)
+
+
+def _prometheus(settings: Settings, clock: Clock, make: Callable[..., "Prometheus"]) -> "Prometheus | None":
+    """Who is asked what policies want confirmed, where the settings name one."""
+    if not settings.prometheus_url:
+        return None
+    token, authority = settings.prometheus_token_file, settings.prometheus_ca_file
+    return make(settings.prometheus_url, clock, token=token, authority=authority)
+
+
 def _tickets(
     client: Client,
     settings: Settings,
@@ -136,13 +180,17 @@ def _tickets(
         if any(given):
             raise ValueError("--routes is needed for tickets: a file that says which repository issues go to")
         return None
+    from remediator.tickets.channels.github.limits import problem
+
     channel = github(settings.github_url, _credentials(settings), clock, spacing=settings.github_spacing)
     where = routes.load(settings.routes, problem)
     return Tickets(client, PrivateOnly(channel, where, clock), where, informers, leader, clock)
 
 
-def _credentials(settings: Settings) -> Credentials:
+def _credentials(settings: Settings) -> "Credentials":
     """Of a token or of an App, whichever the options name."""
+    from remediator.tickets.channels.github import AppKeyFile, TokenFile
+
     app, installation, key = settings.github_app_id, settings.github_app_installation_id, settings.github_app_key_file
     token = settings.github_token_file
     if key and app and installation and not token:

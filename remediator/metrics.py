@@ -45,13 +45,19 @@ CASE_EVENTS = Counter(
 CASES = Gauge("remediator_cases", "Cases that have not ended, by phase.", ["phase"], registry=REGISTRY)
 OLDEST_HOLD = Gauge(
     "remediator_oldest_hold_seconds",
-    "For how long the oldest hold of each reason lasts.",
+    "For how long the oldest hold of each reason lasts, by `since` in `status.blockedBy`.",
     ["reason"],
     registry=REGISTRY,
 )
 HELD = Gauge("remediator_held_cases", "Cases that nothing is started for, by reason.", ["reason"], registry=REGISTRY)
 FAILING = Gauge(
     "remediator_breaker_open", "1 where most attempts under a policy were in vain.", ["policy"], registry=REGISTRY
+)
+BUDGET_FAILING = Gauge(
+    "remediator_budget_breaker_open",
+    "1 where too many attempts on nodes of a budget were in vain.",
+    ["budget"],
+    registry=REGISTRY,
 )
 REPORTED = Gauge(
     "remediator_reported_holds",
@@ -63,6 +69,11 @@ UNKNOWN = Gauge(
     "remediator_unknown_nodes",
     "Nodes whose health is unknown, by the condition that is absent, Unknown or ignored; the leader counts.",
     ["condition"],
+    registry=REGISTRY,
+)
+REJECTING = Gauge(
+    "remediator_rejecting_nodes",
+    "Nodes that reject the Pods placed on them: their Condition PodsRejected is True.",
     registry=REGISTRY,
 )
 EFFECTS = Counter(
@@ -117,6 +128,12 @@ BETWEEN_FAULTS_SECONDS = Histogram(
     "remediator_between_faults_seconds",
     "From the end of a node's last case to the opening of the next.",
     buckets=(900, 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400, 90 * 86_400),
+    registry=REGISTRY,
+)
+BLAST_RADIUS = Histogram(
+    "remediator_blast_radius_gpu_hours",
+    "GPU-hours of the jobs of a node when an attempt on it began; those of which nobody could tell are left out.",
+    buckets=(0, 1, 10, 50, 100, 500, 1000, 5000, 10_000, 50_000),
     registry=REGISTRY,
 )
 CLAIM_SECONDS = Histogram(

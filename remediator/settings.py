@@ -11,11 +11,14 @@ from typing import Literal
 
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from remediator.core.places import DEFAULT, ApiNodes
+from remediator.core.selector import FORM, parse
 
 HIGHEST_PORT = 65535
 LONGEST_LABEL = 63
 
 Level = Literal["debug", "info", "warning", "error"]  # of the log
+ExtenderScore = Literal["fgd", "fgd-blend", "packing"]
 
 
 def identity() -> str:
@@ -40,15 +43,44 @@ def _is_namespace(text: str) -> bool:
     return len(text) <= LONGEST_LABEL and re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", text) is not None
 
 
+def _is_prometheus(text: str) -> bool:
+    parts = re.fullmatch(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?(?:/[\w.~-]+)*/?", text)
+    return not text or (parts is not None and int(parts[1] or 0) <= HIGHEST_PORT)
+
+
+def _is_loopback(url: str) -> bool:
+    return any(re.match(rf"http://\[?{re.escape(host)}\]?(:|/|$)", url) for host in LOOPBACK)
+
+
 NAMESPACE_FORM = f"the name of a namespace, such as {names.SYSTEM_NAMESPACE}"
 LISTEN_FORM = "host:port with a port of at most 65535, such as 127.0.0.1:8080"
 URL_FORM = "https://HOST or https://HOST/api/v3, such as https://api.github.com"
+PROMETHEUS_FORM = "https://HOST or https://HOST:PORT/PATH, such as http://prometheus.monitoring.svc:9090"
 # field, its option, whether a value fits, what would, whether a refusal quotes the value: a URL may hold a credential
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def _listens(listen: str | None) -> bool:
     return listen is None or address(listen) is not None
+
+
+def _is_selector(text: str) -> bool:
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+MOST_DOMAINS = 4  # labels: answers are kept for each
+DOMAINS_FORM = f"at most {MOST_DOMAINS} keys of labels with commas between them, such as {names.DOMAINS[1]}"
+
+
+def _are_labels(text: str) -> bool:
+    keys = text.split(",") if text else []
+    return len(keys) <= MOST_DOMAINS and all(
+        re.fullmatch(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9_.-]{1,63}", key) for key in keys
+    )
 
 
 _RULES: tuple[tuple[str, str, Callable[[str], object], str, bool], ...] = (
@@ -58,6 +90,9 @@ _RULES: tuple[tuple[str, str, Callable[[str], object], str, bool], ...] = (
     ("namespace", "--namespace", _is_namespace, NAMESPACE_FORM, True),
     ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM, True),
     ("github_url", "--github-url", _is_url, URL_FORM, False),
+    ("prometheus_url", "--prometheus-url", _is_prometheus, PROMETHEUS_FORM, False),
+    ("gang_topology", "--gang-topology", _are_labels, DOMAINS_FORM, True),
+    ("api_pods_node_selector", "--api-pods-node-selector", _is_selector, FORM, True),
 )
 
 
@@ -69,6 +104,7 @@ class Settings:
     namespace: str = names.SYSTEM_NAMESPACE
     operations_namespace: str = names.OPERATIONS_NAMESPACE
     breaker: Breaker = field(default_factory=Breaker)
+    api_pods_node_selector: str = DEFAULT
     drains: int = 50
     workers: int = 16
     lease_duration: float = 15.0
@@ -83,6 +119,10 @@ class Settings:
     client_ca_file: Path | None = None
     extender_token_file: Path | None = None
     extender_whole_nodes: bool = False
+    gang_topology: str = ",".join(names.DOMAINS)
+    shared_gpus: bool = False
+    extender_score: ExtenderScore = "fgd"
+    extender_workload: Path | None = None
     routes: Path | None = None
     github_url: str = "https://api.github.com"
     github_token_file: Path | None = None
@@ -92,6 +132,10 @@ class Settings:
     github_spacing: float = 1.0
     webhook_token_file: Path | None = None
     webhook_mib: int = 16
+    device_taints: bool = False
+    prometheus_url: str = ""
+    prometheus_token_file: Path | None = None
+    prometheus_ca_file: Path | None = None
 
     def __post_init__(self) -> None:
         for name, option, fits, form, quoted in _RULES:
@@ -121,10 +165,28 @@ class Settings:
                 self.listen_webhook and uncertified and not self.webhook_token_file,
                 "--listen-webhook needs --client-ca-file or --webhook-token-file: who may post",
             ),
+            (
+                self.shared_gpus and not self.listen_extender,
+                "--listen-extender is needed for --shared-gpus: kube-scheduler binds their Pods there",
+            ),
+            (
+                self.extender_workload and self.extender_score == "packing",
+                "--extender-workload is given beside --extender-score packing, which counts GPUs alone; leave one out",
+            ),
             (self.listen_webhook and not self.routes, "--routes is needed for --listen-webhook"),
             (
                 self.webhook_token_file and not self.listen_webhook,
                 "--listen-webhook is needed for --webhook-token-file",
+            ),
+            (
+                (self.prometheus_token_file or self.prometheus_ca_file) and not self.prometheus_url,
+                "--prometheus-url is needed for --prometheus-token-file and --prometheus-ca-file",
+            ),
+            (
+                self.prometheus_token_file
+                and self.prometheus_url.startswith("http://")
+                and not _is_loopback(self.prometheus_url),
+                "--prometheus-token-file needs a --prometheus-url of https: everybody on the way could read the token",
             ),
         )
 
@@ -136,6 +198,16 @@ class Settings:
         }
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "breaker"} | breaker
         return {name: str(value) for name, value in values.items() if value is not None}
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The labels by which Pods of a gang keep together, from the narrowest domain to the widest."""
+        return tuple(self.gang_topology.split(",")) if self.gang_topology else ()
+
+    @property
+    def api_nodes(self) -> ApiNodes:
+        """Where Pods with rights in the API may run."""
+        return ApiNodes(self.api_pods_node_selector)
 
     @property
     def namespaces(self) -> names.Namespaces:

@@ -14,12 +14,14 @@ SHIPPED = (
     "detectors",
     "nodelib",
     "operations",
-    "deploy/admission.yaml",
+    "deploy/admission",
+    "deploy/admission-stamps.yaml",
     "deploy/budgets",
     "deploy/crds",
     "deploy/namespaces.yaml",
     "deploy/npd",
     "deploy/policies",
+    "deploy/rbac-users.yaml",
     "deploy/rbac.yaml",
 )
 

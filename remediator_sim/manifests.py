@@ -13,9 +13,10 @@ from remediator.kube.wire.client import Client, Kind
 from remediator_sim.shipped import folder
 
 DEFINITIONS = ("deploy/crds",)
-BEFORE = ("deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission.yaml", "operations")
+USERS = ("deploy/rbac-users.yaml", "deploy/admission-stamps.yaml")
+BEFORE = ("deploy/namespaces.yaml", "deploy/rbac.yaml", "deploy/admission", *USERS, "operations")
 AFTER = ("deploy/policies", "deploy/budgets")
-CLUSTER_WIDE = re.compile(r"Cluster|Namespace$|Node|Custom|Validating|RemediationPolicy")
+CLUSTER_WIDE = re.compile(r"Cluster|Namespace$|Node|Custom|Validating|Mutating|RemediationPolicy")
 LOOKS = 300
 PAUSE = 0.1  # seconds between two looks for kinds that are new
 Document = dict[str, Any]

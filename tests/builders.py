@@ -6,11 +6,13 @@ from typing import Any
 
 from remediator.core import names
 from remediator.core.budget import Amount, Budget, Claim
-from remediator.core.case import Attempt, AttemptOutcome, Case, Operation, Trigger
+from remediator.core.case import Attempt, AttemptOutcome, Case, Trigger
 from remediator.core.node import Condition, Node, Status, Taint
+from remediator.core.operation import Operation
 from remediator.core.pod import Pod, PodPhase
-from remediator.core.policy import Clause, Mode, Policy, Rung, RunOn, Severity, Strategy, Template, Verify, When
+from remediator.core.policy import Clause, Mode, Policy, Rung, Severity, Verify, When
 from remediator.core.selector import Operator, Requirement, Selector
+from remediator.core.template import RunOn, Strategy, Template
 
 GPU = "GpuLost"
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -37,6 +37,7 @@ def stamped(version: str) -> str:
 
 KUBERNETES = pinned("kubernetes", "k8s.io/kubernetes")
 STAMPED = stamped(KUBERNETES)
+OLDER = "kubernetes-1.34"  # the last whose kube-scheduler breaks ties and ranks Pods as before 1.35
 
 
 class Program(NamedTuple):
@@ -62,6 +63,12 @@ PROGRAMS = {
         Program("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", STAMPED),
         Program("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", STAMPED),
         Program("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", STAMPED),
+        Program(
+            "kube-scheduler-1.34",
+            OLDER,
+            "k8s.io/kubernetes/cmd/kube-scheduler",
+            stamped(pinned(OLDER, "k8s.io/kubernetes")),
+        ),
         Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", STAMPED),
         Program("kubelet", "kubernetes", "k8s.io/kubernetes/cmd/kubelet", STAMPED),
         Program("kwok", "kwok", f"{KWOK}/cmd/kwok", STRIPPED),

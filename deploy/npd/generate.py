@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Write node-problem-detector's files, and the lists of them, from the table detectors.toml: `make npd`.
+"""Write node-problem-detector's files, and the lists of them and their Conditions, from detectors.toml: `make npd`.
 
 detector_stale has no row: it watches every other detector, and so its arguments follow from the rows.
 """
 
 import json
 import re
+import textwrap
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -73,12 +74,19 @@ def files() -> dict[Path, str]:
     """Everything that follows from the table: each file with its whole text."""
     names = [file_name(name) for name in rows()]
     text = ",".join(f"{MOUNTED}/{name}" for name in names)
+    types = f"{textwrap.indent(textwrap.fill(f'[{_quoted()}]', 110), '      ')}\n"
     listed = "".join(f"  - npd/{name}\n" for name in names)
     return {
         **{HERE / file_name(name): json.dumps(monitor(name, row), indent=2) + "\n" for name, row in rows().items()},
         **_changed("node-problem-detector.yaml", r"(?<=--config\.custom-plugin-monitor=)\S+", text),
         **_changed("kustomization.yaml", r"(?<=  files:\n)(  - npd/\S+\n)+", listed),
+        **_changed("admission/detectors.yaml", r"(?<=  - name: types\n    expression: >-\n)(      .*\n)+", types),
     }
+
+
+def _quoted() -> str:
+    """The types of all Conditions, as CEL writes a list."""
+    return ", ".join(f"'{condition}'" for condition in sorted(row["condition"] for row in rows().values()))
 
 
 def _changed(name: str, pattern: str, text: str) -> dict[Path, str]:

@@ -1,51 +1,19 @@
-"""What is known of a node's BMC, and how its power goes away and comes back, whatever it speaks.
+"""How the power of a node goes away and comes back, whatever its BMC speaks."""
 
-The entry is a Secret of the node's own, mounted as files; a ConfigMap has what all nodes share. Passwords are never
-printed.
-"""
-
-import base64
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from nodelib.bmc.identity import Identity
 from nodelib.contract.operation import Failed, Refused, Stopped
 
-CONFIG = "ConfigMap remediator-bmc"
-KEYS = ("address", "username", "password", "protocol", "ca.crt", "insecure", "system", "uuid")
-FLAGS = {"true": True, "false": False}
-PROTOCOLS = {"redfish": 443, "ipmi": 623}  # and their ports
+BETWEEN = ("PoweringOn", "PoweringOff")  # of PowerState in Redfish: it will be On or Off by itself
 PAUSE_FIRST, PAUSE_MOST = 0.2, 3.0  # seconds between two looks at the power
 LAST = 30.0  # seconds to give the power back once we were told to stop
 
 
 class Silent(Exception):
     """The BMC gave no answer, or said that it cannot answer now. Nobody knows whether it did what it was asked."""
-
-
-class Entry(NamedTuple):
-    """How to reach one BMC. `secret` is where it stands, `ca` PEM text, "" for the authorities that the image knows."""
-
-    secret: str
-    host: str
-    port: int
-    username: str
-    password: str
-    protocol: str
-    ca: str
-    insecure: bool
-    system: str
-    uuid: str
-
-    @property
-    def word(self) -> str:
-        """The user and the password as HTTP sends them."""
-        return base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
-
-    def hidden(self, text: str) -> str:
-        """Return what a BMC or its tool said without the password: some repeat what they were asked."""
-        return text.replace(self.word, "[password]").replace(self.password, "[password]")
 
 
 class Steps(NamedTuple):
@@ -56,9 +24,10 @@ class Steps(NamedTuple):
 
 
 class Bmc(Protocol):
-    """One BMC that is known to be that of the node."""
+    """One BMC, and what is known of whose it is."""
 
     steps: Steps
+    identity: Identity
 
     def power(self) -> str:
         """Return On, Off, or what else it calls the state in between. Raises Silent, Refused, Failed."""
@@ -68,61 +37,6 @@ class Bmc(Protocol):
 
     def shown(self, step: str) -> str:
         """One step in words, as a dry run prints it."""
-
-
-def read_entry(folder: Path, node: str) -> Entry:
-    """Return the entry of `node`. Raises Refused for one that is not there or cannot be meant."""
-    shared, own = _read(folder / "shared", CONFIG), _read(folder / "node", secret(node))
-    fields = {**shared, **own}
-    strange = sorted(set(fields) - {*KEYS})
-    missing = [name for name in KEYS[:3] if not fields.get(name)]
-    if "password" in shared:  # every Pod of this operation mounts it, and so would every node that runs one
-        raise Refused(f"{CONFIG} holds a password: move it into {secret(node)}, one Secret for each node")
-    if strange:
-        raise Refused(f"{secret(node)} or {CONFIG}: unknown key {', '.join(strange)}; known are {', '.join(KEYS)}")
-    if missing:
-        raise Refused(f"{secret(node)} lacks {', '.join(missing)}: add what is missing, see docs/operations.md")
-    insecure, protocol = fields.get("insecure", "false"), fields.get("protocol", "redfish")
-    if insecure not in FLAGS:
-        raise Refused(f"{secret(node)}: insecure must be true or false")
-    if protocol not in PROTOCOLS:
-        raise Refused(f"{secret(node)}: protocol must be redfish or ipmi")
-    host, port = split(fields["address"].replace("{node}", node), PROTOCOLS[protocol], secret(node))
-    ca, system, uuid = (fields.get(name, "") for name in ("ca.crt", "system", "uuid"))
-    login = fields["username"], fields["password"]
-    return Entry(secret(node), host, port, *login, protocol, ca, FLAGS[insecure], system, uuid)
-
-
-def secret(node: str) -> str:
-    """Return which Secret the entry of a node is, for a user."""
-    return f"Secret remediator-bmc-{node}"
-
-
-def _read(folder: Path, source: str) -> dict[str, str]:
-    """Return what a Secret or a ConfigMap holds, mounted as one file for each key; nothing where there is none."""
-    try:
-        files = sorted(path for path in folder.iterdir() if not path.name.startswith("..")) if folder.is_dir() else []
-        return {path.name: path.read_text(encoding="utf-8").strip() for path in files}
-    except (OSError, ValueError) as error:
-        # Of what is in a file nothing is repeated: it may be the password.
-        raise Refused(f"{source} cannot be read: {type(error).__name__}") from None
-
-
-def split(address: str, port: int, secret: str) -> tuple[str, int]:
-    """Return host and port of an address: a name or an IP, with https:// before and :port behind if wanted.
-
-    `secret` says where it stands. It is not quoted in a refusal: it may hold a password (https://user:password@host).
-    """
-    if address.startswith("http://"):
-        raise Refused(f"{secret}: the address would send the password in the clear: write https://")
-    plain = address.removeprefix("https://").rstrip("/")
-    host, colon, given = plain.rpartition(":")
-    if not colon or plain.endswith("]") or ":" in host.rpartition("]")[2]:  # no port, or an IPv6 address without one
-        host, given = plain, str(port)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or "/" in host or "@" in host or not given.isdecimal():
-        raise Refused(f"{secret}: the address is not a host, with :port if wanted")
-    return host, int(given)
 
 
 def ask_power(bmc: Bmc, seconds: float) -> str:
@@ -137,11 +51,25 @@ def ask_power(bmc: Bmc, seconds: float) -> str:
         time.sleep(1.0)
 
 
-class Power:
-    """The power of one node. `was_off` is True as soon as the node was seen without."""
+def settle(bmc: Bmc, state: str, seconds: float, patience: float) -> str:
+    """Return the power state once it is none in between. Raises Failed after `seconds`, or for a BMC that is silent."""
+    until = time.monotonic() + seconds
+    while state in BETWEEN:
+        if time.monotonic() >= until:
+            raise Failed(f"the power is still {state} after {seconds:g} s; look at its BMC")
+        time.sleep(1.0)
+        state = ask_power(bmc, patience)
+    return state
 
-    def __init__(self, bmc: Bmc):
-        self.bmc, self.was_off, self.trouble = bmc, False, ""
+
+class Power:
+    """The power of one node. `was_off` is True as soon as the node was seen without.
+
+    `while_off` is called once, when the BMC has said that the power is off and before it is told to give it back.
+    """
+
+    def __init__(self, bmc: Bmc, while_off: Callable[[], None] = lambda: None):
+        self.bmc, self.was_off, self.trouble, self._while_off = bmc, False, "", while_off
 
     def cycle(self, seconds: float, rest: float) -> None:
         """Take the power away, once, leave it off for `rest` seconds and see it on again.
@@ -157,12 +85,18 @@ class Power:
             self._wait(seconds, rest)
         except Stopped:
             print("told to stop: giving the power back first", flush=True)
+            self._while_off = lambda: None  # nothing may take the time that is left
             self._wait(LAST, 0.0)
 
     def restore(self, seconds: float) -> None:
-        """Turn a node on that is off, and see it on. Raises Failed."""
+        """Turn a node on that is off, and see it on. Raises Failed. Told to stop, it gives the power back first."""
         self.was_off = True
-        self._wait(seconds, 0.0)
+        try:
+            self._while_off()
+            self._wait(seconds, 0.0)
+        except Stopped:
+            print("told to stop: giving the power back first", flush=True)
+            self._wait(LAST, 0.0)
 
     def _wait(self, seconds: float, rest: float) -> None:
         until, pause = time.monotonic() + seconds, PAUSE_FIRST
@@ -171,6 +105,7 @@ class Power:
             if state == "Off" and not self.was_off:
                 self.was_off = True
                 time.sleep(rest)
+                self._while_off()
                 until, pause = time.monotonic() + seconds, PAUSE_FIRST
             elif state == "On" and self.was_off:
                 return

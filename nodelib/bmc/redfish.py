@@ -9,7 +9,9 @@ import json
 import ssl
 from typing import Any
 
-from nodelib.bmc.power import Entry, Silent, Steps, choose
+from nodelib.bmc.entry import Entry
+from nodelib.bmc.identity import another, identify, is_among, is_told
+from nodelib.bmc.power import Silent, Steps, choose
 from nodelib.contract.operation import Failed, Refused
 
 ROOT = "/redfish/v1/"
@@ -30,6 +32,7 @@ class Redfish:
         self._headers = {"Authorization": f"Basic {entry.word}", "Accept": "application/json"}
         self._connection = http.client.HTTPSConnection(entry.host, entry.port, timeout=TIMEOUT, context=_context(entry))
         system = self._find(entry.uuid or system_uuid)
+        self.identity = identify([str(system.get("UUID") or "")], system_uuid, entry)
         self._path = system["@odata.id"]
         self._target, allowed = self._reset_of(system)
         self.steps = choose(allowed, WAYS)
@@ -108,36 +111,12 @@ def pick(systems: list[Object], entry: Entry, uuid: str) -> Object:
         raise Refused(f"BMC {entry.host} has no system {entry.system or 'that can be reset'}: it has {names or 'none'}")
     uuids = [str(system["UUID"]) for system in systems if is_told(str(system.get("UUID") or ""))]
     if is_told(uuid) and uuids:
-        systems = [system for system in systems if is_same(str(system.get("UUID") or ""), uuid)]
+        systems = [system for system in systems if is_among(uuid, [str(system.get("UUID") or "")])]
     if not systems:
-        raise Refused(
-            f"BMC {entry.host} is that of another machine: its UUID is {', '.join(uuids)}, the node's is {uuid}; mend "
-            f"address in {entry.secret}, or put the BMC's UUID there as uuid if the two are known to differ"
-        )
+        raise Refused(another(entry, ", ".join(uuids), uuid))
     if len(systems) > 1:
         raise Refused(f"BMC {entry.host} has several systems, name the node's as system in {entry.secret}: {names}")
     return systems[0]
-
-
-def is_told(uuid: str) -> bool:
-    """Tell whether a UUID says anything: empty, all zeros and all ones are what firmware has that was never set."""
-    return bool(_bare(uuid).strip("0") and _bare(uuid).strip("f"))
-
-
-def is_same(one: str, other: str) -> bool:
-    """Tell whether two UUIDs are the same, also when one has the byte order of old SMBIOS tables."""
-    left, right = _bare(one), _bare(other)
-    return is_told(one) and is_told(other) and right in (left, _swapped(left))
-
-
-def _bare(uuid: str) -> str:
-    return uuid.replace("-", "").lower()
-
-
-def _swapped(bare: str) -> str:
-    parts = [bare[:8], bare[8:12], bare[12:16]]
-    turned = ["".join(reversed([part[at : at + 2] for at in range(0, len(part), 2)])) for part in parts]
-    return "".join(turned) + bare[16:]
 
 
 def message(obj: Object) -> str:

@@ -34,13 +34,26 @@ def parser(description: str | None, deadline: float | None = None, awaited: str 
     return options
 
 
-def add_token_dir(options: argparse.ArgumentParser) -> None:
-    """Add the option of a detector that may have to ask the API server (k8s/pod_list.py)."""
+def add_credentials(options: argparse.ArgumentParser) -> None:
+    """Add the options of a detector that may have to ask the API server (k8s/pod_list.py)."""
+    options.add_argument(
+        "--node-root",
+        type=Path,
+        metavar="FOLDER",
+        help="folder in which the node's files are, those of its kubelet among them (default: 1/root in /proc)",
+    )
+    options.add_argument(
+        "--kubelet-kubeconfig",
+        default="",
+        metavar="PATH",
+        help="the node's file with which its kubelet asks the API server (default: what the kubelet was started with)",
+    )
     options.add_argument(
         "--token-dir",
         type=Path,
         default=os.environ.get("TOKEN_DIR", "/var/run/secrets/kubernetes.io/serviceaccount"),
-        help="folder with the token and ca.crt to ask the API server; TOKEN_DIR sets it too (%(default)s)",
+        help="folder with the token and ca.crt to ask the API server where the kubelet's credentials are no files; "
+        "TOKEN_DIR sets it too (%(default)s)",
     )
 
 

@@ -1,19 +1,20 @@
 """What an operation program owes the controller: its environment, an exit code, and one sentence.
 
-Exit codes: 0 done, 1 failed (may be tried again), 2 refused (a precondition is not met; do not retry). The sentence
-goes to TERMINATION_LOG and to standard output; with --dry-run only to the latter.
+Exit codes: 0 done, 1 failed (may be tried again), 2 refused (a precondition is not met; do not retry), 143 stopped by
+SIGTERM before there was a result. The sentence goes to TERMINATION_LOG and to standard output; with --dry-run only to
+the latter.
 """
 
-import argparse
 import json
 import os
 import signal
 import sys
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 SENTENCE_BYTES = 1024
+STOPPED = 128 + signal.SIGTERM  # what a shell makes of a program that a signal has ended
 MESSAGE_BYTES = 4096  # what a kubelet keeps of a termination message
 
 
@@ -33,16 +34,12 @@ class Stopped(Exception):
     """SIGTERM came: whoever started us wants us gone."""
 
 
-class Environment(NamedTuple):
+class Environment(
+    namedtuple("Environment", "node attempt expected_boot_id parameters termination_log token_dir host_root")
+):
     """What the controller passes. Empty strings where it passed nothing; `parameters` is a JSON object."""
 
-    node: str
-    attempt: str
-    expected_boot_id: str
-    parameters: dict[str, Any]
-    termination_log: str
-    token_dir: str
-    host_root: str
+    __slots__ = ()
 
 
 def read_environment(variables: dict[str, str]) -> Environment:
@@ -72,11 +69,10 @@ def main(work: Work, about: str | None, limit: int = SENTENCE_BYTES) -> None:
 
     A longer sentence than `limit` bytes is cut.
     """
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dry-run", action="store_true", help="print what would be done and change nothing")
-    dry_run = parser.parse_args().dry_run
+    dry_run = len(sys.argv) > 1 and _dry_run(about)
     signal.signal(signal.SIGTERM, _stop)
     code, sentence = outcome(work, dry_run)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it has a result now
     sentence = one_line(sentence, limit)
     print(sentence, flush=True)
     if not dry_run:
@@ -84,15 +80,28 @@ def main(work: Work, about: str | None, limit: int = SENTENCE_BYTES) -> None:
     sys.exit(code)
 
 
+def _dry_run(about: str | None) -> bool:
+    import argparse  # only here: a Pod gives no options, and it takes a tenth of the start of a program
+
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done and change nothing")
+    return parser.parse_args().dry_run
+
+
 def outcome(work: Work, dry_run: bool) -> tuple[int, str]:
-    """Return the exit code and the sentence of one piece of work, whatever it raises."""
+    """Return the exit code and the sentence of one piece of work, whatever it raises.
+
+    Work that was stopped has no result: who preempts, evicts or deletes a Pod says nothing about the node.
+    """
     try:
         return 0, work(read_environment(dict(os.environ)), dry_run)
     except NothingToDo as nothing:
         return 2, f"nothing to do: {nothing}"
     except Refused as refusal:
         return 2, f"refused: {refusal}"
-    except (Failed, Stopped) as failure:
+    except Stopped as stop:
+        return STOPPED, str(stop)
+    except Failed as failure:
         return 1, f"failed: {failure}"
     except Exception as error:
         return 1, f"failed: {type(error).__name__}: {error}"

@@ -4,14 +4,13 @@ In a NodeOperation every parameter is text, so each type is taken as such and as
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from nodelib.contract.operation import Refused
 
 MOST = 86400.0
 
 
-def number(given: Mapping[str, Any], name: str, default: float, least: float = 0.0, most: float = MOST) -> float:
+def number(given: Mapping[str, object], name: str, default: float, least: float = 0.0, most: float = MOST) -> float:
     """Return a number from `least` to `most`. Raises Refused for anything else."""
     value = given.get(name, default)
     try:
@@ -23,7 +22,7 @@ def number(given: Mapping[str, Any], name: str, default: float, least: float = 0
     return parsed
 
 
-def flag(given: Mapping[str, Any], name: str) -> bool:
+def flag(given: Mapping[str, object], name: str) -> bool:
     """Return a yes or no, no when it is not there. Raises Refused for anything but true and false."""
     value = given.get(name, False)
     if isinstance(value, bool):
@@ -33,7 +32,7 @@ def flag(given: Mapping[str, Any], name: str) -> bool:
     return bool(value == "true")
 
 
-def text(given: Mapping[str, Any], name: str) -> str:
+def text(given: Mapping[str, object], name: str) -> str:
     """Return a text, "" when it is not there. Raises Refused for anything but text."""
     value = given.get(name, "")
     if not isinstance(value, str):
@@ -42,7 +41,7 @@ def text(given: Mapping[str, Any], name: str) -> str:
 
 
 def words(
-    given: Mapping[str, Any], name: str, default: Sequence[str] = (), allowed: Collection[str] = ()
+    given: Mapping[str, object], name: str, default: Sequence[str] = (), allowed: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Return a list of words, each of `allowed` where there are any. Raises Refused for anything else."""
     value = given.get(name, default)

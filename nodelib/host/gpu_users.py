@@ -20,7 +20,7 @@ from nodelib.host.processes import Process, read, require_own
 from nodelib.host.terminate import end
 
 TRIES = 5
-SIGNALS = ((signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0))  # and how many seconds each is given
+GIVEN = 10.0  # seconds after each signal
 # As /proc has them: a name is cut after 15 characters.
 DRIVERS = ("nvidia-persiste", "nv-fabricmanage", "nvidia-imex")
 SPARED = (*DRIVERS, "systemd", "kubelet", "containerd", "containerd-shim", "dockerd", "crio", "conmon", "runc", "crun")
@@ -73,8 +73,9 @@ class Clients(NamedTuple):
             return named(others)
         require_own(self.proc)
         print(f"ending what holds a GPU: {named(ours)}", flush=True)
-        for signum, seconds in SIGNALS:
-            end(self.proc, lambda: self.processes(counts), signum, seconds)
+        asked = end(self.proc, lambda: self.processes(counts), signal.SIGTERM, GIVEN)
+        # Whoever came since is asked in the next turn.
+        end(self.proc, lambda: [left for left in self.processes(counts) if left in asked], signal.SIGKILL, GIVEN)
         ours, others = self.holders(counts)
         return named(sorted([*ours, *others]))
 

@@ -6,11 +6,11 @@ A client library would take longer to import than most drains to evict.
 import http.client
 import json
 import ssl
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 from nodelib.contract.operation import Failed, Refused
@@ -20,7 +20,14 @@ TIMEOUT = 30.0
 
 
 class Unreachable(Exception):
-    """No answer came, or one that promises a better one later (5xx). Try again."""
+    """No answer came, or one that promises a better one later (5xx, 410, 429). Try again.
+
+    `seconds`: how long was waited for a server that does not work; None where it has answered.
+    """
+
+    def __init__(self, message: str, seconds: float | None = None):
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class Reply:
@@ -28,7 +35,7 @@ class Reply:
 
     def __init__(self, status: int, body: bytes, headers: Mapping[str, str]):
         self.status = status
-        self.body: dict[str, Any] = _object(body)
+        self.body: dict = _object(body)
         after = headers.get("Retry-After") or (self.body.get("details") or {}).get("retryAfterSeconds") or 0
         self.retry_after = float(after) if str(after).isdigit() else 0.0
         self._date = headers.get("Date")
@@ -70,50 +77,60 @@ class Api:
             raise Unreachable(f"GET {path}: {reply.message}")
         return reply
 
-    def get_object(self, path: str) -> dict[str, Any]:
+    def get_object(self, path: str) -> dict:
         """Return one object. Raises Refused when there is none, Failed when we may not read it."""
         reply = self.get(path)
         if reply.status == 404:
             raise Refused(f"not there any more: {reply.message}")
         return _readable(path, reply)
 
-    def get_object_if_any(self, path: str) -> dict[str, Any]:
+    def get_object_if_any(self, path: str) -> dict:
         """Return one object, {} where there is none. Raises Failed when we may not read it."""
         reply = self.get(path)
         return {} if reply.status == 404 else _readable(path, reply)
 
-    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Reply:
+    def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Reply:
         """Send one request, once, and return the answer. Raises Unreachable; nobody knows then whether it was done."""
         headers = {"Authorization": f"Bearer {_read(self._token_path)}", "Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = content_type
+        began = time.monotonic()
         try:
             self._connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = self._connection.getresponse()
             reply = Reply(answer.status, answer.read(), answer.headers)
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise Unreachable(f"{method} {path}: {type(error).__name__}: {error}") from error
+            waited = time.monotonic() - began
+            raise Unreachable(f"{method} {path}: {type(error).__name__}: {error}", waited) from error
         if reply.status >= 500:
-            raise ServerError(reply)
+            raise ServerError(reply, time.monotonic() - began)
         return reply
 
 
 class ServerError(Unreachable):
     """The server answered 5xx. Some say something worth showing: two PodDisruptionBudgets over one Pod is a 500."""
 
-    def __init__(self, reply: Reply):
-        super().__init__(reply.message)
+    def __init__(self, reply: Reply, seconds: float):
+        super().__init__(reply.message, seconds)
         self.reply = reply
 
 
-def _readable(path: str, reply: Reply) -> dict[str, Any]:
+def reply_to(request: Callable[..., Reply], *arguments: object) -> Reply:
+    """Return the answer, also that of a server error: two PodDisruptionBudgets over one Pod are one."""
+    try:
+        return request(*arguments)
+    except ServerError as error:
+        return error.reply
+
+
+def _readable(path: str, reply: Reply) -> dict:
     if reply.status != 200:
         raise Failed(f"{path} cannot be read: {reply.message}")
     return reply.body
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytes) -> dict:
     try:
         value = json.loads(body)
     except ValueError:

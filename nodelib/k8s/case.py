@@ -9,10 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from nodelib.contract.operation import Environment, Failed, Refused
 from nodelib.k8s.api import Api, Unreachable
-from nodelib.k8s.claims import require_claim
+from nodelib.k8s.claims import ENDED, OURS, require_claim
 
-OURS = "/apis/remediator.dev/v1alpha1"
-ENDED = ("Succeeded", "Failed", "Refused", "Cancelled")
 PAUSE_FIRST, PAUSE_MOST = 0.2, 5.0  # seconds between two questions
 
 T = TypeVar("T")

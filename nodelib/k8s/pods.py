@@ -1,26 +1,39 @@
 """The Pods of a node as a drain sees them, and the PodDisruptionBudgets over them. Pure, but for the two that list."""
 
+from collections import namedtuple
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from nodelib.contract.operation import Failed
-from nodelib.k8s.api import Api
+from nodelib.k8s.api import Api, Unreachable
+from nodelib.k8s.gangs import ALONE, membership_of
+from nodelib.k8s.handshake import checkpoint_of
+from nodelib.k8s.pod_wishes import NOTHING, data_of, wish_of
 
 PAGE = 100  # Pods at a time: a full Pod is 10 to 50 KiB and only a few fields are kept
 MIRROR = "kubernetes.io/config.mirror"
+GRACE = 30.0  # seconds that Kubernetes gives a Pod that says nothing else
+CLUSTER = "kube-system"  # the namespace of what the cluster itself needs
 
 
-class Pod(NamedTuple):
-    """What a drain must know of one Pod. `overdue`: seconds since it should have ended; 0 while nobody asked it to."""
+class Pod(
+    namedtuple(
+        "Pod",
+        "namespace name uid labels ending overdue owner wish data finalizers member checkpoint ready grace owner_name "
+        "created pending",
+        defaults=[0.0, "ReplicaSet", NOTHING, (), (), ALONE, None, True, GRACE, "", "", False],
+    )
+):
+    """What a drain must know of one Pod. `overdue`: seconds since it should have ended; 0 while nobody asked it to.
 
-    namespace: str
-    name: str
-    uid: str
-    labels: dict[str, str]
-    ending: bool
-    overdue: float = 0.0
+    `owner`, `owner_name`: kind and name of its controller, "" for a bare Pod. `data`: its emptyDir volumes.
+    `finalizers`: those that alone keep it, once its grace is nothing. `member`: of which gang. `checkpoint`: what it
+    says of its checkpoint, None where it does not want to be asked. `grace`: seconds that it has to end once it was
+    asked to go. `created`: when, as text. `pending`: it runs nothing yet, and no budget protects it.
+    """
+
+    __slots__ = ()
 
     @property
     def key(self) -> str:
@@ -28,44 +41,99 @@ class Pod(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
     @property
+    def maker(self) -> tuple:
+        """What makes it again: one controller, or whoever makes bare Pods of its namespace."""
+        return (self.namespace, self.owner, self.owner_name)
+
+    @property
     def path(self) -> str:
         """Its address at the API server."""
         return f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(self.name)}"
 
 
-def pod_of(item: dict[str, Any], now: datetime | None) -> Pod:
+def pod_of(item: dict, now: datetime | None) -> Pod:
     """Keep the few fields of a Pod object, read at `now`. A deletionTimestamp has the Pod's grace in it."""
-    meta = item["metadata"]
+    meta, notes = item["metadata"], item["metadata"].get("annotations") or {}
     end = meta.get("deletionTimestamp")
-    overdue = max(0.0, (now - datetime.fromisoformat(end)).total_seconds()) if end and now else 0.0
-    return Pod(meta["namespace"], meta["name"], meta["uid"], meta.get("labels") or {}, end is not None, overdue)
+    controller = controller_of(meta)
+    alone = end is not None and meta.get("deletionGracePeriodSeconds") == 0
+    return Pod(
+        meta["namespace"],
+        meta["name"],
+        meta["uid"],
+        meta.get("labels") or {},
+        end is not None,
+        _seconds_since(end, now),
+        controller[0],
+        wish_of(notes, _seconds_since((item.get("status") or {}).get("startTime"), now)),
+        data_of((item.get("spec") or {}).get("volumes") or [], notes),
+        tuple(meta.get("finalizers") or ()) if alone else (),
+        membership_of(item),
+        checkpoint_of(item, now),
+        _is_ready(item),
+        _grace_of(item),
+        controller[1],
+        meta.get("creationTimestamp") or "",
+        (item.get("status") or {}).get("phase") == "Pending",
+    )
 
 
-def stays(item: dict[str, Any], own_namespace: str) -> bool:
-    """Tell whether a drain leaves this Pod alone: it cannot be moved, has ended, or is one of ours."""
-    meta = item["metadata"]
+def _grace_of(item: dict) -> float:
+    seconds = (item.get("spec") or {}).get("terminationGracePeriodSeconds")
+    return GRACE if seconds is None else float(seconds)
+
+
+def _is_ready(item: dict) -> bool:
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
+
+
+def _seconds_since(moment: str | None, now: datetime | None) -> float:
+    return max(0.0, (now - datetime.fromisoformat(moment)).total_seconds()) if moment and now else 0.0
+
+
+def controller_of(meta: dict) -> tuple[str, str]:
+    """Return kind and name of what makes a Pod again when it has gone, "" and "" where nothing does."""
     owners = meta.get("ownerReferences") or []
+    named = ((owner.get("kind") or "", owner.get("name") or "") for owner in owners if owner.get("controller"))
+    return next(named, ("", ""))
+
+
+def stays(item: dict, own_namespace: str) -> bool:
+    """Tell whether a drain leaves this Pod alone: it cannot be moved, has ended, or is the cluster's or one of ours."""
+    meta = item["metadata"]
     return (
-        meta["namespace"] == own_namespace
+        meta["namespace"] in (CLUSTER, own_namespace)
         or MIRROR in (meta.get("annotations") or {})
-        or any(owner.get("controller") and owner.get("kind") == "DaemonSet" for owner in owners)
+        or controller_of(meta)[0] == "DaemonSet"
         or (item.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     )
 
 
 def list_pods(api: Api, node: str) -> list[Pod]:
     """Return the Pods that must leave `node`, by namespace and name. Raises Unreachable, or Failed when not allowed."""
-    pods = [pod_of(item, now) for item, now in _pages(api, node) if not stays(item, api.namespace)]
+    return _listed(api, "/api/v1/pods", f"pods of {node}", fieldSelector=f"spec.nodeName={node}")
+
+
+def list_elsewhere(api: Api, node: str, namespace: str, selector: str) -> list[Pod]:
+    """Return the Pods of a namespace on other nodes with this label; all of them where it is "". Raises as above."""
+    more = {"labelSelector": selector} if selector else {}
+    path = f"/api/v1/namespaces/{quote(namespace)}/pods"
+    return _listed(api, path, f"pods of {namespace}", fieldSelector=f"spec.nodeName!={node}", **more)
+
+
+def _listed(api: Api, path: str, what: str, **query: str) -> list[Pod]:
+    items = _pages(api, path, what, {**query, "limit": str(PAGE)})
+    pods = [pod_of(item, now) for item, now in items if not stays(item, api.namespace)]
     return sorted(pods, key=lambda pod: pod.key)
 
 
-def _pages(api: Api, node: str) -> Iterator[tuple[dict[str, Any], datetime | None]]:
+def _pages(api: Api, path: str, what: str, query: dict[str, str]) -> Iterator[tuple[dict, datetime | None]]:
     """Yield Pod objects with the server's time, page by page, of one resourceVersion: "none left" is of one moment."""
-    query = {"fieldSelector": f"spec.nodeName={node}", "limit": str(PAGE)}
     while True:
-        reply = api.get("/api/v1/pods", **query)
+        reply = api.get(path, **query)
         if reply.status != 200:
-            raise Failed(f"pods of {node} cannot be listed: {reply.message}")
+            raise Failed(f"{what} cannot be listed: {reply.message}")
         now = reply.at
         yield from ((item, now) for item in reply.body.get("items") or [])
         token = (reply.body.get("metadata") or {}).get("continue")
@@ -74,7 +142,7 @@ def _pages(api: Api, node: str) -> Iterator[tuple[dict[str, Any], datetime | Non
         query["continue"] = token
 
 
-def budgets_over(pod: Pod, budgets: list[dict[str, Any]]) -> str:
+def budgets_over(pod: Pod, budgets: list[dict]) -> str:
     """Return the names of the PodDisruptionBudgets of its namespace that select `pod`, sorted, joined by a comma."""
     names = [
         budget["metadata"]["name"]
@@ -84,13 +152,25 @@ def budgets_over(pod: Pod, budgets: list[dict[str, Any]]) -> str:
     return ",".join(sorted(names))
 
 
-def list_budgets(api: Api, namespace: str) -> list[dict[str, Any]]:
+def never_evicted(pods: list[Pod], budgets: list[dict]) -> dict[str, str]:
+    """Return by uid the Pods that several budgets select, with their names: the API server never evicts these.
+
+    It asks no budget for a Pod without labels, nor for one that runs nothing yet.
+    """
+    over = {pod.uid: budgets_over(pod, budgets) for pod in pods if pod.labels and not pod.pending}
+    return {uid: names for uid, names in over.items() if "," in names}
+
+
+def list_budgets(api: Api, namespace: str) -> list[dict]:
     """Return the PodDisruptionBudgets of a namespace; [] when they cannot be read, for they only name the blocker."""
-    reply = api.get(f"/apis/policy/v1/namespaces/{quote(namespace)}/poddisruptionbudgets")
+    try:
+        reply = api.get(f"/apis/policy/v1/namespaces/{quote(namespace)}/poddisruptionbudgets")
+    except Unreachable:
+        return []
     return (reply.body.get("items") or []) if reply.status == 200 else []
 
 
-def selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:
+def selects(selector: dict | None, labels: dict[str, str]) -> bool:
     """Tell whether a label selector (policy/v1: {} selects all, none selects nothing) selects these labels."""
     if selector is None:
         return False
@@ -101,7 +181,7 @@ def selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:
     )
 
 
-def _holds(rule: dict[str, Any], labels: dict[str, str]) -> bool:
+def _holds(rule: dict, labels: dict[str, str]) -> bool:
     value, values = labels.get(rule.get("key", "")), rule.get("values") or []
     return {
         "In": value in values,

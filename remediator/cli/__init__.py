@@ -3,10 +3,36 @@
 import io
 import sys
 
-from remediator.cli import client_certificate, crds, demo, explain, lint, run
+from remediator.cli import (
+    client_certificate,
+    close_breaker,
+    crds,
+    demo,
+    explain,
+    extender,
+    gpus,
+    lint,
+    placing,
+    replay,
+    run,
+)
 from remediator.cli.common import app
 
-__all__ = ["app", "client_certificate", "crds", "demo", "explain", "lint", "main", "run"]
+__all__ = [
+    "app",
+    "client_certificate",
+    "close_breaker",
+    "crds",
+    "demo",
+    "explain",
+    "extender",
+    "gpus",
+    "lint",
+    "main",
+    "placing",
+    "replay",
+    "run",
+]
 
 
 def main() -> None:

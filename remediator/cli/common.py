@@ -1,5 +1,8 @@
 """What every command shares: the app, how the cluster is reached, how bad input is refused."""
 
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,8 +10,10 @@ import typer
 from rich.console import Console
 
 from remediator.core import retention
+from remediator.core.places import DEFAULT
 
 if TYPE_CHECKING:
+    from remediator.kube.wire.client import Client
     from remediator.kube.wire.http import HttpTransport
 
 app = typer.Typer(
@@ -37,11 +42,30 @@ OperationsNamespace = Annotated[
     str, typer.Option(envvar="OPERATIONS_NAMESPACE", help="The namespace in which the Pods of operations run.")
 ]
 
+ApiPodsNodeSelector = Annotated[
+    str,
+    typer.Option(
+        # Not by envvar: to typer, a variable that is empty, which means every node here, is one that is not there.
+        default_factory=lambda: os.environ.get("API_PODS_NODE_SELECTOR", DEFAULT),
+        show_default=f"API_PODS_NODE_SELECTOR, or {DEFAULT}",
+        help="Label selector of the nodes for Pods with rights in the API, such as drains; '' is every node.",
+    ),
+]
+
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
 
 Starts = Annotated[int, typer.Option(min=1, help="Most disruptive starts in the whole fleet in --window.")]
 
 Window = Annotated[int, typer.Option(min=1, max=LONGEST_WINDOW, help="Seconds over which --starts are counted.")]
+
+
+def amount(count: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> amount(1, "document"), amount(0, "finding")
+    ('1 document', '0 findings')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def refusal(why: object) -> typer.Exit:
@@ -52,7 +76,7 @@ def refusal(why: object) -> typer.Exit:
 
 async def connect(kubeconfig: Path | None) -> "HttpTransport":
     """A connection from the kubeconfig, or from inside a Pod; one sentence and exit 2 where neither works."""
-    # Only here, because the client of Kubernetes takes half a second to import, which other commands need not wait for.
+    # Only here, because what speaks HTTP takes a fifth of a second to import, which other commands need not wait for.
     from remediator.kube.wire.http import HttpTransport
 
     try:
@@ -64,3 +88,21 @@ async def connect(kubeconfig: Path | None) -> "HttpTransport":
             ) from None
         why = f"kubeconfig {kubeconfig}: {str(failed) or type(failed).__name__}"
         raise refusal(f"{why}; correct it, or give another with --kubeconfig or KUBECONFIG") from None
+
+
+@asynccontextmanager
+async def reading(kubeconfig: Path | None) -> AsyncIterator["Client"]:
+    """A client for a command that reads what is Remediator's; one sentence and exit 2 where the server refuses."""
+    from remediator.kube.wire import errors
+    from remediator.kube.wire.client import Client
+
+    transport = await connect(kubeconfig)
+    try:
+        yield Client(transport)
+    except errors.NotFound as failed:
+        remedy = "is it an API server, and are Remediator's kinds in it (`remediator crds`)?"
+        raise refusal(f"the server of the kubeconfig says {failed.message!r}; {remedy}") from None
+    except errors.ApiError as failed:
+        raise refusal(failed.message) from None
+    finally:
+        await transport.close()

@@ -1,12 +1,15 @@
 """`remediator lint`: check manifests before they are applied."""
 
+import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remediator.cli.common import app, refusal
+from remediator.cli.common import ApiPodsNodeSelector, amount, app, connect, refusal
+from remediator.core.node import Node
+from remediator.core.places import ApiNodes
 
 if TYPE_CHECKING:
     from remediator.kube.manifests import lint
@@ -19,8 +22,12 @@ def lint_files(
     files: Annotated[
         list[Path], typer.Argument(help="Files of YAML or JSON, or folders of .yaml, .yml and .json files.")
     ],
+    api_pods_node_selector: ApiPodsNodeSelector,
     known: Annotated[
         list[str] | None, typer.Option("--template", help="A NodeOperationTemplate that is in the cluster already.")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="A cluster whose nodes the selectors are tried on. Left out: none is asked.")
     ] = None,
 ) -> None:
     """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong."""
@@ -37,8 +44,48 @@ def lint_files(
     findings += lint.lint(documents, frozenset(known or ()))
     for finding in findings:
         typer.echo(str(finding))
-    typer.echo(f"{len(documents)} documents, {len(findings)} findings", err=True)
+    for warning in _warnings(documents, api_pods_node_selector, kubeconfig, frozenset(known or ())):
+        typer.echo(f"warning: {warning}", err=True)
+    typer.echo(f"{amount(len(documents), 'document')}, {amount(len(findings), 'finding')}", err=True)
     raise typer.Exit(1 if findings else 0)
+
+
+def _warnings(
+    documents: "list[lint.Document]", selector: str, kubeconfig: Path | None, known: frozenset[str]
+) -> list[str]:
+    """What may be meant so, and should be looked at: no reason to exit 1."""
+    from remediator.kube.manifests import always_open, api_pods, covers, dead_nodes, never_starts, probes, times
+
+    try:
+        chosen = ApiNodes(selector)
+    except ValueError as wrong:
+        raise refusal(f"--api-pods-node-selector: {wrong}") from None
+    nodes = asyncio.run(_nodes(kubeconfig)) if kubeconfig else None
+    policies = api_pods.policies(documents)
+    return [
+        *api_pods.warnings(policies, chosen, nodes),
+        *probes.warnings(documents),
+        *always_open.warnings(policies),
+        *dead_nodes.warnings(policies),
+        *covers.warnings(documents, known),
+        *never_starts.warnings(documents),
+        *times.warnings(documents),
+    ]
+
+
+async def _nodes(kubeconfig: Path) -> list[Node]:
+    from remediator.kube.api import decode
+    from remediator.kube.api.builtin import NODE
+    from remediator.kube.wire import errors
+    from remediator.kube.wire.client import Client
+
+    transport = await connect(kubeconfig)
+    try:
+        return [decode.node(node) for node in await Client(transport).list_all(NODE)]
+    except errors.ApiError as failed:
+        raise refusal(failed.message) from None
+    finally:
+        await transport.close()
 
 
 def _read(file: Path) -> "tuple[list[lint.Document], list[lint.Finding]]":

@@ -12,14 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from remediator import collector
-from remediator.cli.common import Kubeconfig, Namespace, OperationsNamespace, Starts, Window, app, connect, err, refusal
+from remediator.cli.common import (
+    ApiPodsNodeSelector,
+    Kubeconfig,
+    Namespace,
+    OperationsNamespace,
+    Starts,
+    Window,
+    app,
+    connect,
+    err,
+    refusal,
+)
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.kube.runtime.backoff import full_jitter
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, check, decode
-from remediator.settings import Level, Settings, identity
+from remediator.settings import ExtenderScore, Level, Settings, identity
 
 if TYPE_CHECKING:
     from remediator.app import Replica
@@ -86,6 +97,7 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
 
 @app.command()
 def run(
+    api_pods_node_selector: ApiPodsNodeSelector,
     kubeconfig: Kubeconfig = None,
     namespace: Namespace = names.SYSTEM_NAMESPACE,
     operations_namespace: OperationsNamespace = names.OPERATIONS_NAMESPACE,
@@ -114,6 +126,23 @@ def run(
     extender_whole_nodes: Annotated[
         bool, typer.Option("--extender-whole-nodes", help="Take requests of 96 MiB instead of 4: nodeCacheCapable off.")
     ] = False,
+    gang_topology: Annotated[
+        str,
+        typer.Option(help="Labels by which Pods of a gang keep together, the narrowest domain first. Empty: none."),
+    ] = ",".join(names.DOMAINS),
+    shared_gpus: Annotated[
+        bool,
+        typer.Option(
+            "--shared-gpus", envvar="SHARED_GPUS", help="Filter and bind Pods that ask for aliyun.com/gpu-mem."
+        ),
+    ] = False,
+    extender_score: Annotated[
+        ExtenderScore, typer.Option(help="How nodes are scored; docs/packing.md says which is right when.")
+    ] = "fgd",
+    extender_workload: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="YAML file with the kinds of Pods. Left out: learnt from Pods."),
+    ] = None,
     drains: Annotated[int, typer.Option(min=1, help="How many nodes may drain at once.")] = 50,
     starts: Starts = 10,
     window: Window = 600,
@@ -144,6 +173,24 @@ def run(
         typer.Option(exists=True, dir_okay=False, help="File with a bearer token that may post to the webhook, too."),
     ] = None,
     webhook_mib: Annotated[int, typer.Option(min=1, max=64, help="Largest post to the webhook, in MiB.")] = 16,
+    device_taints: Annotated[
+        bool,
+        typer.Option(
+            "--device-taints",
+            help="Watch ResourceSlices (DRA, Kubernetes 1.37) and write what their taints say as Conditions of nodes.",
+        ),
+    ] = False,
+    prometheus_url: Annotated[
+        str,
+        typer.Option(help="Prometheus that is asked what policies want confirmed; left out, their cases are held."),
+    ] = "",
+    prometheus_token_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File with a bearer token for Prometheus.")
+    ] = None,
+    prometheus_ca_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Who signs the certificate of Prometheus, PEM."),
+    ] = None,
     name: Annotated[str, typer.Option(help="Who we are in the lease; new for each process.")] = "",
     log_level: Annotated[Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info",
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False,
@@ -155,6 +202,7 @@ def run(
             namespace=namespace,
             operations_namespace=operations_namespace,
             breaker=Breaker(starts, timedelta(seconds=window)),
+            api_pods_node_selector=api_pods_node_selector,
             drains=drains,
             lease_duration=lease_seconds,
             lease_renew=lease_seconds * 2 / 3,
@@ -168,6 +216,10 @@ def run(
             client_ca_file=client_ca_file,
             extender_token_file=extender_token_file,
             extender_whole_nodes=extender_whole_nodes,
+            gang_topology=gang_topology,
+            shared_gpus=shared_gpus,
+            extender_score=extender_score,
+            extender_workload=extender_workload,
             routes=routes,
             github_url=github_url,
             github_token_file=github_token_file,
@@ -177,6 +229,10 @@ def run(
             github_spacing=github_spacing,
             webhook_token_file=webhook_token_file,
             webhook_mib=webhook_mib,
+            device_taints=device_taints,
+            prometheus_url=prometheus_url,
+            prometheus_token_file=prometheus_token_file,
+            prometheus_ca_file=prometheus_ca_file,
         )
     except ValueError as wrong:
         raise refusal(wrong) from None

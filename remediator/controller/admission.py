@@ -6,72 +6,83 @@ written of a claim, or of a case that is held, is left to `records`.
 """
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 
 from remediator import metrics
+from remediator.controller import blast_looks
+from remediator.controller.blast_looks import Looks, NobodyLooks
+from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
-from remediator.controller.case_view import CaseView, case_view, ledgers_of
-from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retry, SaveCase
+from remediator.controller.case_view import CaseView
+from remediator.controller.confirmations import LATE, Confirmations
+from remediator.controller.effects import Done, EffectResult, Plan, Retry, SaveCase
 from remediator.controller.fleet import causes, correlated, fleet_context
 from remediator.controller.gone import GoneCases
 from remediator.controller.handlers.case import HANDLERS
+from remediator.controller.idle import IdleLooks
+from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.ledgers import Ledgers
+from remediator.controller.live_reads import FAILED, LiveReads, unread
+from remediator.controller.pending import SLICE, PendingAdmission, PendingAdmissions
 from remediator.controller.perform import PAUSE_SECONDS, Performer
 from remediator.controller.records import Records, considered
+from remediator.controller.unwritten import Failed, entered, moves, refusals, unwritten
+from remediator.controller.waits import until_holds_end, waits_of
 from remediator.controller.withdrawals import withdrawn
-from remediator.core import budget, guard
+from remediator.core import budget
+from remediator.core.admission import Admission, AdmissionFold, Basis
 from remediator.core.breaker import Breaker
-from remediator.core.case import Block, Case
-from remediator.core.case_table import Step, case_step
-from remediator.core.census import BudgetIndex
-from remediator.core.correlation import Burst, Causes, SharedCause
-from remediator.core.guard import Admission, AdmissionFold, FleetContext, Request
-from remediator.core.reasons import Reason
-from remediator.kube import api
+from remediator.core.budget_breaker import longest
+from remediator.core.case import Case
+from remediator.core.case_table import Step
+from remediator.core.correlation import Burst, Causes, SharedCause, under_repair
+from remediator.core.guard import FleetContext
+from remediator.core.spare import leaving_nodes
+from remediator.kube.api.builtin import NAMESPACE
 from remediator.kube.runtime.turns import sliced
 from remediator.kube.wire.errors import ApiError
 from remediator.metrics import Contained
 
 AT_ONCE = 16
-SLICE = 25  # cases between two turns of the loop
-# Holds that end without any event of the case itself, and how many seconds later they are looked at again.
-WITHOUT_EVENT = frozenset({Reason.HEALTH_UNKNOWN, Reason.PAUSED, Reason.SHARED_CAUSE})
-LOOK_AGAIN = 30.0
-FAILED = Retry(60.0, "it failed; the controller's log says why")
 STOPPED = Retry(0.2, "it was stopped after it had been admitted")
-Read = Callable[[str], Awaitable[object]]
-Failed = Mapping[str, Retry | GaveUp]  # ledgers that could not be written, by name
-
-
-@dataclass(frozen=True, slots=True)
-class PendingAdmission:
-    """One request with the view and the step it was made from."""
-
-    request: Request
-    view: CaseView
-    step: Step
 
 
 class Admissions:
     """The admission pass."""
 
     def __init__(
-        self, cache: ClusterCache, performer: Performer, breaker: Breaker, monotonic: Callable[[], float]
+        self,
+        cache: ClusterCache,
+        performer: Performer,
+        breaker: Breaker,
+        monotonic: Callable[[], float],
+        confirmations: Confirmations | None = None,
+        leases: KubeletLeases | None = None,
+        looks: Looks | None = None,
     ) -> None:
+        """`confirmations`: what the second sources of policies say; None where nobody can be asked. `looks`: at what
+        starts would end; without, nobody can tell.
+        """
+        self.leases = leases or KubeletLeases(performer.client, monotonic)
         self.cache, self.performer, self.breaker = cache, performer, breaker
+        self.confirmations = confirmations or Confirmations()
         self._gone_cases = GoneCases(performer, monotonic)
         self.ledgers = Ledgers(cache, performer, monotonic)
         self.records = Records()
+        self.looks = looks or NobodyLooks()
+        self._idle = IdleLooks(cache, performer.client)
+        self.pending = PendingAdmissions(cache, self.records, self.looks)
         self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._reads = LiveReads(cache, performer, self._at_once)
+        self._pause_unread = False  # the pause could not be read live
 
     def clear(self) -> None:
-        """Forget what was left to be written, and which claims were not used: another leader may use them now."""
+        """Forget what was left to be written, which claims were not used (another leader may use them), and Leases."""
         self.records.clear()
-        self.ledgers.unused.clear()
+        self.ledgers.clear()
+        self.leases.clear()
 
     async def run(self, now: datetime) -> float | None:
         """Admit what may start; returns seconds until something may change by itself.
@@ -79,7 +90,7 @@ class Admissions:
         A ledger that cannot be written holds the nodes that it counts, and no others.
         """
         failed, ask_again = await self.ledgers.update(now)
-        waits = [*_waits(failed.values()), *await self._admit(failed, now)]
+        waits = [*waits_of(failed.values()), *await self._admit(failed, now)]
         return min(waits if ask_again is None else [*waits, ask_again], default=None)
 
     async def _admit(self, failed: Failed, now: datetime) -> list[float]:
@@ -89,54 +100,86 @@ class Admissions:
         moment of the decision, and all are decided on one snapshot of the ledgers, under whose versions they are
         written.
         """
-        waiting = await self._waiting(now)
+        waiting = await self.pending.waiting(now)
         seen = {view.case.name: considered(view.case, view.node) async for view, _ in sliced(waiting, SLICE)}
         self.records.consider(seen, self.cache)
         if not waiting:
-            self.records.hold(())
-            return []
-        read, unread = await self._read_partly_claimed(waiting)
+            return self._nobody_waits()
+        read, not_read = await self._reads.partly_claimed(waiting)
         if read:
-            waiting = [(view, step) for view, step in await self._waiting(now) if view.case.uid not in unread]
-        fleet = fleet_context(self.cache, now, await self._causes(now))
-        gone, ask_again = await self._gone_cases.among(self._unknown(waiting, fleet, now))
-        fleet = replace(fleet, gone=gone)
-        waiting = [(replace(view, gone=gone), step) async for view, step in sliced(waiting, SLICE)]
-        asking = await self._all_pending(waiting, fleet, now)
+            waiting = [(view, step) for view, step in await self.pending.waiting(now) if view.case.uid not in not_read]
+        self.looks.give_up_late()
+        look_again = await self._idle.look((view for view, step in waiting if step is Step.START), now)
+        fleet, ask_again = await self._fleet(waiting, now)
+        if fleet.gone:
+            waiting = [(replace(view, gone=fleet.gone), step) async for view, step in sliced(waiting, SLICE)]
+        asking = await self.pending.all(waiting, fleet, now)
         await self.cache.nodes_by.refresh()
-        ledgers = self.cache.ledgers()
-        since = now - self.breaker.window
-        starts = [*self.cache.starts(since), *self.records.starts(self.cache, since)]
-        fold = AdmissionFold(ledgers, starts, self.breaker, now)
+        basis = self._basis(asking, fleet, now)
+        fold = AdmissionFold(basis)
         pending = await self._decide(fold, asking, fleet, failed, now)
+        self.confirmations.want(fold.questions)
+        self.looks.want(request.case.node for request in fold.unseen)
         admission = fold.admission()
-        if admission.admitted and await self.performer.paused():
-            return [PAUSE_SECONDS]  # whose watch has not told of it yet: nothing is entered and no node marked
-        refused = await self._enter(ledgers.budgets, admission)
-        admission = _entered(admission, ledgers.index, refused)
-        self.records.hold([(request.case, blocks) for request, blocks in admission.held])
-        results = await self._carry_out(pending, admission, fleet, now)
-        back = await withdrawn(admission.held, fold.entered.keys() - self.ledgers.unused, self.cache, self.performer)
-        self.ledgers.unused |= back | _stopped(admission, results) - fold.entered.keys()
-        waits = [*_waits((*unread.values(), *refused.values(), *results)), *_until_holds_end(admission, now)]
+        if admission.admitted and self._pause_unread:  # nothing more is entered before that has an answer, or raises
+            await self.performer.paused()
+            self._pause_unread = False
+        refused, stop = await asyncio.gather(self._enter(basis.ledgers.budgets, admission), self._stop(admission))
+        admission = entered(admission, basis.ledgers.index, refused)
+        self.records.hold([(request.case, blocks) for request, blocks in admission.held], blast_looks.shown(admission))
+        results: list[EffectResult] = [STOPPED for _ in admission.admitted]
+        if stop is None:
+            results = await self._carry_out(pending, admission, fleet, now)
+        entries = fold.ledgers.entered.keys()
+        back = await withdrawn(admission.held, entries - self.ledgers.unused, self.cache, self.performer)
+        self.ledgers.unused |= back | _stopped(admission, results) - entries
+        tried = (*not_read.values(), *refused.values(), *results, stop or Done())
+        waits = [*waits_of(tried), *until_holds_end(admission, now)]
         waits += [STOPPED.after] if back else []
+        waits += [LATE] if fold.questions else []
+        waits += [blast_looks.LATE] if fold.unseen else []
+        waits += [] if look_again is None else [look_again]
         return waits if ask_again is None else [*waits, ask_again]
+
+    def _nobody_waits(self) -> list[float]:
+        """Forget what the last pass has left for those that waited."""
+        self.records.hold(())
+        self.confirmations.want(())
+        self.looks.want(())
+        return []
+
+    async def _fleet(
+        self, waiting: Sequence[tuple[CaseView, Step]], now: datetime
+    ) -> tuple[FleetContext, float | None]:
+        """What is known of the fleet, of cases that are gone and of Leases; seconds until such cases are read again."""
+        fleet = fleet_context(self.cache, now, await self._causes(now))
+        gone, ask_again = await self._gone_cases.among(self.pending.unknown(waiting, fleet, now))
+        fleet = replace(fleet, gone=gone)
+        leases = await self.leases.among(self.pending.silent(waiting, fleet, now))
+        return replace(fleet, dead=replace(fleet.dead, leases=leases)), ask_again
+
+    def _basis(self, asking: Sequence[PendingAdmission], fleet: FleetContext, now: datetime) -> Basis:
+        """What all who ask are judged by: one snapshot, so nothing is awaited in it."""
+        since = now - longest(self.cache.budgets, self.breaker.window)
+        starts = [*self.cache.starts(since), *self.records.starts(self.cache, since)]
+        cases = self.records.as_claimed(self.cache.unfinished)
+        return Basis(
+            replace(self.ledgers.as_of(now), starts=starts_under(self.cache, starts)),
+            [start.at for start in starts],
+            self.breaker,
+            now,
+            fleet.places,
+            self.confirmations.answers(pending.request.question for pending in asking),
+            under_repair(cases),
+            self.cache.spare,
+            [node for name in leaving_nodes(cases) if (node := self.cache.nodes.get(name))],
+        )
 
     async def _causes(self, now: datetime) -> Causes:
         bursts: dict[SharedCause, tuple[Burst, ...]] = {}
         async for policy in sliced(correlated(self.cache), 1):
             bursts |= causes(self.cache, policy, now)
         return bursts
-
-    async def _all_pending(
-        self, waiting: Sequence[tuple[CaseView, Step]], fleet: FleetContext, now: datetime
-    ) -> list[PendingAdmission]:
-        """The requests, in the order in which they are decided."""
-        pending: list[PendingAdmission] = []
-        async for view, step in sliced(waiting, SLICE):
-            with Contained("admission", view.case.name):
-                pending.append(self._pending(view, step, fleet, now))
-        return sorted(pending, key=lambda pending: pending.request.order)
 
     async def _decide(
         self,
@@ -150,29 +193,14 @@ class Admissions:
         decided: dict[str, PendingAdmission] = {}
         async for pending in sliced(waiting, SLICE):
             with Contained("admission", pending.request.case.name):
-                asking = self._as_it_is_now(pending, fleet, now)
-                unwritten = _unwritten(asking.request, fold.ledgers.index, failed) if asking else {}
-                if asking is None or _moves(unwritten):
+                asking = self.pending.as_it_is_now(pending, fleet, now)
+                missing = unwritten(asking.request, fold.ledgers.index, failed) if asking else {}
+                if asking is None or moves(missing):
                     continue
-                blocks = (*asking.request.blocks, *_refusals(unwritten))
+                blocks = (*asking.request.blocks, *refusals(missing))
                 fold.decide(replace(asking.request, blocks=blocks))
                 decided[asking.request.case.uid] = asking
         return decided
-
-    def _as_it_is_now(self, pending: PendingAdmission, fleet: FleetContext, now: datetime) -> PendingAdmission | None:
-        """The request, made again where case, node, policy or pause have moved since; None where it asks no more."""
-        view = pending.view
-        case = self.cache.cases.get(view.case.name)
-        node, policy = self.cache.nodes.get(view.case.node), self.cache.policies.get(view.case.policy)
-        if (case, node, policy) == (view.case, view.node, view.policy) and self.cache.paused == fleet.paused:
-            return pending
-        if case is None or case.uid != view.case.uid or not _asks(case):
-            return None
-        newer = replace(case_view(self.cache, case, now), gone=view.gone)
-        step = case_step(newer.observation)
-        if newer.node is None or not HANDLERS[step].by_admission:
-            return None
-        return self._pending(newer, step, replace(fleet, paused=self.cache.paused), now)
 
     async def _enter(self, budgets: Mapping[str, budget.Budget], admission: Admission) -> Failed:
         """Write what each ledger gains; those that could not be written."""
@@ -182,75 +210,20 @@ class Admissions:
         }
         return {name: result for name, result in results.items() if not isinstance(result, Done)}
 
-    async def _waiting(self, now: datetime) -> list[tuple[CaseView, Step]]:
-        """The open cases that request admission, our finalizer on them. One that fails stops no other."""
-        waiting: list[tuple[CaseView, Step]] = []
-        async for case in sliced(self.cache.unfinished, SLICE):
-            if _asks(case) and not self.records.has_claim(case):
-                with Contained("admission", case.name):
-                    view = case_view(self.cache, case, now)
-                    waiting.append((view, case_step(view.observation)))
-        return [(view, step) for view, step in waiting if HANDLERS[step].by_admission and view.node is not None]
+    async def _stop(self, admission: Admission) -> Retry | None:
+        """Why no node is marked now, read live: a pause whose watch has not told of it yet, or nobody can tell.
 
-    async def _read_partly_claimed(self, waiting: Sequence[tuple[CaseView, Step]]) -> tuple[bool, dict[str, Retry]]:
-        """A claim that was cut short is completed only after node, case, policy and ledgers were read live, in order.
-
-        Returns whether anything was read, and the cases, by uid, of which that failed.
+        It is read beside the ledgers, since only nodes wait for it: entries that come of it go with the next pass,
+        whose cache knows of the pause.
         """
-        nodes, cases, policies, ledgers = (defaultdict[str, list[str]](list) for _ in range(4))
-        for case in (view.case for view, step in waiting if step is Step.CLAIM and self._partly_claimed(view)):
-            nodes[case.node].append(case.uid)
-            cases[case.name].append(case.uid)
-            policies[case.policy].append(case.uid)
-            for name in ledgers_of(self.cache, case):
-                ledgers[name].append(case.uid)
-        unread = await self._read_all(self.performer.node, nodes)
-        unread |= await self._read_all(partial(self.performer.read, api.CASE), cases)
-        unread |= await self._read_all(self.performer.policy, policies)
-        unread |= await self._read_all(partial(self.performer.read, api.BUDGET), ledgers)
-        return bool(cases), unread
-
-    def _partly_claimed(self, view: CaseView) -> bool:
-        """Whether something was written of a claim that the case does not say yet."""
-        tainted = view.node is not None and view.node.case_uid == view.case.uid
-        return tainted or bool(self.cache.entries.of(view.case.uid))
-
-    def _unknown(self, waiting: Sequence[tuple[CaseView, Step]], fleet: FleetContext, now: datetime) -> set[str]:
-        """Uids on nodes that are to be claimed, of cases that the cache does not know, where nothing else holds."""
-        unknown: set[str] = set()
-        for view, step in waiting:
-            marks = view.node.marks if view.node and step is Step.CLAIM else ()
-            uids = {uid for uid in marks if self.cache.case(uid) is None}
-            if uids:
-                with Contained("admission", view.case.name):
-                    free = self._pending(view, step, replace(fleet, gone=frozenset(uids)), now)
-                    unknown |= set() if free.request.blocks else uids
-        return unknown
-
-    async def _read_all(self, read: Read, needed: Mapping[str, Iterable[str]]) -> dict[str, Retry]:
-        """Read what has these names, some at once. Those that need something that cannot be read, by uid."""
-        results = await asyncio.gather(*(self._read(read, name) for name in needed))
-        failed = ((uids, result) for uids, result in zip(needed.values(), results, strict=True) if result is not None)
-        return {uid: result for uids, result in failed for uid in uids}
-
-    async def _read(self, read: Read, name: str) -> Retry | None:
-        async with self._at_once:
-            with Contained("admission", name):
-                try:
-                    await read(name)
-                except ApiError as error:
-                    return Retry(error.retry_after or 2.0, str(error))
+        try:
+            if not admission.admitted or not await self.performer.paused():
                 return None
-        return FAILED
-
-    def _pending(self, view: CaseView, step: Step, fleet: FleetContext, now: datetime) -> PendingAdmission:
-        case, node, policy = view.case, view.node, view.policy
-        if node is None:
-            raise ValueError(f"case {case.name} requests admission without a node")
-        past = self.cache.cases.by("node", case.node)
-        blocks = guard.preconditions(case, node, policy, past, fleet, now)
-        severity = policy.severity.rank if policy else 0
-        return PendingAdmission(Request(case, node, severity, blocks), view, step)
+            await self.performer.read(NAMESPACE, self.cache.namespaces.system)
+        except ApiError as error:
+            self._pause_unread = True
+            return Retry(error.retry_after or 2.0, str(error))
+        return Retry(PAUSE_SECONDS, "all new work is paused")
 
     async def _carry_out(
         self, pending: Mapping[str, PendingAdmission], admission: Admission, fleet: FleetContext, now: datetime
@@ -261,10 +234,17 @@ class Admissions:
         return [FAILED if isinstance(result, BaseException) else result for result in results]
 
     async def _bounded(self, pending: PendingAdmission, fleet: FleetContext, now: datetime) -> EffectResult:
-        """Start it when its turn comes, unless it would be held by then: until its turn, a user may have stopped it."""
+        """Start it when its turn comes, unless it would be held by then: until its turn, a user may have stopped it.
+
+        What a node shows is read before an attempt begins: its watch may be silent when the fault goes.
+        """
         async with self._at_once:
             with Contained("admission", pending.request.case.name):
-                asking = self._as_it_is_now(pending, fleet, now)
+                if pending.step is Step.START:  # a claim reads its node by itself
+                    failed = await unread(self.performer.node, pending.request.node.name)
+                    if failed is not None:
+                        return failed
+                asking = self.pending.as_it_is_now(pending, fleet, now)
                 if asking is None or asking.request.blocks:
                     return STOPPED
                 self.ledgers.unused.discard(pending.request.case.uid)
@@ -277,6 +257,7 @@ class Admissions:
         if pending.step is not Step.CLAIM:
             return await self.performer.all(plan)
         result = await self.performer.all(effect for effect in plan if not isinstance(effect, SaveCase))
+        self.looks.forget(pending.request.node.name)
         if isinstance(result, Done):
             self._claimed(plan, pending.request.case, now)
         return result
@@ -290,54 +271,6 @@ class Admissions:
             metrics.CLAIM_SECONDS.observe(max(0.0, (now - case.trigger.since).total_seconds()))
 
 
-def _asks(case: Case) -> bool:
-    """Whether the case may request admission: what holds a node must not vanish."""
-    return case.open and case.finalizer and not case.unreadable
-
-
-def _unwritten(request: Request, index: BudgetIndex, failed: Failed) -> Failed:
-    """The ledgers that the case needs and that failed; one that holds its node needs none."""
-    if request.case.claimed or not failed:
-        return {}
-    return {name: failed[name] for name in index.over(request.node) if name in failed}
-
-
-def _moves(unwritten: Failed) -> bool:
-    """Whether a ledger changes at this moment: nothing is worth telling of that."""
-    return any(isinstance(result, Retry) for result in unwritten.values())
-
-
-def _refusals(unwritten: Failed) -> tuple[Block, ...]:
-    return tuple(
-        guard.block(Reason.BUDGET_REFUSED, f"budget {name}: {result.why}") for name, result in unwritten.items()
-    )
-
-
-def _entered(admission: Admission, index: BudgetIndex, refused: Failed) -> Admission:
-    """What is left of an admission where some ledgers could not be written: who needs a refused one is held."""
-    admitted: list[Request] = []
-    held = list(admission.held)
-    for request in admission.admitted:
-        unwritten = _unwritten(request, index, refused)
-        if not unwritten:
-            admitted.append(request)
-        elif not _moves(unwritten):
-            held.append((request, _refusals(unwritten)))
-    return replace(admission, admitted=tuple(admitted), held=tuple(held))
-
-
 def _stopped(admission: Admission, results: Sequence[EffectResult]) -> set[str]:
     """The uids of cases of which nothing was sent to the API server but entries."""
     return {request.case.uid for request, result in zip(admission.admitted, results, strict=True) if result is STOPPED}
-
-
-def _waits(results: Iterable[EffectResult]) -> list[float]:
-    """Seconds until what was not done is tried again."""
-    return [result.after for result in results if not isinstance(result, Done)]
-
-
-def _until_holds_end(admission: Admission, now: datetime) -> list[float]:
-    """Seconds until each hold that ends by itself."""
-    blocks = [block for _, blocks in admission.held for block in blocks]
-    timed = [max(1.0, (block.until - now).total_seconds()) for block in blocks if block.until]
-    return [*timed, *(LOOK_AGAIN for block in blocks if block.reason in WITHOUT_EVENT)]

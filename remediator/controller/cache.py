@@ -1,25 +1,41 @@
 """The facts that the controller decides on, from the informers of the replica."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from remediator.controller.fault_memory import FaultMemory
 from remediator.controller.node_index import NodeIndex
+from remediator.controller.places import PlaceCounts
+from remediator.controller.spare import SpareCounts
+from remediator.controller.zones import ZoneCounts
+from remediator.core import manual
 from remediator.core.absence import APART, Absences
 from remediator.core.breaker import Start, starts
 from remediator.core.budget import Budget
-from remediator.core.case import Case, Operation
+from remediator.core.case import Case
 from remediator.core.census import BudgetSnapshot
+from remediator.core.covers import Covers
+from remediator.core.idle import Work
+from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.node import Node
+from remediator.core.operation import Operation
+from remediator.core.places import SHIPPED, ApiNodes
+from remediator.core.policy import Policy
+from remediator.core.spare import SpareGpus
+from remediator.core.template import Template
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.runtime.subset import Subset
+
+T = TypeVar("T")
 
 
 class ClusterCache:
     """The informers that decisions rest on. Pods are keyed `namespace/name`, all else by name."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self, informers: Informers, api_nodes: ApiNodes = SHIPPED, *, spare: bool = False) -> None:
+        """`api_nodes`: where Pods with rights in the API may run. `spare`: count free GPUs by all Pods, too."""
         self.namespaces = informers.namespaces
         self.nodes = informers.nodes
         self.policies = informers.policies
@@ -33,24 +49,38 @@ class ClusterCache:
         self.pause = informers.pause
         self.unfinished = Subset(self.cases, lambda case: case.open or case.finalizer, _name)
         self.ended = EndedCases(self.cases)
+        self.memory = FaultMemory(self.cases)
         self.unfinished_operations = Subset(self.operations, _goes_on, _name)
         self.marked = Subset(self.nodes, lambda node: node.marks or node.degraded, _name)
         self.entries = LedgerEntries(self.budgets)
         self.moved = 0  # how often a case or a policy has: what rests on nothing else is made once for many passes
         self.cases.on_view(self._count)
         self.policies.on_view(self._count)
+        self._covers: Covers | None = None
+        self._by_template: dict[str, dict[str, Any]] = {}
+        self.templates.on_view(self._forget_covers)
+        self.places = PlaceCounts(self.nodes, api_nodes)
+        self.zones = ZoneCounts(self.nodes)
+        self._spare = SpareCounts(self.nodes, informers.gpu_pods) if spare else None
         self.nodes_by = NodeIndex(self.nodes, self.budgets, self.policies)
         named = (self.nodes, self.policies, self.templates, self.budgets, self.cases, self.operations)
         hosted = (self.pods, self.replicas, self.control_plane)
         self.informers: tuple[Informer[Any], ...] = (*named, *hosted, self.pause)
         self.absences = Absences()  # when nobody could act
         self.silent: tuple[str, ...] = ()  # kinds whose watches have said nothing for long
+        self.working: dict[str, Work] = {}  # by uid of a case: what works on its node, as a look at it has shown
+        self.blast: dict[str, BlastRadius] = {}  # by node: what its repair would end, as a look at it has shown
         self.deleted_starts: frozenset[Start] = frozenset()  # those of cases that are not there any more
 
     @property
     def paused(self) -> bool:
         """Whether somebody stopped everything new, as the watch tells; before claims and each Pod it is read live."""
         return any(pause.paused for pause in self.pause)
+
+    @property
+    def spare(self) -> SpareGpus | None:
+        """Which GPUs are free on nodes that take Pods; None where that is not known here."""
+        return self._spare.now if self._spare else None
 
     def ledgers(self) -> BudgetSnapshot:
         """All budgets with the nodes that each counts, as they are now."""
@@ -62,22 +92,44 @@ class ClusterCache:
         yield from self.unfinished
         yield from (case for case in self.ended.since(when - APART) if not case.finalizer)
 
-    def starts(self, since: datetime) -> list[datetime]:
+    def starts(self, since: datetime) -> list[Start]:
         """The starts of the fleet that lie no further back, and some that do.
 
         A case in a ledger that does not say yet that it holds its node counts since it was entered.
         """
-        deleted = (start.at for start in self.deleted_starts)
-        return [*starts(self.cases_since(since)), *deleted, *self._unrecorded()]
+        return [*starts(self.cases_since(since)), *self.deleted_starts, *self._unrecorded()]
 
-    def _unrecorded(self) -> Iterator[datetime]:
+    def _unrecorded(self) -> Iterator[Start]:
         for uid in self.entries:
             case, since = self.case(uid), self.entries.since(uid)
             if case is not None and case.open and not case.claimed and since is not None:
-                yield since
+                yield Start(since, uid, case.node)
+
+    @property
+    def covers(self) -> Covers:
+        """What each template covers; made once for each state of the templates."""
+        self.templates.settle()
+        if self._covers is None:
+            self._covers = {template.name: template.covers for template in self.templates if template.covers}
+        return self._covers
+
+    def by_template(self, what: str, of: Callable[[Template], T]) -> Mapping[str, T]:
+        """`of` each template, by its name, which may rest on templates alone: made once for each state of them."""
+        self.templates.settle()
+        if what not in self._by_template:
+            self._by_template[what] = {template.name: of(template) for template in self.templates}
+        return self._by_template[what]
+
+    def _forget_covers(self, *_: object) -> None:
+        self._covers = None
+        self._by_template.clear()
 
     def _count(self, *_: object) -> None:
         self.moved += 1
+
+    def policy_of(self, case: Case) -> Policy | None:
+        """What rules a case: its policy, or what takes the place of one where a user asks for it."""
+        return manual.policy(case.manual) if case.manual else self.policies.get(case.policy)
 
     def case(self, uid: str) -> Case | None:
         """The case of this uid."""

@@ -4,19 +4,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from remediator.controller import marks, pods
+from remediator.controller import marks, pods, request_plan
 from remediator.controller.case_view import CaseView
-from remediator.controller.effects import ChangeNode, Create, Patch, Plan, SaveCase
+from remediator.controller.effects import ChangeNode, Create, Delete, Patch, Plan, SaveCase
 from remediator.controller.hold import hold
-from remediator.core import names
-from remediator.core.case import Attempt, AttemptOutcome, Case, OperationPhase, Phase, advance, with_attempt
-from remediator.core.evidence import AHEAD, Health, watched
+from remediator.core import guard, lemon, names
+from remediator.core.blast_radius import of_start
+from remediator.core.case import Attempt, AttemptOutcome, Case, Phase, advance, with_attempt
+from remediator.core.evidence import AHEAD, Health, Proof, watched
 from remediator.core.ladder import Next
 from remediator.core.node import Node
-from remediator.core.policy import Policy
+from remediator.core.operation import OperationPhase
+from remediator.core.policy import Approval, Policy
 from remediator.core.reasons import Reason
 from remediator.kube import api
-from remediator.kube.api import encode
+from remediator.kube.api import devices, encode
 
 MOST_HEARTBEATS, LONGEST_CONDITION = 64, 316  # what an attempt has room for
 
@@ -33,18 +35,38 @@ def delete_pods(view: CaseView, now: datetime) -> Plan:
 
 
 def release(view: CaseView, now: datetime) -> Plan:
-    """Marks go in this order: node, ledgers (by the admission pass), finalizer."""
+    """Marks go in this order: node, ledgers (by the admission pass), rules, what a user has asked for, finalizer."""
     case = view.case
     if view.node is not None and marks.marked(view.node, case):
         return (ChangeNode(case.node, marks.release(case, view.handled, view.standing)),)
     body = encode.without_finalizer(case.version, case.finalizers, names.CASE_FINALIZER)
-    return (Patch(api.CASE, case.name, body),)
+    given_back = pods.given_back(case.node, view.pods, view.node)
+    answer = request_plan.ended(view.request, case, now, given_back) if view.request else ()  # or it is asked for anew
+    rules = (Delete(devices.TAINT_RULE, name, uid) for name, uid in view.rules)
+    return (*rules, *answer, Patch(api.CASE, case.name, body))
 
 
 def end(view: CaseView, now: datetime) -> Plan:
     """The case must leave the node."""
     reason = view.leave or Reason.CASE_DELETED
-    return _ended(view, Phase.CANCELLED, reason, f"node {view.case.node} is given back", now)
+    message = pods.given_back(view.case.node, view.pods, view.node)
+    if reason is Reason.RELEASED_BY_USER:
+        message = f"{message}: spec.release is true{guard.set_by(view.case.set_by.release)}"
+    return _ended(view, Phase.CANCELLED, reason, message, now)
+
+
+def give_way(view: CaseView, now: datetime) -> Plan:
+    """The node goes to a more severe case."""
+    other = view.outranked_by
+    if other is None:
+        return ()
+    message = f"{other.name} of policy {other.policy} is more severe and may act now; nothing was done to the node yet"
+    return _ended(view, Phase.CANCELLED, Reason.GAVE_WAY, message, now)
+
+
+def give_back(view: CaseView, reason: Reason, message: str, now: datetime) -> Plan:
+    """The case is over, and nothing speaks against its node."""
+    return _ended(view, Phase.RECOVERED, reason, message, now)
 
 
 def clear(view: CaseView, now: datetime) -> Plan:
@@ -54,7 +76,12 @@ def clear(view: CaseView, now: datetime) -> Plan:
 
 def recover(view: CaseView, now: datetime) -> Plan:
     """The node has proven its health."""
-    return _ended(view, Phase.RECOVERED, Reason.VERIFIED, "healthy on fresh evidence; the node is back", now)
+    if view.case.manual:
+        message = f"{request_plan.became_of(view.case)}; the node is Ready and back"
+        return _ended(view, Phase.RECOVERED, Reason.VERIFIED, message, now)
+    probed = f", and {view.policy.verify.probe} has succeeded" if view.policy and view.policy.verify.probe else ""
+    message = f"healthy on fresh evidence{probed}; the node is back"
+    return _ended(view, Phase.RECOVERED, Reason.VERIFIED, message, now)
 
 
 def _ended(view: CaseView, phase: Phase, reason: Reason, message: str, now: datetime) -> Plan:
@@ -67,28 +94,51 @@ def _ended(view: CaseView, phase: Phase, reason: Reason, message: str, now: date
 def escalate(view: CaseView, now: datetime) -> Plan:
     """Hand the case to a person: the node stays out of service."""
     unproven = Reason.HEALTH_UNKNOWN if view.observation.health is Health.UNKNOWN else Reason.VERIFY_TIMEOUT
-    reason = view.next if isinstance(view.next, Reason) else unproven
-    message = f"a person must look: {_summary(view.case)}"
-    after = advance(view.case, reason, message, now, Phase.ESCALATED)
-    return (SaveCase(view.case, replace(after, blocks=())),)
+    reason = view.next if isinstance(view.next, Reason) and not view.case.manual else unproven
+    lacking = f"; {view.case.node} has fewer devices than before: {view.lacking}" if view.lacking else ""
+    message = f"{_summary(view.case)}{lacking}"
+    if view.past and not view.case.attempts:
+        message = f"{message}, and {len(view.past)} cases before this one had taken the node"
+    shows = view.observation.health is Health.UNHEALTHY or view.observation.proof is Proof.REFUTED
+    if view.known is not None and shows:
+        reason, message = view.known.reason, view.known.message
+    if view.case.manual:
+        message = f"the node is not Ready after {request_plan.became_of(view.case)}"
+    after = advance(view.case, reason, f"a person must look: {message}", now, Phase.ESCALATED)
+    history = lemon.history(view.known.cases if view.known else view.past)
+    return (SaveCase(view.case, replace(after, blocks=(), history=history)),)
 
 
 def _summary(case: Case) -> str:
     last = case.attempt
     if last is None:
         return "nothing was tried"
+    if last.probe:
+        return f"{last.template} must succeed before the node is given back; {last.outcome.value}: {last.message}"
     count = f"{len(case.tries)} attempts" if len(case.tries) > 1 else "one attempt"
+    if all(attempt.kept_by_pods for attempt in case.tries):
+        return f"{count} ended in the drain, so {last.template} was never run: {last.message}"
     return f"{count} did not cure it; the last was {last.template}, {last.outcome.value}: {last.message}"
 
 
 def claim(view: CaseView, now: datetime) -> Plan:
     """Put our marks on the node, then record that the case holds it. Its ledger entries are there already."""
     case = view.case
-    message = f"case {case.name} holds node {case.node} for policy {case.policy}"
+    wanted = f"NodeOperation {case.manual.operation}" if case.manual else f"policy {case.policy}"
+    message = f"case {case.name} holds node {case.node} for {wanted}{_approved(view)}"
     after = replace(advance(case, Reason.CLAIMED, message, now, Phase.DRAINING), started=now, blocks=())
     if view.node is None:
         return ()
     return (ChangeNode(case.node, marks.claim(case, view.node, view.gone)), SaveCase(case, after))
+
+
+def _approved(view: CaseView) -> str:
+    """That a person has approved the case, and who, where that is known."""
+    limited = view.policy is not None and view.policy.max_blast_radius is not None and view.case.approved
+    if view.policy is None or (view.policy.approval is Approval.NONE and not limited):
+        return ""
+    by = view.case.set_by.approved
+    return f"; approved{f' by {by}' if by else ''}"
 
 
 def disown(view: CaseView, now: datetime) -> Plan:
@@ -110,8 +160,10 @@ def start(view: CaseView, now: datetime) -> Plan:
     name = operation_name(case, template, len(case.attempts) + 1)
     attempt = Attempt(name, template, following.rung, now, boot_id=view.node.boot_id if view.node else "")
     message = f"rung {following.rung + 1}, attempt {following.attempt}: {template}"
+    if view.lacking and view.observation.health is Health.HEALTHY:
+        message = f"{message}, since the node has fewer devices than before: {view.lacking}"
     after = with_attempt(advance(case, Reason.STARTED, message, now, Phase.DRAINING), attempt)
-    return (SaveCase(case, replace(after, blocks=())),)
+    return (SaveCase(case, replace(after, blocks=(), blast=of_start(case, view.blast))),)
 
 
 def follow(view: CaseView, now: datetime) -> Plan:
@@ -123,6 +175,19 @@ def follow(view: CaseView, now: datetime) -> Plan:
     attempt = Attempt(name, template, newest.rung, now, follows=newest.operation)
     message = f"after {newest.template}: {template}"
     after = with_attempt(advance(case, Reason.STARTED, message, now, Phase.DRAINING), attempt)
+    return (SaveCase(case, replace(after, blocks=())),)
+
+
+def probe(view: CaseView, now: datetime) -> Plan:
+    """Record the probe, which is no try; the next pass over the case creates its operation."""
+    case = view.case
+    if view.policy is None or view.node is None:
+        return ()
+    template = view.policy.verify.probe
+    name = operation_name(case, template, len(case.attempts) + 1)
+    attempt = Attempt(name, template, case.rung, now, boot_id=view.node.boot_id, probe=True)
+    message = f"the conditions are healthy; {template} must succeed before the node is given back"
+    after = with_attempt(_shown(case, advance(case, Reason.PROBING, message, now, Phase.VERIFYING)), attempt)
     return (SaveCase(case, replace(after, blocks=())),)
 
 
@@ -143,7 +208,8 @@ def operation(case: Case, policy: Policy | None) -> Create:
 def _parameters(attempt: Attempt, policy: Policy | None) -> Mapping[str, str]:
     """Those of the rung that was tried; none for what completes it, or where the ladder has changed."""
     rung = policy.ladder[attempt.rung] if policy and attempt.rung < len(policy.ladder) else None
-    return rung.parameters if rung and rung.operation == attempt.template and not attempt.follows else {}
+    tried = rung is not None and rung.operation == attempt.template and not (attempt.follows or attempt.probe)
+    return rung.parameters if rung and tried else {}
 
 
 def watch(view: CaseView, now: datetime) -> Plan:
@@ -151,6 +217,8 @@ def watch(view: CaseView, now: datetime) -> Plan:
     case, current = view.case, view.operation
     if current is None:
         return (operation(case, view.policy),)
+    if case.attempt and case.attempt.probe:
+        return ()
     phase = Phase.OPERATING if current.phase is OperationPhase.OPERATING else Phase.DRAINING
     if case.phase is phase:
         return ()
@@ -173,22 +241,29 @@ _REASONS = {
 
 def record(view: CaseView, now: datetime) -> Plan:
     """Write the operation's outcome into the case, with the node's own heartbeats as the base for proving recovery."""
-    case, ended = view.case, view.operation
-    if ended is None or case.attempt is None:
+    case, over = view.case, view.operation
+    if over is None or case.attempt is None:
         return ()
     attempt = replace(
         case.attempt,
         finished=now,
-        outcome=ended.phase.outcome,
-        message=ended.message,
-        reason=ended.reason,
-        boot_id=ended.intent_boot_id or case.attempt.boot_id,
+        outcome=over.phase.outcome,
+        message=over.message,
+        reason=over.reason,
+        boot_id=over.intent_boot_id or case.attempt.boot_id,
         heartbeats=_heartbeats(view.node, view.policy, now),
-        counts=not ended.nothing_ran,
+        counts=not over.nothing_ran,
     )
-    message = f"{ended.template}: {ended.message or ended.reason}"
-    after = advance(case, _REASONS[attempt.outcome], message, now, Phase.VERIFYING)
+    message = f"{over.template}: {over.message or over.reason}"
+    after = _shown(case, advance(case, _REASONS[attempt.outcome], message, now, Phase.VERIFYING))
     return (SaveCase(case, with_attempt(after, attempt)),)
+
+
+def _shown(before: Case, after: Case) -> Case:
+    """One that a person has goes on to say why they were called."""
+    if before.phase is not Phase.ESCALATED:
+        return after
+    return replace(after, phase=before.phase, reason=before.reason, message=before.message)
 
 
 def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict[str, datetime]:
@@ -206,7 +281,7 @@ def _heartbeats(node: Node | None, policy: Policy | None, now: datetime) -> dict
 
 
 def verify(view: CaseView, now: datetime) -> Plan:
-    """Show that recovery is being waited for."""
-    if view.case.phase is Phase.VERIFYING:
-        return ()
-    return (SaveCase(view.case, replace(view.case, phase=Phase.VERIFYING)),)
+    """Show that recovery is being waited for, and no wait whose time has come."""
+    blocks = tuple(block for block in view.case.blocks if block.until is None or block.until > now)
+    after = replace(view.case, phase=Phase.VERIFYING, blocks=blocks)
+    return (SaveCase(view.case, after),) if after != view.case else ()

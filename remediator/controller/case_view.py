@@ -1,35 +1,30 @@
 """ClusterCache → the inputs of the decision table of a case, and of its plans. Pure: it only reads stores."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from remediator.controller import marks
+from remediator import windows
+from remediator.controller import case_proof, inventory_view, marks
 from remediator.controller.cache import ClusterCache
-from remediator.controller.fleet import hosted
-from remediator.core import evidence, guard, names
+from remediator.controller.fleet import api_pods_of, hosted
+from remediator.core import evidence, guard, manual, names
 from remediator.core.absence import NEVER_AWAY, Absences
-from remediator.core.case import (
-    MOST_ATTEMPTS,
-    Attempt,
-    AttemptOutcome,
-    Block,
-    Case,
-    Diagnosis,
-    Operation,
-    Phase,
-    reason_to_end,
-)
+from remediator.core.case import MOST_ATTEMPTS, Block, Case, Diagnosis, Phase, reason_to_end
 from remediator.core.case_table import CaseObservation, Tried
 from remediator.core.decide import onsets
 from remediator.core.evidence import Health, Proof
+from remediator.core.giving_way import outranked_by
+from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.ladder import Next, follow_up, next_rung
+from remediator.core.lemon import Known, known
 from remediator.core.node import Node
+from remediator.core.offer import NO_OFFER, OfferObservation, gives_back
+from remediator.core.operation import Operation
 from remediator.core.pod import Pod
-from remediator.core.policy import Policy, Template
+from remediator.core.policy import Policy
 from remediator.core.reasons import Reason
+from remediator.core.template import Template
 
-# How long a case waits for a policy that somebody deleted: then it escalates, or ends where it holds no node.
-WITHOUT_POLICY = timedelta(minutes=30)
 # Ends by which a user says that the node is to be left as it is.
 BY_USER = frozenset({Reason.CASE_DELETED, Reason.RELEASED_BY_USER, Reason.TAINT_REMOVED_BY_USER})
 
@@ -48,7 +43,15 @@ class CaseView:
         absences: When nobody could act.
         gone: Uids on the node's marks whose cases are no more.
         handled: Names of cases that the node must remember when this one is over; empty while it is not.
+        known: Why a person must look though something is left to try; None where it may be tried.
+        outranked_by: The case for which this one gives way; None where it need not.
+        past: Earlier cases that a person is shown where nothing is left to try because of them.
         standing: Names that the cases have for all that is found on the node now; empty while it is not over.
+        request: The operation that a user has made and that the case carries out.
+        lacking: Which devices the node had before and does not show now.
+        offer: What is observed of a case that a person has.
+        blast: What a start would end, by the last look at the node.
+        rules: Names and uids of the DeviceTaintRules of a case that gives its node back, as read live then.
     """
 
     observation: CaseObservation
@@ -67,41 +70,58 @@ class CaseView:
     gone: frozenset[str] = frozenset()
     handled: tuple[str, ...] = ()
     standing: frozenset[str] = frozenset()
+    request: Operation | None = None
+    lacking: str = ""
+    offer: OfferObservation = NO_OFFER
+    known: Known | None = None
+    past: tuple[Case, ...] = ()
+    outranked_by: Case | None = None
+    blast: BlastRadius | None = None
+    rules: tuple[tuple[str, str], ...] = ()
 
 
 def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     """What is observed of a case."""
     node = cache.nodes.get(case.node)
-    policy = cache.policies.get(case.policy)
+    policy = cache.policy_of(case)
     operation = cache.operations.get(case.attempt.operation) if case.attempt else None
     # Pods of a node that is gone have nobody to end them; the API server collects them.
     pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
-    leave = reason_to_end(case, node) or _abandoned(case, policy, now)
-    proof, again = _proof(case, node, policy, cache.absences, now)
-    following = next_rung(policy, case, cache.cases.by("node", case.node), now) if policy else Reason.POLICY_MISSING
-    tried, follows = _tried(case, operation, node), follow_up(case, _after(cache, case))
-    follow = tried is Tried.SUCCEEDED and _succeeded(case) and follows is not None
+    request = cache.operations.get(case.manual.operation) if case.manual else None
+    leave = reason_to_end(case, node) or taken_back(case, request) or _abandoned(case, policy, now)
+    lacking = inventory_view.missing(cache, case, policy, node) if policy and node and case.claimed else ""
+    proof, again = case_proof.prove(case, node, policy, cache.absences, lacking, now)
+    following, lemon = _following(cache, case, policy, now)
+    tried, follows = case_proof.tried(case, operation, node), follow_up(case, _after(cache, case))
+    follow = tried is Tried.SUCCEEDED and case_proof.has_succeeded(case) and follows is not None
     full = follow and len(case.attempts) >= MOST_ATTEMPTS  # what completes it has no room: a person must look
-    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if node else ()
+    starts = None if follow else to_start(policy, case, tried, lemon.reason if lemon else following)
+    wanted = follows if follow else starts
+    if policy is not None and proof is Proof.PROBE and not follow:
+        starts, wanted = None, policy.verify.probe
+    stops = _stops(cache, case, node, policy, wanted, starts, now)
     handled, standing = _handled(cache, case, node) if case.ended is not None else ((), frozenset())
+    other = _outranked_by(cache, case, policy, stops, node, now)
     observation = CaseObservation(
         ended=case.ended is not None,
         escalated=case.phase is Phase.ESCALATED,
+        outranked=other is not None,
         leave=leave is not None,
         pods=bool(pods),
         marks=_marks(cache, case, node),
         claimed=case.claimed,
         diagnosed=case.diagnosis is not Diagnosis.PENDING,
-        health=evidence.health(node, policy, now) if node and policy else Health.UNKNOWN,
+        health=_health(case, node, policy, now),
         tried=tried,
         proof=Proof.TIMED_OUT if full else proof,
         rungs=isinstance(following, Next),
+        known=lemon is not None,
         follow=follow and not full,
         uncordoned=node is not None and marks.uncordoned(node, case),
         stopped=bool(stops),
     )
     diagnostics = cache.templates.get(names.DIAGNOSTICS_TEMPLATE)
-    return CaseView(
+    view = CaseView(
         observation,
         case,
         node,
@@ -117,7 +137,65 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
         cache.absences,
         handled=handled,
         standing=standing,
+        request=request,
+        lacking=lacking,
+        known=lemon,
+        past=_past(cache, case) if following is Reason.ATTEMPTS_SPENT else (),
+        outranked_by=other,
+        blast=cache.blast.get(case.node),
     )
+    return replace(view, offer=offer_of(view, cache, now)) if observation.escalated and case.open else view
+
+
+def offer_of(view: CaseView, cache: ClusterCache, now: datetime) -> OfferObservation:
+    """What is observed of a case that a person has."""
+    case, node, policy, proof = view.case, view.node, view.policy, Proof.WAITING
+    ended, base = case_proof.end_of_try(case)
+    if node is not None and policy is not None and ended is not None:
+        proof, _ = evidence.prove(node, policy, base, ended, now, cache.absences)
+    refuted = view.observation.proof is Proof.REFUTED
+    return OfferObservation(
+        running=view.observation.tried is Tried.OPEN,
+        proof=view.observation.proof,
+        conditions=proof is Proof.PASSED
+        and view.observation.health is Health.HEALTHY
+        and not (refuted or view.lacking),
+        offered=case.healthy_since is not None,
+        by_itself=not view.stops and gives_back(policy, case, cache.cases.by("node", case.node), now),
+    )
+
+
+def _health(case: Case, node: Node | None, policy: Policy | None, now: datetime) -> Health:
+    """What the conditions of the policy prove; in a case that a user asks for, whether the operation is to come."""
+    if case.manual:
+        return manual.health(case)
+    return evidence.health(node, policy, now) if node and policy else Health.UNKNOWN
+
+
+def taken_back(case: Case, request: Operation | None) -> Reason | None:
+    """Whether a user has deleted the operation that they have asked for. What a person has must be released."""
+    if case.manual is None or case.phase is Phase.ESCALATED:
+        return None
+    stands = request is not None and request.uid == case.manual.uid and not request.deleting
+    return None if stands else Reason.OPERATION_DELETED
+
+
+def _past(cache: ClusterCache, case: Case) -> tuple[Case, ...]:
+    """The earlier cases of the node under the policy that had taken it."""
+    others = (other for other in cache.cases.by("node", case.node) if other.policy == case.policy)
+    return tuple(other for other in others if other.uid != case.uid and other.started and other.ended)
+
+
+def _following(
+    cache: ClusterCache, case: Case, policy: Policy | None, now: datetime
+) -> tuple[Next | Reason, Known | None]:
+    """What the ladder offers, and why a person must look though it offers something."""
+    if policy is None:
+        return Reason.POLICY_MISSING, None
+    of_node = cache.cases.by("node", case.node)
+    following = next_rung(policy, case, of_node, now, cache.covers)
+    asked = case.claimed and case.phase is not Phase.ESCALATED
+    return following, known(policy, case, of_node, cache.memory.of_gpus(case)) if asked else None
 
 
 def _handled(cache: ClusterCache, case: Case, node: Node | None) -> tuple[tuple[str, ...], frozenset[str]]:
@@ -127,7 +205,7 @@ def _handled(cache: ClusterCache, case: Case, node: Node | None) -> tuple[tuple[
     """
     if node is None or node.uid != case.node_uid or not marks.to_remember(case):
         return (), frozenset()
-    policy = cache.policies.get(case.policy)
+    policy = cache.policy_of(case)
     given_back = onsets(node, [policy]) if policy and (case.deleting or case.reason in BY_USER) else ()
     selecting = [policy for policy in cache.policies if policy.selects(node)]
     return tuple(dict.fromkeys((case.name, *given_back))), frozenset(onsets(node, selecting))
@@ -138,7 +216,7 @@ def _abandoned(case: Case, policy: Policy | None, now: datetime) -> Reason | Non
     last = case.timeline[-1] if case.timeline else None
     if policy is not None or case.claimed or last is None or last.reason is not Reason.POLICY_MISSING:
         return None
-    return Reason.POLICY_MISSING if now - last.at >= WITHOUT_POLICY else None
+    return Reason.POLICY_MISSING if now - last.at >= case_proof.WITHOUT_POLICY else None
 
 
 def _after(cache: ClusterCache, case: Case) -> tuple[str, ...]:
@@ -147,29 +225,57 @@ def _after(cache: ClusterCache, case: Case) -> tuple[str, ...]:
     return template.after if template else ()
 
 
-def _succeeded(case: Case) -> bool:
-    """Whether what follows the newest attempt may be done: one that was cancelled in time has nothing to complete."""
-    attempt = case.newest_counted
-    return attempt is not None and (attempt.outcome is AttemptOutcome.SUCCEEDED or _does_not_apply(attempt))
+def to_start(policy: Policy | None, case: Case, tried: Tried, following: Next | Reason) -> str | None:
+    """The operation that a case which holds its node starts next; None where it starts none now.
+
+    One that a person has starts none, so that no window, Pod or lack of a place keeps its release back.
+    """
+    if policy is None or not case.claimed or case.phase is Phase.ESCALATED:
+        return None
+    if tried not in (Tried.NONE, Tried.FAILED) or not isinstance(following, Next):
+        return None
+    return policy.ladder[following.rung].operation
 
 
-def _does_not_apply(attempt: Attempt) -> bool:
-    """A follow-up that has nothing to do on this node: what it would complete is complete without it."""
-    return bool(attempt.follows) and attempt.nothing_to_do
+def _stops(
+    cache: ClusterCache,
+    case: Case,
+    node: Node | None,
+    policy: Policy | None,
+    wanted: str | None,
+    starts: str | None,
+    now: datetime,
+) -> tuple[Block, ...]:
+    """What keeps a case from its next step; `wanted`: the operation of this step, `starts`: if it begins an attempt."""
+    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if node else ()
+    if wanted is not None and node is not None:
+        stops = (*stops, *_homeless(cache, wanted, node))
+    if starts is not None and policy is not None and case.diagnosis is not Diagnosis.PENDING:
+        stops = (*stops, *_gated(cache, case, policy, now))
+    return stops
 
 
-def _proof(
-    case: Case, node: Node | None, policy: Policy | None, absences: Absences, now: datetime
-) -> tuple[Proof, datetime | None]:
-    """Recovery is proven from the end of the newest attempt, or, before any, from the claim."""
-    attempt = case.newest_counted
-    ended = attempt.finished if attempt else case.started
-    if node is None or ended is None:
-        return Proof.WAITING, None
-    if policy is None:  # it may come back; without it nobody can say what healthy means
-        late = absences.deadline(ended, WITHOUT_POLICY)
-        return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, min(late, now + timedelta(seconds=10)))
-    return evidence.prove(node, policy, (attempt.heartbeats if attempt else None) or {}, ended, now, absences)
+def _homeless(cache: ClusterCache, wanted: str, node: Node) -> tuple[Block, ...]:
+    """Whether an operation of a case that holds its node has no node for its Pods."""
+    template = cache.templates.get(wanted)
+    return guard.homeless(wanted, api_pods_of(cache, template), node, cache.places.now) if template else ()
+
+
+def _outranked_by(
+    cache: ClusterCache, case: Case, policy: Policy | None, stops: tuple[Block, ...], node: Node | None, now: datetime
+) -> Case | None:
+    """The more severe case that waits for nothing but the node of this one, where this one may give it up."""
+    if policy is None or node is None or not case.claimed or not stops:
+        return None
+    others = ((other, cache.policy_of(other)) for other in cache.cases.by("node", case.node) if other.open)
+    pairs = [(other, theirs) for other, theirs in others if theirs is not None and other.uid != case.uid]
+    return outranked_by(case, policy, stops, pairs, node, now) if pairs else None
+
+
+def _gated(cache: ClusterCache, case: Case, policy: Policy, now: datetime) -> tuple[Block, ...]:
+    """What the policy makes the next start of a case that holds its node wait for."""
+    shut, work = windows.shut(policy.windows, now), cache.working.get(case.uid)
+    return guard.gated(case, policy, shut, work, now, cache.absences)
 
 
 def _marks(cache: ClusterCache, case: Case, node: Node | None) -> bool:
@@ -181,20 +287,3 @@ def ledgers_of(cache: ClusterCache, case: Case) -> list[str]:
     """The budgets that hold an entry of this case, in name order; one that cannot be read drops its entries later."""
     ledgers = (cache.budgets.get(name) for name in cache.entries.of(case.uid))
     return sorted(ledger.name for ledger in ledgers if ledger is not None and not ledger.unreadable)
-
-
-def _tried(case: Case, operation: Operation | None, node: Node | None) -> Tried:
-    """The state of the newest attempt. One after which the node has booted is not known to have failed: what it asked
-    for may have come late, and what the node shows may be from before.
-    """
-    attempt = case.attempt
-    if attempt is None:
-        return Tried.NONE
-    if attempt.outcome is AttemptOutcome.OPEN:
-        return Tried.REPORTED if operation and operation.phase.outcome is not AttemptOutcome.OPEN else Tried.OPEN
-    if attempt.stopped:
-        return _tried(replace(case, attempts=case.counted), operation, node)
-    if node is not None and attempt.before_boot(node.boot_id):
-        return Tried.SUCCEEDED
-    succeeded = _does_not_apply(attempt) or attempt.outcome in (AttemptOutcome.SUCCEEDED, AttemptOutcome.CANCELLED)
-    return Tried.SUCCEEDED if succeeded else Tried.FAILED

@@ -6,16 +6,19 @@ Of a case that somebody removed by force while nobody led, its operations tell, 
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from remediator.controller.cache import ClusterCache
 from remediator.core import names
 from remediator.core.absence import APART
 from remediator.core.breaker import Breaker, Start, starts
-from remediator.core.case import Case, Operation
+from remediator.core.budget_breaker import longest
+from remediator.core.case import Case
+from remediator.core.operation import Operation
 from remediator.kube.runtime.leader import Leader
 
-MOST = 1000  # that are written; an annotation has room for them
+MOST, MOST_TEXT = 1000, 200_000  # that are written; an annotation has room for them
 
 
 class DeletedStarts:
@@ -24,44 +27,49 @@ class DeletedStarts:
     def __init__(self, cache: ClusterCache, leader: Leader, breaker: Breaker) -> None:
         self._cache, self._leader, self._breaker = cache, leader, breaker
         self._began = False
-        self._noted = ""
+        self._noted: frozenset[Start] = frozenset()
         self._leaving: frozenset[Start] = frozenset()  # of cases that may soon be gone
 
     def gone(self, case: Case, now: datetime) -> None:
         """Keep the starts of a case at the moment at which we lose sight of it: an admission pass may be under way."""
-        self._keep(frozenset(Start(at, case.uid) for at in starts([case]) or self._entered(case.uid)), now)
+        self._keep(frozenset(starts([case]) or self._entered(case.uid, case.node)), now)
 
     def begin(self, now: datetime) -> None:
         """Keep what the leader before has noted, and what is left of cases that nobody knows. Before every pass."""
         if self._began:
             return
-        self._began, self._noted = True, ""
+        self._began, self._noted = True, frozenset()
         known = self._cache.deleted_starts | read(self._leader.before[1].get(names.DELETED_STARTS, ""), now)
         cases = {start.case for start in known}
         self._keep(known.union(start for start in self._left_behind(now) if start.case not in cases), now)
 
     def _left_behind(self, now: datetime) -> Iterator[Start]:
         """What operations say, and of a case that has none, the first of its entries."""
-        since, operated = now - self._breaker.window - APART, set[str]()
+        since, operated = now - self._counting.window - APART, set[str]()
         for operation in self._cache.operations:
             uid = operation.case_uid
             if uid and operation.created > since and _disturbs(operation) and self._cache.case(uid) is None:
                 operated.add(uid)
-                yield Start(operation.created, uid)
+                yield Start(operation.created, uid, operation.node)
         for uid in self._cache.entries:
             if uid not in operated and self._cache.case(uid) is None:
-                yield from (Start(at, uid) for at in self._entered(uid))
+                yield from self._entered(uid)
 
-    def _entered(self, uid: str) -> list[datetime]:
+    def _entered(self, uid: str, node: str = "") -> list[Start]:
         since = self._cache.entries.since(uid)
-        return [] if since is None else [since]
+        return [] if since is None else [Start(since, uid, node)]
+
+    @property
+    def _counting(self) -> Breaker:
+        """The breaker that counts starts for the longest, that of the fleet or of a budget."""
+        return replace(self._breaker, window=longest(self._cache.budgets, self._breaker.window))
 
     def look(self, now: datetime) -> None:
         """Note what the next leader must know, and drop what does not count any more. Before every admission."""
-        since = now - self._breaker.window - APART  # a case that ended earlier has no start that counts
+        since = now - self._counting.window - APART  # a case that ended earlier has no start that counts
         known = self._cache.cases_since(since)
         leaving = (case for case in known if case.deleting or (case.ended and case.ended > since))
-        self._leaving = frozenset(Start(at, case.uid) for case in leaving for at in starts([case]))
+        self._leaving = frozenset(starts(leaving))
         self._keep(frozenset(), now)
 
     def end(self) -> None:
@@ -69,15 +77,14 @@ class DeletedStarts:
         self._began = False
 
     def _keep(self, more: frozenset[Start], now: datetime) -> None:
-        known = self._cache.deleted_starts | more
+        known, since = self._cache.deleted_starts | more, now - self._counting.window
         self._cache.deleted_starts = frozenset(
-            start for start in known if self._breaker.recent([start.at], now) and self._cache.case(start.case) is None
+            start for start in known if start.at > since and self._cache.case(start.case) is None
         )
-        leaving = (start for start in self._leaving if self._breaker.recent([start.at], now))
-        written = text(self._cache.deleted_starts.union(leaving))
-        if self._began and written != self._noted:
-            self._leader.note(names.DELETED_STARTS, written)
-            self._noted = written
+        noted = self._cache.deleted_starts.union(start for start in self._leaving if start.at > since)
+        if self._began and noted != self._noted:
+            self._leader.note(names.DELETED_STARTS, text(noted))
+            self._noted = noted
 
 
 def _disturbs(operation: Operation) -> bool:
@@ -87,19 +94,22 @@ def _disturbs(operation: Operation) -> bool:
 
 def text(deleted: Iterable[Start]) -> str:
     """What `read` reads again: the newest of them."""
-    newest = sorted(deleted)[-MOST:]
-    return ",".join(f"{start.case}/{start.at.isoformat()}" for start in newest)
+    newest = [f"{start.case}/{start.at.isoformat()}/{start.node}" for start in sorted(deleted)[-MOST:]]
+    while sum(len(entry) + 1 for entry in newest) > MOST_TEXT:
+        newest = newest[len(newest) // 4 + 1 :]
+    return ",".join(newest)
 
 
 def read(noted: str, now: datetime) -> frozenset[Start]:
     """What `text` has written, as far as it lies in the past: who wrote it may have a clock that is ahead of ours."""
     deleted = set[Start]()
     for entry in noted.split(",")[:MOST]:
-        case, _, time = entry.partition("/")
+        case, _, rest = entry.partition("/")
+        time, _, node = rest.partition("/")
         try:
             at = datetime.fromisoformat(time)
         except ValueError:
             continue
         if at.tzinfo and at <= now + APART:
-            deleted.add(Start(at, case))
+            deleted.add(Start(at, case, node))
     return frozenset(deleted)

@@ -11,6 +11,7 @@ from remediator.controller.case_view import CaseView
 from remediator.controller.effects import Create, Plan, SaveCase
 from remediator.core import names
 from remediator.core.case import Case, Diagnosis, advance
+from remediator.core.node import Status
 from remediator.core.pod import Pod
 from remediator.core.reasons import Reason
 from remediator.kube.api.builtin import POD
@@ -26,6 +27,8 @@ def diagnose(view: CaseView, now: datetime) -> Plan:
         return (SaveCase(case, failed(case, f"no template {names.DIAGNOSTICS_TEMPLATE}", now)),)
     if case.blocks:  # what stopped it is over: the time of the Pod begins now
         return (SaveCase(case, replace(advance(case, Reason.RESUMED, "nothing stops the case", now), blocks=())),)
+    if _silent(view) and not view.pods:
+        return (SaveCase(case, failed(case, "the kubelet does not report, so no Pod can read the node", now)),)
     pod = next((pod for pod in view.pods if pod.template == names.DIAGNOSTICS_TEMPLATE), None)
     if pod is not None and pod.ended:
         return (SaveCase(case, diagnosed(case, pod, now)), *pods.deletions((pod,)))
@@ -37,6 +40,14 @@ def diagnose(view: CaseView, now: datetime) -> Plan:
         name = pods.diagnostics_pod_name(case)
         return (Create(POD, pods.pod(template, name, case, None), gated=True),)
     return ()
+
+
+def _silent(view: CaseView) -> bool:
+    """Whether the case is begun on a node whose kubelet does not report: a Pod there would only wait, and be waited for
+    when the case ends.
+    """
+    about = view.policy is not None and (view.policy.asks_unknown or view.policy.manual)
+    return about and view.node is not None and view.node.ready is Status.UNKNOWN
 
 
 def overdue(view: CaseView, now: datetime) -> bool:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from remediator.core.case import Case, CaseEvent, Operation
+from remediator.core.case import Case, CaseEvent
 from remediator.core.node import Node
+from remediator.core.operation import Operation
 from remediator.kube.wire.client import Kind
+from remediator.kube.wire.transport import MERGE_PATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,14 @@ class SaveOperation:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Merge-patch one object; its being gone is success."""
+    """Patch one object, by a merge patch unless `content_type` says otherwise; its being gone is success."""
 
     kind: Kind[Any]
     name: str
     body: Mapping[str, Any]
     namespace: str = ""
     subresource: str = ""
+    content_type: str = MERGE_PATCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,48 +1,82 @@
 """Why a node is repaired or not: the same decision as the controller's, written in sentences. Writes nothing."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from remediator.clock import Clock
+from remediator.controller.blast_looks import look
+from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import case_view
-from remediator.controller.fleet import budgets_over, fleet_context
+from remediator.controller.fleet import budgets_over, fleet_context, may_start
 from remediator.controller.handlers.case import HANDLERS
-from remediator.core import evidence, guard, names
+from remediator.controller.idle import work_on
+from remediator.controller.offer_plan import offered
+from remediator.core import evidence, guard, idle, lemon, names
+from remediator.core.admission import Basis, Request, admit
+from remediator.core.blast_radius import described, verdict
 from remediator.core.breaker import Breaker
+from remediator.core.budget_breaker import longest
 from remediator.core.case import Block, Case
-from remediator.core.case_table import case_step
+from remediator.core.case_table import Tried, case_step
+from remediator.core.confirmation import question
+from remediator.core.correlation import under_repair
 from remediator.core.decide import Busy, Decision, Handled, Healthy, Start, Unknown, Unselected, Wait, decide
-from remediator.core.guard import Request
-from remediator.core.node import Node
+from remediator.core.duration import in_words
+from remediator.core.history import held_since
+from remediator.core.node import Node, Status
+from remediator.core.places import SHIPPED, ApiNodes
+from remediator.core.reasons import Reason
+from remediator.core.rejections import PODS_REJECTED
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
 
+SECOND_SOURCE = frozenset({Reason.NOT_CONFIRMED, Reason.CONFIRMATION_UNKNOWN})
 
-async def snapshot(client: Client, namespaces: names.Namespaces, clock: Clock) -> ClusterCache:
+
+async def snapshot(
+    client: Client, namespaces: names.Namespaces, clock: Clock, api_nodes: ApiNodes = SHIPPED
+) -> ClusterCache:
     """Read everything that a decision rests on."""
     informers = Informers(client, clock, namespaces)
-    cache = ClusterCache(informers)
+    cache = ClusterCache(informers, api_nodes)
     await informers.read()
     return cache
 
 
+async def look_at(cache: ClusterCache, client: Client, node: str, now: datetime) -> None:
+    """Read which Pods work on a node, where a case waits for them, and what its repair would end."""
+    cache.blast[node] = await look(client, node, cache.namespaces.operations, now)
+    for case in cache.cases.by("node", node):
+        policy = cache.policy_of(case)
+        if case.open and policy is not None and idle.waits(case, policy, now, cache.absences):
+            cache.working[case.uid] = await work_on(client, node, cache.namespaces.operations, now)
+
+
 def explain(cache: ClusterCache, node: Node, breaker: Breaker, now: datetime) -> Iterator[str]:
     """What is decided for one node, what its cases do next, and what holds them, a line each."""
-    decision = decide(node, cache.policies, cache.cases.by("node", node.name), now)
+    decision = decide(
+        node, cache.policies, cache.cases.by("node", node.name), now, cache.covers, partial(may_start, now)
+    )
     yield f"{node.name}: {describe(decision, now)}"
     if isinstance(decision, Start):
         yield from _before_start(cache, node, decision, breaker, now)
     for case in cache.cases.by("node", node.name):
         if case.open:
             yield from _case_lines(cache, case, breaker, now)
+    yield from _history(cache, node)
+    rejects = node.conditions.get(PODS_REJECTED)
+    if rejects is not None and rejects.status is Status.TRUE:
+        yield f"  {PODS_REJECTED} since {rejects.since:%Y-%m-%d %H:%M} UTC: {rejects.message}"
     for policy in sorted(cache.policies, key=lambda policy: policy.name):
         if policy.selects(node):
             health = evidence.judge(node, policy, now).health
             yield f"  policy {policy.name} ({policy.mode.value}), health: {health.name.capitalize()}"
-    for ledger in budgets_over(cache, node):
+    for ledger in budgets_over(cache, node, now):
         yield f"  budget {ledger}"
-    recent = breaker.recent(cache.starts(now - breaker.window), now)
+    recent = breaker.recent((start.at for start in cache.starts(now - breaker.window)), now)
     yield f"  breaker of the fleet: {len(recent)} of {breaker.starts} starts in {breaker.window}"
 
 
@@ -69,6 +103,15 @@ def _before_start(cache: ClusterCache, node: Node, decision: Start, breaker: Bre
     """What would hold a case that is not there yet."""
     case = Case(decision.name, "", node.name, node.uid, decision.policy, decision.trigger, now)
     yield from (f"  {line}" for line in _blocks(cache, case, node, breaker, now))
+    yield from _at_stake(cache, case)
+
+
+def _at_stake(cache: ClusterCache, case: Case) -> Iterator[str]:
+    """What the first start of a case would end now, or has ended."""
+    radius = case.blast if case.attempts else cache.blast.get(case.node, case.blast)
+    if radius is not None:
+        when = f"its last start ended, as seen at {radius.at:%H:%M:%S}" if case.attempts else "its start would end"
+        yield f"  {when}: {described(radius)}"
 
 
 def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime) -> Iterator[str]:
@@ -78,32 +121,72 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
     view = case_view(cache, case, now)
     step = case_step(view.observation)
     yield f"  phase {case.phase.value or 'new'}, rung {case.rung + 1}, next step {step.name}: {case.message}"
+    if case.manual:
+        asked = f"{case.manual.requested_by or 'a user'} asks for {case.manual.template}"
+        yield f"  {asked}: NodeOperation {case.manual.operation}"
     if view.node is not None and HANDLERS[step].by_admission:
         yield from (f"  {line}" for line in _blocks(cache, case, view.node, breaker, now))
+    yield from _at_stake(cache, case)
     if view.node is not None and view.node.cordoned_by == case.uid:
         yield (
             f"  the cordon of {case.node} ends with the case, also where somebody else has cordoned it since: "
             f"to keep the node out, label it {names.EXCLUDE}=true"
         )
+    if view.lacking and view.observation.tried is not Tried.NONE:
+        yield f"  fewer devices than before: {view.lacking}"
+    if offer := offered(case):
+        yield f"  {offer}"
     if case.claimed and not HANDLERS[step].by_admission:
-        yield from (f"  {_line(block)}" for block in view.stops)
+        yield from (f"  {_line(case, block, now)}" for block in view.stops)
+    if view.operation is not None and view.operation.finished is None and view.operation.blocked:
+        yield f"  {view.operation.left} pods left on {case.node}; in the way: {view.operation.blocked}"
     for attempt in case.attempts:
         yield f"  {attempt.template}: {attempt.outcome.value or 'running'} {attempt.message}".rstrip()
     for event in case.timeline[-5:]:
         yield f"  {event.at:%H:%M:%S} {event.reason.value}: {event.message}"
 
 
+def _history(cache: ClusterCache, node: Node) -> Iterator[str]:
+    """The earlier cases of the node and of the boards that its open cases are about, the newest last."""
+    cases = {case.uid: case for case in cache.cases.by("node", node.name)}
+    for case in [case for case in cases.values() if case.open]:
+        cases |= {other.uid: other for others in cache.memory.of_gpus(case).values() for other in others}
+    for past in lemon.history(case for case in cases.values() if lemon.did_something(case)):
+        place = f" on {past.node}" if past.node != node.name else ""
+        done = ", ".join(past.operations)
+        yield f"  before: {past.ended:%Y-%m-%d %H:%M} UTC {past.policy}{place}: {done}: {past.outcome.value}"
+
+
 def _blocks(cache: ClusterCache, case: Case, node: Node, breaker: Breaker, now: datetime) -> list[str]:
     """The same guard that admits, asked for this one case."""
-    policy = cache.policies.get(case.policy)
+    policy = cache.policy_of(case)
     past = cache.cases.by("node", case.node)
     preconditions = guard.preconditions(case, node, policy, past, fleet_context(cache, now), now)
-    request = Request(case, node, 0, preconditions)
-    admission = guard.admit([request], cache.ledgers(), cache.starts(now - breaker.window), breaker, now)
-    lines = [_line(block) for _, blocks in admission.held for block in blocks]
+    limit = policy.max_blast_radius if policy else None
+    blast = verdict(case, limit, cache.blast.get(case.node), now) if limit and not preconditions else None
+    request = Request(case, node, 0, preconditions, blast=blast)
+    starts = cache.starts(now - longest(cache.budgets, breaker.window))
+    ledgers = replace(cache.ledgers(), starts=starts_under(cache, starts))
+    repaired = under_repair(cache.unfinished)
+    basis = Basis(ledgers, [start.at for start in starts], breaker, now, under_repair=repaired)
+    admission = admit([request], basis)
+    lines = [_line(case, block, now) for _, blocks in admission.held for block in blocks]
+    if not lines:  # only who has watched a Lease can tell that it has expired: the controller says what it knows
+        lines = [_line(case, block, now) for block in case.blocks if block.reason is Reason.LEASE_RENEWED]
+    if not lines and (asked := question(policy, case.node)):
+        shown = [_line(case, block, now) for block in case.blocks if block.reason in SECOND_SOURCE]
+        return [*shown, f"before anything is done the controller asks Prometheus: {asked.query}"]
+    if not lines and policy is not None and policy.require_spare_gpus and not case.claimed:
+        return ["nothing holds it but, perhaps, spare GPUs, which only the controller counts: see its status.blockedBy"]
     return lines or ["nothing holds it"]
 
 
-def _line(block: Block) -> str:
-    until = f" (until {block.until:%H:%M:%S} UTC)" if block.until else ""
-    return f"held: {block.reason.value}: {block.message}{until}"
+def _line(case: Case, block: Block, now: datetime) -> str:
+    """What holds a case, since when, where its status shows that already, and until when, where that is known."""
+    times = []
+    if any(shown.reason is block.reason for shown in case.blocks):
+        since = held_since(case, block.reason)
+        times.append(f"for {in_words(now - since)}, since {since:%Y-%m-%d %H:%M:%S} UTC")
+    if block.until:
+        times.append(f"until {block.until:%Y-%m-%d %H:%M:%S} UTC")
+    return f"held: {block.reason.value}: {block.message}" + (f" ({'; '.join(times)})" if times else "")

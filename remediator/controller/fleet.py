@@ -2,34 +2,66 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 
+from remediator import windows
+from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
-from remediator.core import budget, evidence, failures
-from remediator.core.case import Case, OperationPhase
+from remediator.core import account, budget, budget_breaker, dead_node, evidence, failures, names, places
+from remediator.core.case import Case
 from remediator.core.correlation import Causes, shared_causes
+from remediator.core.dead_node import DeadNodes
 from remediator.core.guard import FleetContext, Hosted
 from remediator.core.node import Node, Status
+from remediator.core.operation import OperationPhase
 from remediator.core.pod import Pod
-from remediator.core.policy import AttemptRecord, Policy
+from remediator.core.policy import Approval, AttemptRecord, Policy
+from remediator.core.template import Template
+from remediator.core.window import Shut
 
 MOST_AVOIDED = 50
 
 
 def fleet_context(cache: ClusterCache, now: datetime, causes: Causes | None = None) -> FleetContext:
     """What is true of the whole fleet in one pass. `causes`: what nodes have in common, where that is known already."""
-    known = frozenset(template.name for template in cache.templates if not missing(cache, {template.name}))
+    whole = cache.by_template("whole", lambda template: not missing(cache, {template.name}))
     control_plane = {pod.node: static_pod(cache.control_plane.by("node", pod.node)) for pod in cache.control_plane}
     return FleetContext(
-        known,
+        frozenset(name for name, known in whole.items() if known),
         cache.paused,
         _controller_nodes(cache),
         all_causes(cache, now) if causes is None else causes,
         failing(cache, now),
         control_plane=control_plane,
+        places=cache.places.now,
+        needs=cache.by_template("needs", lambda template: api_pods_of(cache, template)),
         silent=cache.silent,
+        dead=DeadNodes(dead_node.on_target(cache.templates), cache.zones.now),
+        shut=shut_policies(cache.policies, now),
+        working=dict(cache.working),
+        absences=cache.absences,
     )
+
+
+def shut_policies(policies: Iterable[Policy], now: datetime) -> dict[str, Shut]:
+    """What the windows of each policy say, where none of them is open."""
+    states = ((policy.name, windows.shut(policy.windows, now)) for policy in policies if policy.windows)
+    return {name: shut for name, shut in states if shut is not None}
+
+
+def may_start(now: datetime, policy: Policy) -> bool:
+    """Whether a new case of the policy could begin now, as far as the policy itself says."""
+    ready = policy.readiness is None or policy.readiness.status is not Status.FALSE
+    waits = policy.approval is Approval.REQUIRED or policy.breaker.stays_open(policy.closed_at, now)
+    return ready and not waits and windows.shut(policy.windows, now) is None
+
+
+def api_pods_of(cache: ClusterCache, template: Template) -> tuple[Template, ...]:
+    """The templates of the Pods with rights in the API that an operation and what completes it need."""
+    drain = cache.templates.get(names.DRAIN_TEMPLATE)
+    after = (cache.templates.get(name) for name in template.after)
+    return tuple(pod for each in (template, *after) if each is not None for pod in places.needs(each, drain))
 
 
 def hosted(cache: ClusterCache, node: str) -> Hosted:
@@ -48,7 +80,7 @@ def _controller_nodes(cache: ClusterCache) -> frozenset[str]:
 
 
 def attempt_records(cache: ClusterCache, now: datetime) -> dict[str, tuple[AttemptRecord, ...]]:
-    """What became of the newest attempts under each policy: what its status says, and what cases say since then."""
+    """What became of the newest attempts under each policy that had any: its status says it, and since then cases."""
     by_policy: defaultdict[str, list[Case]] = defaultdict(list)
     for case in cache.cases_since(now - failures.COUNTS_FOR):
         if case.attempts:
@@ -56,6 +88,7 @@ def attempt_records(cache: ClusterCache, now: datetime) -> dict[str, tuple[Attem
     return {
         policy.name: failures.merged(policy.breaker.records, failures.records(by_policy[policy.name]))
         for policy in cache.policies
+        if policy.breaker.records or policy.name in by_policy
     }
 
 
@@ -89,7 +122,7 @@ def correlated(cache: ClusterCache) -> list[Policy]:
 
 
 def causes(cache: ClusterCache, policy: Policy, now: datetime) -> Causes:
-    """The same under one policy: asked are the nodes that show what it looks for, and those of cases ended lately."""
+    """The same under one policy: of the nodes that show what it looks for, and those of cases open or ended lately."""
     if policy.correlation is None:
         return {}
     cases = list(cache.cases_since(now - policy.correlation.within))
@@ -97,14 +130,15 @@ def causes(cache: ClusterCache, policy: Policy, now: datetime) -> Causes:
     names = dict.fromkeys(
         name for clause in clauses for name in cache.nodes_by.showing((clause.condition, clause.status))
     )
-    names |= dict.fromkeys(case.node for case in cases if case.policy == policy.name and case.ended is not None)
+    names |= dict.fromkeys(case.node for case in cases if case.policy == policy.name)
     nodes = (node for name in names if (node := cache.nodes.get(name)))
     return shared_causes(policy, nodes, cases, now)
 
 
 def drains_running(cache: ClusterCache) -> int:
-    """How many operations are draining now."""
-    return sum(operation.phase is OperationPhase.DRAINING for operation in cache.unfinished_operations)
+    """How many operations are draining now by a Pod of ours; one that a user has made only shows it."""
+    draining = (each for each in cache.unfinished_operations if each.phase is OperationPhase.DRAINING)
+    return sum(bool(operation.case_uid and operation.drain_pod) for operation in draining)
 
 
 def about_to_go(cache: ClusterCache) -> tuple[str, ...]:
@@ -118,26 +152,30 @@ def _untold(node: Node) -> bool:
     return stale is not None and stale.status is not Status.FALSE
 
 
-def budgets_over(cache: ClusterCache, node: Node) -> list[str]:
-    """The budgets of a node and how much of each, or of its group in it, is used, a phrase each."""
-    ledgers = cache.ledgers()
-    return [
-        _standing(ledgers.budgets[name], group, ledgers.members.get(name, budget.NOBODY))
-        for name, group in ledgers.index.places(node)
-    ]
+def budgets_over(cache: ClusterCache, node: Node, now: datetime) -> list[str]:
+    """The budgets of a node and how much of each, or of its group in it, is used, a phrase each; and its breaker."""
+    ledgers, starts = cache.ledgers(), cache.starts(now - budget_breaker.longest(cache.budgets, timedelta()))
+    by_budget = starts_under(cache, starts)
+    lines: list[str] = []
+    for name, group in ledgers.index.places(node):
+        ledger, members = ledgers.budgets[name], ledgers.members.get(name, account.NOBODY)
+        breaker = budget_breaker.shown(ledger, members.total, by_budget.get(name, ()), now)
+        lines.append(_standing(ledger, group, members) + (f"; {breaker}" if breaker else ""))
+    return lines
 
 
-def _standing(ledger: budget.Budget, group: str, counted: budget.Members) -> str:
+def _standing(ledger: budget.Budget, group: str, counted: account.Members) -> str:
     if not ledger.group_by:
-        return f"{ledger.name}: {_used(budget.account(ledger, counted))}"
+        return f"{ledger.name}: {_used(account.account(ledger, counted))}"
     if not group:
         return f"{ledger.name}: the node has no label {ledger.group_by}, so that nothing starts on it"
-    standing = budget.accounts(ledger, counted).get(group)
-    together = f"; all groups: {_used(budget.account(ledger, counted))}" if ledger.limits_all_groups else ""
+    standing = account.accounts(ledger, counted).get(group)
+    together = f"; all groups: {_used(account.account(ledger, counted))}" if ledger.limits_all_groups else ""
     return f"{ledger.name}, {ledger.group_by} {group}: {_used(standing) if standing else 'no node'}{together}"
 
 
-def _used(account: budget.Account) -> str:
-    unavailable = f"{len(account.unavailable)} of {account.most} unavailable"
-    waiting = f", {len(account.quarantined)} of {account.most_quarantined} quarantined" if account.quarantined else ""
+def _used(standing: account.Account) -> str:
+    unavailable = f"{len(standing.unavailable)} of {standing.most} unavailable"
+    quarantined = f", {len(standing.quarantined)} of {standing.most_quarantined} quarantined"
+    waiting = quarantined if standing.quarantined else ""
     return unavailable + waiting

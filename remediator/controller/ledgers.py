@@ -2,18 +2,22 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
 
 from remediator.controller import marks
+from remediator.controller.budget_attempts import BudgetAttempts
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Done, EffectResult, GaveUp, Patch, Retry
 from remediator.controller.gone import GoneCases
 from remediator.controller.perform import Performer
-from remediator.core import budget, names
+from remediator.core import account, budget, budget_breaker, names
 from remediator.core.budget import Budget, Claim
 from remediator.core.case import Case, Phase
+from remediator.core.census import BudgetSnapshot
+from remediator.core.policy import FailureBreaker
 from remediator.kube import api
 from remediator.kube.api import encode
 from remediator.kube.runtime.turns import sliced
@@ -31,6 +35,22 @@ class Ledgers:
         self.cache, self.performer = cache, performer
         self._gone_cases = GoneCases(performer, monotonic)
         self.unused: set[str] = set()  # uids of cases that were entered and then stopped before their node was marked
+        self._attempts = BudgetAttempts(cache)
+
+    def clear(self) -> None:
+        """Another leader may use now what was left here."""
+        self.unused.clear()
+        self._attempts.clear()
+
+    def as_of(self, now: datetime) -> BudgetSnapshot:
+        """All ledgers, with the breakers on failures as they are, also where that could not be written yet."""
+        ledgers = self.cache.ledgers()
+        asking = [each for each in ledgers.budgets.values() if each.breaker is not None]
+        moved = {each.name: replace(each, failing=self._failing(each, now)) for each in asking}
+        return replace(ledgers, budgets={**ledgers.budgets, **moved}) if moved else ledgers
+
+    def _failing(self, ledger: Budget, now: datetime) -> FailureBreaker:
+        return budget_breaker.state(ledger, self._attempts.of(ledger.name), now)
 
     async def update(self, now: datetime) -> tuple[Mapping[str, Retry | GaveUp], float | None]:
         """Create the default budget, enter the claims that hold, drop those of ended cases, show the numbers.
@@ -44,10 +64,13 @@ class Ledgers:
             (ledger for ledger in self.cache.budgets if not ledger.unreadable), key=lambda ledger: ledger.name
         )
         await self.cache.nodes_by.refresh()
+        await self._attempts.refresh(now)
         orphans, ask_again = await self._orphans()
         over, holding = self._released() | self._unused() | orphans, await self._holding()
         async for ledger in sliced(readable, SLICE):
             results[ledger.name] = await self._updated(ledger, holding.get(ledger.name, ()), over, now)
+        closing = [when for ledger in readable if (when := budget_breaker.closes_in(ledger, now)) is not None]
+        ask_again = min([*closing, *([] if ask_again is None else [ask_again])], default=None)
         return {name: result for name, result in results.items() if not isinstance(result, Done)}, ask_again
 
     async def _updated(
@@ -57,8 +80,14 @@ class Ledgers:
         with Contained("budget", ledger.name):
             current = self.cache.budgets.get(ledger.name) or ledger
             standing = budget.regrouped(current, self._groups(current))
-            return await self.write(current, current_claims(standing, self._claims(current, holding, now), over))
+            claimed = current_claims(standing, self._claims(current, holding, now), over)
+            return await self._write(current, replace(claimed, failing=self._failing(current, now)))
         return GaveUp("it cannot be counted; the controller's log says why")
+
+    async def _write(self, before: Budget, after: Budget) -> EffectResult:
+        if after.failing.opened and not before.failing.opened:
+            log.warning("the breaker on failures opens", budget=after.name, because=after.failing.message)
+        return await self.write(before, after)
 
     async def _create_default(self) -> EffectResult:
         ledgers = {ledger.name: ledger for ledger in self.cache.budgets}
@@ -122,8 +151,9 @@ class Ledgers:
 
     async def write(self, before: Budget, after: Budget) -> EffectResult:
         """Write a ledger and its numbers where they differ from what is there; a conflict reads the newest version."""
-        counts = budget.counts(after, self.cache.nodes_by.members().get(after.name, budget.NOBODY))
-        if before.adopted and after.claims == before.claims and counts == before.shown:
+        counts = account.counts(after, self.cache.nodes_by.members().get(after.name, account.NOBODY))
+        same = (after.claims, after.failing) == (before.claims, before.failing)
+        if before.adopted and same and counts == before.shown:
             return Done()
         effect = Patch(api.BUDGET, after.name, encode.ledger(after, counts), "", "status")
         result = await self.performer.all([effect])

@@ -1,13 +1,17 @@
 """What we write on a node: our taints, our cordon and our annotations, nothing else. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Set
+from datetime import datetime
 from typing import Any
 
 from remediator.controller.effects import Retry
-from remediator.core import names
+from remediator.core import cordon_reason, names
 from remediator.core.case import Case
+from remediator.core.giving_way import gave_way
 from remediator.core.node import MOST_HANDLED, Node, Taint
+from remediator.core.operation import Operation
 from remediator.kube.api import encode
+from remediator.kube.wire.times import stamp
 
 Change = Callable[[Node], Mapping[str, Any] | Retry | None]
 MOVED = 0.2  # seconds until a node that has changed is judged again
@@ -23,15 +27,19 @@ def marked(node: Node, case: Case) -> bool:
 
 
 def to_remember(case: Case) -> bool:
-    """Whether the node must remember the case: it was claimed, or a user deleted it and does not want it back."""
-    return case.started is not None or case.deleting
+    """Whether the node must remember the case: it was claimed, or a user deleted it and does not want it back.
+
+    The fault of one that gave way has had no case yet.
+    """
+    return case.deleting or (case.started is not None and not gave_way(case))
 
 
 def claim(case: Case, judged: Node, gone: frozenset[str] = frozenset()) -> Change:
     """Cordon the node and mark it as the case's, in one write, and keep cluster-autoscaler from removing it.
 
     Only the node that was judged: one that a user has excluded or cordoned meanwhile is judged again. The mark of
-    another case is replaced only where that case is `gone`. What a user has asked of cluster-autoscaler stays theirs.
+    another case is replaced only where that case is `gone`. What a user has asked of cluster-autoscaler stays theirs,
+    and so does the reason that they gave Slurm.
     """
 
     def change(node: Node) -> Mapping[str, Any] | Retry | None:
@@ -43,6 +51,10 @@ def claim(case: Case, judged: Node, gone: frozenset[str] = frozenset()) -> Chang
         notes: dict[str, str | None] = {names.CORDONED_BY: case.uid}
         if node.kept_cordoned:
             notes[names.KEPT_CORDONED] = None
+        if node.in_service:
+            notes[names.IN_SERVICE] = None
+        if not node.cordon_reason or cordon_reason.ours(node.cordon_reason):
+            notes[names.CORDON_REASON] = cordon_reason.text(case)
         if not node.scale_down_disabled or node.scale_down_disabled_by:
             notes |= {names.SCALE_DOWN_DISABLED: "true", names.SCALE_DOWN_DISABLED_BY: case.uid}
         return encode.node_marks(node, [*others, mark(case)], unschedulable=True, annotations=notes)
@@ -69,6 +81,31 @@ def mark(case: Case) -> Taint:
     return Taint(names.CASE_TAINT, case.uid, "PreferNoSchedule")
 
 
+def request_drain(case: Case, at: datetime) -> Change:
+    """Ask another system to drain the node, since `at`. Only a node that the case holds."""
+
+    def change(node: Node) -> Mapping[str, Any] | Retry | None:
+        if node.uid != case.node_uid or node.case_uid != case.uid:
+            return Retry(MOVED, f"node {node.name} has changed since it was judged")
+        if node.drain_requested == at.replace(microsecond=0):
+            return None
+        return encode.node_marks(node, node.taints, annotations={names.DRAIN_REQUESTED: stamp(at)})
+
+    return change
+
+
+def take_drain_back(operation: Operation) -> Change:
+    """Ask no other system any more for the drain that this operation has asked for; another request stays."""
+
+    def change(node: Node) -> Mapping[str, Any] | None:
+        asked = operation.drain_started
+        if node.uid != operation.node_uid or asked is None or node.drain_requested != asked.replace(microsecond=0):
+            return None
+        return encode.node_marks(node, node.taints, annotations={names.DRAIN_REQUESTED: None})
+
+    return change
+
+
 def uncordoned(node: Node, case: Case) -> bool:
     """Whether a user has taken off the cordon that the node still calls the case's."""
     return node.uid == case.node_uid and node.cordoned_by == case.uid and not node.unschedulable
@@ -78,7 +115,7 @@ def disown(case: Case) -> Change:
     """Say no longer that the cordon is ours."""
 
     def change(node: Node) -> Mapping[str, Any] | None:
-        notes: dict[str, str | None] = {names.CORDONED_BY: None}
+        notes = {names.CORDONED_BY: None} | _reason_ends(node)
         return encode.node_marks(node, node.taints, annotations=notes) if uncordoned(node, case) else None
 
     return change
@@ -113,6 +150,12 @@ def give_back(
     `notes` are annotations to be written besides.
     """
     ends: dict[str, str | None] = dict(notes or {})
+    if node.drain_requested is not None and node.case_uid in (cases | {""}):
+        ends[names.DRAIN_REQUESTED] = None
+    if node.in_service in cases:
+        ends[names.IN_SERVICE] = None
+    if node.case_uid in (cases | {""}):
+        ends |= _reason_ends(node)
     if node.scale_down_disabled_by in cases:
         ends[names.SCALE_DOWN_DISABLED_BY] = None
         if node.scale_down_disabled == "true":  # else a user has spoken since
@@ -122,12 +165,26 @@ def give_back(
     return encode.node_marks(node, taints, unschedulable=None, annotations={**ends, names.CORDONED_BY: None})
 
 
+def _reason_ends(node: Node) -> dict[str, str | None]:
+    """The reason of ours goes with the cordon of the case; that of a cordon for a person stays."""
+    ours = cordon_reason.ours(node.cordon_reason) and not node.kept_cordoned
+    return {names.CORDON_REASON: None} if ours else {}
+
+
 def _remembered(before: tuple[str, ...], handled: tuple[str, ...], standing: frozenset[str]) -> list[str]:
     """A bounded set, oldest first. One whose condition has changed is never asked for again, so it goes first."""
     kept = [*(name for name in before if name not in handled), *handled]
     surplus = max(0, len(kept) - MOST_HANDLED)
     expendable = set([name for name in kept if name not in standing and name not in handled][:surplus])
     return [name for name in kept if name not in expendable][-MOST_HANDLED:]
+
+
+def back_in_service(node: Node) -> Mapping[str, Any] | None:
+    """Take off the taint out-of-service that an operation of ours has set, once the node runs again in another boot."""
+    if not node.back_in_service:
+        return None
+    kept = [taint for taint in node.taints if (taint.key, taint.value, taint.effect) != names.OUT_OF_SERVICE]
+    return encode.node_marks(node, kept, annotations={names.OUT_OF_SERVICE_BOOT: None})
 
 
 def degrade(case: Case) -> Change:

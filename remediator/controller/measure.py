@@ -8,11 +8,12 @@ from prometheus_client import Gauge
 
 from remediator import metrics
 from remediator.controller.cache import ClusterCache
-from remediator.core import budget
+from remediator.core import account, budget
 from remediator.core.breaker import Breaker
 from remediator.core.case import Case, Phase
 from remediator.core.history import drained_for, held_since, last_fault, phase_since
-from remediator.core.node import Node
+from remediator.core.node import Node, Status
+from remediator.core.rejections import PODS_REJECTED
 from remediator.kube.runtime.turns import sliced
 
 SLICE = 100  # budgets between two turns of the loop
@@ -25,23 +26,30 @@ async def gauges(cache: ClusterCache, breaker: Breaker, now: datetime) -> None:
     show(metrics.HELD, Counter(block.reason.value for case in cases for block in case.blocks))
     show(metrics.REPORTED, Counter(block.reason.value for case in cases for block in case.blocks if block.reported))
     show(metrics.OLDEST_HOLD, _oldest_holds(cases, now))
-    begun = cache.starts(now - breaker.window)
+    begun = [start.at for start in cache.starts(now - breaker.window)]
     metrics.BREAKER_OPEN.set(breaker.opens(begun, now) is not None)
     metrics.BREAKER_STARTS.set(len(breaker.recent(begun, now)))
+    metrics.REJECTING.set(sum(_rejects(node) for node in cache.nodes))
     show(metrics.FAILING, {policy.name: bool(policy.breaker.opened) for policy in cache.policies})
+    show(metrics.BUDGET_FAILING, {each.name: bool(each.failing.opened) for each in cache.budgets if each.breaker})
     metrics.BUDGET.rows = await _budgets(cache)
+
+
+def _rejects(node: Node) -> bool:
+    condition = node.conditions.get(PODS_REJECTED)
+    return condition is not None and condition.status is Status.TRUE
 
 
 async def _budgets(cache: ClusterCache) -> dict[str, tuple[int, ...]]:
     ledgers = cache.ledgers()
     numbers = {}
     async for name, ledger in sliced(ledgers.budgets.items(), SLICE):
-        numbers[name] = _numbers(ledger, ledgers.members.get(name, budget.NOBODY))
+        numbers[name] = _numbers(ledger, ledgers.members.get(name, account.NOBODY))
     return numbers
 
 
-def _numbers(ledger: budget.Budget, counted: budget.Members) -> tuple[int, ...]:
-    shown, (most, most_quarantined) = budget.counts(ledger, counted), budget.limits(ledger, counted)
+def _numbers(ledger: budget.Budget, counted: account.Members) -> tuple[int, ...]:
+    shown, (most, most_quarantined) = account.counts(ledger, counted), account.limits(ledger, counted)
     used = (shown.total, most, shown.unavailable, len(ledger.claims), shown.quarantined, most_quarantined)
     return (*used, shown.groups_full, shown.ungrouped)
 
@@ -64,11 +72,14 @@ def _oldest_holds(cases: list[Case], now: datetime) -> dict[str, float]:
 
 def saved(cache: ClusterCache, before: Case, after: Case) -> None:
     """A case was written: how long was its last phase, and, where it has recovered, all of it?"""
+    begun = len(after.attempts) > len(before.attempts) and not (after.attempts[-1].follows or after.attempts[-1].probe)
+    if begun and after.blast is not None and not after.blast.unknown:
+        metrics.BLAST_RADIUS.observe(after.blast.gpu_hours)
     if not after.timeline or after.phase is before.phase:
         return
     now = after.ended or after.timeline[-1].at
     metrics.PHASE_SECONDS.labels(before.phase.value or "New").observe(_seconds(phase_since(before), now))
-    if after.phase is Phase.RECOVERED and after.tries:
+    if after.phase is Phase.RECOVERED and after.tries and not after.manual:
         drained = drained_for(cache.operations.by("case_uid", after.uid)).total_seconds()
         whole = _seconds(after.created, now)
         metrics.RECOVERY_SECONDS.labels("included").observe(whole)

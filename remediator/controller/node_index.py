@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 
-from remediator.core.budget import Budget, Members
+from remediator.core.account import Members
+from remediator.core.budget import Budget
 from remediator.core.census import BudgetIndex, Census
 from remediator.core.node import Node, Status
 from remediator.core.policy import Policy

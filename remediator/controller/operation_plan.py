@@ -4,15 +4,18 @@ import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from remediator.controller import pods
-from remediator.controller.effects import Create, Delete, Patch, Plan, SaveOperation
+from remediator.controller import marks, pods
+from remediator.controller.effects import ChangeNode, Create, Delete, Patch, Plan, SaveOperation
 from remediator.controller.operation_view import OperationView
-from remediator.core import names
-from remediator.core.case import OperationPhase
-from remediator.core.operation_table import Drain
+from remediator.core import external_drain, names
+from remediator.core.case import Case
+from remediator.core.node import Status
+from remediator.core.operation import OperationPhase
+from remediator.core.operation_table import Drain, Exit
+from remediator.core.outcome import Outcome, outcome
 from remediator.core.pod import Pod, PodPhase
-from remediator.core.policy import Template
-from remediator.core.reasons import Reason
+from remediator.core.reasons import NEVER_STARTED, Reason
+from remediator.core.template import Strategy, Template
 from remediator.kube import api
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import POD
@@ -22,8 +25,20 @@ NO_MESSAGE = "the program left no message"
 
 def _ended(view: OperationView, phase: OperationPhase, reason: Reason, message: str, now: datetime) -> SaveOperation:
     before = view.operation
+    if phase is OperationPhase.FAILED and view.probe and not _refutes(view):
+        phase = OperationPhase.CANCELLED
     after = replace(before, phase=phase, reason=reason.value, message=message, finished=now)
     return SaveOperation(before, after)
+
+
+def _refutes(view: OperationView) -> bool:
+    """Whether a probe that has not succeeded says something of the node: its program said so, or ran for too long.
+
+    What runs on a node whose kubelet does not report nobody knows: its Pod is Running by the last that was heard of it.
+    """
+    heard = view.node is not None and view.node.ready is not Status.UNKNOWN
+    running = view.pod is not None and view.pod.phase is PodPhase.RUNNING
+    return view.observation.exit is Exit.FAILED or (view.observation.exit is Exit.RUNNING and running and heard)
 
 
 def _message(pod: Pod | None, otherwise: str) -> str:
@@ -49,6 +64,8 @@ def delete_pods(view: OperationView, now: datetime) -> Plan:
 def drain(view: OperationView, now: datetime) -> Plan:
     """Record that the drain begins, then create its Pod."""
     before, template = view.operation, view.drain_template
+    if view.template is not None and view.template.strategy is Strategy.EXTERNAL:
+        return _hand_over(view, view.template, now)
     if template is None:
         message = f"no template {names.DRAIN_TEMPLATE}"
         return (_ended(view, OperationPhase.FAILED, Reason.UNKNOWN_OPERATION, message, now),)
@@ -61,26 +78,44 @@ def drain(view: OperationView, now: datetime) -> Plan:
     return (SaveOperation(before, begun), Create(POD, _drain_pod(view, template, now), gated=True))
 
 
+def _hand_over(view: OperationView, template: Template, now: datetime) -> Plan:
+    """Record since when another system is asked to drain the node, then ask it. A drain Pod of ours has to stop."""
+    before = view.operation
+    if view.case is None:
+        raise ValueError(f"operation {before.name} has no case")
+    since = before.drain_started or now
+    message = f"another system drains the node: waits for its condition {template.drain_condition}"
+    begun = replace(before, phase=OperationPhase.DRAINING, drain_started=since, message=message)
+    request = ChangeNode(before.node, marks.request_drain(view.case, since))
+    return (SaveOperation(before, begun), *pods.deletions((view.drain,) if view.drain else ()), request)
+
+
 def _drain_pod(view: OperationView, template: Template, now: datetime) -> encode.Body:
     operation, own = view.operation, view.template
     if view.case is None or own is None:
         raise ValueError(f"operation {operation.name} has no case or template")
     left = max(timedelta(seconds=1), view.deadline - now)  # time in which nobody could act does not count
-    parameters = {
-        "operation": operation.name,
-        "operationUID": operation.uid,
-        "caseUID": operation.case_uid,
-        "strategy": own.strategy.value,
-        "timeoutSeconds": int(left.total_seconds()),
-        "case": view.case.name,
-        "policy": view.case.policy,
-        "namespace": view.system,
-    }
-    if own.skip_wait_for_delete is not None:
-        parameters["skipWaitForDeleteSeconds"] = max(1, int(own.skip_wait_for_delete.total_seconds()))
+    parameters = _drain_orders(view, view.case) | encode.drain_parameters(own, left)
     longer = replace(template, timeout=left + pods.START_GRACE)
     name = pods.drain_pod_name(operation)
-    return pods.pod(longer, name, view.case, operation, json.dumps(parameters), view.avoid)
+    return pods.pod(longer, name, view.case, operation, json.dumps(parameters), view.api_nodes, view.avoid)
+
+
+# Whose drain it is, where it looks up what stops it, and how long it may take: no parameter says that.
+WHOSE = frozenset({"operation", "operationUID", "caseUID", "case", "policy", "namespace", "timeoutSeconds"})
+
+
+def _drain_orders(view: OperationView, case: Case) -> dict[str, object]:
+    """What the program of a drain is told of whose drain it is."""
+    orders = {
+        "operation": view.operation.name,
+        "operationUID": view.operation.uid,
+        "caseUID": view.operation.case_uid,
+        "case": case.name,
+        "policy": case.policy,
+        "namespace": view.system,
+    }
+    return {word: value for word, value in orders.items() if value != ""}
 
 
 def drained(view: OperationView, now: datetime) -> Plan:
@@ -90,9 +125,10 @@ def drained(view: OperationView, now: datetime) -> Plan:
 
 
 def drain_failed(view: OperationView, now: datetime) -> Plan:
-    """The drain gave up."""
+    """The drain gave up: its own time was over, or it may not do what it has to."""
     message = _message(view.drain, "the drain failed")
-    return (_ended(view, OperationPhase.FAILED, Reason.DRAIN_FAILED, message, now),)
+    reason = Reason.DRAIN_TIMEOUT if view.observation.overdue else Reason.DRAIN_FAILED
+    return (_ended(view, OperationPhase.FAILED, reason, message, now),)
 
 
 def drain_again(view: OperationView, now: datetime) -> Plan:
@@ -119,6 +155,7 @@ def write_intent(view: OperationView, now: datetime) -> Plan:
         intent_boot_id=view.node.boot_id if view.node else "",
         intent_at=now,
         pod=pods.pod_name(before),
+        drain_pod=pods.pod_name(before) if before.template == names.DRAIN_TEMPLATE else before.drain_pod,
         message="",
     )
     return (SaveOperation(before, after),)
@@ -136,9 +173,25 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     if view.pods_left:
         waiting = replace(operation, message=_pods_came(view))
         return (SaveOperation(operation, waiting),) if waiting != operation else ()
-    parameters = json.dumps({**operation.parameters, "caseUID": operation.case_uid})
-    body = pods.pod(view.template, pods.pod_name(operation), view.case, operation, parameters)
+    orders: dict[str, object] = {}
+    if operation.template == names.DRAIN_TEMPLATE:  # the drain itself is what was asked for
+        left = int((view.deadline - now).total_seconds())
+        orders = _drain_orders(view, view.case) | {"timeoutSeconds": left}
+    asked = {word: value for word, value in operation.parameters.items() if not orders or word not in WHOSE}
+    given = {"strategy": Strategy.EVICT.value} if orders else {}
+    if operation.template == names.ISOLATE_TEMPLATE:
+        orders = _whose_gpus(view.case)
+    parameters = json.dumps({**given, **asked, **orders, "caseUID": operation.case_uid})
+    body = pods.pod(view.template, pods.pod_name(operation), view.case, operation, parameters, view.api_nodes)
     return (Create(POD, body, gated=True),)
+
+
+def _whose_gpus(case: Case) -> dict[str, object]:
+    """What the program that isolates a GPU is told of the fault: the UUIDs that diagnostics found, and the condition's
+    own words. A rung that names GPUs of its own is outranked: it is about all nodes.
+    """
+    uuids = ",".join(gpu.uuid for gpu in case.gpus if gpu.uuid)
+    return {"case": case.name, "gpus": uuids, "fault": case.trigger.message if case.trigger else ""}
 
 
 def _pods_came(view: OperationView) -> str:
@@ -148,18 +201,20 @@ def _pods_came(view: OperationView) -> str:
 def cancel(view: OperationView, now: datetime) -> Plan:
     """The operation has not touched the node: end it, and record why."""
     reason, message = Reason.CLEARED_ITSELF, "the fault went before the operation"
+    if view.probe:
+        reason, message = Reason.UNHEALTHY_AGAIN, "the fault shows: there is no health to prove"
     if not view.observation.ours:
         reason, message = Reason.CLAIM_LOST, "the case ended or lost its node"
     elif view.stops:
         reason, message = view.stops[0].reason, view.stops[0].message
     elif view.observation.rebooted:
         reason, message = Reason.REBOOTED, "the node has booted since: what it shows now is waited for"
-    return (_ended(view, OperationPhase.CANCELLED, reason, message, now),)
+    return (*_take_drain_back(view), _ended(view, OperationPhase.CANCELLED, reason, message, now))
 
 
 def reject(view: OperationView, now: datetime) -> Plan:
     """It stands beside the attempts of its case, past every guard: nothing is done for it."""
-    message = "no case makes this attempt now; only the controller makes NodeOperations"
+    message = "no case makes this attempt now; only the controller makes operations of a case"
     return (_ended(view, OperationPhase.REFUSED, Reason.NOT_CURRENT_ATTEMPT, message, now),)
 
 
@@ -171,8 +226,9 @@ def succeed(view: OperationView, now: datetime) -> Plan:
 
 
 def fail(view: OperationView, now: datetime) -> Plan:
-    """Its program failed or was killed."""
-    return (_ended(view, OperationPhase.FAILED, Reason.PROGRAM_FAILED, _message(view.pod, NO_MESSAGE), now),)
+    """Its program failed, or its Pod ended without a result."""
+    end = _outcome(view)
+    return (_ended(view, end.phase, end.reason, _message(view.pod, NO_MESSAGE), now),)
 
 
 def refuse(view: OperationView, now: datetime) -> Plan:
@@ -185,26 +241,56 @@ def time_out(view: OperationView, now: datetime) -> Plan:
     late = tuple(Delete(POD, pod.name, pod.uid, pod.namespace) for pod in view.pods if not pod.deleting)
     drain_over = view.observation.drain in (Drain.NOT_NEEDED, Drain.RECORDED)
     phase = OperationPhase.FAILED if _ran(view) else OperationPhase.CANCELLED
+    end = _outcome(view)
     if view.operation.intent_at is None and not drain_over:
-        return (*late, _ended(view, phase, Reason.DRAIN_TIMEOUT, _drain_progress(view), now))
+        reason = end.reason if end.reason in NEVER_STARTED and phase is OperationPhase.CANCELLED else None
+        ended = _ended(view, phase, reason or Reason.DRAIN_TIMEOUT, _drain_progress(view), now)
+        return (*late, *_take_drain_back(view), ended)
     if view.pod is None and view.stops:  # nothing ran, since a user stopped it
         stop = view.stops[0]
         return (*late, _ended(view, OperationPhase.CANCELLED, stop.reason, stop.message, now))
     nothing = "no sign of success in time" if view.operation.intent_at else "no clear evidence in time"
     if view.operation.intent_at and view.operation.message:
         nothing = f"{nothing}; {view.operation.message}"
-    return (*late, _ended(view, phase, Reason.TIMED_OUT, _message(view.pod, nothing), now))
+    if view.operation.intent_at is None:
+        return (*late, *_take_drain_back(view), _ended(view, phase, Reason.TIMED_OUT, nothing, now))
+    return (*late, _ended(view, end.phase, end.reason, _message(view.pod, nothing), now))
+
+
+def _take_drain_back(view: OperationView) -> Plan:
+    """What another system was asked for ends with an operation that has not touched the node.
+
+    It is written before the end: a crash in between leaves an operation that is ended again, and no request for ever.
+    """
+    external = view.template is not None and view.template.strategy is Strategy.EXTERNAL
+    shown = view.node is not None and view.node.drain_requested is not None
+    if view.operation.drain_started is None or view.operation.intent_at is not None or not (external or shown):
+        return ()
+    return (ChangeNode(view.operation.node, marks.take_drain_back(view.operation)),)
 
 
 def _ran(view: OperationView) -> bool:
-    """Whether any Pod of the operation has run, or may have."""
-    operation, waits = view.operation, view.drain is None or view.drain.phase is PodPhase.PENDING
-    begun = operation.intent_at or operation.drained_at or operation.drain_round or operation.left is not None
-    return bool(begun) or not waits
+    """Whether any Pod of the operation has disturbed the node, or may have.
+
+    A drain says how many Pods are left before it asks the first one to go. One that has said nothing has had no answer
+    from the API server, or never started. Another system may have done anything since it was asked.
+    """
+    operation = view.operation
+    if view.template is not None and view.template.strategy is Strategy.EXTERNAL and operation.drain_started:
+        return True
+    return bool(operation.intent_at or operation.drained_at or operation.left is not None)
+
+
+def _outcome(view: OperationView) -> Outcome:
+    if view.end is None:
+        raise ValueError(f"nothing is known of the end of operation {view.operation.name}")
+    return outcome(view.end)
 
 
 def _drain_progress(view: OperationView) -> str:
     operation = view.operation
+    if view.template is not None and view.template.strategy is Strategy.EXTERNAL:
+        return external_drain.standing(view.template, view.node)
     if operation.left is None:
         progress = _message(view.drain, "the drain never began")
     else:

@@ -3,17 +3,23 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from remediator import windows
 from remediator.controller import pods
 from remediator.controller.cache import ClusterCache
 from remediator.controller.fleet import hosted
-from remediator.core import evidence, guard, names
+from remediator.controller.inventory_view import short
+from remediator.core import evidence, external_drain, guard, names, places, probe
 from remediator.core.absence import Absences
-from remediator.core.case import Block, Case, Operation, reason_to_end
+from remediator.core.case import Block, Case, reason_to_end
 from remediator.core.evidence import Health
 from remediator.core.node import Node, Status
+from remediator.core.operation import Operation
 from remediator.core.operation_table import Drain, Exit, OperationObservation
+from remediator.core.outcome import EndObservation, pod_end
+from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.pod import Pod
-from remediator.core.policy import Policy, Strategy, Template
+from remediator.core.policy import Policy
+from remediator.core.template import RunOn, Strategy, Template
 
 # How long an operation may still take after somebody deleted its template.
 WITHOUT_TEMPLATE = timedelta(minutes=30)
@@ -30,12 +36,15 @@ class OperationView:
         pod: The operation's own Pod.
         pods: All Pods of the operation.
         deadline: When the present stage is over.
-        follows: It completes another operation: that the fault has gone by now does not stop it.
+        probe: It only proves health.
         drain_template: The template of the drain Pod.
         system: The namespace whose pause the drain looks up.
         stops: What a user, or what the node runs, stops its case with.
         pods_left: Pods still on the node, counted live before the intent and before its own Pod.
         avoid: Nodes on which the drain Pod would soon be lost.
+        again: When a drain Pod that was lost is made anew.
+        end: What is observed of it where it ends in vain now.
+        api_nodes: Nodes on which Pods with rights in the API may run.
     """
 
     observation: OperationObservation
@@ -48,29 +57,33 @@ class OperationView:
     pod: Pod | None
     pods: tuple[Pod, ...]
     deadline: datetime
-    follows: bool
+    probe: bool
     drain_template: Template | None
     system: str
     stops: tuple[Block, ...] = ()
     pods_left: int = 0
     avoid: tuple[str, ...] = ()
+    api_nodes: ApiNodes = SHIPPED
+    again: datetime | None = None
+    end: EndObservation | None = None
 
 
 def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> OperationView:
     """What is observed of an operation."""
     case, node = cache.case(operation.case_uid), cache.nodes.get(operation.node)
     template = cache.templates.get(operation.template)
-    policy = cache.policies.get(case.policy) if case else None
+    policy = cache.policy_of(case) if case else None
     of_operation = tuple(cache.pods.by("operation_uid", operation.uid))
     drain, pod = (_named(of_operation, name(operation)) for name in (pods.drain_pod_name, pods.pod_name))
-    attempts = case.attempts if case else ()
-    follows = any(attempt.follows for attempt in attempts if attempt.operation == operation.name)
     health = evidence.judge(node, policy, now).health if node and policy else Health.UNKNOWN
-    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if case and node else ()
+    stops = _stops(cache, operation, case, node, policy, drain, pod, now)
+    if policy is not None and case is not None and _is_try(case, operation) and not _begun(operation, of_operation):
+        stops = (*stops, *guard.outside_window(policy, windows.shut(policy.windows, now)))
     unclear = operation.intent_at is None and health is Health.UNKNOWN
     deadline = _deadline(operation, template, cache.absences, now, unclear)
     if unclear:
         deadline = max(deadline, cache.absences.time_for_news(deadline, evidence.STALE_AFTER))
+    few = case and policy and node and short(cache, case, policy, node, operation.name, now)
     observation = OperationObservation(
         ended=operation.finished is not None,
         pods=bool(of_operation),
@@ -79,8 +92,8 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         ours=ours(operation, case, node),
         intent=operation.intent_at is not None,
         rebooted=rebooted(operation, case, node),
-        health=Health.UNHEALTHY if follows and health is Health.HEALTHY else health,
-        drain=_drain(operation, template, drain, now),
+        health=probe.calls_for(case, operation.name, health, bool(few)) if case else health,
+        drain=_drain(operation, template, drain, node, now),
         exit=_exit(pod),
         criteria=template is not None and template.has_criteria,
         success=succeeded(operation, template, node, pod),
@@ -97,11 +110,70 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         pod,
         of_operation,
         deadline,
-        follows,
+        probe.is_probe(case, operation.name),
         cache.templates.get(names.DRAIN_TEMPLATE),
         cache.namespaces.system,
         stops,
+        api_nodes=cache.places.chosen,
+        again=_lost_until(operation, drain) if drain is not None and _exit(drain) is Exit.LOST else None,
+        end=_end(cache, observation, operation, node, drain if operation.intent_at is None else pod),
     )
+
+
+def _stops(
+    cache: ClusterCache,
+    operation: Operation,
+    case: Case | None,
+    node: Node | None,
+    policy: Policy | None,
+    drain: Pod | None,
+    pod: Pod | None,
+    now: datetime,
+) -> tuple[Block, ...]:
+    """What a user, or what the node runs, stops it with, and whether a Pod that is still to be made has no place."""
+    stops = guard.stops(case, node, policy, cache.paused, hosted(cache, node.name)) if case and node else ()
+    template = cache.templates.get(operation.template)
+    if node is None or template is None:
+        return stops
+    drain_state = _drain(operation, template, drain, node, now)
+    if drain is not None and drain.unplaced:
+        drain_state = Drain.ABSENT
+    needs = _pods_to_make(operation, template, drain_state, pod, cache.templates.get(names.DRAIN_TEMPLATE))
+    return (*stops, *guard.homeless(operation.template, needs, node, cache.places.now))
+
+
+def _end(
+    cache: ClusterCache, observation: OperationObservation, operation: Operation, node: Node | None, pod: Pod | None
+) -> EndObservation:
+    """`pod`: the one that works now, of the drain or of the operation itself."""
+    host = cache.nodes.get(pod.node) if pod is not None and pod.node else None
+    return EndObservation(
+        gone=node is None or node.uid != operation.node_uid,
+        late=observation.overdue,
+        pod=pod_end(pod),
+        silent=host is not None and host.ready is Status.UNKNOWN,
+        criteria=observation.criteria,
+    )
+
+
+def _is_try(case: Case, operation: Operation) -> bool:
+    """Whether it is a try of a rung: what completes one, or probes the node, starts nothing."""
+    return any(attempt.operation == operation.name for attempt in case.tries)
+
+
+def _begun(operation: Operation, of_operation: tuple[Pod, ...]) -> bool:
+    """Whether its drain, or it itself, has begun: that goes on when the window of its policy closes."""
+    return bool(of_operation) or operation.drain_started is not None or operation.intent_at is not None
+
+
+def _pods_to_make(
+    operation: Operation, template: Template, state: Drain, pod: Pod | None, drain: Template | None
+) -> tuple[Template, ...]:
+    """The templates of the Pods with rights in the API that are to be made next; what runs already has its node."""
+    if state in (Drain.ABSENT, Drain.LOST) and operation.intent_at is None:
+        return places.needs(template, drain)
+    elsewhere = template.run_on is RunOn.ELSEWHERE and pod is None
+    return (template,) if elsewhere and state in (Drain.NOT_NEEDED, Drain.RECORDED) else ()
 
 
 def ours(operation: Operation, case: Case | None, node: Node | None) -> bool:
@@ -131,21 +203,29 @@ def _deadline(
         return absences.deadline(operation.intent_at or operation.created, WITHOUT_TEMPLATE)
     if operation.intent_at is not None:
         return absences.deadline(operation.intent_at, template.timeout)
-    queued = template.strategy is not Strategy.NONE and operation.drain_started is None and not unclear
+    queued = template.drains and operation.drain_started is None and not unclear
     began = operation.drained_at or operation.drain_started or (now if queued else operation.created)
     return absences.deadline(began, template.drain_timeout)
 
 
-def _drain(operation: Operation, template: Template | None, pod: Pod | None, now: datetime) -> Drain:
-    if template is None or template.strategy is Strategy.NONE:
+def _drain(operation: Operation, template: Template | None, pod: Pod | None, node: Node | None, now: datetime) -> Drain:
+    if template is None or not template.drains:
         return Drain.NOT_NEEDED
     if operation.drained_at is not None:
         return Drain.RECORDED
+    if template.strategy is Strategy.EXTERNAL:
+        return external_drain.state(operation, template, node, now)
     drain = _DRAINS[_exit(pod)]
-    if drain is Drain.LOST and pod is not None and pod.created is not None:
-        pause = min(LOST_PAUSE * 2 ** min(operation.drain_round, 10), LONGEST_LOST_PAUSE)
-        return drain if now >= pod.created + pause else Drain.RUNNING
+    if drain is Drain.LOST and pod is not None:
+        return drain if now >= _lost_until(operation, pod) else Drain.RUNNING
     return drain
+
+
+def _lost_until(operation: Operation, pod: Pod) -> datetime:
+    """When the next one is made in place of a drain Pod that was lost."""
+    rounds: int = min(operation.drain_round, 10)
+    pause: timedelta = min(LOST_PAUSE * 2**rounds, LONGEST_LOST_PAUSE)
+    return (pod.created or operation.created) + pause
 
 
 _DRAINS = {

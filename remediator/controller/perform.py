@@ -26,18 +26,21 @@ from remediator.controller.effects import (
     SaveCase,
     SaveOperation,
 )
-from remediator.core import names
-from remediator.core.case import Case, CaseEvent, Operation
+from remediator.core import manual, names
+from remediator.core.case import Case, CaseEvent
 from remediator.core.node import Node
+from remediator.core.operation import Operation
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
 from remediator.kube import api
 from remediator.kube.api import decode, encode
 from remediator.kube.api.builtin import CASE_HEAD, EVENT, NAMESPACE, NODE, POD, POD_HEAD
+from remediator.kube.informers import pause_of
 from remediator.kube.runtime.backoff import Backoff
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.transport import MERGE_PATCH
 
 log = structlog.get_logger()
 F = TypeVar("F")
@@ -67,6 +70,7 @@ class Performer:
             api.OPERATION.name: (cache.operations, decode.operation),
             api.BUDGET.name: (cache.budgets, decode.disruption_budget),
             api.POLICY.name: (cache.policies, decode.remediation_policy),
+            NAMESPACE.name: (cache.pause, pause_of),
         }
 
     async def all(self, effects: Iterable[Effect]) -> EffectResult:
@@ -137,8 +141,9 @@ class Performer:
                     await self._patch(api.OPERATION, before.name, encode.operation_status(after), subresource="status")
                     log.info("operation", name=after.name, phase=after.phase.value, message=after.message)
                 return Done()
-            case Patch(kind, name, body, namespace, subresource):
-                await self._patch(kind, name, body, namespace=namespace, subresource=subresource)
+            case Patch(kind, name, body, namespace, subresource, content_type):
+                where = {"namespace": namespace, "subresource": subresource, "content_type": content_type}
+                await self._patch(kind, name, body, **where)
                 return Done()
             case ChangeNode():
                 return await self._change_node(effect)
@@ -190,9 +195,17 @@ class Performer:
             log.warning("the API server refuses an Event", name=name, answer=str(error))
 
     async def _patch(
-        self, kind: Kind[Any], name: str, body: Any, *, namespace: str = "", subresource: str = ""
+        self,
+        kind: Kind[Any],
+        name: str,
+        body: Any,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        content_type: str = MERGE_PATCH,
     ) -> None:
-        self.note(kind, await self.client.patch(kind, name, body, namespace=namespace, subresource=subresource))
+        where = {"namespace": namespace, "subresource": subresource, "content_type": content_type}
+        self.note(kind, await self.client.patch(kind, name, body, **where))
 
     async def _change_node(self, effect: ChangeNode) -> EffectResult:
         node = self.cache.nodes.get(effect.name)
@@ -218,6 +231,10 @@ class Performer:
     async def case(self, name: str) -> Case | None:
         """One case, read live and noted in the cache; None where it is gone."""
         return await self._live(api.CASE, name, decode.remediation_case)
+
+    async def policy_of(self, case: Case) -> Policy | None:
+        """What rules a case, read live; a case that a user asks for needs no policy."""
+        return manual.policy(case.manual) if case.manual else await self.policy(case.policy)
 
     async def policy(self, name: str) -> Policy | None:
         """One policy, read live and noted in the cache; None where it is gone."""

@@ -5,14 +5,18 @@ from datetime import timedelta
 
 from remediator.controller.effects import Delete, Patch, Plan
 from remediator.core import names
-from remediator.core.case import Case, Operation
+from remediator.core.case import Case
+from remediator.core.node import Node, Status
+from remediator.core.operation import Operation
+from remediator.core.places import SHIPPED, ApiNodes
 from remediator.core.pod import Pod
-from remediator.core.policy import Template
+from remediator.core.template import Template
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import POD
 
 # A Pod that its kubelet or the scheduler never starts is given up this long after its own deadline.
 START_GRACE = timedelta(seconds=60)
+NAMED = 5  # Pods in a message
 
 
 def pod(
@@ -21,6 +25,7 @@ def pod(
     case: Case,
     operation: Operation | None,
     parameters: str = "{}",
+    api_nodes: ApiNodes = SHIPPED,
     avoid: Sequence[str] = (),
 ) -> encode.Body:
     """The Pod of a case, or of one operation of it, with the environment that its program is promised."""
@@ -34,7 +39,16 @@ def pod(
     }
     if operation:
         labels[names.OPERATION_UID_LABEL] = operation.uid
-    return encode.pod(template, name, case.node, labels=labels, env=env, deadline=template.timeout, avoid=avoid)
+    return encode.pod(
+        template,
+        name,
+        case.node,
+        labels=labels,
+        env=env,
+        deadline=template.timeout,
+        on=api_nodes.selector,
+        avoid=avoid,
+    )
 
 
 def pod_name(operation: Operation) -> str:
@@ -50,6 +64,19 @@ def drain_pod_name(operation: Operation) -> str:
 def diagnostics_pod_name(case: Case) -> str:
     """The name of the Pod that collects evidence before the first operation."""
     return names.name(case.node, names.DIAGNOSTICS_TEMPLATE, case.uid)
+
+
+def given_back(name: str, pods: tuple[Pod, ...], node: Node | None) -> str:
+    """What is said of the node of a case that is over: that it is given back, or what that waits for and what to do."""
+    if not pods:
+        return f"node {name} is given back"
+    single = len(pods) == 1
+    waited = ", ".join(sorted(pod.name for pod in pods)[:NAMED])
+    text = f"node {name} is given back once {'Pod' if single else 'Pods'} {waited} {'is' if single else 'are'} gone"
+    if node is None or node.ready is not Status.UNKNOWN or all(pod.node != name for pod in pods):
+        return text
+    silent = f"{text}, and its kubelet does not report that"
+    return f"{silent}: turn the power of {name} off and on by hand, or delete the Node if the machine is gone"
 
 
 def deletions(pods: tuple[Pod, ...]) -> Plan:

@@ -4,10 +4,11 @@ Many wait for the marks of a claim on the node, nobody for these records: the pa
 passes give way to claims that are still to be made.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import datetime
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import CreateEvents, Done, EffectResult, SaveCase
@@ -15,12 +16,15 @@ from remediator.controller.events import PendingEvents
 from remediator.controller.hold import hold
 from remediator.controller.perform import Performer
 from remediator.core import names
+from remediator.core.breaker import Start
 from remediator.core.case import Block, Case, Phase
+from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.node import Node
 
 AGAIN = 0.05  # seconds until the next pass over a case that has more to be written
 
-Considered = tuple[Case, Node | None]
+Asking = tuple[Any, ...]  # the uid of a case, and all else of it that an admission may rest on
+Considered = tuple[Asking, Node | None]
 
 
 class Claimed(NamedTuple):
@@ -36,6 +40,7 @@ class Records:
     def __init__(self) -> None:
         self._claimed: dict[str, Claimed] = {}
         self._holds: Mapping[str, tuple[Block, ...]] = {}  # by the uid of the case
+        self._blast: Mapping[str, BlastRadius] = {}  # what those that are held show of it, by the uid of the case
         self._new_holds: list[str] = []
         self._asked: set[str] = set()  # uids of cases whose pass waits for what the next admission pass says
         self._considered: dict[str, Considered] = {}
@@ -47,14 +52,23 @@ class Records:
         """The cases that something new may be written of since the last admission pass."""
         return [*self._claimed, *self._new_holds]
 
-    def starts(self, cache: ClusterCache, since: datetime) -> list[datetime]:
-        """When claims were admitted anew that no case says yet and whose entries in the ledgers are older than this."""
-        return [claimed.at for claimed in self._claimed.values() if _older(cache, claimed.save.before.uid, since)]
+    def starts(self, cache: ClusterCache, since: datetime) -> list[Start]:
+        """The claims admitted anew that no case says yet and whose entries in the ledgers are older than this."""
+        claims = ((claimed.at, claimed.save.before) for claimed in self._claimed.values())
+        return [Start(at, case.uid, case.node) for at, case in claims if _older(cache, case.uid, since)]
+
+    def as_claimed(self, cases: Iterable[Case]) -> list[Case]:
+        """These cases; of those that only are to be told that they have claimed their node, what they will say."""
+        return [self._claimed[case.name].save.after if self._has_claim(case) else case for case in cases]
+
+    def _has_claim(self, case: Case) -> bool:
+        claimed = self._claimed.get(case.name)
+        return claimed is not None and claimed.save.before == case
 
     def clear(self) -> None:
         """Forget everything: who leads next reads it live."""
         self._claimed, self._holds, self._new_holds, self._asked = {}, {}, [], set()
-        self._considered, self._written = {}, {}
+        self._considered, self._written, self._blast = {}, {}, {}
         self.events.clear()
 
     # --- the admission pass ------------------------------------------------------------------------------------------
@@ -80,19 +94,26 @@ class Records:
         self._claimed = {
             name: claimed for name, claimed in self._claimed.items() if cache.cases.get(name) == claimed.save.before
         }
-        uids = {case.uid for case, _ in self._considered.values()}
+        uids = {uid for (uid, *_), _ in self._considered.values()}
         self._written = {uid: at for uid, at in self._written.items() if uid in uids}
 
     def claim(self, save: SaveCase, now: datetime) -> None:
         """The marks of this case are on its node."""
         self._claimed[save.before.name] = Claimed(save, now)
 
-    def hold(self, held: Sequence[tuple[Case, tuple[Block, ...]]]) -> None:
-        """These are held, and no others."""
+    def hold(
+        self, held: Sequence[tuple[Case, tuple[Block, ...]]], blast: Mapping[str, BlastRadius] | None = None
+    ) -> None:
+        """These are held, and no others. `blast`: what their starts would end, by the uid of the case."""
+        blast = blast or {}
         self._new_holds = [
-            case.name for case, blocks in held if case.uid in self._asked or self._holds.get(case.uid) != blocks
+            case.name
+            for case, blocks in held
+            if case.uid in self._asked
+            or self._holds.get(case.uid) != blocks
+            or self._blast.get(case.uid) != blast.get(case.uid)
         ]
-        self._holds, self._asked = {case.uid: blocks for case, blocks in held}, set()
+        self._holds, self._asked, self._blast = {case.uid: blocks for case, blocks in held}, set(), blast
 
     # --- the pass over a case ----------------------------------------------------------------------------------------
 
@@ -129,7 +150,7 @@ class Records:
 
     async def _hold(self, case: Case, blocks: tuple[Block, ...], performer: Performer, now: datetime) -> float | None:
         """Show why a case may not start; the mark on its node gives way to what other cases have to show."""
-        held = hold(case, blocks, self._written.get(case.uid), now)
+        held = hold(case, blocks, self._written.get(case.uid), now, self._blast.get(case.uid))
         save = next((effect for effect in held.effects if isinstance(effect, SaveCase)), None)
         result = await (self._save(save, performer) if save else performer.all(held.effects))
         if not isinstance(result, Done):
@@ -161,6 +182,9 @@ def considered(case: Case, node: Node | None) -> Considered:
     return _asking(case), node if taints == node.taints else replace(node, taints=taints)
 
 
-def _asking(case: Case) -> Case:
-    phase = case.phase if case.claimed else Phase.NEW
-    return replace(case, version="", phase=phase, blocks=(), timeline=(), reason=None, message="")
+_SHOWN = frozenset({"version", "phase", "blocks", "blast", "timeline", "reason", "message"})  # by showing a hold
+_rests_on = attrgetter("uid", *(field.name for field in fields(Case) if field.name not in _SHOWN))
+
+
+def _asking(case: Case) -> Asking:
+    return *_rests_on(case), case.phase if case.claimed else Phase.NEW

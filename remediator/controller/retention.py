@@ -1,4 +1,4 @@
-"""Deletes ended cases that are no longer kept, and their operations with them."""
+"""Deletes ended cases that are no longer kept, their operations with them, and old operations of no case."""
 
 from collections import defaultdict
 from datetime import datetime
@@ -8,7 +8,8 @@ from remediator.controller.effects import Delete, Patch, Retry
 from remediator.controller.perform import Performer
 from remediator.core import names
 from remediator.core.case import Case
-from remediator.core.retention import expired
+from remediator.core.operation import Operation
+from remediator.core.retention import expired, orphaned
 from remediator.kube import api
 from remediator.kube.api import encode
 from remediator.kube.runtime.turns import sliced
@@ -27,7 +28,14 @@ class Retention:
         for case in await self._expired(now):
             if isinstance(await self.performer.all(self._deletions(case)), Retry):
                 return None
+        for operation in await self._orphaned(now):
+            if isinstance(await self.performer.all(_deletion(operation)), Retry):
+                return None
         return None
+
+    async def _orphaned(self, now: datetime) -> list[Operation]:
+        uids = {case.uid async for case in sliced(self.cache.cases, SLICE)}
+        return orphaned([operation async for operation in sliced(self.cache.operations, SLICE)], uids, now)
 
     async def _expired(self, now: datetime) -> list[Case]:
         """Oldest first. The cases of one node are judged together, others run in between."""
@@ -44,7 +52,12 @@ class Retention:
     def _deletions(self, case: Case) -> list[Patch | Delete]:
         effects: list[Patch | Delete] = []
         for operation in self.cache.operations.by("case_uid", case.uid):
-            body = encode.without_finalizer(operation.version, operation.finalizers, names.CASE_FINALIZER)
-            effects.append(Patch(api.OPERATION, operation.name, body))
-            effects.append(Delete(api.OPERATION, operation.name, operation.uid))
+            effects += _deletion(operation)
+        if case.manual:
+            effects.append(Delete(api.OPERATION, case.manual.operation, case.manual.uid))
         return [*effects, Delete(api.CASE, case.name, case.uid)]
+
+
+def _deletion(operation: Operation) -> list[Patch | Delete]:
+    body = encode.without_finalizer(operation.version, operation.finalizers, names.CASE_FINALIZER)
+    return [Patch(api.OPERATION, operation.name, body), Delete(api.OPERATION, operation.name, operation.uid)]

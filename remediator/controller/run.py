@@ -3,16 +3,21 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from functools import cache
 
 from remediator import metrics
 from remediator.clock import Clock
 from remediator.controller import measure
 from remediator.controller.admission import Admissions
+from remediator.controller.blast_looks import BlastLooks
 from remediator.controller.cache import ClusterCache
+from remediator.controller.confirmations import Confirmations
 from remediator.controller.deleted_starts import DeletedStarts
 from remediator.controller.handlers.base import Dependencies
+from remediator.controller.keys import ADMISSION, EXPIRED, ORPHANS, Key, everything, gives_way
+from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.marks import marked
+from remediator.controller.node_conditions.device_taints import DeviceTaints
 from remediator.controller.node_index import availability
 from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
@@ -22,80 +27,64 @@ from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.controller.reconcile.operation import OperationReconciler
 from remediator.controller.reconcile.policy import PolicyReconciler
+from remediator.controller.rejections import RejectionCounts, RejectionReconciler
 from remediator.controller.retention import Retention
-from remediator.core import failures
-from remediator.core.case import Case, Operation, OperationPhase, Phase
+from remediator.core import failures, manual
+from remediator.core.case import Case, Phase
 from remediator.core.node import Node
+from remediator.core.operation import Operation
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
+from remediator.core.rejections import Rejection
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader, LeaderQueue, Sweep, every
 from remediator.kube.wire.client import Client
+from remediator.prometheus.source import Source
 from remediator.settings import Settings
 
 RESYNC, RETENTION = timedelta(minutes=10), timedelta(hours=1)
-
-
-class Key(NamedTuple):
-    """What a pass is over."""
-
-    kind: str
-    name: str = ""
-
-
-ADMISSION, EXPIRED, ORPHANS = Key("admission"), Key("retention"), Key("orphans")
-
-
-def _never(cache: ClusterCache, name: str) -> bool:
-    return False
-
-
-def _always(cache: ClusterCache, name: str) -> bool:
-    return True
-
-
-def _has_case(cache: ClusterCache, node: str) -> bool:
-    return any(case.open for case in cache.cases.by("node", node))
-
-
-def _case_begins(cache: ClusterCache, name: str) -> bool:
-    case = cache.cases.get(name)
-    return case is not None and case.phase in BEGINNING and not (case.release or case.deleting)
-
-
-def _operation_begins(cache: ClusterCache, name: str) -> bool:
-    operation = cache.operations.get(name)
-    return operation is not None and operation.phase in BEGINNING and not operation.deleting
-
-
-# Records, diagnosis and drains of new cases give way, and Events of records to all of these; no release, time-out or
-# end of what goes on, and no stop of it.
-BEGINNING = (Phase.NEW, Phase.HELD, Phase.DRAINING, OperationPhase.PENDING, OperationPhase.DRAINING)
-GIVES_WAY: Mapping[str, Callable[[ClusterCache, str], bool]] = {
-    ADMISSION.kind: _never,  # it claims
-    "node": _has_case,  # another may want one
-    "case": _case_begins,
-    "operation": _operation_begins,
-}
+_pass_seconds = cache(metrics.PASS_SECONDS.labels)  # looked up once for all passes
 
 
 class Controller:
     """The passes over nodes, cases, operations and policies; `leader` runs them where it leads."""
 
-    def __init__(self, client: Client, settings: Settings, informers: Informers, leader: Leader, clock: Clock) -> None:
-        self._clock, self._leader = clock, leader
-        self.cache = ClusterCache(informers)
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        informers: Informers,
+        leader: Leader,
+        clock: Clock,
+        source: Source | None = None,
+    ) -> None:
+        """`source`: who is asked what policies want confirmed; None where nobody can be."""
+        self._clock, self._leader, self._informers = clock, leader, informers
+        self.cache = ClusterCache(informers, settings.api_nodes, spare=True)
         performer = Performer(client, self.cache, lambda: leader.is_leader)
-        self._admissions = Admissions(self.cache, performer, settings.breaker, clock.monotonic)
+        confirmations = Confirmations(source, clock.monotonic, lambda: self._queue.add(ADMISSION))
+        leases = KubeletLeases(client, clock.monotonic)
+        looks = BlastLooks(self.cache, client, clock, lambda: self._queue.add(ADMISSION))
+        self._admissions = Admissions(
+            self.cache, performer, settings.breaker, clock.monotonic, confirmations, leases, looks
+        )
         dependencies = Dependencies(
-            self.cache, performer, lambda: self._queue.add(ADMISSION), settings.drains, self._admissions.records
+            self.cache,
+            performer,
+            lambda: self._queue.add(ADMISSION),
+            settings.drains,
+            self._admissions.records,
+            confirmations,
+            leases=leases,
         )
         self._nodes = NodeReconciler(dependencies)
+        self._rejections = RejectionReconciler(self.cache, RejectionCounts(informers.rejected_pods), performer)
         self._reconcilers: Mapping[str, Reconciler] = {
             "node": self._nodes,
             "case": CaseReconciler(dependencies),
             "operation": OperationReconciler(dependencies),
             "policy": PolicyReconciler(dependencies),
+            "rejections": self._rejections,
         }
         self._retention = Retention(self.cache, performer)
         self._orphans = Orphans(self.cache, performer)
@@ -113,6 +102,10 @@ class Controller:
             gives_way=self._gives_way,
         )
         leader.add(self._queue)
+        leader.add(confirmations.queue)
+        leader.add(looks.queue)
+        if settings.device_taints:
+            leader.add(DeviceTaints(informers, self.cache, performer, clock).queue)
         self._subscribe()
 
     async def measure(self) -> None:
@@ -138,6 +131,7 @@ class Controller:
         cache.operations.on_change(lambda _, old, new: self._on_operation(old, new))
         cache.pods.on_change(lambda _, old, new: self._on_pod(old, new))
         cache.pause.on_change(lambda *_: self._on_pause())
+        self._informers.rejected_pods.on_change(lambda _, old, new: self._on_rejection(old, new))
         cache.budgets.on_change(lambda *_: self._queue.add(ADMISSION))
         for informer in (cache.replicas, cache.control_plane):
             informer.on_change(lambda _, old, new: self._on_hosted(old, new))
@@ -150,7 +144,7 @@ class Controller:
         for case in self.cache.cases.by("node", node.name):
             if case.open or case.finalizer or marked(node, case):
                 self._on_case(None, case)
-        if availability(old) != availability(new):
+        if availability(old) != availability(new) or self.cache.places.differs(old, new):
             self._queue.add(ADMISSION)
 
     def _on_heartbeat(self, name: str) -> None:
@@ -165,12 +159,23 @@ class Controller:
             return
         self._queue.add(Key("case", case.name))
         self._queue.add(*(Key("operation", operation.name) for operation in self._operations(case)))
+        if case.manual:
+            self._queue.add(Key("operation", case.manual.operation))
+        if old is None:
+            self._queue.add(Key("rejections", case.node))
         if new is None or new.ended is not None:
             self._queue.add(Key("node", case.node), ADMISSION)
+        elif old is not None and [block.reason for block in old.blocks] != [block.reason for block in new.blocks]:
+            self._on_hold(new)
         if new is None and (node := self.cache.nodes.get(case.node)) and case.uid in node.marks:
             self._queue.add(ORPHANS)
         if old is not None and list(failures.records([old])) != list(failures.records([new] if new else [])):
             self._queue.add(*(Key("policy", policy.name) for policy in self.cache.policies))
+
+    def _on_hold(self, case: Case) -> None:
+        """Who waits may give way: to a case that is not open yet, or that waits for the node of another."""
+        holding = (other.name for other in self.cache.cases.by("node", case.node) if other.open and other.claimed)
+        self._queue.add(Key("node", case.node), *(Key("case", name) for name in holding if name != case.name))
 
     def _on_case_view(self, old: Case | None, new: Case | None) -> None:
         if old is not None and (new is None or new.uid != old.uid):
@@ -181,15 +186,26 @@ class Controller:
         if operation is None or not self._queue.leading:
             return
         self._queue.add(Key("operation", operation.name))
+        if not operation.case_uid:
+            self._queue.add(Key("case", manual.case_name(operation)))
+            return
         case = self.cache.case(operation.case_uid)
-        if case is not None:
-            self._queue.add(Key("case", case.name))
+        if case is None:
+            return
+        self._queue.add(Key("case", case.name))
+        if case.manual:
+            self._queue.add(Key("operation", case.manual.operation))
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
         case = self.cache.case(pod.case_uid) if pod else None
         if case is not None:
             self._on_case(None, case)
+
+    def _on_rejection(self, old: Rejection | None, new: Rejection | None) -> None:
+        """What goes says nothing: the Condition stays for its time."""
+        if new is not None and new.node:
+            self._queue.add(Key("rejections", new.node))
 
     def _on_hosted(self, old: Pod | None, new: Pod | None) -> None:
         """What a node runs may stop the case that holds it; which replica is the last one, others say, too."""
@@ -238,30 +254,8 @@ class Controller:
         )
 
     def _everything(self) -> Iterator[Key | None]:
-        """All that a pass may do something about; of what has ended, only what still holds something."""
-        cache = self.cache
-        yield ADMISSION
-        yield ORPHANS
-        yield from (Key("policy", policy.name) for policy in cache.policies)
-        yield from (Key("node", node.name) for node in cache.nodes)
-        yield from (Key("case", case.name) for case in cache.unfinished)
-        yield from (Key("case", case.name) for case in self._on_their_nodes())
-        yield from (Key("operation", operation.name) for operation in cache.unfinished_operations)
-        uids = {pod.case_uid: None for pod in cache.pods}
-        yield from (Key("operation", operation.name) for uid in uids for operation in self._with_pods(uid))
-
-    def _on_their_nodes(self) -> Iterator[Case]:
-        """Cases that are over, and whose marks a node still has."""
-        for node in self.cache.marked:
-            for case in (self.cache.case(uid) for uid in node.marks):
-                over = case is not None and not (case.open or case.finalizer)
-                if case is not None and over and case.node == node.name and marked(node, case):
-                    yield case
-
-    def _with_pods(self, case_uid: str) -> Iterator[Operation]:
-        """Operations of a case that are over, and whose Pods are not."""
-        with_pods = {pod.operation_uid for pod in self.cache.pods.by("case_uid", case_uid)}
-        return (each for each in self.cache.operations.by("case_uid", case_uid) if each.uid in with_pods)
+        yield from everything(self.cache)
+        yield from (Key("rejections", node) for node in dict.fromkeys(self._rejections.concerned()))
 
     def _operations(self, case: Case) -> list[Operation]:
         return self.cache.operations.by("case_uid", case.uid)
@@ -269,12 +263,12 @@ class Controller:
     async def _pass(self, key: Key) -> float | None:
         """One pass, with the one reading of the clock that it gets."""
         metrics.QUEUE.set(self._queue.depth)
-        with metrics.PASS_SECONDS.labels(key.kind).time():
+        with _pass_seconds(key.kind).time():
             return await self._dispatch(key, self._clock.now())
 
     def _gives_way(self, key: Key) -> int:
         """1 where a pass may wait for claims, and for what stops or ends something; 2 for records of them, too."""
-        if not GIVES_WAY.get(key.kind, _always)(self.cache, key.name):
+        if not gives_way(self.cache, key):
             return 0
         return 2 if key.kind == "case" and key.name in self._admissions.records.events else 1
 

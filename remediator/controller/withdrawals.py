@@ -11,8 +11,8 @@ from remediator.controller import marks
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import ChangeNode, Done
 from remediator.controller.perform import Performer
+from remediator.core.admission import Request
 from remediator.core.case import Block, Case
-from remediator.core.guard import Request
 from remediator.core.reasons import Reason
 from remediator.metrics import Contained
 

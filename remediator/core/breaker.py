@@ -9,10 +9,11 @@ from remediator.core.case import Case
 
 
 class Start(NamedTuple):
-    """When something disruptive was started, and the uid of the case."""
+    """When something disruptive was started, the uid of the case, and the node; "" where nobody knows it."""
 
     at: datetime
     case: str
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +44,21 @@ class Breaker:
         return asked is not None and asked > now - self.window
 
 
-def starts(cases: Iterable[Case]) -> list[datetime]:
-    """When each disruptive attempt of these cases was started; one that a user stopped has disturbed somebody, too.
+def starts(cases: Iterable[Case]) -> list[Start]:
+    """When and where each disruptive attempt of these cases was started.
 
-    A claim counts as the start that it asked for until its first attempt is there.
+    One that a user stopped has disturbed somebody, too. A claim counts as the start that it asked for until its first
+    attempt is there.
     """
     known = list(cases)
-    tries = (attempt for case in known for attempt in case.attempts if attempt.counts and not attempt.follows)
-    coming = (claimed for case in known if (claimed := _asked(case)) is not None)
-    return [*(attempt.started for attempt in tries), *coming]
+    tries = (
+        (attempt, case)
+        for case in known
+        for attempt in case.attempts
+        if attempt.counts and not (attempt.follows or attempt.probe)
+    )
+    coming = [Start(claimed, case.uid, case.node) for case in known if (claimed := _asked(case)) is not None]
+    return [*(Start(attempt.started, case.uid, case.node) for attempt, case in tries), *coming]
 
 
 def _asked(case: Case) -> datetime | None:

@@ -1,13 +1,17 @@
-"""Cases and operations as they are stored in the API server."""
+"""Cases as they are stored in the API server."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from remediator.core import names
-from remediator.core.node import Node
+from remediator.core.gpus import Gpu
+from remediator.core.jobs_at_stake import BlastRadius
+from remediator.core.node import Gpus, Node
 from remediator.core.reasons import STOPS, Reason
+from remediator.core.sharing import Layout
 
 
 class Phase(StrEnum):
@@ -43,6 +47,8 @@ class Trigger:
     message: str
     since: datetime
     cause: str = ""  # what the policy compared with other nodes then, where that is not the message
+    devices: Gpus = ()  # GPUs that the node was known to have then
+    layout: Layout = ()  # how they were divided and shared then
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class Attempt:
     boot_id: str = ""  # the boot in which it was begun; from the intent on, the one that its intent names
     heartbeats: Mapping[str, datetime] | None = None
     follows: str = ""  # the operation that this one completes; it is no try of its own
+    probe: bool = False  # it only proves health: it is no try, and cures nothing
     reason: str = ""  # why the operation ended so, in one word
     counts: bool = True  # false where nothing ran: no Pod has touched the node or its Pods
 
@@ -66,6 +73,11 @@ class Attempt:
     def nothing_to_do(self) -> bool:
         """Whether the program says that the operation does not apply to this node: the contract of its message."""
         return self.outcome is AttemptOutcome.REFUSED and self.message.startswith("nothing to do:")
+
+    @property
+    def kept_by_pods(self) -> bool:
+        """Whether it ended in its drain, so that the operation itself was never run."""
+        return self.reason in (Reason.DRAIN_FAILED, Reason.DRAIN_TIMEOUT)
 
     def before_boot(self, boot_id: str) -> bool:
         """Whether the node has booted since; False where either boot is not known."""
@@ -76,6 +88,11 @@ class Attempt:
         """Whether a user stopped it before it had touched the node: nothing ran, so it is no attempt that failed."""
         return self.outcome is AttemptOutcome.CANCELLED and self.reason in STOPS
 
+    @property
+    def is_try(self) -> bool:
+        """Whether it is a try of its rung: it follows none up, no user stopped it in time, and something ran."""
+        return self.counts and not (self.follows or self.probe or self.stopped)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -85,6 +102,7 @@ class Block:
     message: str
     until: datetime | None = None
     reported: bool = False  # it has lasted so long that users were told
+    since: datetime | None = None  # since when this reason holds the case; None until it is shown, and of old versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +122,38 @@ class Diagnosis(StrEnum):
     FAILED = "Failed"
 
 
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """What a user has asked for by a NodeOperation: a case without a policy carries it out."""
+
+    operation: str  # the user's NodeOperation
+    uid: str
+    template: str
+    parameters: Mapping[str, str]
+    requested_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PastCase:
+    """One line of a history: an earlier case of the node or the board, as a person is shown it."""
+
+    case: str
+    node: str
+    policy: str
+    ended: datetime
+    operations: tuple[str, ...]
+    outcome: Phase
+
+
+class SetBy(NamedTuple):
+    """Who has set what a user decides about a case, as admission sees to; "": nobody is known."""
+
+    hold: str = ""
+    release: str = ""
+    approved: str = ""
+
+
+NOBODY = SetBy()
 CLAIMED = (Phase.DRAINING, Phase.OPERATING, Phase.VERIFYING, Phase.ESCALATED)
 
 
@@ -118,9 +168,12 @@ class Case:
     policy: str
     trigger: Trigger | None
     created: datetime
+    manual: Manual | None = None  # what it carries out for a user; then it has no policy
     version: str = ""
     hold: bool = False
     release: bool = False
+    approved: bool = False
+    set_by: SetBy = NOBODY
     deleting: bool = False
     finalizers: tuple[str, ...] = ()
     phase: Phase = Phase.NEW
@@ -134,6 +187,11 @@ class Case:
     ended: datetime | None = None
     reason: Reason | None = None
     message: str = ""
+    healthy_since: datetime | None = None  # of one that a person has: since when its node has looked healthy
+    gpus: tuple[Gpu, ...] = ()  # those that its condition names, as the diagnostics found them
+    history: tuple[PastCase, ...] = ()  # for the person who was called because of it, oldest first
+    blast: BlastRadius | None = None  # what its start would end, or has ended; None where nobody has looked
+    workload: str = ""  # of an ended one, which keeps no `blast`: the only job that it named
     unreadable: bool = False  # only its head and its node are known: it may be in any phase, and nothing is done to it
 
     @property
@@ -157,19 +215,32 @@ class Case:
         return self.attempts[-1] if self.attempts else None
 
     @property
+    def tried(self) -> bool:
+        """Whether it has any of the attempts in `tries`."""
+        for attempt in self.attempts:  # noqa: SIM110 asked of all cases of a node: a generator costs more
+            if attempt.is_try:
+                return True
+        return False
+
+    @property
     def tries(self) -> tuple[Attempt, ...]:
         """The attempts without those that only follow one up, that a user stopped in time, or in which nothing ran."""
-        return tuple(attempt for attempt in self.counted if attempt.counts and not attempt.follows)
+        return tuple([attempt for attempt in self.attempts if attempt.is_try])
 
     @property
     def counted(self) -> tuple[Attempt, ...]:
-        """The attempts without those that a user stopped before anything was done."""
-        return tuple(attempt for attempt in self.attempts if not attempt.stopped)
+        """The attempts without probes, and without those that a user stopped before anything was done."""
+        return tuple(attempt for attempt in self.attempts if not attempt.stopped and not attempt.probe)
 
     @property
     def newest_counted(self) -> Attempt | None:
-        """The newest attempt that was not stopped by a user before anything was done."""
+        """The newest attempt that is no probe and was not stopped by a user before anything was done."""
         return self.counted[-1] if self.counted else None
+
+    @property
+    def sole_workload(self) -> str:
+        """The only job that had GPUs on the node when it was taken; "" where there was none, more, or nobody looked."""
+        return str(self.blast.jobs[0]) if self.blast is not None and self.blast.count == 1 else self.workload
 
     def runs(self, operation: str) -> bool:
         """Whether this operation is the case's current attempt: no other one may do anything to the node."""
@@ -197,7 +268,8 @@ def slim(case: Case) -> Case:
         return case
     held = tuple(event for event in case.timeline if event.reason is Reason.SHARED_CAUSE)
     attempts = tuple(replace(attempt, heartbeats=None, boot_id="") for attempt in case.attempts)
-    return replace(case, evidence=None, timeline=held, attempts=attempts)
+    workload = case.sole_workload
+    return replace(case, evidence=None, timeline=held, attempts=attempts, blast=None, workload=workload)
 
 
 def reason_to_end(case: Case, node: Node | None) -> Reason | None:
@@ -213,64 +285,12 @@ def reason_to_end(case: Case, node: Node | None) -> Reason | None:
     return None
 
 
+def release_command(case: Case) -> str:
+    """The command that gives the node of an escalated case back."""
+    return f"""kubectl patch noderemediation {case.name} --type=merge -p '{{"spec":{{"release":true}}}}'"""
+
+
 def with_attempt(case: Case, attempt: Attempt) -> Case:
     """The case with its newest attempt replaced, or added where it is another operation."""
     kept = case.attempts[:-1] if case.attempt and case.attempt.operation == attempt.operation else case.attempts
     return replace(case, attempts=(*kept, attempt), rung=attempt.rung)
-
-
-class OperationPhase(StrEnum):
-    """Where an operation stands."""
-
-    PENDING = "Pending"
-    DRAINING = "Draining"
-    OPERATING = "Operating"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    REFUSED = "Refused"
-    CANCELLED = "Cancelled"
-
-    @property
-    def outcome(self) -> AttemptOutcome:
-        """What the case records; OPEN while the operation has not ended."""
-        return AttemptOutcome(self.value) if self.value in _OUTCOMES else AttemptOutcome.OPEN
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation on one node. `intent_boot_id` is written before its Pod is made, and never again."""
-
-    name: str
-    uid: str
-    node: str
-    node_uid: str
-    case_uid: str
-    template: str
-    created: datetime
-    requested_by: str = ""
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    version: str = ""
-    deleting: bool = False
-    finalizers: tuple[str, ...] = ()
-    phase: OperationPhase = OperationPhase.PENDING
-    drain_round: int = 0
-    drained_at: datetime | None = None
-    drain_started: datetime | None = None
-    drain_pod: str = ""
-    pod: str = ""
-    left: int | None = None
-    blocked: str = ""
-    intent_boot_id: str = ""
-    intent_at: datetime | None = None
-    finished: datetime | None = None
-    reason: str = ""
-    message: str = ""
-
-    @property
-    def nothing_ran(self) -> bool:
-        """Whether it ended before its drain began, or its drain Pod never started."""
-        timed_out = self.reason in (Reason.DRAIN_TIMEOUT, Reason.TIMED_OUT)
-        return self.phase is OperationPhase.CANCELLED and (self.drain_started is None or timed_out)
-
-
-_OUTCOMES = frozenset(outcome.value for outcome in AttemptOutcome)

@@ -25,6 +25,7 @@ class CaseObservation:
 
     ended: bool  # nothing more is tried and the node is given back
     escalated: bool  # it was handed to a user
+    outranked: bool  # it has disturbed nothing and only waits, and a more severe case waits for nothing but its node
     leave: bool  # it must end: deleted, released, or a user took our marks off
     pods: bool  # Pods of ours are still there
     marks: bool  # taint, ledger entry, finalizer: anything of ours that must go
@@ -34,9 +35,10 @@ class CaseObservation:
     tried: Tried
     proof: Proof
     rungs: bool  # something is left to try
+    known: bool  # earlier cases of the node, or of a board in it, say that a person must look
     follow: bool  # the newest attempt succeeded, and its template wants another operation after it
     uncordoned: bool  # a user has taken our cordon off, and the node still calls it ours
-    stopped: bool  # a user, or the policy's mode, lets nothing new begin
+    stopped: bool  # a user, or the policy, lets nothing new begin: by a hold, a mode, windows, work that is waited for
 
 
 class Step(Enum):
@@ -47,6 +49,7 @@ class Step(Enum):
     RELEASE = auto()  # take the marks off node, ledgers and case
     STOP = auto()  # wait for the running operation to be cancelled or to end
     END = auto()
+    GIVE_WAY = auto()  # end the case, so that a more severe one takes the node
     CLEAR = auto()  # end the case: the fault went by itself before we did anything
     CLAIM = auto()
     DISOWN = auto()  # no longer call a cordon ours that a user has taken off
@@ -54,11 +57,13 @@ class Step(Enum):
     DIAGNOSE = auto()
     START = auto()
     FOLLOW = auto()  # what the operation's template wants done after it
+    PROBE = auto()  # the operation that must succeed before the node is given back
     WATCH = auto()
     RECORD = auto()
     VERIFY = auto()
     RECOVER = auto()
     ESCALATE = auto()
+    OFFER = auto()  # say whether the node could be given back
 
 
 CASE_TABLE: Table[Step] = Table(
@@ -108,9 +113,10 @@ CASE_TABLE: Table[Step] = Table(
         ),
         Row(
             {"escalated": True},
-            Step.NOTHING,
-            "A user has the case now. It stands below the rows that end a case, since a release must still "
-            "work, and above the rows that act, since nothing is tried after the hand-over.",
+            Step.OFFER,
+            "A user has the case now: it only says whether its node has become healthy, and is released by itself "
+            "where its policy says so. It stands below the rows that end a case, since a release must still work, and "
+            "above the rows that act, since nothing is tried after the hand-over.",
         ),
         Row(
             {"claimed": False, "health": Health.HEALTHY},
@@ -123,6 +129,14 @@ CASE_TABLE: Table[Step] = Table(
             Step.CLAIM,
             "All rows below disturb the node or judge what was done to it, so the node must be ours first. "
             "Health that is Unknown comes here, too: admission holds the case until it is known.",
+        ),
+        Row(
+            {"outranked": True, "pods": False},
+            Step.GIVE_WAY,
+            "The case only waits for a window, an approval or Pods, and disturbed nothing, while a more severe "
+            "fault shows there that could be repaired now. It stands above all that holds or begins something, or the "
+            "more severe fault would wait as well. No Pod of this case is left. Its fault gets another case "
+            "afterwards.",
         ),
         Row(
             {"stopped": True, "diagnosed": False, "pods": False},
@@ -162,16 +176,51 @@ CASE_TABLE: Table[Step] = Table(
             "node, and an empty ladder cannot keep it out of service.",
         ),
         Row(
+            {"stopped": True, "proof": Proof.PROBE},
+            Step.HOLD,
+            "A probe is a Pod on the node, so a user stops it like a start. It stands above the row that begins it.",
+        ),
+        Row(
+            {"proof": Proof.PROBE},
+            Step.PROBE,
+            "The conditions are healthy, and the policy wants that tried out. It stands above the starts: the node "
+            "shows no fault now.",
+        ),
+        Row(
             {"tried": Tried.SUCCEEDED, "proof": Proof.WAITING},
             Step.VERIFY,
             "After a success the condition shows the old fault until its detector has run again. If the next "
             "start came first, a cured node would be operated on again. A failed attempt does not wait here.",
         ),
         Row(
+            {"known": True, "health": Health.UNHEALTHY},
+            Step.ESCALATE,
+            "Node and board have had so many cases that another repair would only hide the fault. It stands below the "
+            "row that collects evidence, since serial numbers are part of it, and above the start of an operation.",
+        ),
+        Row(
+            {"known": True, "proof": Proof.REFUTED},
+            Step.ESCALATE,
+            "The conditions are healthy, but the probe says what earlier cases have said: the fault is still there, "
+            "and a person must look. It stands above the start that a probe which has failed leads to.",
+        ),
+        Row(
             {"health": Health.UNHEALTHY, "rungs": True},
             Step.START,
             "The fault shows and something is left to try. It stands below all that proves recovery. Health "
             "that is Unknown starts nothing.",
+        ),
+        Row(
+            {"health": Health.HEALTHY, "proof": Proof.REFUTED, "rungs": True},
+            Step.START,
+            "The conditions are healthy, but the probe has failed: the attempt was in vain, and the next one comes. It "
+            "asks for conditions that are clear, as every start does.",
+        ),
+        Row(
+            {"proof": Proof.REFUTED},
+            Step.ESCALATE,
+            "The probe has failed and nothing is left to try. It stands below the start, and above the wait, which "
+            "nothing would end.",
         ),
         Row(
             {"health": Health.UNHEALTHY},
@@ -206,10 +255,12 @@ SHOWN: Mapping[Step, Phase] = {
     Step.WATCH: Phase.DRAINING,
     Step.FOLLOW: Phase.DRAINING,
     Step.VERIFY: Phase.VERIFYING,
+    Step.PROBE: Phase.VERIFYING,
     Step.CLEAR: Phase.RECOVERED,
     Step.RECOVER: Phase.RECOVERED,
     Step.ESCALATE: Phase.ESCALATED,
     Step.END: Phase.CANCELLED,
+    Step.GIVE_WAY: Phase.CANCELLED,
 }
 
 

@@ -1,10 +1,12 @@
 """Which budgets each node is under, and how many nodes each budget counts: kept node by node, never counted anew."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
-from remediator.core.budget import Budget, Members
+from remediator.core.account import Members
+from remediator.core.budget import Budget
 from remediator.core.node import Node, Status
 from remediator.core.selector import SelectorIndex
 
@@ -107,6 +109,7 @@ class BudgetSnapshot:
     budgets: Mapping[str, Budget]
     members: Mapping[str, Members]
     index: BudgetIndex
+    starts: Mapping[str, Sequence[datetime]] = field(default_factory=dict)  # lately, on the nodes of each budget
 
 
 def snapshot(budgets: Iterable[Budget], nodes: Iterable[Node]) -> BudgetSnapshot:

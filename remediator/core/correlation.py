@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 
 from remediator.core import evidence
 from remediator.core.case import Case, Phase
+from remediator.core.evidence import Health
 from remediator.core.node import Node
-from remediator.core.policy import MESSAGE, Correlation, Policy
+from remediator.core.policy import DRIVER, KERNEL, MESSAGE, REASON, Correlation, Policy
+from remediator.core.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +49,20 @@ def shared_cause(case: Case) -> SharedCause | None:
     return SharedCause(case.policy, trigger.condition, text) if trigger and text else None
 
 
-def common_text(policy: Policy, reason: str, message: str, labels: Mapping[str, str]) -> str:
+def common_text(policy: Policy, reason: str, message: str, node: Node) -> str:
     """What the policy compares of a condition and its node; "" where one of these is missing.
 
     >>> from collections import namedtuple
     >>> by = lambda *keys: namedtuple("P", "correlation")(namedtuple("C", "by")(keys))
-    >>> common_text(by("message"), "Xid79", "GPU lost", {}), common_text(by("rack"), "Xid79", "GPU lost", {})
+    >>> node = Node("gpu-1", "u", {"rack": "a"}, {}, kernel="6.8.0")
+    >>> common_text(by("message"), "Xid79", "GPU lost", node), common_text(by("row"), "Xid79", "GPU lost", node)
     ('GPU lost', '')
-    >>> common_text(by("reason", "rack"), "Xid79", "GPU lost", {"rack": "a"})
-    'reason Xid79, rack a'
+    >>> common_text(by("reason", "rack", "kernelVersion"), "Xid79", "GPU lost", node)
+    'reason Xid79, rack a, kernelVersion 6.8.0'
     """
-    own = {"reason": reason, "message": message}
+    own = {REASON: reason, MESSAGE: message, KERNEL: node.kernel, DRIVER: node.driver}
     keys = policy.correlation.by if policy.correlation else (MESSAGE,)
-    values = [(key, own.get(key, labels.get(key, ""))) for key in keys]
+    values = [(key, own.get(key, node.labels.get(key, ""))) for key in keys]
     if not all(value for _, value in values):
         return ""
     return message if keys == (MESSAGE,) else ", ".join(f"{key} {value}" for key, value in values)
@@ -68,7 +71,7 @@ def common_text(policy: Policy, reason: str, message: str, labels: Mapping[str, 
 def cause_of(case: Case, policy: Policy, node: Node) -> SharedCause | None:
     """The same by what the policy compares now."""
     trigger = case.trigger
-    text = common_text(policy, trigger.reason, trigger.message, node.labels) if trigger else ""
+    text = common_text(policy, trigger.reason, trigger.message, node) if trigger else ""
     return SharedCause(case.policy, trigger.condition, text) if trigger and text else None
 
 
@@ -76,8 +79,9 @@ def shared_causes(policy: Policy, nodes: Iterable[Node], cases: Iterable[Case], 
     """The causes that enough nodes came to show close together.
 
     Counted are nodes whose condition holds now, before any case was opened for them as well, and nodes whose case for
-    it ended within the window: when a server comes back, the last node to notice is no single fault. Not counted are
-    nodes that users keep out of service, those that wait for a user, and evidence that proves nothing.
+    it ended within the window: when a server comes back, the last node to notice is no single fault. A node with an
+    open case counts on while nobody can tell how it is. Not counted are nodes that users keep out of service, those
+    that wait for a user, and other evidence that proves nothing.
     """
     rule = policy.correlation
     if rule is None:
@@ -88,9 +92,10 @@ def shared_causes(policy: Policy, nodes: Iterable[Node], cases: Iterable[Case], 
     out = {name for name, node in by_name.items() if _out(node, quarantined)}
     onsets: defaultdict[SharedCause, dict[str, datetime]] = defaultdict(dict)
     for case in known:
-        lately = case.ended is not None and now - case.ended <= rule.within
-        if lately and case.policy == policy.name and case.node not in out and case.trigger:
+        if case.policy == policy.name and case.node not in out and case.trigger:
             node = by_name.get(case.node)
+            if not (_unclear(case, policy, node, now) if case.open else _lately(case, rule, now)):
+                continue
             cause = cause_of(case, policy, node) if node else shared_cause(case)
             if cause:
                 onsets[cause][case.node] = case.trigger.since
@@ -115,6 +120,31 @@ def sharing(case: Case, policy: Policy, node: Node, causes: Causes) -> tuple[str
     return next((burst.nodes for burst in bursts), ())
 
 
+def was_in_group(case: Case) -> bool:
+    """Whether a case was held with others for one cause; when the cause has gone, those still sick go one by one."""
+    return any(event.reason is Reason.SHARED_CAUSE for event in case.timeline)
+
+
+def under_repair(cases: Iterable[Case]) -> dict[SharedCause, str]:
+    """Which case of a former group is being repaired now, by their cause: one that holds its node and goes on.
+
+    One that something stops, or that a person has, keeps no other waiting.
+    """
+    going = (
+        case for case in cases if case.open and case.claimed and case.phase is not Phase.ESCALATED and not case.blocks
+    )
+    return {cause: case.name for case in going if was_in_group(case) and (cause := shared_cause(case))}
+
+
+def _lately(case: Case, rule: Correlation, now: datetime) -> bool:
+    return case.ended is not None and now - case.ended <= rule.within
+
+
+def _unclear(case: Case, policy: Policy, node: Node | None, now: datetime) -> bool:
+    """Whether nobody can tell how the node of an open case is: it may still show what the case was opened for."""
+    return node is not None and node.uid == case.node_uid and evidence.health(node, policy, now) is Health.UNKNOWN
+
+
 def _out(node: Node, quarantined: Set[str]) -> bool:
     """Whether the node is out of service for reasons that users know."""
     return node.opted_out or node.cordoned_by_user or node.uid in quarantined
@@ -125,7 +155,7 @@ def _shown(policy: Policy, node: Node, now: datetime) -> Iterable[tuple[SharedCa
         condition = node.conditions.get(clause.condition)
         if condition is None or not evidence.shows(node, clause, now) or not policy.selects(node):
             continue
-        if text := common_text(policy, condition.reason, condition.message, node.labels):
+        if text := common_text(policy, condition.reason, condition.message, node):
             yield SharedCause(policy.name, condition.type, text), condition.since
 
 

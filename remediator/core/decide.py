@@ -1,15 +1,21 @@
 """What the controller does with one node now. It changes nothing; `explain` shows the same decision."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from remediator.core import evidence, names
 from remediator.core.case import Case, Trigger
 from remediator.core.correlation import common_text
+from remediator.core.covers import NOTHING, Covers, weaker
 from remediator.core.evidence import Doubt, Health, Judgement
+from remediator.core.giving_way import gave_way, gives_way, held_alone
+from remediator.core.guard import cooldown_until
+from remediator.core.ladder import Next, next_rung
 from remediator.core.node import Node
-from remediator.core.policy import Policy
+from remediator.core.policy import Policy, Severity
+from remediator.core.sharing import layout
 
 MOST_CASES, CASES_WINDOW = 6, timedelta(hours=1)  # of one node and policy
 
@@ -65,9 +71,22 @@ class Start:
 
 Judged = list[tuple[Policy, Judgement]]
 Decision = Healthy | Unselected | Unknown | Busy | Handled | Wait | Start
+MayStart = Callable[[Policy], bool]
 
 
-def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: datetime) -> Decision:
+def anything(policy: Policy) -> bool:
+    """No policy makes its cases wait."""
+    return True
+
+
+def decide(
+    node: Node,
+    policies: Iterable[Policy],
+    cases: Sequence[Case],
+    now: datetime,
+    covers: Covers = NOTHING,
+    may_start: MayStart = anything,
+) -> Decision:
     """Say what the node needs.
 
     Args:
@@ -75,59 +94,154 @@ def decide(node: Node, policies: Iterable[Policy], cases: Sequence[Case], now: d
         policies: All policies, in any order.
         cases: The cases of this node, open and ended.
         now: Aware UTC, read once for the whole pass.
+        covers: What each template covers.
+        may_start: Whether a case of this policy could begin now, as far as the policy itself says.
 
     Returns:
-        Start for the most severe policy that is due, on ties the one due first, then the name that sorts first; else
-        the earliest Wait; else Busy where a case is open; else Handled, Unknown, Healthy, Unselected. A policy has one
-        open case of a node at most, and so have all policies that act together; one that only watches (DryRun, Paused,
-        tickets only) holds up no other, nor does a case that holds nothing and whose fault does not show any more.
+        Start for the most severe policy that is due, on ties the one due first, then the name that sorts first; but one
+        whose next operation that of another covers gives way to the other, if that may act: it would be done in vain.
+        Else the earliest Wait; else Busy where a case is open; else Handled, Unknown, Healthy, Unselected. A policy has
+        one open case of a node at most. Of the policies that act, only a more severe one opens a case beside that of
+        another, and only where that one has not taken the node or gives way; which of them takes it, admission says.
+        One that only watches (DryRun, Paused, tickets only) holds up no other, nor does a case that holds nothing and
+        whose fault does not show any more.
     """
-    policies = list(policies)
     # One that has ended is over only when it has given the node back, which also tells what is not opened again.
     taken = [case for case in cases if (case.open or case.finalizer) and case.node_uid == node.uid]
-    mine = sorted(
-        (policy for policy in _free(node, policies, taken, now) if policy.selects(node)), key=lambda policy: policy.name
-    )
+    everyone = sorted(policies, key=attrgetter("name"))
+    selecting = [policy for policy in everyone if policy.selects(node)]
+    past = _by_policy(cases)
+    mine, ahead = (selecting, []) if not taken else _free(node, selecting, everyone, taken, now)
     judged = [(policy, evidence.judge(node, policy, now)) for policy in mine]
     unhealthy = [(policy, judgement) for policy, judgement in judged if judgement.health is Health.UNHEALTHY]
-    known = {case.name for case in cases} | set(node.handled)
-    fresh = [(policy, judgement) for policy, judgement in unhealthy if case_name(node, policy, judgement) not in known]
-    opens = {policy.name: max(judgement.due or now, _room_from(policy, cases, now)) for policy, judgement in fresh}
-    due = [(policy, judgement) for policy, judgement in fresh if judgement.due and opens[policy.name] <= now]
-    if due:
-        policy, judgement = min(due, key=lambda pair: (pair[0].severity.rank, pair[1].due, pair[0].name))
-        return Start(case_name(node, policy, judgement), policy.name, _trigger(node, policy, judgement))
-    if fresh:
-        until, policy_name = min((until, name) for name, until in opens.items())
-        return Wait(until, policy_name)
+    had = {*past, *(policy.name for policy, _ in unhealthy if node.handled)}  # of these it must be asked
+    fresh = [pair for pair in unhealthy if pair[0].name not in had or not _had_its_case(node, *pair, past)]
+    opens = {policy.name: max(judgement.due or now, _room_from(past, policy, now)) for policy, judgement in fresh}
+    due = [pair for pair in fresh if pair[1].due and opens[pair[0].name] <= now]
+    strongest = _strongest(_Outlook(node, past, now, covers, may_start), due, ahead)
+    if strongest:
+        policy, judgement = min(strongest, key=lambda pair: (pair[0].severity.rank, pair[1].due, pair[0].name))
+        return Start(_new_name(node, policy, judgement, past), policy.name, _trigger(node, policy, judgement))
+    waiting = [(until, name) for name, until in opens.items() if until > now]
+    if waiting:
+        return Wait(*min(waiting))
     if taken:
         return Busy(taken[0].name)
     return _quiet(node, judged, unhealthy)
 
 
-def _room_from(policy: Policy, cases: Sequence[Case], now: datetime) -> datetime:
+Past = Mapping[str, Sequence[Case]]  # the cases of the node, by policy
+
+
+def _by_policy(cases: Iterable[Case]) -> Past:
+    past: dict[str, list[Case]] = {}
+    for case in cases:
+        past.setdefault(case.policy, []).append(case)
+    return past
+
+
+def _free(
+    node: Node, selecting: Sequence[Policy], everyone: Sequence[Policy], taken: Sequence[Case], now: datetime
+) -> tuple[list[Policy], list[Policy]]:
+    """The policies that may open a case beside those that are open, and those whose open cases may begin at any time.
+
+    Of those that act, only what is more severe than all that waits may open one, and nothing where a case has the node
+    for good.
+    """
+    waiting = {case.policy: case for case in taken}
+    others = [policy for policy in selecting if policy.name not in waiting]
+    holding = {case.policy for case in taken if case.claimed}
+    giving = {case.policy for case in taken if case.claimed and gives_way(case, case.blocks)}
+    if holding - giving or giving - {policy.name for policy in everyone}:
+        return [policy for policy in others if not policy.acts], []
+    theirs = [policy for policy in everyone if policy.name in waiting]
+    asking = [policy for policy in theirs if policy.acts and evidence.health(node, policy, now) is Health.UNHEALTHY]
+    ranks = [policy.severity.rank for policy in theirs if policy in asking or policy.name in giving]
+    free = [policy for policy in others if not policy.acts or policy.severity.rank < min(ranks, default=len(Severity))]
+    return free, [policy for policy in asking if policy.name not in giving and not held_alone(waiting[policy.name])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outlook:
+    """What a new case of a policy would begin with."""
+
+    node: Node
+    past: Past
+    now: datetime
+    covers: Covers
+    may_start: MayStart
+
+    def operation(self, policy: Policy) -> str:
+        """Its first operation; "" where nothing is left to try."""
+        before = self.past.get(policy.name, ())
+        if not before:
+            return policy.ladder[0].operation if policy.ladder else ""
+        case = Case("", "", self.node.name, self.node.uid, policy.name, None, self.now)
+        following = next_rung(policy, case, before, self.now, self.covers)
+        return policy.ladder[following.rung].operation if isinstance(following, Next) else ""
+
+    def may_begin(self, policy: Policy) -> bool:
+        """Whether the policy would let it begin now."""
+        before = self.past.get(policy.name)
+        return self.may_start(policy) and not (before and cooldown_until(policy, before, self.now))
+
+
+def _strongest(outlook: _Outlook, due: Judged, ahead: Sequence[Policy]) -> Judged:
+    """Without those whose first operation is covered by that of another: a case has the node for itself.
+
+    One that may not begin now covers nothing. `ahead`: policies whose cases are open already.
+    """
+    acting = [policy for policy, _ in due if policy.acts]
+    if not acting or len(acting) + len(ahead) < 2 or not outlook.covers:
+        return due
+    first = {policy.name: outlook.operation(policy) for policy in (*acting, *ahead)}
+    beginning = {first[policy.name] for policy in (*acting, *ahead) if outlook.may_begin(policy)} - {""}
+    vain = weaker(outlook.covers, set(first.values()), beginning)
+    return [pair for pair in due if first.get(pair[0].name) not in vain] if vain else due
+
+
+def _had_its_case(node: Node, policy: Policy, judgement: Judgement, past: Past) -> bool:
+    """Whether the fault had its case, which nobody wants again. A name says of which policy it is."""
+    before = past.get(policy.name, ())
+    first = case_name(node, policy, judgement)
+    name = _after_given_way(first, node, policy, judgement, before)
+    return first in node.handled or name in node.handled or any(case.name == name for case in before)
+
+
+def _new_name(node: Node, policy: Policy, judgement: Judgement, past: Past) -> str:
+    """The name of the next case for this onset."""
+    return _after_given_way(case_name(node, policy, judgement), node, policy, judgement, past.get(policy.name, ()))
+
+
+def _after_given_way(name: str, node: Node, policy: Policy, judgement: Judgement, before: Sequence[Case]) -> str:
+    """The name, or another one after each case of this onset that gave way to a more severe one."""
+    given, number = {case.name for case in before if gave_way(case)}, 0
+    while name in given:
+        number += 1
+        name = name_of_onset(node, policy, judgement.since, number)
+    return name
+
+
+def _room_from(past: Past, policy: Policy, now: datetime) -> datetime:
     """From when one more case of the policy may be opened: a node says by itself when its conditions change."""
-    opened = sorted(min(case.created, now) for case in cases if case.policy == policy.name)
-    return max(now, opened[-MOST_CASES] + CASES_WINDOW) if len(opened) >= MOST_CASES else now
-
-
-def _free(node: Node, policies: Sequence[Policy], taken: Sequence[Case], now: datetime) -> Iterable[Policy]:
-    """The policies that may open a case beside those that are open."""
-    own = {case.policy for case in taken}
-    about_to_act = (policy for policy in policies if policy.acts and policy.name in own)
-    asking = any(evidence.judge(node, policy, now).health is Health.UNHEALTHY for policy in about_to_act)
-    busy = asking or any(case.claimed for case in taken)
-    return (policy for policy in policies if policy.name not in own and not (busy and policy.acts))
+    before = past.get(policy.name, ())
+    if len(before) < MOST_CASES:
+        return now
+    opened = sorted(min(case.created, now) for case in before)
+    return max(now, opened[-MOST_CASES] + CASES_WINDOW)
 
 
 def _quiet(node: Node, judged: Judged, unhealthy: Judged) -> Decision:
     """The decisions that open nothing."""
     if unhealthy:
         return Handled(case_name(node, *unhealthy[0]), unhealthy[0][0].name)
-    doubts = tuple(sorted({doubt for _, judgement in judged for doubt in judgement.doubts}))
+    doubts = {doubt for _, judgement in judged for doubt in judgement.doubts}
     if doubts:
-        return Unknown(doubts)
+        return Unknown(tuple(sorted(doubts, key=_in_order)))
     return Healthy() if judged else Unselected()
+
+
+_in_order = attrgetter("condition", "why", "holds")
 
 
 def case_name(node: Node, policy: Policy, judgement: Judgement) -> str:
@@ -135,10 +249,11 @@ def case_name(node: Node, policy: Policy, judgement: Judgement) -> str:
     return name_of_onset(node, policy, judgement.since)
 
 
-def name_of_onset(node: Node, policy: Policy, since: datetime | None) -> str:
-    """The name of the case of this policy for what holds since then."""
+def name_of_onset(node: Node, policy: Policy, since: datetime | None, gave_way: int = 0) -> str:
+    """The name of the case of this policy for what holds since then, after so many that gave way."""
     onset = since.isoformat() if since else ""
-    return names.name(node.name, policy.name, node.uid, policy.name, onset)
+    again = (str(gave_way),) if gave_way else ()
+    return names.name(node.name, policy.name, node.uid, policy.name, onset, *again)
 
 
 def onsets(node: Node, policies: Iterable[Policy]) -> list[str]:
@@ -152,5 +267,6 @@ def _trigger(node: Node, policy: Policy, judgement: Judgement) -> Trigger:
     if condition is None or judgement.since is None:
         raise ValueError("a trigger needs a condition that holds")
     status, reason, message = condition.status.value, condition.reason, condition.message
-    text = common_text(policy, reason, message, node.labels) if policy.correlation else ""
-    return Trigger(condition.type, status, reason, message, judgement.since, "" if text == message else text)
+    text = common_text(policy, reason, message, node) if policy.correlation else ""
+    cause = "" if text == message else text
+    return Trigger(condition.type, status, reason, message, judgement.since, cause, node.devices, layout(node))

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
+from typing import NamedTuple
 
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.node import Condition, Node, Status
 from remediator.core.policy import Clause, Policy, Verify, When
+from remediator.core.rejections import PODS_REJECTED
 
 # A heartbeat older than this proves nothing: three of node-problem-detector's default period of 5 minutes.
 STALE_AFTER = timedelta(minutes=15)
@@ -19,6 +21,10 @@ LOOK_AGAIN = timedelta(minutes=1)
 FAR = timedelta(days=1)
 DETECTOR_STALE = "DetectorStale"
 KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+
+
+# Conditions that the controller writes of what it counts. One that is absent, or False, however old, proves health.
+COUNTED = frozenset({PODS_REJECTED})
 
 
 class Health(Enum):
@@ -41,8 +47,7 @@ class Doubt:
         return f"{self.condition} {self.why}"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What a policy's conditions prove of a node. `since` is when the last clause came to hold, `due` adds `for`."""
 
     health: Health
@@ -53,20 +58,24 @@ class Judgement:
 
 
 _WELL = Judgement(Health.HEALTHY)
+_ASKED = Judgement(Health.UNHEALTHY)  # that a user asks for an operation is the evidence
 
 
 def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
     """UNHEALTHY where an entry of `when` holds (the one due first counts), HEALTHY where none can, else UNKNOWN."""
     if policy.unreadable:
         return Judgement(Health.UNKNOWN, doubts=(Doubt(f"policy {policy.name}", "cannot be read"),))
-    settled = health(node, policy, now)
-    if settled is Health.HEALTHY:  # as of most nodes
+    if policy.manual:
+        return _ASKED
+    judgements = [_entry(node, when, now) for when in policy.when]
+    if len(judgements) == 1:  # as of most policies
+        return judgements[0]
+    settled = _worst([judgement.health for judgement in judgements])
+    if settled is Health.HEALTHY:
         return _WELL
-    findings = [finding for when in policy.when if (finding := _entry(node, when, now)).health is settled]
+    findings = [judgement for judgement in judgements if judgement.health is settled]
     if settled is Health.UNHEALTHY:
-        return min(
-            findings, key=lambda finding: (finding.due or now, finding.condition.type if finding.condition else "")
-        )
+        return min(findings, key=_first_due)
     return Judgement(Health.UNKNOWN, doubts=tuple(sorted({doubt for finding in findings for doubt in finding.doubts})))
 
 
@@ -74,13 +83,20 @@ def health(node: Node, policy: Policy, now: datetime) -> Health:
     """What `judge` says of the node's health, without why: most nodes are only asked whether they are well."""
     if policy.unreadable:
         return Health.UNKNOWN
-    entries = [_entry_health([_health(node, clause, now) for clause in when.clauses]) for when in policy.when]
-    return next((health for health in (Health.UNHEALTHY, Health.UNKNOWN) if health in entries), Health.HEALTHY)
+    return _worst([_entry_health([_health(node, clause, now) for clause in when.clauses]) for when in policy.when])
+
+
+def _worst(entries: Sequence[Health]) -> Health:
+    if Health.UNHEALTHY in entries:
+        return Health.UNHEALTHY
+    return Health.UNKNOWN if Health.UNKNOWN in entries else Health.HEALTHY
 
 
 def _entry_health(clauses: Sequence[Health]) -> Health:
     """Clauses are AND-ed: one that is proven not met settles it, else one that is unknown leaves it open."""
-    return next((health for health in (Health.HEALTHY, Health.UNKNOWN) if health in clauses), Health.UNHEALTHY)
+    if Health.HEALTHY in clauses:
+        return Health.HEALTHY
+    return Health.UNKNOWN if Health.UNKNOWN in clauses else Health.UNHEALTHY
 
 
 def onsets(node: Node, policy: Policy) -> Iterator[datetime]:
@@ -92,15 +108,32 @@ def onsets(node: Node, policy: Policy) -> Iterator[datetime]:
 
 
 def _entry(node: Node, when: When, now: datetime) -> Judgement:
-    """The health of one entry, and why."""
+    """What one entry proves: it holds since its last clause came to hold."""
+    if len(when.clauses) == 1:  # as of most entries
+        return _of_clause(node, when.clauses[0], when.tolerance, now)
     healths = [_health(node, clause, now) for clause in when.clauses]
-    if _entry_health(healths) is Health.HEALTHY:
+    settled = _entry_health(healths)
+    if settled is Health.HEALTHY:
         return _WELL
-    unknown = [clause for clause, health in zip(when.clauses, healths, strict=True) if health is Health.UNKNOWN]
-    if unknown:
-        return Judgement(Health.UNKNOWN, doubts=tuple(_doubt(node, clause, now) for clause in unknown))
+    if settled is Health.UNKNOWN:
+        unknown = [clause for clause, health in zip(when.clauses, healths, strict=True) if health is settled]
+        return Judgement(Health.UNKNOWN, doubts=tuple(sorted({_doubt(node, clause, now) for clause in unknown})))
     last = max((node.conditions[clause.condition] for clause in when.clauses), key=lambda condition: condition.since)
     return Judgement(Health.UNHEALTHY, last, last.since, last.since + when.tolerance)
+
+
+def _of_clause(node: Node, clause: Clause, tolerance: timedelta, now: datetime) -> Judgement:
+    health = _health(node, clause, now)
+    if health is Health.HEALTHY:
+        return _WELL
+    if health is Health.UNKNOWN:
+        return Judgement(health, doubts=(_doubt(node, clause, now),))
+    condition = node.conditions[clause.condition]
+    return Judgement(health, condition, condition.since, condition.since + tolerance)
+
+
+def _first_due(finding: Judgement) -> tuple[datetime | None, str]:
+    return finding.due, finding.condition.type if finding.condition else ""
 
 
 def shows(node: Node, clause: Clause, now: datetime) -> bool:
@@ -111,11 +144,15 @@ def shows(node: Node, clause: Clause, now: datetime) -> bool:
 def _health(node: Node, clause: Clause, now: datetime) -> Health:
     """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
     condition = node.conditions.get(clause.condition)
-    if condition is None or not _timely(condition, now):
+    counted = clause.condition in COUNTED and clause.status is Status.TRUE
+    if counted and (condition is None or condition.status is Status.FALSE):
+        return Health.HEALTHY
+    if condition is None:
         return Health.UNKNOWN
-    if condition.status is clause.status is Status.UNKNOWN:
-        return Health.UNHEALTHY  # asked for by name: a kubelet that does not report is what the policy is about
-    if condition.status is Status.UNKNOWN or _ignored(node, condition, now):
+    if condition.status is Status.UNKNOWN:  # asked for by name: a kubelet that does not report is the fault
+        asked = clause.status is Status.UNKNOWN and _timely(condition, now)
+        return Health.UNHEALTHY if asked else Health.UNKNOWN
+    if condition.since - now >= FAR or _ignored(node, condition, now):  # the heartbeat lies nearer, or is ignored
         return Health.UNKNOWN
     return Health.UNHEALTHY if clause.met_by(condition) else Health.HEALTHY
 
@@ -143,13 +180,14 @@ def mistrust(node: Node, name: str, now: datetime) -> str:
 
 def _ignored(node: Node, condition: Condition, now: datetime) -> str:
     """Why a condition whose times may be times is ignored."""
-    if now - condition.heartbeat > STALE_AFTER:
+    age = now - condition.heartbeat
+    if age > STALE_AFTER:
         return (
             f"has no heartbeat of the last {STALE_AFTER.total_seconds() / 60:g} minutes, or the node's clock is behind"
         )
-    if condition.heartbeat - now > AHEAD:
+    if age < -AHEAD:
         return "has a heartbeat from the future: the node's clock is ahead"
-    if condition.type in KUBELET_CONDITIONS:
+    if condition.type in KUBELET_CONDITIONS or condition.type in COUNTED:
         return ""
     if node.ready is Status.UNKNOWN:
         return "is ignored: the kubelet does not report"
@@ -174,14 +212,17 @@ def untimely(node: Node, now: datetime) -> tuple[tuple[str, bool], ...]:
 
 def _timely(condition: Condition, now: datetime) -> bool:
     """Whether its times may be times."""
-    return max(condition.since, condition.heartbeat) - now < FAR
+    far = now + FAR
+    return condition.since < far and condition.heartbeat < far
 
 
 class Proof(Enum):
     """Whether a node has shown, since an operation ended, that it is well."""
 
     WAITING = auto()
+    PROBE = auto()  # its conditions say so; the probe that the policy asks for comes next
     PASSED = auto()
+    REFUTED = auto()  # its conditions say so, and the probe has failed
     TIMED_OUT = auto()
 
 
@@ -235,7 +276,26 @@ def watched(node: Node, policy: Policy) -> list[tuple[HealthyStatus, ...]]:
     """
     stale = [((DETECTOR_STALE, Status.FALSE),)] if DETECTOR_STALE in node.conditions else []
     entries = [tuple(_opposite(clause) for clause in when.clauses) for when in policy.when]
+    entries = [entry for entry in entries if not any(_nothing_counted(node, name) for name, _ in entry)]
     return [(("Ready", Status.TRUE),), *stale, *entries]
+
+
+def _nothing_counted(node: Node, name: str) -> bool:
+    """Whether it is well without a word: nobody has ever written that Condition of the node."""
+    return name in COUNTED and name not in node.conditions
+
+
+def well_since(node: Node, policy: Policy) -> datetime | None:
+    """Since when all that must be well is, by the node's own clock; None where something is not."""
+    since = [
+        [
+            condition.since
+            for name, healthy in group
+            if (condition := node.conditions.get(name)) and condition.status is healthy
+        ]
+        for group in watched(node, policy)
+    ]
+    return max(map(min, since)) if all(since) else None
 
 
 def _opposite(clause: Clause) -> HealthyStatus:

@@ -3,6 +3,7 @@
 What it rests on is kept in the status of the policies, so that neither a restart nor the end of a case forgets it.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,12 +26,13 @@ def records(cases: Iterable[Case]) -> Iterator[AttemptRecord]:
     """What became of the attempts of these cases, once the last word about each case is known.
 
     A case that went to a user says that all its attempts were in vain; one that recovered, that its last one was not.
-    The earlier ones of that have led to the cure, and say nothing.
+    The earlier ones of that have led to the cure, and say nothing. Nor does one that ended in its drain: Pods kept the
+    node, and what they ask for must not stop the repair of others.
     """
     for case in cases:
         in_vain = _in_vain(case)
         done = (AttemptOutcome.SUCCEEDED, AttemptOutcome.FAILED) if in_vain else (AttemptOutcome.SUCCEEDED,)
-        tries = [attempt for attempt in case.tries if attempt.template not in MARKING]
+        tries = [attempt for attempt in case.tries if attempt.template not in MARKING and not attempt.kept_by_pods]
         for attempt in tries if in_vain else tries[-1:]:
             if in_vain is not None and attempt.outcome in done:
                 ended = attempt.finished or attempt.started
@@ -56,29 +58,32 @@ def opened(policy: Policy, all_records: Mapping[str, Iterable[AttemptRecord]], n
     `all_records` are those of every policy, by its name: a template that does nothing for many nodes under several
     policies stops every policy that has it.
     """
-    if _stays_open(policy, now):
+    if policy.breaker.stays_open(policy.closed_at, now):
         return policy.breaker.message
-    after = max(now - COUNTS_FOR, _closed(policy, now) or now - COUNTS_FOR)
-    own = _newest(all_records.get(policy.name, ()), after)
-    if _vain(own) >= MOST:
-        return f"{_vain(own)} of the last {len(own)} attempts under policy {policy.name} were in vain"
+    own = counted(all_records.get(policy.name, ()), policy.closed_at, now)[-OF:]
+    if in_vain_of(own) >= MOST:
+        return f"{in_vain_of(own)} of the last {len(own)} attempts under policy {policy.name} were in vain"
     for template in dict.fromkeys(rung.operation for rung in policy.ladder):
-        message = _of_template(template, all_records, after)
+        message = _of_template(template, all_records, policy.closed_at, now)
         if message:
             return message
     return ""
 
 
-def _of_template(template: str, all_records: Mapping[str, Iterable[AttemptRecord]], after: datetime) -> str:
+def _of_template(
+    template: str, all_records: Mapping[str, Iterable[AttemptRecord]], closed_at: datetime | None, now: datetime
+) -> str:
     """Why a template stops whoever has it; "" where it does not."""
+    every = [record for group in all_records.values() for record in group if record.template == template]
+    if not every:  # as of nearly all
+        return ""
     policies = {
         record.operation: name
         for name, group in all_records.items()
         for record in group
         if record.template == template and record.in_vain
     }
-    every = (record for group in all_records.values() for record in group if record.template == template)
-    newest = _newest(every, after)
+    newest = counted(every, closed_at, now)[-OF:]
     in_vain = [record for record in newest if record.in_vain]
     nodes = {record.node for record in in_vain}
     if len(nodes) < NODES or len({policies[record.operation] for record in in_vain}) < POLICIES:
@@ -86,37 +91,54 @@ def _of_template(template: str, all_records: Mapping[str, Iterable[AttemptRecord
     return f"{len(in_vain)} of the last {len(newest)} attempts{OF_TEMPLATE}{template} were in vain"
 
 
-def _newest(group: Iterable[AttemptRecord], after: datetime) -> tuple[AttemptRecord, ...]:
-    return merged((), (record for record in group if record.ended > after))[-OF:]
+def counted(group: Iterable[AttemptRecord], closed_at: datetime | None, now: datetime) -> tuple[AttemptRecord, ...]:
+    """Those of the last day that ended after a user closed the breaker, oldest first."""
+    after = now - COUNTS_FOR
+    if closed_at is not None and closed_at <= now:  # a time that is still to come closes it only then
+        after = max(after, closed_at)
+    return merged((), (record for record in group if record.ended > after))
 
 
-def _vain(group: Iterable[AttemptRecord]) -> int:
+def in_vain_of(group: Iterable[AttemptRecord]) -> int:
+    """How many of them were in vain."""
     return sum(record.in_vain for record in group)
 
 
-def _closed(policy: Policy, now: datetime) -> datetime | None:
-    """When a user closed it; a time that is still to come closes it only then."""
-    return policy.closed_at if policy.closed_at is not None and policy.closed_at <= now else None
+def template_of(message: str) -> str:
+    """The template that opened a breaker, by what the breaker says; "" where none did."""
+    _, of, rest = message.partition(OF_TEMPLATE)
+    return rest.partition(" ")[0] if of else ""
 
 
-def close_command(which: str) -> str:
-    """The command that closes the breaker of a policy, or of all of them (`--all`)."""
-    return f"kubectl annotate rp {which} {names.BREAKER_CLOSED_AT}=$(date -u +%FT%TZ) --overwrite"
+def opened_by(policy: str, message: str) -> str:
+    """What is to be closed where the breaker of a policy says this: policy/NAME, or template/NAME."""
+    template = template_of(message)
+    return f"template/{template}" if template else f"policy/{policy}"
+
+
+def close_command(what: str) -> str:
+    """The command that closes a breaker: of policy/NAME, template/NAME or budget/NAME."""
+    return f"remediator close-breaker {what}"
+
+
+def command_in(message: str) -> str:
+    """The command that a hold names to close a breaker; "" where it names none."""
+    command = re.search(r"remediator close-breaker (policy|template|budget)/[a-z0-9]([-a-z0-9.]*[a-z0-9])?", message)
+    return command.group() if command else ""
 
 
 def how_to_close(policy: Policy, message: str, now: datetime) -> str:
+    """What a user does about an open breaker of a policy."""
+    return closing(opened_by(policy.name, message), policy.closed_at, now)
+
+
+def closing(what: str, closed_at: datetime | None, now: datetime) -> str:
     """What a user does about an open breaker, or when the time comes that they have set."""
-    if policy.closed_at is not None and now < policy.closed_at <= now + FAR:
-        return f"it closes at {policy.closed_at:%Y-%m-%d %H:%M:%S} UTC"
-    which = "--all" if OF_TEMPLATE in message else policy.name
-    if policy.closed_at is None or policy.closed_at <= now:
-        return close_command(which)
-    return f"what {names.BREAKER_CLOSED_AT} says is no time, or lies more than a day ahead: {close_command(which)}"
-
-
-def _stays_open(policy: Policy, now: datetime) -> bool:
-    since, breaker = _closed(policy, now), policy.breaker
-    return breaker.opened is not None and (since is None or since < breaker.opened)
+    if closed_at is not None and now < closed_at <= now + FAR:
+        return f"it closes at {closed_at:%Y-%m-%d %H:%M:%S} UTC"
+    if closed_at is None or closed_at <= now:
+        return close_command(what)
+    return f"what {names.BREAKER_CLOSED_AT} says is no time, or lies more than a day ahead: {close_command(what)}"
 
 
 def state(policy: Policy, all_records: Mapping[str, Iterable[AttemptRecord]], now: datetime) -> FailureBreaker:

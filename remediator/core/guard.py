@@ -1,49 +1,25 @@
-"""Which cases may start now: first each node alone, then budgets and the breaker for all, the most urgent first."""
+"""What blocks one case by itself, budgets apart: users, its policy, its node, and what is known of its health."""
 
-from bisect import insort
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from heapq import nsmallest
-from itertools import product
 
-from remediator.core.breaker import Breaker
-from remediator.core.budget import MOST_CLAIMS, NOBODY, Account, Budget, Claim, account, accounts
-from remediator.core.case import Block, Case
-from remediator.core.census import BudgetSnapshot
+from remediator.core import gates
+from remediator.core.absence import NEVER_AWAY, Absences
+from remediator.core.case import Block, Case, Phase, release_command
+from remediator.core.confirmation import Answer, Verdict
 from remediator.core.correlation import Causes, sharing
+from remediator.core.dead_node import DeadNodes
 from remediator.core.evidence import judge
-from remediator.core.node import Node
+from remediator.core.giving_way import gave_way
+from remediator.core.idle import Work
+from remediator.core.node import Node, Status
+from remediator.core.places import EVERYWHERE, Places
 from remediator.core.policy import Mode, Policy, Urgency
 from remediator.core.reasons import REMEDY, Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One case that asks to start: to claim its node, or, `claimed` already, for its next attempt.
-
-    `blocks` hold it whatever the budgets say; with any, budgets are not asked.
-    """
-
-    case: Case
-    node: Node
-    severity: int
-    blocks: tuple[Block, ...]
-
-    @property
-    def order(self) -> tuple[bool, int, datetime, str]:
-        """Cases that hold or have marked their node go first, then severity, then age; names settle ties."""
-        holds = self.case.claimed or self.node.case_uid == self.case.uid
-        return (not holds, self.severity, self.case.created, self.case.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What one pass over all requests allows: who goes on, who is held and why, and what each ledger gains."""
-
-    admitted: tuple[Request, ...]
-    held: tuple[tuple[Request, tuple[Block, ...]], ...]
-    claims: Mapping[str, tuple[Claim, ...]]
+from remediator.core.template import Template
+from remediator.core.unstarted import unstarted
+from remediator.core.window import Shut
 
 
 def block(reason: Reason, message: str = "", until: datetime | None = None) -> Block:
@@ -71,7 +47,15 @@ class FleetContext:
     failing: Mapping[str, str] = field(default_factory=dict)  # by policy: why its breaker on failures is open
     gone: frozenset[str] = frozenset()  # uids on marks of nodes that a live list does not have: their cases are no more
     control_plane: Mapping[str, str] = field(default_factory=dict)  # by node: its static Pod of the control plane
+    places: Places = EVERYWHERE  # for Pods with rights in the API
+    needs: Mapping[str, tuple[Template, ...]] = field(
+        default_factory=dict
+    )  # by template: whose Pods of this kind it needs
     silent: tuple[str, ...] = ()  # kinds whose watches have said nothing for long: what is known of them is old
+    dead: DeadNodes = field(default_factory=DeadNodes)
+    shut: Mapping[str, Shut] = field(default_factory=dict)  # by policy: what its windows say, unless one is open
+    working: Mapping[str, Work] = field(default_factory=dict)  # by uid of a case that waits for its node to be idle
+    absences: Absences = NEVER_AWAY  # when nobody could act
 
     def hosted(self, node: str) -> Hosted:
         """What this node runs that nothing may disturb."""
@@ -86,22 +70,81 @@ def preconditions(
         return (block(Reason.POLICY_MISSING, f"no policy {case.policy}"),)
     judgement = judge(node, policy, now)
     doubts = [*map(str, judgement.doubts), *(f"the watch of {kind} has said nothing for long" for kind in fleet.silent)]
-    unknown = [rung.operation for rung in policy.ladder if rung.operation not in fleet.templates]
+    unknown = [name for name in named_by(policy) if name not in fleet.templates]
+    homeless = fleet.places.lacking(needs_of(policy, fleet), node)
     # One that does nothing to the node never waits for another.
-    holder = _holder(case, node, past, fleet.gone) if policy.urgency is Urgency.NOW else ""
-    rests = None if case.claimed else cooldown_until(case, policy, past, now)
+    holder = _holder(case, node, past, fleet.gone) if policy.urgency is not Urgency.NEVER else ""
+    rests = None if case.claimed else cooldown_until(policy, past, now)
     others = sharing(case, policy, node, fleet.causes)
     checks = (
         (bool(others), Reason.SHARED_CAUSE, _in_common(policy, others)),
-        (policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY, f"policy {policy.name} only escalates to a person"),
         (policy.name in fleet.failing, Reason.POLICY_FAILING, fleet.failing.get(policy.name, "")),
-        (bool(holder), Reason.NODE_BUSY, f"case {holder} holds {node.name}"),
+        (bool(holder), Reason.NODE_BUSY, _busy(holder, node, past)),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
+        (bool(homeless), Reason.NO_NODE_FOR_API_PODS, fleet.places.missing(node, homeless)),
         (bool(doubts), Reason.HEALTH_UNKNOWN, "; ".join(doubts)),
     )
     stopped = stops(case, node, policy, fleet.paused, fleet.hosted(node.name))
-    blocks = (*stopped, *(block(reason, message) for holds, reason, message in checks if holds))
-    return (*blocks, block(Reason.COOLDOWN, "its last case has ended a moment ago", rests)) if rests else blocks
+    blocks = (
+        *stopped,
+        *(block(reason, message) for holds, reason, message in checks if holds),
+        *_of_dead_node(node, policy, fleet.dead),
+        *never_started(case, now),
+        *gated(case, policy, fleet.shut.get(policy.name), fleet.working.get(case.uid), now, fleet.absences),
+        *(
+            (block(Reason.COOLDOWN, "it rests after its last case under this policy: spec.cooldown", rests),)
+            if rests
+            else ()
+        ),
+    )
+    return blocks or _may_live(node, policy, fleet.dead)
+
+
+def _of_dead_node(node: Node, policy: Policy, dead: DeadNodes) -> tuple[Block, ...]:
+    """What blocks a case of a node whose kubelet does not report, and no other."""
+    if not policy.asks_unknown or policy.urgency is Urgency.NEVER:
+        return ()
+    needing = dead.need_kubelet(policy)
+    checks = (
+        (Reason.NEEDS_KUBELET, f"{', '.join(needing)} would run on the node itself" if needing else ""),
+        (Reason.ZONE_UNREACHABLE, dead.cut_off(node) if node.ready is Status.UNKNOWN else ""),
+    )
+    return tuple(block(reason, message) for reason, message in checks if message)
+
+
+def _may_live(node: Node, policy: Policy, dead: DeadNodes) -> tuple[Block, ...]:
+    """The same by its Lease, which is read only where nothing else holds the case."""
+    message = dead.alive(node) if policy.asks_unknown and node.ready is Status.UNKNOWN else ""
+    return (block(Reason.LEASE_RENEWED, message),) if message else ()
+
+
+def never_started(case: Case, now: datetime) -> tuple[Block, ...]:
+    """What stops a case whose newest operation had a Pod that never started; empty once it may be tried again."""
+    last = unstarted(case, now)
+    return (block(last.reason, last.message, last.until),) if last else ()
+
+
+def needs_of(policy: Policy | None, fleet: FleetContext) -> dict[str, tuple[Template, ...]]:
+    """What the operations of a policy need of other nodes, by operation; nothing where it does nothing to a node."""
+    operations = named_by(policy) if policy is not None and policy.urgency is not Urgency.NEVER else ()
+    return {name: needed for name in operations if (needed := fleet.needs.get(name, ()))}
+
+
+def named_by(policy: Policy) -> tuple[str, ...]:
+    """The operations that a policy names: those of its ladder, and its probe."""
+    return (*(rung.operation for rung in policy.ladder), *([policy.verify.probe] if policy.verify.probe else []))
+
+
+def gated(
+    case: Case, policy: Policy, shut: Shut | None, work: Work | None, now: datetime, absences: Absences = NEVER_AWAY
+) -> tuple[Block, ...]:
+    """What the policy makes the next start of the case wait for, its approval apart."""
+    return tuple(block(*gate) for gate in gates.gates(case, policy, shut, work, now, absences))
+
+
+def outside_window(policy: Policy, shut: Shut | None) -> tuple[Block, ...]:
+    """What the windows of the policy say against a start now."""
+    return tuple(block(*gate) for gate in gates.outside_window(policy, shut))
 
 
 def _in_common(policy: Policy, nodes: Sequence[str]) -> str:
@@ -114,18 +157,62 @@ def stops(case: Case, node: Node, policy: Policy | None, paused: bool, hosted: H
     mode = policy.mode if policy and not policy.unreadable else None
     kept = case.claimed and node.kept_cordoned == case.uid  # its own operation took the node out for a person
     checks = (
-        (paused, Reason.PAUSED, "all new work is paused"),
-        (policy is not None and policy.unreadable, Reason.POLICY_UNREADABLE, f"policy {case.policy} cannot be read"),
-        (mode is Mode.PAUSED, Reason.POLICY_PAUSED, f"policy {case.policy} is Paused"),
-        (mode is Mode.DRY_RUN, Reason.DRY_RUN, f"would {_first(policy)}" if policy else ""),
-        (case.hold, Reason.HELD_BY_USER, "spec.hold is true"),
-        (node.opted_out, Reason.OPTED_OUT, f"{node.name} is excluded"),
-        (node.control_plane or bool(hosted.static_pod), Reason.CONTROL_PLANE, _of_control_plane(node, hosted)),
-        (hosted.last_replica, Reason.HOSTS_CONTROLLER, f"{node.name} runs our last ready replica"),
-        (node.cordoned_by_user and not kept, Reason.CORDONED_BY_USER, f"{node.name} is cordoned"),
-        (case.claimed and not node.unschedulable, Reason.UNCORDONED_BY_USER, f"a user has uncordoned {node.name}"),
+        (paused, Reason.PAUSED),
+        (policy is not None and policy.unreadable, Reason.POLICY_UNREADABLE),
+        (mode is Mode.PAUSED, Reason.POLICY_PAUSED),
+        (mode is Mode.DRY_RUN, Reason.DRY_RUN),
+        (mode is not None and policy is not None and policy.urgency is Urgency.NEVER, Reason.TICKET_ONLY),
+        (case.hold, Reason.HELD_BY_USER),
+        (node.opted_out, Reason.OPTED_OUT),
+        (node.control_plane or bool(hosted.static_pod), Reason.CONTROL_PLANE),
+        (hosted.last_replica, Reason.HOSTS_CONTROLLER),
+        (_not_selected(case, node, policy), Reason.NOT_SELECTED),
+        (node.cordoned_by_user and not kept, Reason.CORDONED_BY_USER),
+        (case.claimed and not node.unschedulable and node.in_service != case.uid, Reason.UNCORDONED_BY_USER),
+        (gates.unapproved(case, policy), Reason.APPROVAL_NEEDED),
     )
-    return tuple(block(reason, message) for holds, reason, message in checks if holds)
+    standing = [reason for holds, reason in checks if holds]
+    return tuple(block(reason, _why_stopped(reason, case, node, policy, hosted)) for reason in standing)
+
+
+def _not_selected(case: Case, node: Node, policy: Policy | None) -> bool:
+    """Whether the policy that opened the case does not select its node any more, and the node is not taken yet.
+
+    A case that holds its node goes on: labels of a broken node come and go, those of its GPUs above all.
+    """
+    opened = policy is not None and not policy.unreadable and case.trigger is not None and not case.claimed
+    return opened and policy is not None and not policy.selects(node)
+
+
+def _why_stopped(reason: Reason, case: Case, node: Node, policy: Policy | None, hosted: Hosted) -> str:
+    """The sentence of one of the stops; nearly always there is none to write."""
+    return {
+        Reason.PAUSED: "all new work is paused",
+        Reason.POLICY_UNREADABLE: f"policy {case.policy} cannot be read",
+        Reason.POLICY_PAUSED: f"policy {case.policy} is Paused",
+        Reason.DRY_RUN: f"would {_first(policy)}" if policy else "",
+        Reason.TICKET_ONLY: f"policy {case.policy} only escalates to a person",
+        Reason.HELD_BY_USER: f"spec.hold is true{set_by(case.set_by.hold)}",
+        Reason.OPTED_OUT: f"{node.name} is excluded",
+        Reason.CONTROL_PLANE: _of_control_plane(node, hosted),
+        Reason.HOSTS_CONTROLLER: f"{node.name} runs our last ready replica",
+        Reason.NOT_SELECTED: f"policy {case.policy} does not select {node.name} any more",
+        Reason.CORDONED_BY_USER: f"{node.name} is cordoned",
+        Reason.UNCORDONED_BY_USER: f"a user has uncordoned {node.name}",
+        Reason.APPROVAL_NEEDED: gates.approval_needed(case),
+    }[reason]
+
+
+def homeless(operation: str, needs: Sequence[Template], node: Node, places: Places) -> tuple[Block, ...]:
+    """What stops an operation that needs a Pod with rights in the API next; empty where one can be placed."""
+    if places.take(needs, node):
+        return ()
+    return (block(Reason.NO_NODE_FOR_API_PODS, places.missing(node, [operation])),)
+
+
+def set_by(user: str) -> str:
+    """Who set it, where admission has seen to it that this is known."""
+    return f", set by {user}" if user else ""
 
 
 def _of_control_plane(node: Node, hosted: Hosted) -> str:
@@ -137,7 +224,7 @@ def _of_control_plane(node: Node, hosted: Hosted) -> str:
 def _first(policy: Policy) -> str:
     return (
         f"try {policy.ladder[0].operation}"
-        if policy.ladder and policy.urgency is Urgency.NOW
+        if policy.ladder and policy.urgency is not Urgency.NEVER
         else "escalate to a person"
     )
 
@@ -149,195 +236,37 @@ def _holder(case: Case, node: Node, past: Sequence[Case], gone: frozenset[str]) 
     return next(iter([*known, *marked]), "")
 
 
+def _busy(holder: str, node: Node, past: Sequence[Case]) -> str:
+    """Which case holds the node, and, where that one waits for a person, how to give the node back."""
+    message = f"case {holder} holds {node.name}"
+    escalated = next((other for other in past if other.name == holder and other.phase is Phase.ESCALATED), None)
+    if escalated is None:
+        return message
+    return f"{message} and is Escalated: repair the node, then give it back with: {release_command(escalated)}"
+
+
 def _holds(other: Case, node: Node) -> bool:
     """Whether this case has the node already: two cases of one node never work on it together."""
     return other.open and other.claimed and other.node_uid == node.uid
 
 
-def cooldown_until(case: Case, policy: Policy, past: Sequence[Case], now: datetime) -> datetime | None:
+def cooldown_until(policy: Policy, past: Sequence[Case], now: datetime) -> datetime | None:
     """Until when the node rests after the last case of this policy that had claimed it; None where it need not."""
-    ends = [other.ended for other in past if other.ended and other.policy == policy.name and other.started]
-    until = max(ends, default=None)
-    return until + policy.cooldown if until and until + policy.cooldown > now else None
+    since = now - policy.cooldown
+    ends = [
+        other.ended
+        for other in past
+        if other.ended is not None and other.ended > since and other.policy == policy.name
+        if other.started is not None and not gave_way(other)
+    ]
+    return max(ends) + policy.cooldown if ends else None
 
 
-def admit(
-    requests: Iterable[Request], ledgers: BudgetSnapshot, starts: Iterable[datetime], breaker: Breaker, now: datetime
-) -> Admission:
-    """Fold budgets and breaker over the requests, in order, each seeing what the ones before it were given."""
-    fold = AdmissionFold(ledgers, starts, breaker, now)
-    for request in sorted(requests, key=lambda request: request.order):
-        fold.decide(request)
-    return fold.admission()
-
-
-class AdmissionFold:
-    """Decides one request after the other on one snapshot. Whoever folds hands them over in their order.
-
-    Two passes over the same cache admit the same cases. A case that claims must be admitted by every budget over its
-    node; one that has claimed needs only the breaker, and not even that for its first attempt, while the claim counts
-    as its start. One with entries that does not say yet that it holds its node is a start since the first of them.
-    """
-
-    def __init__(self, ledgers: BudgetSnapshot, starts: Iterable[datetime], breaker: Breaker, now: datetime) -> None:
-        self.ledgers, self.breaker, self.now = ledgers, breaker, now
-        self.entries: dict[str, set[str]] = {}  # the uids of the cases that hold each node, by its name
-        self.entered: dict[str, dict[str, datetime]] = {}  # since when which ledgers have an entry, by uid of its case
-        for ledger in ledgers.budgets.values():
-            for claim in ledger.claims:
-                self.entries.setdefault(claim.node, set()).add(claim.case)
-                self.entered.setdefault(claim.case, {})[ledger.name] = claim.since
-        self.recent = breaker.recent(starts, now)
-        self.taken: dict[str, str] = {}  # the case that was admitted in this pass, by node
-        self._whole: dict[str, Account] = {}
-        self._accounts: dict[str, dict[str, Account]] = {}
-        self._refusals: dict[tuple[str, str, bool], tuple[Block, ...]] = {}
-        self._gained: dict[str, list[Claim]] = {}
-        self._admitted: list[Request] = []
-        self._held: list[tuple[Request, tuple[Block, ...]]] = []
-
-    def decide(self, request: Request) -> None:
-        """Admit or hold one case."""
-        blocks = (
-            request.blocks
-            or _taken(request, self)
-            or _entered(request, self)
-            or _breaker(request, self)
-            or _budgets(request, self)
-        )
-        if blocks:
-            self._held.append((request, blocks))
-            return
-        self._admitted.append(request)
-        self.taken[request.node.name] = request.case.name
-        if not self.counts(request.case):
-            insort(self.recent, self.now)
-        if not request.case.claimed:
-            self._take(request)
-
-    def counts(self, case: Case) -> bool:
-        """Whether the case counts as a start already: by its claim, or by its entries while no claim is recorded."""
-        if case.claimed:
-            return self.breaker.admitted(case, self.now)
-        since = min(self.entered.get(case.uid, {}).values(), default=None)
-        return since is not None and since > self.now - self.breaker.window
-
-    def admission(self) -> Admission:
-        """What was decided."""
-        claims = {name: tuple(claims) for name, claims in self._gained.items()}
-        return Admission(tuple(self._admitted), tuple(self._held), claims)
-
-    def refusal(self, node: Node, name: str, group: str) -> tuple[Block, ...]:
-        """Why a budget does not admit a node: the same for all of a group that are down, and for all that are not."""
-        if name not in self._accounts:
-            ledger, members = self.ledgers.budgets[name], self.ledgers.members.get(name, NOBODY)
-            self._accounts[name], self._whole[name] = accounts(ledger, members), account(ledger, members)
-        standing = self._accounts[name].get(group, _EMPTY)
-        if node.name in standing.claimed:
-            return self._refused(node, name, group, standing)
-        key = (name, group, node.name in standing.down)
-        if key not in self._refusals:
-            self._refusals[key] = self._refused(node, name, group, standing)
-        return self._refusals[key]
-
-    def _refused(self, node: Node, name: str, group: str, standing: Account) -> tuple[Block, ...]:
-        ledger, gained = self.ledgers.budgets[name], len(self._gained.get(name, ()))
-        return _refusal(node.name, ledger, group, standing, self._whole[name], len(ledger.claims) + gained)
-
-    def _take(self, request: Request) -> None:
-        """Enter the claim where the next request will see it."""
-        node, case = request.node.name, request.case.uid
-        for name, group in self.ledgers.index.places(request.node):
-            if name in self.entered.get(case, ()):
-                continue
-            self._gained.setdefault(name, []).append(Claim(node, case, self.now, group=group))
-            by_group = self._accounts[name]
-            standing = by_group.get(group, _EMPTY)
-            by_group[group] = replace(standing, claimed=standing.claimed | {node})
-            groups = by_group if self._shared_by_all(name, node) else (group,)
-            for other, down in product(groups, (True, False)):
-                self._refusals.pop((name, other, down), None)
-
-    def _shared_by_all(self, name: str, node: str) -> bool:
-        """Whether this claim has filled what all groups of a budget share: its ledger, or a percentage of the whole."""
-        ledger, whole = self.ledgers.budgets[name], self._whole[name]
-        full = len(ledger.claims) + len(self._gained[name]) >= MOST_CLAIMS
-        if not ledger.limits_all_groups:
-            return full
-        whole = self._whole[name] = replace(whole, claimed=whole.claimed | {node})
-        return full or whole.most in (len(whole.claimed), len(whole.unavailable))
-
-
-_EMPTY = Account(0, 0, frozenset(), frozenset())
-
-
-def _taken(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
-    """One case per node, also within one pass."""
-    first = fold.taken.get(request.node.name, "")
-    return (block(Reason.NODE_BUSY, f"case {first} holds {request.node.name}"),) if first else ()
-
-
-def _entered(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
-    """A node has one case: a ledger, written under its version, is what two leaders cannot both win."""
-    others = fold.entries.get(request.node.name, set()) - {request.case.uid}
-    if request.case.claimed or not others:
-        return ()
-    return (block(Reason.NODE_BUSY, f"a budget says that case {min(others)} holds {request.node.name}"),)
-
-
-def _breaker(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
-    breaker = fold.breaker
-    if fold.counts(request.case):
-        return ()
-    until = breaker.opened(fold.recent)
-    return (block(Reason.BREAKER_OPEN, f"{breaker.starts} starts in {breaker.window}", until),) if until else ()
-
-
-def _budgets(request: Request, fold: AdmissionFold) -> tuple[Block, ...]:
-    """Every budget over the node must admit it; one that holds our entry already has."""
-    if request.case.claimed:
-        return ()
-    places = fold.ledgers.index.places(request.node)
-    if not places:
-        return (block(Reason.BUDGET_UNREADY, "no budget selects the node, and none is a fallback"),)
-    held = fold.entered.get(request.case.uid, ())
-    open_to = [(name, group) for name, group in places if name not in held]
-    return tuple(block for name, group in open_to for block in fold.refusal(request.node, name, group))
-
-
-def _refusal(
-    node: str, ledger: Budget, group: str, standing: Account, whole: Account, entries: int
-) -> tuple[Block, ...]:
-    if ledger.unreadable:
-        return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name} cannot be read"),)
-    if not ledger.adopted:
-        return (block(Reason.BUDGET_UNREADY, f"budget {ledger.name}"),)
-    if ledger.group_by and not group:
-        lacking = f"{standing.total} of {whole.total} nodes of the budget lack it"
-        message = f"budget {ledger.name} groups by a label that the node lacks ({lacking}): {ledger.group_by}"
-        return (block(Reason.GROUP_UNKNOWN, message),)
-    place = f"budget {ledger.name}" + (f", {ledger.group_by} {group}" if group else "")
-    full, where = standing, place
-    if group and ledger.max_quarantined.percent and whole.full_of_quarantine:
-        full, where = whole, f"budget {ledger.name}, all groups"
-    if full.full_of_quarantine:
-        waiting = f"{len(full.quarantined)} of {full.most_quarantined} quarantined"
-        return (block(Reason.QUARANTINE_FULL, f"{where}: {waiting} ({_first_five(full.quarantined)})"),)
-    if entries >= MOST_CLAIMS:
-        return (block(Reason.BUDGET_SPENT, f"budget {ledger.name}: its ledger has room for {MOST_CLAIMS} nodes"),)
-    if not standing.admits(node):
-        return (block(Reason.BUDGET_SPENT, f"{place}: {_spent(standing)}"),)
-    if ledger.limits_all_groups and not whole.admits(node):
-        return (block(Reason.BUDGET_SPENT, f"budget {ledger.name}, all groups: {_spent(whole)}"),)
-    return ()
-
-
-def _spent(account: Account) -> str:
-    return f"{len(account.unavailable)} of {account.most} unavailable ({_first_five(account.unavailable)})"
-
-
-def _first_five(nodes: frozenset[str]) -> str:
-    return ", ".join(nsmallest(5, nodes))
+def unconfirmed(answer: Answer) -> tuple[Block, ...]:
+    """What the second source of a policy holds a case with; empty where it agrees."""
+    reasons = {Verdict.DENIED: Reason.NOT_CONFIRMED, Verdict.UNKNOWN: Reason.CONFIRMATION_UNKNOWN}
+    reason = reasons.get(answer.verdict)
+    return (block(reason, answer.why),) if reason else ()
 
 
 def waits_in_queue(blocks: Sequence[Block]) -> bool:
@@ -345,4 +274,12 @@ def waits_in_queue(blocks: Sequence[Block]) -> bool:
     return bool(blocks) and all(block.reason in _QUEUE for block in blocks)
 
 
-_QUEUE = frozenset({Reason.BUDGET_SPENT, Reason.BUDGET_UNREADY, Reason.BUDGET_REFUSED, Reason.BREAKER_OPEN})
+_QUEUE = frozenset(
+    {
+        Reason.BUDGET_SPENT,
+        Reason.BUDGET_UNREADY,
+        Reason.BUDGET_REFUSED,
+        Reason.BREAKER_OPEN,
+        Reason.OUTSIDE_WINDOW,
+    }
+)

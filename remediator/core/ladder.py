@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from remediator.core.case import MOST_ATTEMPTS, Attempt, AttemptOutcome, Case
+from remediator.core.case import MOST_ATTEMPTS, Attempt, AttemptOutcome, Case, Phase
+from remediator.core.covers import NOTHING, Covers, covered
 from remediator.core.policy import Policy
 from remediator.core.reasons import Reason
+from remediator.core.relapse import done, first_rung, followed
 
 MOST_IDLE = 3  # attempts of one case in which nothing ran
 FOLLOW_UPS = 32  # for which a case keeps room: twice what a template may want after it
@@ -20,31 +22,51 @@ class Next:
     attempt: int
 
 
-def next_rung(policy: Policy, case: Case, others: Iterable[Case], now: datetime) -> Next | Reason:
+def next_rung(
+    policy: Policy, case: Case, others: Iterable[Case], now: datetime, covers: Covers = NOTHING
+) -> Next | Reason:
     """What to try next in `case`, or why nothing is left.
 
     A refused operation is not tried again on its rung. An attempt in which nothing ran counts as none, but a person
     must look where that goes on, and where users have stopped so many that the case has no room for more. Attempts of
     the node's other cases under the same policy count towards `attempts.max` while they are inside the window, so that
-    the cases of a flapping node escalate.
+    the cases of a flapping node escalate. A relapse starts above what its last case has tried, and what is covered by
+    an operation that was done is not tried further up.
     """
-    since = now - policy.attempts_window
+    since, tries = now - policy.attempts_window, case.tries
     before = [other for other in others if other.uid != case.uid and other.policy == case.policy]
-    recent = sum(attempt.started > since for other in before for attempt in other.tries)
-    idle = sum(not attempt.counts for attempt in case.counted)
+    most = len(tries) + sum([len(other.attempts) or 1 for other in before])  # nearly always far from the bound
+    recent = sum(spent(other, since) for other in before) if most >= policy.attempts_max else 0
+    idle = sum(not attempt.counts for attempt in case.counted) if case.attempts else 0
     full = len(case.attempts) >= MOST_ATTEMPTS - FOLLOW_UPS
-    if recent + len(case.tries) >= policy.attempts_max or idle >= MOST_IDLE or full:
+    if recent + len(tries) >= policy.attempts_max or idle >= MOST_IDLE or full:
         return Reason.ATTEMPTS_SPENT
-    for index in range(case.rung, len(policy.ladder)):
-        tried = [attempt for attempt in case.tries if attempt.rung == index]
+    last = followed(policy, case, before)
+    begin = case.rung if tries or last is None else max(case.rung, first_rung(policy, last, covers))
+    for index in range(begin, len(policy.ladder)):
+        if index > begin and policy.ladder[index].operation in covered(covers, [*done(case), *done(last)]):
+            continue
+        tried = [attempt for attempt in tries if attempt.rung == index]
         if len(tried) < policy.ladder[index].attempts and not _refused(tried):
-            return Next(index, len(case.tries) + 1)
+            return Next(index, len(tries) + 1)
     return Reason.LADDER_EXHAUSTED
+
+
+def spent(case: Case, since: datetime) -> int:
+    """How many attempts an earlier case counts for: its tries since then.
+
+    One that took the node and recovered though nothing was tried counts for one: a node that boots by itself, or whose
+    fault comes and goes, would be taken out of service for ever. What users stopped counts for nothing.
+    """
+    if tries := case.tries:
+        return len(tries) if tries[0].started > since else sum(attempt.started > since for attempt in tries)
+    by_itself = case.phase is Phase.RECOVERED and not any(attempt.stopped for attempt in case.attempts)
+    return int(by_itself and case.started is not None and case.started > since)
 
 
 def follow_up(case: Case, after: Sequence[str]) -> str | None:
     """The first of the templates `after` that has not followed the newest try up; None where nothing is left to do."""
-    newest = case.tries[-1] if case.tries else None
+    newest = next(reversed(case.tries), None)
     done = [attempt.template for attempt in case.counted if newest and attempt.follows == newest.operation]
     return after[len(done)] if newest and len(done) < len(after) else None
 

@@ -8,13 +8,30 @@ CASE_TAINT = f"{GROUP}/case"
 DEGRADED_TAINT = f"{GROUP}/degraded"
 HANDLED = f"{GROUP}/handled"  # the onsets that have had their case, by the name that a case for each has
 CORDONED_BY = f"{GROUP}/cordoned-by"
+CORDON_REASON = "nodeset.slinky.slurm.net/node-cordon-reason"  # Slinky tells Slurm why the node is drained
 KEPT_CORDONED = f"{GROUP}/kept-cordoned"  # the case whose operation cordon took the node out for a person
+IN_SERVICE = f"{GROUP}/in-service"  # the case whose operation isolated a GPU alone and took the cordon off
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SCALE_DOWN_DISABLED_BY = f"{GROUP}/scale-down-disabled-by"
 SCHEDULABLE_AGAIN_AT = f"{GROUP}/schedulable-again-at"  # when a node that was refused to Pods last became less so
+DRAIN_REQUESTED = f"{GROUP}/drain-requested"  # since when another system is asked to drain the node
 WITHDRAWN = f"{GROUP}/claim-withdrawn"  # which claim was taken back before its mark, and the node's version then
+# A taint (key, value, effect): the node is off, and its volumes may go elsewhere.
+OUT_OF_SERVICE = ("node.kubernetes.io/out-of-service", "nodeshutdown", "NoExecute")
+OUT_OF_SERVICE_BOOT = f"{GROUP}/out-of-service-boot"  # that taint is ours: the boot whose power an operation took away
 EXCLUDE = f"{GROUP}/exclude"
 PAUSED = f"{GROUP}/paused"
+# Annotations of a Pod: what its GPUs must be, and should be; and both in the form of a node affinity.
+GPU, GPU_PREFERRED, GPU_AFFINITY = f"{GROUP}/gpu", f"{GROUP}/gpu-preferred", f"{GROUP}/gpu-affinity"
+# Annotation of a Pod, and its one value: only nodes whose detectors have shown lately that they are well.
+REQUIRE_HEALTH, PROVEN = f"{GROUP}/require-health", "proven"
+# Labels of nodes by which Pods of a gang keep together, unless set otherwise: from the narrowest domain to the widest.
+DOMAINS = ("nvidia.com/gpu.clique", "topology.kubernetes.io/rack", "topology.kubernetes.io/zone")
+GANG_SIZE = f"{GROUP}/gang-size"  # annotation of a Pod: how many Pods its gang has
+GPU_CARDS = f"{GROUP}/gpu-cards"  # annotation of a Pod: on how many GPUs its memory lies, in equal parts
+GPU_MEMORY = f"{GROUP}/gpu-memory"  # annotation of a node: the memory of each of its GPUs, by index
+BIND_FENCE = f"{GROUP}/bind-fence"  # annotation of a Pod: the reservation that was taken back; no bind of before counts
+GPU_ECC = f"{GROUP}/gpu.ecc"  # label of a node: whether ECC is on, as its administrator says
 BREAKER_CLOSED_AT = f"{GROUP}/breaker-closed-at"  # of a policy: a user has looked at what was in vain
 ABSENCES = f"{GROUP}/absences"  # of the Lease: when nobody could act
 DELETED_STARTS = f"{GROUP}/deleted-starts"  # of the Lease: what cases had started that somebody has deleted since
@@ -38,6 +55,7 @@ CONTROL_PLANE_LABELS = (
 )
 DRAIN_TEMPLATE = "drain"
 DIAGNOSTICS_TEMPLATE = "collect-diagnostics"
+ISOLATE_TEMPLATE = "isolate-gpu"
 DEFAULT_BUDGET = "default"
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from remediator.core import names
+from remediator.core.shared_gpus import NO_CARDS, CardSizes
 
 MOST_HANDLED = 32  # names of cases that a node remembers
 
@@ -50,6 +51,7 @@ class Node:
     Labels are the whole map: selectors of policies and budgets may name any of them. `version` is what a write must
     carry to be refused if the node moved; it changes with every heartbeat, so it is not compared. `gpus` are those that
     the node offers: 0 where it had some, nothing of a resource whose count cannot be read.
+    `devices` are the GPUs that it is known to have, sick ones too.
     """
 
     name: str
@@ -59,12 +61,20 @@ class Node:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     boot_id: str = ""
+    kernel: str = ""  # its version, as the kubelet says
     handled: tuple[str, ...] = ()  # the names of cases that are over and are not opened again, oldest first
     cordoned_by: str = ""
     kept_cordoned: str = ""  # the case whose operation took the node out for a person: that cordon outlives the case
+    in_service: str = ""  # the case whose operation isolated a GPU alone: it holds the node without a cordon
+    cordon_reason: str = ""  # why, as Slurm is told; ours or not
+    out_of_service_boot: str = ""  # its taint out-of-service is ours: the boot whose power was taken away
     scale_down_disabled: str = ""
     scale_down_disabled_by: str = ""
     gpus: Gpus = ()
+    devices: Gpus = ()
+    cards: CardSizes = NO_CARDS  # those that Pods share by memory
+    cpu: int = 0  # that Pods may have of it, in thousandths of a core
+    drain_requested: datetime | None = None  # since when another system is asked to drain it
     version: str = field(default="", compare=False)
 
     @property
@@ -74,6 +84,13 @@ class Node:
         return condition.status if condition else Status.UNKNOWN
 
     @property
+    def driver(self) -> str:
+        """The version of the GPU driver, as the labels of GPU Feature Discovery or of AMD say; "" where none does."""
+        full = next((self.labels[label] for label in _DRIVER if self.labels.get(label)), "")
+        parts = [self.labels.get(label, "") for label in _DRIVER_PARTS]
+        return full or (".".join(part for part in parts if part) if parts[0] else "")
+
+    @property
     def case_uid(self) -> str:
         """The case that holds the node by its taint, "" for none."""
         return next((taint.value for taint in self.taints if taint.key == names.CASE_TAINT), "")
@@ -81,7 +98,7 @@ class Node:
     @property
     def marks(self) -> frozenset[str]:
         """The uids of the cases that the node's taint, cordon and annotations of ours name."""
-        return frozenset({self.case_uid, self.cordoned_by, self.scale_down_disabled_by} - {""})
+        return frozenset({self.case_uid, self.cordoned_by, self.in_service, self.scale_down_disabled_by} - {""})
 
     @property
     def degraded(self) -> bool:
@@ -96,7 +113,7 @@ class Node:
     @property
     def control_plane(self) -> bool:
         """Whether the node says of itself that it is part of the control plane."""
-        return any(label in self.labels for label in _CONTROL_PLANE)
+        return not _CONTROL_PLANE.isdisjoint(self.labels)
 
     @property
     def cordoned_by_user(self) -> bool:
@@ -104,12 +121,20 @@ class Node:
         return self.unschedulable and not self.cordoned_by
 
     @property
+    def back_in_service(self) -> bool:
+        """Whether a node that an operation has declared out of service runs again, in another boot."""
+        known = bool(self.out_of_service_boot and self.boot_id)
+        return known and self.boot_id != self.out_of_service_boot and self.ready is Status.TRUE
+
+    @property
     def kept_out(self) -> bool:
         """Whether an operation of a case took the node out for a person; the case may be over."""
         return self.unschedulable and bool(self.kept_cordoned) and not self.cordoned_by
 
 
+_DRIVER = ("nvidia.com/cuda.driver-version.full", "amd.com/gpu.driver-version")
+_DRIVER_PARTS = tuple(f"nvidia.com/cuda.driver.{part}" for part in ("major", "minor", "rev"))  # before release 0.15
 # In this order: of today, of old clusters, of k3s and RKE2 for etcd alone, of RKE1.
-_CONTROL_PLANE = tuple(
+_CONTROL_PLANE = frozenset(
     f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master", "etcd", "controlplane")
 )

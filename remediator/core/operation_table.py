@@ -41,7 +41,7 @@ class OperationObservation:
     ours: bool  # its case stands, is not leaving, and the node is the same and carries our claim
     intent: bool
     rebooted: bool  # the node has booted since the attempt was begun
-    health: Health
+    health: Health  # UNHEALTHY where the node calls for it: for a probe that is a node whose conditions are healthy
     drain: Drain
     exit: Exit
     criteria: bool  # success shows on the node and outranks the exit code

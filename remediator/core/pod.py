@@ -1,8 +1,7 @@
-"""Pods: those of our operations, and those that a drain must move."""
+"""Pods of our operations."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from remediator.core import names
@@ -33,9 +32,10 @@ class Pod:
     exit_code: int | None = None
     message: str = ""
     reason: str = ""
+    waiting: str = ""  # why a container of it has not started, in the kubelet's word
+    disrupted: str = ""  # why Kubernetes ends it: evicted, preempted, its node is gone
     deletion: datetime | None = None  # when it should have ended, its grace included; None: nobody deleted it
     finalizers: tuple[str, ...] = ()
-    daemon: bool = False
     mirror: bool = False
     ready: bool = False
     created: datetime | None = None
@@ -47,6 +47,16 @@ class Pod:
         return self.deletion is not None
 
     @property
+    def pending(self) -> bool:
+        """Whether none of its containers has started yet."""
+        return self.phase is PodPhase.PENDING
+
+    @property
+    def unplaced(self) -> bool:
+        """Whether no node has been found for it yet."""
+        return self.phase is PodPhase.PENDING and not self.node
+
+    @property
     def finalizer(self) -> bool:
         """Whether our finalizer still keeps the object."""
         return names.POD_FINALIZER in self.finalizers
@@ -55,16 +65,3 @@ class Pod:
     def ended(self) -> bool:
         """Whether its containers have stopped for good."""
         return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
-
-
-def pods_to_drain(pods: Iterable[Pod], operations_namespace: str, skip: timedelta | None, now: datetime) -> list[Pod]:
-    """The pods of a node that a drain must see gone: all but mirror, DaemonSet and finished ones and our own.
-
-    `skip`: nor is a pod whose end is overdue by more than this; None waits for each.
-    """
-    return [
-        pod
-        for pod in pods
-        if not (pod.mirror or pod.daemon or pod.ended or pod.namespace == operations_namespace)
-        and not (skip is not None and pod.deletion is not None and now - pod.deletion > skip)
-    ]

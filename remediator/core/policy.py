@@ -1,13 +1,13 @@
-"""Policies and the templates that their ladders name."""
+"""Policies: what is wrong with a node, where, and what to try."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from remediator.core.node import Condition, Node, Status
 from remediator.core.selector import Selector
+from remediator.core.window import Window
 
 
 class Mode(StrEnum):
@@ -28,14 +28,35 @@ class Severity(StrEnum):
     @property
     def rank(self) -> int:
         """0 for the most urgent."""
-        return list(Severity).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class Urgency(StrEnum):
-    """Whether running work may be disturbed. NEVER: nothing is done to the node, its cases only escalate."""
+    """Whether running work may be disturbed. NEVER: nothing is done to the node, its cases only escalate.
+
+    WHEN_IDLE: only once no Pod works on the node, or when the policy's deadline is over.
+    """
 
     NOW = "Now"
+    WHEN_IDLE = "WhenIdle"
     NEVER = "Never"
+
+
+class Release(StrEnum):
+    """Who gives a node back whose ladder is spent and that has proven its health since."""
+
+    MANUAL = "Manual"
+    WHEN_HEALTHY = "WhenHealthy"
+
+
+class Approval(StrEnum):
+    """Whether a person must approve each case before anything starts."""
+
+    NONE = "None"
+    REQUIRED = "Required"
 
 
 class TicketWhen(StrEnum):
@@ -76,6 +97,13 @@ class Rung:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
+class Inventory(StrEnum):
+    """Whether a node that shows fewer devices than before its case counts as recovered. KEEP: it does not."""
+
+    KEEP = "Keep"
+    IGNORE = "Ignore"
+
+
 @dataclass(frozen=True, slots=True)
 class Verify:
     """What a node must show after an operation before it is given back."""
@@ -83,21 +111,50 @@ class Verify:
     settle: timedelta
     fresh: timedelta
     timeout: timedelta
+    probe: str = ""  # the operation that must succeed on the healthy node
+    inventory: Inventory = Inventory.KEEP
 
 
-MESSAGE = "message"
+MESSAGE, REASON, KERNEL, DRIVER = "message", "reason", "kernelVersion", "driverVersion"
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
     """So many nodes that have what `by` names in common, begun within this time, have one cause.
 
-    `by`: "message" and "reason" of the condition, and keys of node labels; all of them must be the same.
+    `by`: "message" and "reason" of the condition, "kernelVersion" and "driverVersion" of the node, and keys of node
+    labels; all of them must be the same.
     """
 
     nodes: int
     within: timedelta
     by: tuple[str, ...] = (MESSAGE,)
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """The second source that must agree: a query of PromQL in which {{node}} stands for the node, and how old a sample
+    may be.
+    """
+
+    query: str
+    within: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class BlastLimit:
+    """What a start may end at most, where nobody approves more; None: any number."""
+
+    jobs: int | None = None
+    gpu_hours: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lemon:
+    """After so many cases of a node, or of a board, within this time the next one escalates instead of a repair."""
+
+    cases: int
+    window: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +185,14 @@ class FailureBreaker:
     message: str = ""
     records: tuple[AttemptRecord, ...] = ()
 
+    def stays_open(self, closed: datetime | None, now: datetime) -> bool:
+        """Whether it is open, and no user has closed it since; a time that is still to come closes it only then."""
+        since = closed if closed is not None and closed <= now else None
+        return self.opened is not None and (since is None or since < self.opened)
+
+
+NEVER_FAILED = FailureBreaker()
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -144,14 +209,24 @@ class Policy:
     cooldown: timedelta
     mode: Mode
     urgency: Urgency = Urgency.NOW
+    idle_deadline: timedelta | None = None  # how long WHEN_IDLE waits; None: for ever
+    windows: tuple[Window, ...] = ()  # starts only inside of one of them; none: at any time
+    approval: Approval = Approval.NONE
     ticket: TicketWhen = TicketWhen.NEVER
     route: str = ""
     correlation: Correlation | None = None
+    confirm: Confirm | None = None
+    require_spare_gpus: bool = False  # the Pods of a node must fit elsewhere before it is taken
+    max_blast_radius: BlastLimit | None = None  # where more would end, a person approves the case first
+    relapse: timedelta | None = None  # so soon after its last case a new one starts one rung higher
+    lemon: Lemon | None = None
     generation: int = 0
     closed_at: datetime | None = None  # when a user closed the breaker on failures last
-    breaker: FailureBreaker = FailureBreaker()
+    breaker: FailureBreaker = NEVER_FAILED
     readiness: Readiness | None = None  # what its status says; None where nothing was written yet
     version: str = ""
+    release: Release = Release.MANUAL
+    manual: bool = False  # made for a case that a user asks for: that is all its fault
     unreadable: bool = False  # nobody knows what it asks about: it proves nothing, and starts nothing
 
     def selects(self, node: Node) -> bool:
@@ -161,7 +236,7 @@ class Policy:
     @property
     def spec(self) -> "Policy":
         """What its author wrote, without what the status and the versions say."""
-        return replace(self, readiness=None, breaker=FailureBreaker(), version="", generation=0)
+        return replace(self, readiness=None, breaker=NEVER_FAILED, version="", generation=0)
 
     @property
     def watches(self) -> tuple[object, ...]:
@@ -169,43 +244,11 @@ class Policy:
         return self.selector, self.when, self.mode, self.urgency, self.severity
 
     @property
-    def acts(self) -> bool:
-        """Whether its cases may disturb a node. Those of a policy that only watches never hold another one."""
-        return self.mode is Mode.ENFORCE and self.urgency is Urgency.NOW
-
-
-class Strategy(StrEnum):
-    """How pods leave a node."""
-
-    EVICT = "Evict"
-    DELETE = "Delete"
-    NONE = "None"
-
-
-class RunOn(StrEnum):
-    """Where the Pod of an operation runs."""
-
-    TARGET = "Target"
-    ELSEWHERE = "Elsewhere"
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """How one operation is done. `pod` is an ordinary PodTemplateSpec, as written."""
-
-    name: str
-    strategy: Strategy
-    drain_timeout: timedelta
-    run_on: RunOn
-    timeout: timedelta
-    boot_id_changed: bool
-    node_ready: bool
-    pod: Mapping[str, Any]
-    version: str = ""
-    after: tuple[str, ...] = ()  # templates that complete it, in order
-    skip_wait_for_delete: timedelta | None = None  # a Pod whose end is overdue by more is not waited for
+    def asks_unknown(self) -> bool:
+        """Whether it is about nodes whose kubelet does not report: then its operations run elsewhere."""
+        return any(clause.status is Status.UNKNOWN for when in self.when for clause in when.clauses)
 
     @property
-    def has_criteria(self) -> bool:
-        """Whether success shows on the node, and so outranks the exit code."""
-        return self.boot_id_changed or self.node_ready
+    def acts(self) -> bool:
+        """Whether its cases may disturb a node. Those of a policy that only watches never hold another one."""
+        return self.mode is Mode.ENFORCE and self.urgency is not Urgency.NEVER

@@ -1,5 +1,6 @@
-"""Label selectors, as Kubernetes matches them."""
+"""Label selectors, as Kubernetes matches them, and as kubectl writes them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -46,7 +47,61 @@ class Selector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether every requirement holds."""
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        for requirement in self.requirements:  # noqa: SIM110 asked of each node and policy: a generator costs more
+            if not requirement.matches(labels):
+                return False
+        return True
+
+
+def may_overlap(left: Selector, right: Selector) -> bool:
+    """Whether labels are possible that both match."""
+    by_key: dict[str, list[Requirement]] = {}
+    for requirement in (*left.requirements, *right.requirements):
+        by_key.setdefault(requirement.key, []).append(requirement)
+    return all(_possible(key, asked) for key, asked in by_key.items())
+
+
+def _possible(key: str, asked: list[Requirement]) -> bool:
+    """Whether some value of a label, or its absence, satisfies all of these requirements on it."""
+    named = {value for requirement in asked for value in requirement.values}
+    other = next(text for text in map(str, range(len(named) + 1)) if text not in named)
+    tried: list[dict[str, str]] = [{}, *({key: value} for value in (*named, other))]
+    return any(all(requirement.matches(labels) for requirement in asked) for labels in tried)
+
+
+EVERYTHING = Selector()
+FORM = "a label selector as kubectl takes it, such as '!nvidia.com/gpu.present' or 'pool in (infra,system),!slow'"
+_KEY = r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?"
+# What a term looks like, with the key in its first group, and what its operator is; values are in the second.
+_TERMS = (
+    (re.compile(rf"({_KEY})"), Operator.EXISTS),
+    (re.compile(rf"!\s*({_KEY})"), Operator.DOES_NOT_EXIST),
+    (re.compile(rf"({_KEY})\s*==?\s*({_VALUE})"), Operator.IN),
+    (re.compile(rf"({_KEY})\s*!=\s*({_VALUE})"), Operator.NOT_IN),
+    (re.compile(rf"({_KEY})\s+in\s*\(([^()]+)\)"), Operator.IN),
+    (re.compile(rf"({_KEY})\s+notin\s*\(([^()]+)\)"), Operator.NOT_IN),
+)
+
+
+def parse(text: str) -> Selector:
+    """A selector as kubectl takes it; "" is every object. Raises ValueError for anything else.
+
+    >>> parse("!gpu, pool in (infra,system)").matches({"pool": "infra"})
+    True
+    """
+    if not text.strip():
+        return EVERYTHING
+    return Selector(tuple(_requirement(term.strip()) for term in re.split(r",(?![^(]*\))", text)))
+
+
+def _requirement(term: str) -> Requirement:
+    for form, operator in _TERMS:
+        if match := form.fullmatch(term):
+            values = tuple(value.strip() for value in match[2].split(",")) if form.groups == 2 else ()
+            if all(re.fullmatch(_VALUE, value) for value in values):
+                return Requirement(match[1], operator, values)
+    raise ValueError(f"{term!r} is no requirement on a label; write {FORM}")
 
 
 class SelectorIndex(Generic[T]):

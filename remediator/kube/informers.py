@@ -11,13 +11,19 @@ import msgspec
 from remediator.clock import Clock
 from remediator.core import names
 from remediator.core.budget import Budget
-from remediator.core.case import Case, Operation
+from remediator.core.case import Case
+from remediator.core.devices import Slice
 from remediator.core.node import Node
+from remediator.core.operation import Operation
 from remediator.core.pod import Pod
-from remediator.core.policy import Policy, Template
+from remediator.core.policy import Policy
+from remediator.core.rejections import Rejection
+from remediator.core.shared_gpus import Ledger
+from remediator.core.spare import Holding
+from remediator.core.template import Template
 from remediator.core.ticket import Ticket
 from remediator.kube import api
-from remediator.kube.api import builtin, decode
+from remediator.kube.api import builtin, decode, devices, gpu_pods, rejected_pods, shared_gpus
 from remediator.kube.api.decode import careful
 from remediator.kube.runtime.informer import F, Informer, synced
 from remediator.kube.wire.client import Client, Kind
@@ -29,6 +35,20 @@ class Pause:
 
     paused: bool
     version: str = field(default="", compare=False)
+    name: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnhealthyCards:
+    """The unhealthy cards of a node; None where nobody can tell which. Without a node: it is about something else."""
+
+    node: str = ""
+    cards: frozenset[int] | None = frozenset()
+
+    @property
+    def version(self) -> str:
+        """None: no write of ours is ever awaited."""
+        return ""
 
 
 class Informers:
@@ -85,6 +105,32 @@ class Informers:
         return self.watch("pods", builtin.POD, decode.operation_pod, index=index, namespace=where)
 
     @cached_property
+    def gpu_pods(self) -> Informer[Holding]:
+        """What each Pod that runs somewhere holds of GPUs, by namespace/name."""
+        return self.watch("gpu-pods", gpu_pods.POD, shared_gpus.holding, fields=gpu_pods.RUNNING)
+
+    @cached_property
+    def gpu_ledgers(self) -> Informer[Ledger]:
+        """Who has reserved memory of shared GPUs, by node."""
+        return self.watch("gpu-ledgers", api.GPU_LEDGER, decode.gpu_ledger)
+
+    @cached_property
+    def unhealthy_cards(self) -> Informer[UnhealthyCards]:
+        """The ConfigMaps that name unhealthy cards of nodes, by namespace/name, among others that name none."""
+        where = shared_gpus.UNHEALTHY_NAMESPACE
+        return self.watch("unhealthy-cards", shared_gpus.CONFIG_MAP, unhealthy_cards_of, namespace=where)
+
+    @cached_property
+    def rejected_pods(self) -> Informer[Rejection]:
+        """The Pods that nodes did not take or cannot start, by namespace/name, among all that are not running."""
+        return self.watch("rejected-pods", rejected_pods.POD, rejected_pods.rejection, fields=rejected_pods.NOT_RUNNING)
+
+    @cached_property
+    def device_slices(self) -> Informer[Slice]:
+        """What drivers of DRA publish of devices, by name; also by node."""
+        return self.watch("device slices", devices.RESOURCE_SLICE, devices.device_slice, index=("node",))
+
+    @cached_property
     def replicas(self) -> Informer[Pod]:
         """The Pods of the controller itself, by namespace/name."""
         where, labels = self.namespaces.system, names.CONTROLLER_LABELS
@@ -107,7 +153,7 @@ class Informers:
     @cached_property
     def pause(self) -> Informer[Pause]:
         """Our namespace, which says whether everything new is stopped."""
-        return self.watch("pause", builtin.NAMESPACE, _pause, fields=builtin.named(self.namespaces.system))
+        return self.watch("pause", builtin.NAMESPACE, pause_of, fields=builtin.named(self.namespaces.system))
 
     def watch(
         self,
@@ -169,5 +215,15 @@ class Informers:
         return {name: informer.unreadable() for name, informer in self._informers.items()}
 
 
-def _pause(wire: builtin.Namespace) -> Pause:
-    return Pause(decode.paused(wire), wire.metadata.resource_version)
+def pause_of(wire: builtin.Namespace) -> Pause:
+    """What a namespace says."""
+    return Pause(decode.paused(wire), wire.metadata.resource_version, wire.metadata.name)
+
+
+def unhealthy_cards_of(wire: shared_gpus.ConfigMap) -> UnhealthyCards:
+    """What a ConfigMap says of cards."""
+    node = shared_gpus.unhealthy_node(wire)
+    return UnhealthyCards(node, shared_gpus.unhealthy(wire.data.gpus if wire.data else None)) if node else _OTHER
+
+
+_OTHER = UnhealthyCards()

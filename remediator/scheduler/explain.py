@@ -8,7 +8,11 @@ from remediator.core.case import Case
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.scheduler.fail_open import Tally, describe, open_reason
-from remediator.scheduler.verdict import UNRESOLVABLE, CaseSummary, NodeState, Shape, health, summary, verdict
+from remediator.scheduler.health.book import FailureBook
+from remediator.scheduler.health.history import level
+from remediator.scheduler.verdict import UNRESOLVABLE, CaseSummary, NodeState, Shape, health, repairs, summary, verdict
+
+SHOWN = 0.01  # less than that is not worth a word
 
 
 def explain(
@@ -16,14 +20,19 @@ def explain(
 ) -> str:
     """Whether Pods are kept off the node for its health, and whether health refuses nodes at all now."""
     by_node: defaultdict[str, list[CaseSummary]] = defaultdict(list)
+    failures = FailureBook()
     for case in cases:
         by_node[case.node].append(summary(case))
+        failures.put(case.name, case, now)
     policies = list(policies)
     rows = {other.name: NodeState(health(other, by_node[other.name], policies, now), other.gpus) for other in nodes}
+    counted = failures.counted(node.name, {policy.name for policy in policies if repairs(policy)}, now)
+    row = rows[node.name]._replace(history=level(counted))
     tally = Tally()
-    for row in rows.values():
-        tally = tally.plus(row, 1)
+    for each in rows.values():
+        tally = tally.plus(each, 1)
     reason = open_reason(None, tally, paused)
-    node_reason = verdict(rows[node.name], Shape(), reason is not None)
+    node_reason = verdict(row, Shape(), reason is not None)
     answer = "refused to Pods" if node_reason in UNRESOLVABLE else "let through"
-    return f"scheduler: {node_reason.value}, {answer}; {describe(reason, tally)}"
+    history = f"; failures that count now: {counted:.2f}" if counted >= SHOWN else ""
+    return f"scheduler: {node_reason.value}, {answer}{history}; {describe(reason, tally)}"

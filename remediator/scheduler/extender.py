@@ -1,33 +1,45 @@
 """The scheduler extender: every replica answers kube-scheduler from memory, not only the leader.
 
-`filter` and `prioritize` never wait and never raise. A node that they refused gets a mark as soon as it may be used
-again. The answers for each shape of Pod are prepared and updated at each event, so a request needs only decoding, one
-look-up per node name, and encoding.
+`filter`, `prioritize` and `preempt` never wait and never raise. A node that they refused gets a mark as soon as it may
+be used again. The answers for each shape of Pod are prepared and updated at each event, so a request needs only
+decoding, one look-up per node name, and encoding.
 """
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
 import structlog
 
 from remediator.clock import Clock
-from remediator.kube.api import decode, gpu_pods
+from remediator.core.names import DOMAINS, PROVEN, REQUIRE_HEALTH
+from remediator.core.shared_gpus import NO_ASK
+from remediator.core.spare import Holding
+from remediator.kube.api import decode, gpu_pods, shared_gpus
 from remediator.kube.informers import Informers
 from remediator.kube.wire.client import Client
-from remediator.scheduler import metrics, protocol
+from remediator.scheduler import metrics, protocol, victims
 from remediator.scheduler.announce import Announcer
+from remediator.scheduler.attributes.selector import ANYTHING, AttributeSelector, malformed, selector
 from remediator.scheduler.fail_open import OpenReason, Tally, describe, open_reason
 from remediator.scheduler.fleet import Fleet
+from remediator.scheduler.packing.fragmentation import Fragmentation
+from remediator.scheduler.packing.workload import Learner
+from remediator.scheduler.preemption import worthwhile
 from remediator.scheduler.protocol import Malformed, Request
 from remediator.scheduler.requeue import Requeuer
 from remediator.scheduler.responses import Answers
+from remediator.scheduler.score import LEARNT, Scorer, Scoring, tasks_of
+from remediator.scheduler.shared.parts import SharedGpus
 from remediator.scheduler.verdict import HEALTH, NodeState, Shape
+from remediator.scheduler.victims import Preemption
 
+SLICE = 100  # nodes that are scored anew without letting a request in
 SHAPES = 16  # kept ready; the one that was asked for longest ago goes first
 KINDS = 16  # of GPUs that one Pod asks for: an answer takes as long as these
+SHORT = 3600  # seconds: a Pod that must be over by then may use nodes that have failed lately
 WANTS = 1024  # containers of one Pod, and what they ask for, GPUs or not
 STRANGERS = 1000  # nodes that are asked about although they are not in the cluster (yet); and as many as it has
 COLD = "Remediator has not read the cluster yet; nothing to do, it answers as soon as /readyz does"
@@ -37,8 +49,25 @@ log = structlog.get_logger(__name__)
 class Extender:
     """Run it as a task; ask it in the same loop. One that is cold says so to filter, and has no preferences."""
 
-    def __init__(self, client: Client, informers: Informers, clock: Clock) -> None:
-        self._fleet = Fleet(informers, self._on_row, self._on_judged, clock)
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        clock: Clock,
+        domains: Sequence[str] = DOMAINS,
+        scoring: Scoring = LEARNT,
+        shared: SharedGpus | None = None,
+    ) -> None:
+        """`domains`: the labels by which nodes are near each other, from the narrowest domain to the widest.
+
+        `shared`: GPUs that Pods share by memory; None where that is off, and then nobody looks at such requests.
+        """
+        self.shared = shared
+        books = shared.books if shared else None
+        self._fleet = Fleet(informers, self._on_row, self._on_judged, clock, domains, self._on_placed, books)
+        self._scoring, self._learner = scoring, Learner()
+        self._scorer = Scorer(scoring.score, Fragmentation(scoring.workload or {}))
+        self._another_workload = asyncio.Event()
         self._tally = Tally()
         self._open: OpenReason | None = None  # why health refuses nobody now
         self._announcer = Announcer(client, informers.namespaces.system, clock)
@@ -51,6 +80,13 @@ class Extender:
             group.create_task(self._fleet.run())
             group.create_task(self._requeuer.run())
             group.create_task(self._announcer.run())
+            group.create_task(self._keep_scoring())
+            if self.shared is not None:
+                group.create_task(self.shared.sweep.run())
+
+    def stand(self, rows: Mapping[str, NodeState]) -> None:
+        """Answer by these rows, instead of following a cluster; again for rows that have changed."""
+        self._fleet.stand(rows)
 
     def ready(self) -> bool:
         """Whether the caches are complete and fresh. Once complete, requests are answered also from stale ones."""
@@ -62,18 +98,21 @@ class Extender:
 
     def filter(self, body: bytes) -> bytes:
         """ExtenderArgs to ExtenderFilterResult; what goes wrong stands in its `Error`."""
-        return self._answer("filter", body, self._filtered, protocol.error)
+        return self._answer("filter", lambda: self._filtered(self._read(body)), protocol.error)
 
     def prioritize(self, body: bytes) -> bytes:
         """ExtenderArgs to HostPriorityList; empty where anything goes wrong: it has no place for words."""
-        return self._answer("prioritize", body, self._prioritized, lambda _: b"[]")
+        return self._answer("prioritize", lambda: self._prioritized(self._read(body)), lambda _: b"[]")
 
-    def _answer(self, call: str, body: bytes, say: Callable[[Request], bytes], fail: Callable[[str], bytes]) -> bytes:
+    def preempt(self, body: bytes) -> bytes:
+        """ExtenderPreemptionArgs to ExtenderPreemptionResult: where it helps to evict; nowhere if anything is wrong."""
+        return self._answer("preempt", lambda: self._preempted(victims.decode(body)), lambda _: victims.NOBODY)
+
+    def _answer(self, call: str, say: Callable[[], bytes], fail: Callable[[str], bytes]) -> bytes:
         with metrics.SECONDS.labels(call).time():
+            self._fleet.settle()
             try:
-                outcome, answer = (
-                    ("ok", say(self._read(body))) if self._fleet.complete.is_set() else ("cold", fail(COLD))
-                )
+                outcome, answer = ("ok", say()) if self._fleet.complete.is_set() else ("cold", fail(COLD))
             except Malformed as error:
                 log.warning("unreadable request to the extender", call=call, error=str(error))
                 outcome, answer = "malformed", fail(str(error))
@@ -82,38 +121,60 @@ class Extender:
 
     def _read(self, body: bytes) -> Request:
         """A request that takes no longer to answer than one about all nodes. Raises Malformed."""
-        request, most = protocol.decode(body), 2 * len(self._fleet.rows) + STRANGERS
-        if len(request.names) > most:
-            raise Malformed(f"{len(request.names)} nodes; {most} are the most in a cluster of this size")
+        request = protocol.decode(body)
+        self._bound(len(request.names))
         return request
+
+    def _bound(self, nodes: int) -> None:
+        most = 2 * len(self._fleet.rows) + STRANGERS
+        if nodes > most:
+            raise Malformed(f"{nodes} nodes; {most} are the most in a cluster of this size")
 
     def _filtered(self, request: Request) -> bytes:
         left, answers = dict.fromkeys(request.names), self._answers(request)
-        failed = self._refused("failed", left, answers.failed)
-        unresolvable = self._refused("unresolvable", left, answers.unresolvable)
+        strange = answers.strangers(left)
+        proven = answers.shape.proven
+        failed = self._refused("failed", left, answers.failed, proven)
+        unresolvable = self._refused("unresolvable", left, answers.unresolvable, proven)
+        unresolvable += self._refused("unresolvable", left, strange, proven)
         return protocol.filtered(request, left, failed, unresolvable)
 
-    def _refused(self, list_: str, left: dict[str, None], refused: Mapping[str, bytes]) -> list[bytes]:
+    def _refused(self, list_: str, left: dict[str, None], refused: Mapping[str, bytes], proven: bool) -> list[bytes]:
         """Take the refused nodes out of what is left; their entries."""
         hit = refused.keys() & left.keys()
         for name in hit:
             del left[name]
         metrics.REFUSED.labels(list_).inc(len(hit))
-        self._requeuer.refused(hit & self._fleet.rows.keys())
+        self._requeuer.refused(hit & self._fleet.rows.keys(), proven)
         return [refused[name] for name in hit]
 
     def _prioritized(self, request: Request) -> bytes:
-        hosts = self._answers(request).hosts
-        return b"[" + b",".join(map(hosts.__getitem__, request.names)) + b"]"
+        answers, gang = self._answers(request), request.pod.gang
+        names = dict.fromkeys(request.names)  # of a name that is sent twice one: the scheduler adds up scores of a name
+        if answers.nearer and gang is not None:
+            entries = answers.prioritized(names, self._fleet.siblings.of(gang), request.pod.gang_size)
+            return b"[" + b",".join(entries) + b"]"
+        return b"[" + b",".join(map(answers.hosts.__getitem__, names)) + b"]"
+
+    def _preempted(self, request: Preemption) -> bytes:
+        self._bound(len(request.victims))
+        rows, shape = self._fleet.rows, shape_of(request.pod)
+        left = worthwhile(request.victims, rows, self._fleet.holdings, shape, self._open is not None)
+        dropped = request.victims.keys() - left.keys()
+        metrics.REFUSED.labels("preemption").inc(len(dropped))
+        self._requeuer.refused(dropped & rows.keys(), shape.proven)
+        return victims.encode(left)
 
     # --- answers that stand ready ------------------------------------------------------------------------------------
 
     def _answers(self, request: Request) -> Answers:
         """Of all nodes that we know; where whole Nodes came that we do not know, of these, too."""
-        shape = shape_of(request.pod)
+        shape = shape_of(request.pod, shared=self.shared is not None)
         answers = self._shapes.get(shape)
         if answers is None:
-            answers = self._shapes[shape] = Answers(shape, self._fleet.rows, self._open is not None)
+            answers = self._shapes[shape] = Answers(
+                shape, self._fleet.rows, self._scorer, self._open is not None, self._fleet.topology
+            )
             if len(self._shapes) > SHAPES:
                 self._shapes.popitem(last=False)
         self._shapes.move_to_end(shape)
@@ -143,7 +204,31 @@ class Extender:
         for row, sign in ((old, -1), (new, 1)):
             self._tally = self._tally.plus(row, sign)
             if row is not None:
-                metrics.NODES.labels(row.health.value).inc(sign)
+                metrics.NODES.labels(row.standing.value).inc(sign)
+
+    # --- by the Pods that the cluster runs ---------------------------------------------------------------------------
+
+    def _on_placed(self, holding: Holding) -> None:
+        if self._scoring.workload is None and self._learner.note(tasks_of(_shape_of_held(holding))):
+            self._another_workload.set()
+
+    async def _keep_scoring(self) -> None:
+        """Score by another workload when there is one: all answers that stand ready, a few nodes at a time."""
+        while True:
+            await self._another_workload.wait()
+            self._another_workload.clear()
+            self._scorer = Scorer(self._scoring.score, Fragmentation(self._learner.workload))
+            metrics.WORKLOADS.inc()
+            for answers in list(self._shapes.values()):
+                answers.score_by(self._scorer)
+                await self._score_anew(answers)
+
+    async def _score_anew(self, answers: Answers) -> None:
+        names = list(self._fleet.rows)
+        for at in range(0, len(names), SLICE):
+            for name in names[at : at + SLICE]:
+                answers.put(name, self._fleet.rows.get(name))
+            await asyncio.sleep(0)
 
     # --- when health only scores -------------------------------------------------------------------------------------
 
@@ -161,14 +246,35 @@ class Extender:
             self._requeuer.let_through([name for name, row in self._fleet.rows.items() if row.health in HEALTH])
 
 
-def shape_of(pod: gpu_pods.Pod) -> Shape:
+def shape_of(pod: gpu_pods.Pod, *, shared: bool = False) -> Shape:
     """All that matters of a Pod. Raises Malformed where it asks for a part of a GPU, or is larger than any Pod is."""
     if gpu_pods.size(pod) > WANTS:
         raise Malformed(f"Pod: more than {WANTS} containers and resources")
     try:
-        asked = gpu_pods.asked(pod)
+        (asked, cpu), memory = gpu_pods.needed(pod), shared_gpus.ask(pod) if shared else NO_ASK
     except ValueError as error:
         raise Malformed(f"Pod: {error}") from error
     if len(asked) > KINDS:
         raise Malformed(f"Pod: more than {KINDS} kinds of GPUs")
-    return Shape(asked, pod.daemon)
+    annotations = pod.metadata.annotations or _NO_ANNOTATIONS
+    deadline, proven = pod.spec.active_deadline_seconds, annotations.require_health == PROVEN
+    short, gang = deadline is not None and deadline <= SHORT, bool(asked) and pod.gang is not None
+    return Shape(asked, pod.daemon, _attributes(annotations), proven, gang, short, cpu, memory)
+
+
+def _shape_of_held(holding: Holding) -> Shape:
+    required, affinity = holding.asks
+    asked = selector(required or None, None, affinity or None) if required or affinity else ANYTHING
+    return Shape(holding.gpus, attributes=ANYTHING if asked.mistake else asked, cpu=holding.cpu)
+
+
+_NO_ANNOTATIONS = gpu_pods.Annotations()
+
+
+def _attributes(asked: gpu_pods.Annotations) -> AttributeSelector:
+    health = asked.require_health
+    if health is not None and health != PROVEN:
+        return malformed(f"{REQUIRE_HEALTH}: {health[:40]!r} is unknown; write {PROVEN}, or remove it")
+    if asked.gpu is None and asked.gpu_preferred is None and asked.gpu_affinity is None:
+        return ANYTHING
+    return selector(asked.gpu, asked.gpu_preferred, asked.gpu_affinity)

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 import structlog
@@ -14,10 +15,18 @@ from remediator.core.case import Case
 from remediator.core.evidence import untimely
 from remediator.core.node import Gpus, Node
 from remediator.core.policy import Policy
-from remediator.kube.api import gpu_pods
+from remediator.core.spare import NOTHING, Holding
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer, synced
 from remediator.metrics import Contained
+from remediator.scheduler.attributes.catalog import facts_of
+from remediator.scheduler.gang.siblings import Siblings
+from remediator.scheduler.gang.topology import Topology
+from remediator.scheduler.health.book import FailureBook
+from remediator.scheduler.health.history import level
+from remediator.scheduler.health.silence import silent_conditions
+from remediator.scheduler.packing.room import CPU_STEP
+from remediator.scheduler.shared.books import Books
 from remediator.scheduler.verdict import (
     CaseSummary,
     NodeState,
@@ -25,42 +34,35 @@ from remediator.scheduler.verdict import (
     counts,
     health,
     repaired_recently,
+    repairs,
     summary,
 )
 
+SOON = 0.05  # seconds until what events say is judged, if no request comes before: who repairs the node goes first
 ROUND_SECONDS = 60.0  # evidence grows old and repairs are forgotten without any event
+PODS_SLICE = 500
 SLICE = 20  # nodes judged without letting a request in
 log = structlog.get_logger(__name__)
-
-
-class Holding(NamedTuple):
-    """The GPUs that one Pod holds. Most Pods hold none, and all of those are this one fact."""
-
-    node: str = ""
-    gpus: Gpus = ()
-
-    @property
-    def version(self) -> str:
-        """None: no write of ours is ever awaited."""
-        return ""
-
-
-NOTHING = Holding()
 
 
 class TimedFacts(NamedTuple):
     """All of a node's verdict that time changes without any event."""
 
     untimely: tuple[tuple[str, bool], ...]
+    silent: tuple[str, ...]
     repaired_recently: bool
+    history: int
 
 
 class Fleet:
     """Follows nodes, Pods, cases and policies; `on_row(name, old, new)` tells of each node whose row has changed.
 
-    `on_judged()` is called after some rows, or `paused`, may have changed.
+    `on_judged()` is called after some rows, or `paused`, may have changed; `on_placed(holding)` for each Pod that
+    takes GPUs, or CPU of a node with GPUs.
 
+    `domains`: labels of nodes, from the narrowest domain to the widest (see gang/topology.py).
     Nothing is judged before every list is complete, and `complete` is set when all are. It watches all Pods by itself.
+    `books`: what is known of GPUs that Pods share; None where that is off.
     """
 
     def __init__(
@@ -69,24 +71,40 @@ class Fleet:
         on_row: Callable[[str, NodeState | None, NodeState | None], None],
         on_judged: Callable[[], None],
         clock: Clock,
+        domains: Sequence[str] = (),
+        on_placed: Callable[[Holding], None] = lambda _: None,
+        books: Books | None = None,
     ) -> None:
         self.rows: dict[str, NodeState] = {}
         self.complete = asyncio.Event()
         self._known = False  # whether every list is complete
-        self._on_row, self._on_judged, self._clock = on_row, on_judged, clock
+        self._on_row, self._on_judged, self._on_placed, self._clock = on_row, on_judged, on_placed, clock
+        self._books = books
+        self.holdings: dict[str, Holding] = {}  # of Pods with GPUs, by UID
         self._used: dict[str, Counter[str]] = {}
+        self._cpu: Counter[str] = Counter()  # in use, by node
         self._cases: dict[str, dict[str, CaseSummary]] = {}
+        self.siblings = Siblings()
+        self.topology = Topology(domains)
+        self._failures = FailureBook()
+        self._repairing: frozenset[str] = frozenset()  # the policies that repair nodes
         self._judged_on: dict[str, TimedFacts] = {}  # by node, when its row was made
+        self._due: dict[str, None] = {}  # nodes that events have told of since they were judged
+        self._timer: asyncio.TimerHandle | None = None
         self._policies_changed = asyncio.Event()
         self._nodes, self._policies = informers.nodes, informers.policies
-        pods = informers.watch("gpu-pods", gpu_pods.POD, holding, fields=gpu_pods.RUNNING)
-        self._pause = informers.pause
+        pods = informers.gpu_pods
+        self._pods, self._pause = pods, informers.pause
         self._informers: tuple[Informer[Any], ...] = (self._nodes, self._policies, informers.cases, pods)
         self._nodes.on_change(self._on_node)
+        self._nodes.on_view(self.topology.moved)
         self._policies.on_change(self._on_policy)
         informers.cases.on_change(self._on_case)
         pods.on_change(self._on_pod)
-        self._pause.on_change(lambda *_: self._judge(()))
+        self._pause.on_change(lambda *_: self._judge_soon(()))
+        if books is not None:
+            self._informers = (*self._informers, *books.informers)
+            books.on_node(lambda name: self._judge_soon([name]))
 
     async def run(self) -> None:
         """Judge nodes, from when everything is known until cancelled."""
@@ -96,10 +114,28 @@ class Fleet:
         for at in range(0, len(names), SLICE):
             self._judge(names[at : at + SLICE])
             await asyncio.sleep(0)
+        await self._tell_all_placed()
         self.complete.set()
         self._on_judged()
         log.info("extender synced", nodes=len(self.rows))
-        await self._keep_judging()
+        try:
+            await self._keep_judging()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def look(self) -> None:
+        """Judge every node at once, for a command that has read all lists and follows nothing."""
+        self._known = True
+        self._judge(self._nodes.keys())
+
+    async def _tell_all_placed(self) -> None:
+        """Pods that were there before us, in an order of their own, which is the same in every replica."""
+        pods = [pod for key in sorted(self._pods.keys()) if (pod := self._pods.get(key)) is not None]
+        for at in range(0, len(pods), PODS_SLICE):
+            for pod in pods[at : at + PODS_SLICE]:
+                self._tell_placed(pod)
+            await asyncio.sleep(0)
 
     def fresh(self) -> bool:
         """Whether everything is known and every watch shows signs of life."""
@@ -110,26 +146,36 @@ class Fleet:
         """Whether somebody stopped everything new; where that cannot be read, nobody did."""
         return any(pause.paused for pause in self._pause)
 
+    def stand(self, rows: Mapping[str, NodeState]) -> None:
+        """Take these rows for all that is known, instead of following a cluster."""
+        for name, row in rows.items():
+            self._put(name, row)
+        self.complete.set()
+
     def row(self, node: Node) -> NodeState:
         """The row of a node as somebody else describes it, with what we know of its cases and Pods."""
-        return self._row(node, list(self._policies), self._clock.wall())
+        now = self._clock.wall()
+        return self._row(node, list(self._policies), self._history(node.name, now), now)
 
     # --- events ------------------------------------------------------------------------------------------------------
 
     def _on_node(self, key: str, old: Node | None, new: Node | None) -> None:
-        self._judge([key])
+        self._judge_soon([key])
 
     def _on_case(self, key: str, old: Case | None, new: Case | None) -> None:
         """Most writes to a case change nothing that placing goes by."""
         before = self._cases.get(old.node, {}).get(key) if old is not None else None
         after = self._summary(new)
+        case = new or old
+        if self._failures.put(key, new, self._clock.wall()) and case is not None:
+            self._judge_soon([case.node])
         if before == after:
             return
         if before is not None:
             self._forget(key, before.node)
         if after is not None:
             self._cases.setdefault(after.node, {})[key] = after
-        self._judge(dict.fromkeys(case.node for case in (before, after) if case is not None))
+        self._judge_soon(case.node for case in (before, after) if case is not None)
 
     def _summary(self, case: Case | None) -> CaseSummary | None:
         """None of a case that placing does not go by any more, of which there are thousands."""
@@ -140,6 +186,7 @@ class Fleet:
         """Of its cases, those that time alone has taken out of placing."""
         for key in [key for key, case in self._cases.get(node, {}).items() if not counts(case, now)]:
             self._forget(key, node)
+        self._failures.forget_old(node, now)
 
     def _forget(self, key: str, node: str) -> None:
         cases = self._cases.get(node, {})
@@ -152,12 +199,28 @@ class Fleet:
         old, new = old or NOTHING, new or NOTHING
         if old == new:
             return
+        self.siblings.moved(old, new)
+        self.holdings.pop(old.uid, None)
+        if new.uid:
+            self.holdings[new.uid] = new
         self._used.setdefault(old.node, Counter()).subtract(dict(old.gpus))
         self._used.setdefault(new.node, Counter()).update(dict(new.gpus))
+        for holding, sign in ((old, -1), (new, 1)):
+            self._cpu[holding.node] += sign * holding.cpu
+            if not self._cpu[holding.node]:
+                del self._cpu[holding.node]
         for name in dict.fromkeys((old.node, new.node)):
-            used, row = self._held(name), self.rows.get(name)
+            used, row, node = self._held(name), self.rows.get(name), self._nodes.get(name)
             if row is not None:
-                self._put(name, row._replace(used=used))
+                self._put(name, row._replace(used=used, cpu=self._free_cpu(node) if node else row.cpu))
+        if self._known and new.node != old.node:
+            self._tell_placed(new)
+
+    def _tell_placed(self, holding: Holding) -> None:
+        """Pods without GPUs count where they take CPU from GPUs; those of a DaemonSet are on every node, wherever."""
+        node = self._nodes.get(holding.node)
+        if (holding.gpus or (node is not None and node.gpus)) and not holding.daemon:
+            self._on_placed(holding)
 
     def _on_policy(self, key: str, old: Policy | None, new: Policy | None) -> None:
         """Status and versions of a policy change often; what it says of nodes, seldom."""
@@ -166,11 +229,35 @@ class Fleet:
 
     # --- judging -----------------------------------------------------------------------------------------------------
 
+    def settle(self) -> None:
+        """Judge all that events have told of. Before each answer, so that none rests on less than the watches know."""
+        self._judge_due(len(self._due))
+
+    def _judge_soon(self, names: Iterable[str]) -> None:
+        """Several events of a node are judged once, and after the pass of the controller that they ask for."""
+        if not self._known:
+            return
+        self._due.update(dict.fromkeys(names))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SOON, self._judge_due, SLICE)
+
+    def _judge_due(self, most: int) -> None:
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        names = list(islice(self._due, most))
+        for name in names:
+            del self._due[name]
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(0.0, self._judge_due, SLICE) if self._due else None
+        self._judge(names)
+
     def _judge(self, names: Iterable[str], *, aged: bool = False) -> None:
         """Make these rows anew; with `aged`, only those that time may have changed."""
         if not (self._known or self.complete.is_set()):
             return
         now, policies = self._clock.wall(), list(self._policies)
+        self._repairing = frozenset(policy.name for policy in policies if repairs(policy))
         for name in names:
             with Contained("verdict", name):
                 self._forget_old(name, now)
@@ -178,7 +265,7 @@ class Fleet:
                 facts = self._timed_facts(node, now) if node else None
                 if aged and facts is not None and facts == self._judged_on.get(name):
                     continue
-                self._put(name, self._row(node, policies, now) if node else None)
+                self._put(name, self._row(node, policies, facts.history, now) if node and facts else None)
                 self._note(name, facts)
         if self.complete.is_set():
             self._on_judged()
@@ -186,8 +273,14 @@ class Fleet:
     def _timed_facts(self, node: Node, now: datetime) -> TimedFacts:
         cases = self._cases.get(node.name)
         return TimedFacts(
-            untimely(node, now), any(repaired_recently(case, now) for case in cases.values()) if cases else False
+            untimely(node, now),
+            silent_conditions(node, now),
+            any(repaired_recently(case, now) for case in cases.values()) if cases else False,
+            self._history(node.name, now),
         )
+
+    def _history(self, name: str, now: datetime) -> int:
+        return level(self._failures.counted(name, self._repairing, now))
 
     def _note(self, name: str, facts: TimedFacts | None) -> None:
         if facts is None:
@@ -195,13 +288,19 @@ class Fleet:
         else:
             self._judged_on[name] = facts
 
-    def _row(self, node: Node, policies: list[Policy], now: datetime) -> NodeState:
+    def _row(self, node: Node, policies: list[Policy], history: int, now: datetime) -> NodeState:
         reason = (
             VerdictReason.CLAIMED if node.case_uid else VerdictReason.HEALTH_UNKNOWN
         )  # of one that cannot be judged
         with Contained("verdict", node.name):
             reason = health(node, self._cases.get(node.name, {}).values(), policies, now)
-        return NodeState(reason, node.gpus, self._held(node.name))
+        facts, cpu = facts_of(node.labels), self._free_cpu(node)
+        cards = self._books.cards(node) if self._books else None
+        return NodeState(reason, node.gpus, self._held(node.name), facts, history, cpu, cards)
+
+    def _free_cpu(self, node: Node) -> int:
+        """In steps: a little more or less makes no other row. 0 where no GPUs are, since nobody packs its CPU."""
+        return max(0, node.cpu - self._cpu[node.name]) // CPU_STEP * CPU_STEP if node.gpus else 0
 
     def _held(self, name: str) -> Gpus:
         used = +self._used.get(name, Counter())
@@ -228,7 +327,7 @@ class Fleet:
         while True:
             hurried = self._policies_changed.is_set()
             self._policies_changed.clear()
-            names = list(dict.fromkeys((*self._nodes.keys(), *self.rows, *self._cases)))
+            names = list(dict.fromkeys((*self._nodes.keys(), *self.rows, *self._cases, *self._failures.nodes())))
             for at in range(0, len(names) or 1, SLICE):
                 self._judge(names[at : at + SLICE], aged=not hurried)
                 if hurried:
@@ -241,9 +340,3 @@ class Fleet:
             async with asyncio.timeout(seconds):
                 return await self._policies_changed.wait()
         return False
-
-
-def holding(wire: gpu_pods.Pod) -> Holding:
-    """What a Pod that runs somewhere holds."""
-    gpus = gpu_pods.asked(wire)
-    return Holding(wire.spec.node_name or "", gpus) if gpus else NOTHING

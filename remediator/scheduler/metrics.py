@@ -16,7 +16,7 @@ ANSWERS = Counter(
 )
 REFUSED = Counter(
     "remediator_extender_refused_nodes_total",
-    "Nodes refused to Pods: for good (unresolvable), or for want of free GPUs (failed).",
+    "Nodes refused to Pods: for good (unresolvable), for want of free GPUs (failed), or to evict there (preemption).",
     ["list"],
     registry=REGISTRY,
 )
@@ -32,3 +32,8 @@ OPEN = Gauge(
     registry=REGISTRY,
 )
 NODES = Gauge("remediator_extender_nodes", "Nodes by what is so of their health.", ["reason"], registry=REGISTRY)
+WORKLOADS = Counter(
+    "remediator_extender_workloads_total",
+    "Times that the Pods of the cluster had become another workload, and all nodes were scored anew.",
+    registry=REGISTRY,
+)

@@ -17,7 +17,7 @@ from remediator.kube.runtime.queue import WorkQueue
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.scheduler import metrics
-from remediator.scheduler.verdict import NodeState, schedulable_again
+from remediator.scheduler.verdict import NodeState, proven_again, schedulable_again
 
 
 class Requeuer:
@@ -26,6 +26,7 @@ class Requeuer:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
         self._refused: set[str] = set()
+        self._unproven: set[str] = set()  # of these, to Pods that require proven health
         self._queue: WorkQueue[str] = WorkQueue("extender")
 
     async def run(self) -> None:
@@ -35,17 +36,26 @@ class Requeuer:
         finally:
             self._queue.close()
 
-    def refused(self, nodes: Collection[str]) -> None:
-        """The scheduler has just been told not to take these nodes of the cluster."""
+    def refused(self, nodes: Collection[str], proven: bool = False) -> None:
+        """The scheduler has just been told not to take these nodes of the cluster.
+
+        `proven`: for a Pod that requires proven health.
+        """
         self._refused.update(nodes)
+        if proven:
+            self._unproven.update(nodes)
 
     def moved(self, name: str, old: NodeState | None, new: NodeState | None) -> None:
         """What is so of a node has changed; None where there was none, or is none any more."""
-        if name not in self._refused or (old and new and not schedulable_again(old, new)):
+        if name not in self._refused or (old and new and not self._again(name, old, new)):
             return
         self._refused.discard(name)
+        self._unproven.discard(name)
         if new is not None:
             self._queue.add(name)
+
+    def _again(self, name: str, old: NodeState, new: NodeState) -> bool:
+        return schedulable_again(old, new) or (name in self._unproven and proven_again(old, new))
 
     def let_through(self, names: Collection[str]) -> None:
         """Health refuses these no more, though nothing about them has changed."""

@@ -20,6 +20,14 @@ Why each row is at its place:
 * Pods of a DaemonSet are let through to any node: each has only one node, and the detectors that must show the
   recovery of the node are such Pods.
 * A node that we do not know is let through: kube-scheduler may have seen it before us, or it is a simulated one.
+* A node that is well and has failed lately comes after those that have not: the more often, the later (see
+  health/history.py). Where detectors have been silent for long, nobody knows whether the node is still well.
+* A Pod may ask for a node that is proven to be well: then what nobody can tell is refused, too.
+* Attributes that a Pod requires of its GPUs must be known to hold: on other GPUs its work would fail, or be slow.
+  "Not known" has a reason of its own, since its remedy is another: the labels of the node. Where the annotation cannot
+  be read, no node is right: without its requirements the Pod would land anywhere.
+* Memory of shared GPUs must fit on single cards; whether it does is judged in shared/cards.py. A node that offers its
+  GPUs both whole and by memory would sell a card twice: it gets Pods of neither sort.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +43,12 @@ from remediator.core.guard import waits_in_queue
 from remediator.core.node import Gpus, Node, Status
 from remediator.core.policy import Mode, Policy, Urgency
 from remediator.core.reasons import Reason
+from remediator.core.shared_gpus import NO_ASK, Ask
+from remediator.scheduler.attributes.catalog import NO_FACTS, Facts
+from remediator.scheduler.attributes.requirement import Met
+from remediator.scheduler.attributes.selector import ANYTHING, AttributeSelector
+from remediator.scheduler.health.silence import silent
+from remediator.scheduler.shared.cards import NO_CARDS, Cards, CardsReason, refusal
 
 RECENT = timedelta(hours=72)  # how long a repair is remembered: the default window of a relapse
 
@@ -44,12 +58,25 @@ class VerdictReason(StrEnum):
 
     FIT = "Fit"
     REPAIRED = "RecentlyRepaired"
+    FEW_FAILURES = "FewFailures"
+    SOME_FAILURES = "SomeFailures"
+    MANY_FAILURES = "ManyFailures"
     HEALTH_UNKNOWN = "HealthUnknown"
+    DETECTORS_SILENT = "DetectorsSilent"
     UNKNOWN_NODE = "UnknownNode"
     WAITING = "WaitingForRepair"
     ONLY_SCORED = "UnhealthyOnlyScored"
     NO_FREE_GPUS = "NoFreeGpus"
     TOO_FEW_GPUS = "TooFewGpus"
+    OTHER_ATTRIBUTES = "OtherAttributes"
+    ATTRIBUTES_UNKNOWN = "AttributesUnknown"
+    ATTRIBUTES_MALFORMED = "AttributesMalformed"
+    UNPROVEN = "HealthUnproven"
+    NO_GPU_MEMORY = CardsReason.NO_ROOM.value
+    GPU_CARDS_TOO_SMALL = CardsReason.TOO_SMALL.value
+    GPU_CARDS_UNKNOWN = CardsReason.UNKNOWN.value
+    SHARED_AND_WHOLE = CardsReason.WHOLE.value
+    GPU_MEMORY_MALFORMED = CardsReason.MALFORMED.value
     UNHEALTHY = "Unhealthy"
     NOT_READY = "NotReady"
     CORDONED = "Cordoned"
@@ -58,7 +85,7 @@ class VerdictReason(StrEnum):
 
 
 # What the scheduler shows of a refused node. It counts nodes by text and joins the texts with commas, so no text may
-# name a node or a number, or hold a comma.
+# name a node or a number, or hold a comma. After that of a malformed annotation comes the mistake, one for all nodes.
 UNRESOLVABLE: Mapping[VerdictReason, str] = {  # evicting Pods would not help
     VerdictReason.QUARANTINED: "node(s) quarantined by Remediator until a person releases them",
     VerdictReason.CLAIMED: "node(s) under repair by Remediator",
@@ -66,9 +93,22 @@ UNRESOLVABLE: Mapping[VerdictReason, str] = {  # evicting Pods would not help
     VerdictReason.NOT_READY: "node(s) not ready",
     VerdictReason.UNHEALTHY: "node(s) found unhealthy by Remediator",
     VerdictReason.TOO_FEW_GPUS: "node(s) with too few GPUs in all",
+    VerdictReason.OTHER_ATTRIBUTES: "node(s) without GPUs of the attributes that the Pod requires",
+    VerdictReason.ATTRIBUTES_UNKNOWN: "node(s) whose labels do not say the GPU attributes that the Pod requires",
+    VerdictReason.ATTRIBUTES_MALFORMED: "node(s) refused because an annotation of the Pod cannot be read",
+    VerdictReason.UNPROVEN: "node(s) not proven to be healthy as the Pod requires",
+    VerdictReason.GPU_CARDS_TOO_SMALL: "node(s) whose GPUs have too little memory in all",
+    VerdictReason.GPU_CARDS_UNKNOWN: "node(s) of which nobody can tell what memory of their GPUs is free",
+    VerdictReason.SHARED_AND_WHOLE: "node(s) that offer the same GPUs whole and by memory",
+    VerdictReason.GPU_MEMORY_MALFORMED: "node(s) refused because the GPU memory of the Pod cannot be split so",
 }
 HEALTH = frozenset({VerdictReason.NOT_READY, VerdictReason.UNHEALTHY})  # refused only while health refuses
-FAILED: Mapping[VerdictReason, str] = {VerdictReason.NO_FREE_GPUS: "node(s) with too few free GPUs"}
+HISTORY = (VerdictReason.FIT, VerdictReason.FEW_FAILURES, VerdictReason.SOME_FAILURES, VerdictReason.MANY_FAILURES)
+WELL = frozenset({*HISTORY, VerdictReason.REPAIRED})  # detectors show that nothing is wrong now
+FAILED: Mapping[VerdictReason, str] = {
+    VerdictReason.NO_FREE_GPUS: "node(s) with too few free GPUs",
+    VerdictReason.NO_GPU_MEMORY: "node(s) without enough free memory on one GPU",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +125,13 @@ class CaseSummary:
     waits: bool
     only_escalates: bool  # nothing will be done to the node
     repaired: datetime | None
+    manual: bool = False  # a user asks for an operation: that says nothing of the node's health
 
 
 def summary(case: Case) -> CaseSummary:
     """The little that must be kept of a case."""
     waits = case.open and not case.claimed and waits_in_queue(case.blocks)
-    repaired = case.ended if case.phase is Phase.RECOVERED and case.attempts else None
+    repaired = case.ended if case.phase is Phase.RECOVERED and case.attempts and not case.manual else None
     return CaseSummary(
         name=case.name,
         node=case.node,
@@ -102,6 +143,7 @@ def summary(case: Case) -> CaseSummary:
         waits=waits,
         only_escalates=any(block.reason is Reason.TICKET_ONLY for block in case.blocks),
         repaired=repaired,
+        manual=case.manual is not None,
     )
 
 
@@ -137,15 +179,17 @@ def _proven(node: Node, mine: Sequence[CaseSummary], policies: Iterable[Policy],
     """What the conditions of policies prove."""
     policies = list(policies)
     selecting = [policy for policy in policies if policy.selects(node)]
-    healths = [(_refuses(policy), policy.urgency, evidence.health(node, policy, now)) for policy in selecting]
+    healths = [(_refuses(policy), repairs(policy), evidence.health(node, policy, now)) for policy in selecting]
     unknown = any(health is Health.UNKNOWN for _, _, health in healths)
     only_scored = {policy.name for policy in policies if not _refuses(policy)}
-    refusing = any(case.open and not case.only_escalates and case.policy not in only_scored for case in mine)
+    telling = (case for case in mine if case.open and not case.only_escalates and not case.manual)
+    refusing = any(case.policy not in only_scored for case in telling)
     rows = (
-        ((True, Urgency.NOW, Health.UNHEALTHY) in healths or refusing, VerdictReason.UNHEALTHY),
-        ((False, Urgency.NOW, Health.UNHEALTHY) in healths, VerdictReason.ONLY_SCORED),
+        ((True, True, Health.UNHEALTHY) in healths or refusing, VerdictReason.UNHEALTHY),
+        ((False, True, Health.UNHEALTHY) in healths, VerdictReason.ONLY_SCORED),
         (any(health is Health.UNHEALTHY for _, _, health in healths), VerdictReason.WAITING),
         (any(case.open for case in mine), VerdictReason.WAITING),
+        (unknown and silent(node, selecting, now), VerdictReason.DETECTORS_SILENT),
         (unknown or "Ready" not in node.conditions, VerdictReason.HEALTH_UNKNOWN),
         (any(repaired_recently(case, now) for case in mine), VerdictReason.REPAIRED),
     )
@@ -157,12 +201,30 @@ def _refuses(policy: Policy) -> bool:
     return policy.mode is not Mode.DRY_RUN
 
 
+def repairs(policy: Policy) -> bool:
+    """Whether something is done to a node that the policy finds, now or later."""
+    return policy.urgency is not Urgency.NEVER
+
+
 class NodeState(NamedTuple):
-    """One node: what is so of its health, how many GPUs it has and how many of them Pods hold."""
+    """One node: what is so of its health, how many GPUs it has, how many of them Pods hold, and what labels say.
+
+    `history`: how often it has failed lately, 0 to 3.
+    `cpu`: what is free, in thousandths of a core, of a node with GPUs; in steps, so that nodes share rows.
+    """
 
     health: VerdictReason
     total: Gpus = ()
     used: Gpus = ()
+    facts: Facts = NO_FACTS
+    history: int = 0
+    cpu: int = 0
+    cards: Cards | None = None  # that Pods share by memory; None where it has none, or where that is off
+
+    @property
+    def standing(self) -> VerdictReason:
+        """What is so of its health, with the failures of a node that is well."""
+        return HISTORY[self.history] if self.history and self.health in WELL else self.health
 
     def of(self, gpus: Gpus) -> list[tuple[int, int, int]]:
         """(total, used, asked) of each resource that is asked for and that the node lists."""
@@ -179,7 +241,24 @@ def schedulable_again(old: NodeState, new: NodeState) -> bool:
     """Whether some Pod that the old row refused may be let through by the new one."""
     if new.health in UNRESOLVABLE:
         return False
-    return old.health in UNRESOLVABLE or any(free > old.free().get(name, 0) for name, free in new.free().items())
+    if old.health in UNRESOLVABLE or old.facts is not new.facts:
+        return True
+    if old.cards != new.cards and _more_room(old.cards, new.cards):
+        return True
+    return any(free > old.free().get(name, 0) for name, free in new.free().items())
+
+
+def _more_room(old: Cards | None, new: Cards | None) -> bool:
+    """Whether a card has more room, or a reason to give none is gone."""
+    if old is None or new is None or old.reason is not new.reason:
+        return True
+    before = dict(old.free)
+    return any(room > before.get(card, 0) for card, room in new.free)
+
+
+def proven_again(old: NodeState, new: NodeState) -> bool:
+    """Whether a Pod that requires proven health may be let through by the new row, and was not by the old one."""
+    return old.health not in WELL and new.health in WELL
 
 
 class Shape(NamedTuple):
@@ -187,6 +266,17 @@ class Shape(NamedTuple):
 
     gpus: Gpus = ()
     daemon: bool = False
+    attributes: AttributeSelector = ANYTHING
+    proven: bool = False  # only nodes that are known to be well
+    gang: bool = False  # near its siblings rather than on the fullest node
+    short: bool = False  # over before its node is likely to fail again
+    cpu: int = 0  # in thousandths of a core
+    memory: Ask = NO_ASK  # of shared GPUs
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The kinds of GPUs that are asked for."""
+        return tuple(name for name, _ in self.gpus)
 
 
 STRANGER = NodeState(VerdictReason.UNKNOWN_NODE)
@@ -197,14 +287,44 @@ def verdict(row: NodeState, shape: Shape, only_scores: bool = False) -> VerdictR
 
     `only_scores`: health refuses nothing now.
     """
-    reason = VerdictReason.FIT if shape.daemon else row.health
+    reason = VerdictReason.FIT if shape.daemon or (shape.short and row.health in WELL) else row.standing
     if only_scores and reason in HEALTH:
         reason = VerdictReason.ONLY_SCORED
     if reason in UNRESOLVABLE:
         return reason
+    if shape.proven and reason not in WELL:
+        return VerdictReason.UNPROVEN
+    other = _attributes(row, shape)
+    if other is not None:
+        return other
     mine = row.of(shape.gpus)
     if any(total < asked for total, _, asked in mine):
         return VerdictReason.TOO_FEW_GPUS
     if any(total - used < asked for total, used, asked in mine):
         return VerdictReason.NO_FREE_GPUS
-    return reason
+    return _memory(row, shape) or reason
+
+
+def _memory(row: NodeState, shape: Shape) -> VerdictReason | None:
+    """Why the node has no memory of GPUs for the Pod, or no whole ones; None where it has, or where nobody asks."""
+    cards = row.cards
+    if row.health is VerdictReason.UNKNOWN_NODE or not (shape.memory.memory or (shape.gpus and cards)):
+        return None
+    if cards is not None and cards.reason is CardsReason.WHOLE:
+        return VerdictReason.SHARED_AND_WHOLE
+    if not shape.memory.memory:
+        return None
+    reason = refusal(cards or NO_CARDS, shape.memory)
+    return VerdictReason(reason.value) if reason else None
+
+
+def _attributes(row: NodeState, shape: Shape) -> VerdictReason | None:
+    """Why the GPUs of the node are not what the Pod requires; None where they are, or where nobody asks."""
+    if shape.attributes is ANYTHING or shape.daemon or row.health is VerdictReason.UNKNOWN_NODE:
+        return None
+    if shape.attributes.mistake:
+        return VerdictReason.ATTRIBUTES_MALFORMED
+    return _UNMET.get(shape.attributes.met(row.facts, shape.resources))
+
+
+_UNMET = {Met.NO: VerdictReason.OTHER_ATTRIBUTES, Met.UNKNOWN: VerdictReason.ATTRIBUTES_UNKNOWN}

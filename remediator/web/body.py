@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import StrEnum
+from io import BytesIO
 
 from aiohttp import web
 
@@ -35,31 +36,31 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, request: web.Request) -> AsyncIterator[bytes]:
-        """The whole body, which counts as held until the block is left. Raises NotTaken.
+        """The whole body, in its only copy, which counts as held until the block is left. Raises NotTaken.
 
         What has arrived counts, not what is announced: who announces much and sends nothing takes no room.
         """
-        body = bytearray()
+        body = BytesIO()
         try:
             await self._gather(request, body)
-            yield bytes(body)
+            yield body.getvalue()
         except NotTaken as refused:
             CALLS_REFUSED.labels(self._endpoint, refused.why.value).inc()
             raise
         finally:
-            self.held -= len(body)
+            self.held -= body.tell()
 
-    async def _gather(self, request: web.Request, body: bytearray) -> None:
+    async def _gather(self, request: web.Request, body: BytesIO) -> None:
         if (request.content_length or 0) > self.most:
             raise NotTaken(Why.TOO_LARGE)
         try:
             async with asyncio.timeout(self.seconds):
                 async for chunk in request.content.iter_any():
-                    if len(body) + len(chunk) > self.most:
+                    if body.tell() + len(chunk) > self.most:
                         raise NotTaken(Why.TOO_LARGE)
                     if self.held + len(chunk) > self.room:
                         raise NotTaken(Why.FULL)
                     self.held += len(chunk)
-                    body += chunk
+                    body.write(chunk)
         except TimeoutError:
             raise NotTaken(Why.TOO_SLOW) from None

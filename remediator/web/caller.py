@@ -4,20 +4,24 @@ import hmac
 import ssl
 from collections.abc import Callable
 
+import structlog
 from aiohttp import web
 
 from remediator.metrics import CERTIFICATE_ENDS
+
+log = structlog.get_logger()
 
 
 class Callers:
     """Those who show one of two things.
 
     `name` is the common name of a certificate, "" takes none; `token()` a bearer token, asked for each time so that
-    it may be exchanged; while it is "" nobody comes in with one. None takes none.
+    it may be exchanged; while it is "" nobody comes in with one, nor while it raises OSError or ValueError, which is
+    logged once. None takes none.
     """
 
     def __init__(self, name: str, token: Callable[[], str] | None) -> None:
-        self._name, self._token = name, token
+        self._name, self._token, self._failure = name, token, ""
         words = [f"a client certificate for {name}"] * bool(name) + ["a bearer token"] * (token is not None)
         self.wanted = f"show {' or '.join(words)}"
 
@@ -38,12 +42,19 @@ class Callers:
         if self._token is None:
             return False
         scheme, _, given = header.partition(" ")
-        try:
-            token = self._token().strip()
-        except OSError:
-            return False
+        token = self._now(self._token)
         same = hmac.compare_digest(given.strip().encode(errors="replace"), token.encode())
         return same and bool(token) and scheme.lower() == "bearer"
+
+    def _now(self, token: Callable[[], str]) -> str:
+        try:
+            text, failure = token(), ""
+        except (OSError, ValueError) as error:
+            text, failure = "", str(error)
+        if failure and failure != self._failure:
+            log.error("nobody is let in with a token", error=failure)
+        self._failure = failure
+        return text
 
 
 class Anybody(Callers):

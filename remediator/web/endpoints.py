@@ -7,13 +7,14 @@ from pathlib import Path
 
 from aiohttp import web
 
+from remediator import secret_file
 from remediator.clock import Clock
 from remediator.kube.wire.client import Client
 from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web import extender as extender_page
-from remediator.web import probes, webhook
+from remediator.web import gpushare, probes, webhook
 from remediator.web.caller import Anybody, Callers
 from remediator.web.listener import Endpoint, Limits
 from remediator.web.serving import Files, FromSecret, Tls
@@ -70,7 +71,10 @@ class Endpoints:
         callers = self._callers(KUBE_SCHEDULER, settings.extender_token_file)
         if settings.no_tls and settings.extender_token_file is None:
             callers = Anybody()
-        return self._endpoint("extender", extender_page.routes(self._extender, taken), callers, EXTENDER)
+        pages = extender_page.routes(self._extender, taken)
+        if self._extender.shared is not None:
+            pages += gpushare.routes(self._extender, self._extender.shared, taken)
+        return self._endpoint("extender", pages, callers, EXTENDER)
 
     def _of_alertmanager(self) -> Endpoint:
         assert self._tickets is not None  # Settings has seen to it
@@ -80,7 +84,8 @@ class Endpoints:
 
     def _callers(self, name: str, token: Path | None) -> Callers:
         """A token is read each time, so that it may be exchanged without a restart."""
-        return Callers("" if self.tls is None else name, token.read_text if token else None)
+        read = partial(secret_file.read, token, secret_file.not_one_word) if token else None
+        return Callers("" if self.tls is None else name, read)
 
     def _endpoint(self, name: str, routes: list[web.RouteDef], callers: Callers, limits: Limits) -> Endpoint:
         app = web.Application()

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from remediator.scheduler import metrics, protocol
+from remediator.scheduler import metrics, protocol, victims
 from remediator.scheduler.extender import Extender
 from remediator.web.body import Bodies, NotTaken, Why
 
@@ -21,16 +21,18 @@ def bodies(whole_nodes: bool) -> Bodies:
 
 
 def routes(extender: Extender, taken: Bodies) -> list[web.RouteDef]:
-    """POST /scheduler/filter and /scheduler/prioritize."""
+    """POST /scheduler/filter, /scheduler/prioritize and /scheduler/preempt."""
     return [
-        web.post("/scheduler/filter", _handler("filter", extender.filter, protocol.error, taken)),
-        web.post("/scheduler/prioritize", _handler("prioritize", extender.prioritize, lambda _: b"[]", taken)),
+        web.post("/scheduler/filter", handler("filter", extender.filter, protocol.error, taken)),
+        web.post("/scheduler/prioritize", handler("prioritize", extender.prioritize, lambda _: b"[]", taken)),
+        web.post("/scheduler/preempt", handler("preempt", extender.preempt, lambda _: victims.NOBODY, taken)),
     ]
 
 
-def _handler(
-    call: str, answer: Callable[[bytes], bytes], fail: Callable[[str], bytes], taken: Bodies
+def handler(
+    call: str, answer: Callable[[bytes], bytes | Awaitable[bytes]], fail: Callable[[str], bytes], taken: Bodies
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """Answers one call of the protocol, at once or when it is done."""
     why = {
         Why.TOO_LARGE: f"the request is larger than {taken.most // MIB} MiB; set nodeCacheCapable: true for this "
         "extender, or give Remediator --extender-whole-nodes",
@@ -41,11 +43,13 @@ def _handler(
     async def handle(request: web.Request) -> web.Response:
         try:
             async with taken.read(request) as body:
-                return web.Response(body=answer(body), content_type="application/json")
+                made = answer(body)
+                made = made if isinstance(made, bytes) else await made
+                return web.Response(body=made, content_type="application/json")
         except NotTaken as refused:
             metrics.ANSWERS.labels(call, refused.why.value).inc()
-            made = web.Response(body=fail(why[refused.why]), content_type="application/json")
-            made.force_close()
-            return made
+            refusal = web.Response(body=fail(why[refused.why]), content_type="application/json")
+            refusal.force_close()
+            return refusal
 
     return handle

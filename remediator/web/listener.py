@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import ssl
+from asyncio import sslproto
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -29,6 +30,8 @@ AT_ONCE, WAITING = 4, 128  # connections that a turn of the loop takes, some of 
 STOP_SECONDS = 5.0
 UNREAD_MILLISECONDS = 10_000  # who does not take an answer does not keep it
 Context = Callable[[], ssl.SSLContext | None]
+# asyncio has a buffer of 256 KiB for each TLS connection, which one whose handshake failed keeps until it is collected.
+sslproto.SSLProtocol.max_size = 2**14
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ class Limits:
 class Endpoint:
     """What is served on one port.
 
-    `callers`: who may ask; None lets everybody, and then every connection stays a stranger's. `context()`: the TLS of a
+    `callers`: who may ask; None lets everybody, and then every connection stays a stranger's, which has as many seconds
+    again after each request. `context()`: the TLS of a
     new connection, None while there is no certificate, and then nobody comes in; None instead of it: no TLS.
     """
 
@@ -123,16 +127,28 @@ class Endpoint:
 
     def late(self, connection: "Connection") -> None:
         """It has had the seconds of a stranger."""
-        if not connection.known and not connection.ended:
+        if connection.known or connection.ended:
+            return
+        if connection.asked:
+            connection.asked = False
+            self.wait_for(connection)
+        else:
             self.refused("too-slow")
             connection.end()
+
+    def wait_for(self, connection: "Connection") -> None:
+        """Give it the seconds of a stranger."""
+        connection.timer = asyncio.get_running_loop().call_later(self.limits.first_seconds, self.late, connection)
 
     def refused(self, why: str) -> None:
         """Count it."""
         CALLS_REFUSED.labels(self._name, why).inc()
 
     def _forget_closed(self) -> "dict[Any, Connection]":
-        self._open = {raw: held for raw, held in self._open.items() if not held.ended}
+        """A timer would keep what has ended for seconds, and Python's collector then for a day (collector.py)."""
+        for raw in [raw for raw, held in self._open.items() if held.ended]:
+            if (timer := self._open.pop(raw).timer) is not None:
+                timer.cancel()
         return self._open
 
     # --- requests ----------------------------------------------------------------------------------------------------
@@ -146,8 +162,8 @@ class Endpoint:
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             self.refused("encoding")
             return await _last(request, 415, "send the body without Content-Encoding")
-        if self._callers is not None and (connection := self._open.get(request.get_extra_info("socket"))):
-            connection.known = True
+        if connection := self._open.get(request.get_extra_info("socket")):
+            connection.asked, connection.known = True, self._callers is not None
         return await handler(request)
 
 
@@ -155,7 +171,8 @@ class Connection(asyncio.Protocol):
     """One connection until TLS is agreed on; then aiohttp's handler has it, and we only know how to end it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self.known, self.address = False, ""
+        self.known, self.asked, self.address = False, False, ""
+        self.timer: asyncio.TimerHandle | None = None  # until it is late
         self._endpoint = endpoint
         self._raw: asyncio.Transport | None = None
         self._early = bytearray()
@@ -186,13 +203,13 @@ class Connection(asyncio.Protocol):
         if not self._endpoint.opens(raw, self):
             self.end()
             return
-        loop, context = asyncio.get_running_loop(), self._endpoint.context
-        loop.call_later(self._endpoint.limits.first_seconds, self._endpoint.late, self)
+        self._endpoint.wait_for(self)
+        context = self._endpoint.context
         if context is None:
             self._hand_over(transport)
         else:
             transport.pause_reading()
-            self._agreeing = loop.create_task(self._agree(transport, context()))
+            self._agreeing = asyncio.get_running_loop().create_task(self._agree(transport, context()))
 
     def data_received(self, data: bytes) -> None:
         """What a caller sends with the end of its handshake."""
@@ -206,7 +223,8 @@ class Connection(asyncio.Protocol):
                 secured = await asyncio.get_running_loop().start_tls(
                     raw, self, context, server_side=True, ssl_handshake_timeout=seconds
                 )
-            except OSError:  # it speaks no TLS, shows a certificate of nobody, or is gone
+            except OSError as error:  # it speaks no TLS, shows a certificate of nobody, or is gone
+                error.__traceback__ = None  # its frames hold it again: all of TLS would wait for the collector
                 self._endpoint.refused("no-tls")
         if secured is None or raw.is_closing():
             self.end()

@@ -22,12 +22,21 @@ SOON = 2.0  # seconds until the next look while there is nothing to serve with
 SERVICES = ("remediator-extender", "remediator-webhook")
 
 
+class Places(NamedTuple):
+    """Where the parts of a Pem come from, for whoever must correct them."""
+
+    chain: str
+    key: str
+    callers: str
+
+
 class Pem(NamedTuple):
     """A chain with its key, and the authorities of callers; "" where certificates of callers are not taken."""
 
     chain: bytes
     key: bytes
     callers: str
+    places: Places
 
 
 class Source(Protocol):
@@ -46,11 +55,12 @@ class Files:
 
     def __init__(self, chain: Path, key: Path, callers: Path | None) -> None:
         self._chain, self._key, self._callers = chain, key, callers
+        self._places = Places(f"--tls-cert-file {chain}", f"--tls-key-file {key}", _option(callers))
 
     async def read(self) -> Pem:
         """The files as they are now."""
-        callers = self._callers.read_text() if self._callers else ""
-        return Pem(self._chain.read_bytes(), self._key.read_bytes(), callers)
+        chain, key = _read(self._chain, self._places.chain), _read(self._key, self._places.key)
+        return Pem(chain, key, _authorities(self._callers), self._places)
 
 
 class FromSecret:
@@ -67,8 +77,11 @@ class FromSecret:
         wanted = certificates.renewed(secret.data, served_names(self._namespace), self._clock.wall())
         if wanted is not None:
             secret = await self._write(Secret(secret.metadata, wanted, type=secret.type))
-        callers = self._callers.read_text() if self._callers else secret.data["ca.crt"].decode()
-        return Pem(secret.data["tls.crt"], secret.data["tls.key"], callers)
+        callers = _authorities(self._callers) if self._callers else secret.data["ca.crt"].decode()
+        places = Places(*(f"{name} of Secret {names.SERVING_SECRET}" for name in ("tls.crt", "tls.key", "ca.crt")))
+        if self._callers:
+            places = places._replace(callers=_option(self._callers))
+        return Pem(secret.data["tls.crt"], secret.data["tls.key"], callers, places)
 
     async def _get(self) -> Secret:
         try:
@@ -84,6 +97,23 @@ class FromSecret:
             return await self._client.create(SECRET, secret, namespace=self._namespace)
         except (errors.AlreadyExists, errors.Conflict):
             return await self._client.get(SECRET, names.SERVING_SECRET, namespace=self._namespace)
+
+
+def _option(callers: Path | None) -> str:
+    return f"--client-ca-file {callers}"
+
+
+def _authorities(callers: Path | None) -> str:
+    """The certificates of a file in ASCII; "" where none is given. Raises OSError."""
+    return _read(callers, _option(callers)).decode(errors="replace") if callers else ""
+
+
+def _read(file: Path, place: str) -> bytes:
+    """Raises OSError that names the option."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise OSError(f"{place} cannot be read: {error.strerror}") from error
 
 
 def served_names(namespace: str) -> list[str]:
@@ -123,10 +153,11 @@ class Tls:
         try:
             pem = await self._source.read()
             if pem != self._pem:
-                self._contexts = {name: context(pem, token=name in self._tokens) for name in ("extender", "webhook")}
-                self._pem = pem
-                CERTIFICATE_ENDS.labels("server").set(certificates.ends(pem.chain).timestamp())
-                log.info("serving with a certificate", until=str(certificates.ends(pem.chain)))
+                contexts = {name: context(pem, token=name in self._tokens) for name in ("extender", "webhook")}
+                until = certificates.ends(pem.chain)
+                self._contexts, self._pem = contexts, pem
+                CERTIFICATE_ENDS.labels("server").set(until.timestamp())
+                log.info("serving with a certificate", until=str(until))
             self._failure = ""
         except (errors.ApiError, OSError, TimeoutError, ValueError) as error:
             if self._failure != (failure := str(error) or type(error).__name__):
@@ -137,7 +168,7 @@ class Tls:
 
 
 def context(pem: Pem, *, token: bool) -> ssl.SSLContext:
-    """Raises ValueError or OSError (SSLError is one) for what is no certificate, or not of its key."""
+    """Raises ValueError that names the place for what is no certificate, or not of its key."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.options |= ssl.OP_NO_RENEGOTIATION
@@ -145,14 +176,37 @@ def context(pem: Pem, *, token: bool) -> ssl.SSLContext:
     made.set_alpn_protocols(["http/1.1"])
     _load(made, pem)
     if pem.callers:
-        made.load_verify_locations(cadata=pem.callers)
+        _trust(made, pem)
         made.verify_mode = ssl.CERT_OPTIONAL if token else ssl.CERT_REQUIRED
     return made
 
 
+def _trust(made: ssl.SSLContext, pem: Pem) -> None:
+    try:
+        made.load_verify_locations(cadata=pem.callers)
+    except (ssl.SSLError, ValueError) as error:
+        raise ValueError(
+            f"{pem.places.callers} holds no certificates in PEM ({_why(error)}): write those of the authority that "
+            "signs the certificates of callers"
+        ) from error
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "reason", None) or "no PEM")
+
+
 def _load(made: ssl.SSLContext, pem: Pem) -> None:
-    """OpenSSL reads a chain from a file only; this one is in memory, so that no key lies on a disk."""
+    """OpenSSL reads a chain from a file only; this one is in memory, so that no key lies on a disk.
+
+    Without a password of ours it would ask for one on the terminal where a key is encrypted.
+    """
     with os.fdopen(os.memfd_create("chain"), "wb") as file:
         file.write(pem.chain + b"\n" + pem.key)
         file.flush()
-        made.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+        try:
+            made.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password="")
+        except (ssl.SSLError, ValueError) as error:
+            raise ValueError(
+                f"{pem.places.chain} and {pem.places.key} are no certificate with its key in PEM ({_why(error)}): "
+                "write the chain into one, and the key of its first certificate, without a password, into the other"
+            ) from error

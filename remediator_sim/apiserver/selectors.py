@@ -27,6 +27,7 @@ FIELDS: dict[str, frozenset[str]] = {
     "nodes": frozenset({"spec.unschedulable"}),
     "namespaces": frozenset({"status.phase"}),
     "secrets": frozenset({"type"}),
+    "resourceslices": frozenset({"spec.nodeName", "spec.driver"}),
     "events": _EVENT_FIELDS,
 }
 _DEFAULTS = {"spec.unschedulable": "false", "spec.hostNetwork": "false"}

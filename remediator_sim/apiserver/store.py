@@ -76,6 +76,11 @@ class Collection:
             keys = keys[bisect_left(keys, (namespace, "")) : bisect_left(keys, (namespace + "\0", ""))]
         return (self.entries[key] for key in keys)
 
+    @property
+    def newest(self) -> int:
+        """The version of the last change."""
+        return self.changes[-1].rv if self.changes else self.floor
+
     def put(self, change: Change) -> None:
         """Take a change in, remember it and tell the listeners."""
         if change.type == "DELETED":

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from remediator.kube.manifests.schema import ABSENT, Broken, Fault, Node, broken, faults, fits, name_of
+from remediator.kube.manifests import schema
+from remediator.kube.manifests.schema import ABSENT, Broken, Fault, Node, broken, faults, name_of
 from remediator_sim.apiserver.status import Cause, shown
 
 _INVALID, _TYPE, _MANY = "FieldValueInvalid", "FieldValueTypeInvalid", "FieldValueTooMany"
@@ -17,9 +18,12 @@ _UNCHECKED = Cause(
 )
 
 
-def check(value: Any, node: Node, old: Any = ABSENT) -> list[Cause]:
-    """All causes to refuse `value`; `old` is what it replaces. Rules are asked only where the shape is right."""
-    causes = [] if fits(value, node) else [_of_fault(fault) for fault in _told(faults(value, node, old))]
+def check(value: Any, node: Node, old: Any = ABSENT, *, fits: bool = False) -> list[Cause]:
+    """All causes to refuse `value`; `old` is what it replaces. Rules are asked only where the shape is right.
+
+    `fits` says that the shape is known to be right.
+    """
+    causes = [] if fits or schema.fits(value, node) else [_of_fault(fault) for fault in _told(faults(value, node, old))]
     if any(cause.reason in _BLOCKING for cause in causes):
         return [*causes, _UNCHECKED] if node.ruled else causes
     return causes + [_of_rule(rule) for rule in broken(value, node, old)]

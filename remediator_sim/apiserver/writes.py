@@ -45,12 +45,12 @@ def create(cluster: Cluster, target: Target, body: bodies.Body, options: Options
     if resource.namespaced:
         _check_namespace(cluster, resource, target.namespace, details)
     meta.name_new(details, cluster.chance)
-    warnings = _strictness(resource, obj, body.duplicates, options)
-    _fill(resource, obj)
+    obj, warnings, fits = _strict(resource, obj, body.duplicates, options)
+    obj, fits = _filled(resource, obj, fits=fits)
     if resource.status and not resource.keeps_status:
         obj.pop("status", None)
     _complete(cluster, resource, obj)
-    _refuse(resource, obj, _causes(resource, obj, None))
+    _refuse(resource, obj, _causes(resource, obj, None, fits=fits))
     key = (target.namespace, details["name"])
     if key in cluster.collection(resource).entries:
         raise status.already_exists(resource.group, resource.plural, details["name"])
@@ -117,17 +117,28 @@ def _check_namespace(cluster: Cluster, resource: Resource, namespace: str, detai
         raise refusal
 
 
-def _strictness(resource: Resource, obj: Obj, duplicates: list[str], options: Options) -> list[str]:
-    """Prune; name what was unknown or double: as a refusal (Strict), as warnings (Warn), not at all (Ignore)."""
-    described = builtin.of(resource)
-    unknown = [] if described is None or schema.fits(obj, described) else schema.prune(obj, described)
+def _own(obj: Obj) -> Obj:
+    """A copy all of which may be changed: what nearly every object needs no change of is shared with what is stored."""
+    return msgspec.json.decode(msgspec.json.encode(obj))  # type: ignore[no-any-return]
+
+
+def _strict(resource: Resource, obj: Obj, duplicates: list[str], options: Options) -> tuple[Obj, list[str], bool]:
+    """Prune; name what was unknown or double: as a refusal (Strict), as warnings (Warn), not at all (Ignore).
+
+    Also whether all of it fits the schema of its kind as it is.
+    """
+    described, unknown = builtin.of(resource), list[str]()
+    fits = described is not None and schema.fits(obj, described)
+    if described is not None and not fits:
+        obj = _own(obj)
+        unknown = schema.prune(obj, described)
     problems = [f'unknown field "{path}"' for path in sorted(unknown)] + [
         f'duplicate field "{path}"' for path in duplicates
     ]
     if options.field_validation == "Ignore" or not problems:
-        return []
+        return obj, [], fits
     if options.field_validation == "Warn":
-        return problems
+        return obj, problems, fits
     kind = resource.kind
     raise status.bad_request(
         f'{kind} in version "{resource.version}" cannot be handled as a {kind}: '
@@ -135,21 +146,26 @@ def _strictness(resource: Resource, obj: Obj, duplicates: list[str], options: Op
     )
 
 
-def _fill(resource: Resource, obj: Obj, old: Any = schema.ABSENT) -> None:
-    """Put in defaults and leave nulls out; built-in kinds are refused (400) where a type is wrong."""
+def _filled(resource: Resource, obj: Obj, old: Any = schema.ABSENT, *, fits: bool) -> tuple[Obj, bool]:
+    """Put in defaults and leave nulls out; built-in kinds are refused (400) where a type is wrong.
+
+    Also whether all of it fitted the schema of its kind as it was; `fits`: that is known already.
+    """
     described = builtin.of(resource)
     if described is not None:
-        if schema.fits(obj, described):
-            return
+        if fits or schema.fits(obj, described):
+            return obj, True
+        obj = _own(obj)
         schema.fill(obj, described)
     if not resource.custom:
         builtin.check_types(resource, obj, old)
+    return obj, False
 
 
-def _causes(resource: Resource, obj: Obj, old: Obj | None) -> Iterable[Cause]:
+def _causes(resource: Resource, obj: Obj, old: Obj | None, *, fits: bool) -> Iterable[Cause]:
     yield from meta.check(resource, obj["metadata"], old["metadata"] if old else None)
     if resource.schema is not None:
-        yield from validation.check(obj, resource.schema, old if old is not None else schema.ABSENT)
+        yield from validation.check(obj, resource.schema, old if old is not None else schema.ABSENT, fits=fits)
     yield from kinds.RULES.get(resource.storage, kinds.PLAIN).check(obj, old)
 
 
@@ -175,17 +191,18 @@ def update(cluster: Cluster, target: Target, body: bodies.Body, options: Options
 
 def _replace(cluster: Cluster, target: Target, entry: Entry, body: bodies.Body, options: Options) -> Result:
     resource, obj = target.resource, body.value
-    old = resource.view(entry.copy() if resource.custom else entry.obj)
+    old = resource.view(entry.obj)
     meta.check_lock(resource, obj, old)
-    warnings = _strictness(resource, obj, body.duplicates, options)
+    obj, warnings, fits = _strict(resource, obj, body.duplicates, options)
+    given = dict(obj)
     obj = _blend(target, obj, old)
-    _fill(resource, obj, old)
+    obj, fits = _filled(resource, obj, old, fits=fits and _is_the_same(obj, given))
     frozen = list(meta.fixed(obj["metadata"], old["metadata"]))
     meta.keep(obj["metadata"], old["metadata"])
     if resource.generation and meta.spec_of(obj) != meta.spec_of(old):
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    _refuse(resource, obj, [*frozen, *_causes(resource, obj, old)])
+    _refuse(resource, obj, [*frozen, *_causes(resource, obj, old, fits=fits)])
     if obj == old or options.dry_run:
         return Result(obj, warnings)
     if ended(obj):
@@ -193,6 +210,12 @@ def _replace(cluster: Cluster, target: Target, entry: Entry, body: bodies.Body, 
         return Result(resource.view(last.obj), warnings)
     stored = cluster.put(resource.storage, resource.store(obj))
     return Result(resource.view(stored.obj), warnings, entry=stored)
+
+
+def _is_the_same(obj: Obj, given: Obj) -> bool:
+    """Whether an object has the fields that were given: nearly every patch leaves alone what is blended in."""
+    same = all(given.get(key) is value for key, value in obj.items() if key != "metadata")
+    return same and obj.keys() == given.keys() and obj["metadata"] == given["metadata"]
 
 
 def ended(obj: Obj) -> bool:
@@ -254,8 +277,10 @@ def _check_patch_type(resource: Resource, kind: str) -> None:
 
 
 def _patched(current: Obj, body: Any, kind: str) -> Obj:
-    """The object with the patch in it; a deep copy, so that nothing stored is shared with it."""
+    """The object with the patch in it; it shares with what is stored what the patch leaves alone, but its metadata."""
     if kind == patch.JSON_PATCH:
         return patch.json_patch(current, body)
-    merged = strategic.apply(current, body) if kind == STRATEGIC_PATCH else patch.merge(current, body)
-    return msgspec.json.decode(msgspec.json.encode(merged))  # type: ignore[no-any-return]
+    merged: Obj = strategic.apply(current, body) if kind == STRATEGIC_PATCH else patch.merge(current, body)
+    if isinstance(merged.get("metadata"), dict):
+        merged["metadata"] = dict(merged["metadata"])
+    return merged

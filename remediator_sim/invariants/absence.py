@@ -46,7 +46,7 @@ def verified_in_vain(history: History, event: Event) -> Iterator[str]:
 
 def _operation_of(history: History, case: Obj | None) -> dict[str, Moment]:
     """The times of its newest attempt, by whose end the time to verify is counted."""
-    newest = contract.attempts(case)[-1] if contract.attempts(case) else {}
+    newest = next((each for each in reversed(contract.attempts(case)) if not each.get("probe")), {})
     operation = history.objects[OPERATIONS].get(newest.get("operation", ""))
     return history.tracked[contract.uid(operation)].times if operation else {}
 

@@ -7,6 +7,7 @@ from remediator_sim.invariants.contract import OPERATIONS, Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import History, begun, followed
 from remediator_sim.invariants.results import HELD
+from remediator_sim.invariants.tracked import Start
 
 # --- I2 --------------------------------------------------------------------------------------------------------------
 
@@ -47,7 +48,7 @@ def of_the_attempt(history: History, event: Event) -> Iterator[str]:
 
 def one_operation(history: History, event: Event) -> Iterator[str]:
     """An operation was written. Counts each new one: the only one of its case with its number."""
-    if event.old is not None:
+    if event.old is not None or not event.obj["spec"].get("caseUID"):  # a user asks, and a case carries it out
         return
     case, number = event.obj["spec"].get("caseUID", ""), event.obj["spec"].get("attempt", 1)
     same = [
@@ -136,25 +137,39 @@ def _allowed(history: History, event: Event, policy: Obj, attempt: Obj) -> str:
     recent = [
         start
         for start in history.starts_within(contract.duration(limit.get("window", "168h")))
-        if (start.node, start.policy) == (node, contract.name(policy)) and history.tracked[start.case].gone is None
+        if (start.node, start.policy) == (node, contract.name(policy))
+        and _tried(history, start)
+        and not _idle(history, start)
     ]
     if len(recent) > limit.get("max", 4):
         return f"{sentence} as number {len(recent)} of its node, where {limit.get('max', 4)} are allowed"
     return HELD
 
 
+def _tried(history: History, start: Start) -> bool:
+    """Whether what was begun counts: its case is still there, and it was not cancelled before it had a Pod."""
+    tracked = history.tracked[start.case]
+    begun_then = [attempt for attempt in contract.attempts(tracked.last) if attempt["operation"] == start.operation]
+    return tracked.gone is None and not any(_came_to_nothing(history, tracked.last, attempt) for attempt in begun_then)
+
+
 def _rungs(history: History, case: Obj) -> list[int]:
-    tried = (attempt for attempt in contract.attempts(case) if not attempt.get("follows"))
+    tried = (attempt for attempt in contract.attempts(case) if contract.is_try(attempt))
     return [attempt["rung"] for attempt in tried if not _came_to_nothing(history, case, attempt)]
 
 
 def _came_to_nothing(history: History, case: Obj, attempt: Obj) -> bool:
-    """Whether an attempt was cancelled before it had a Pod: that is no try."""
+    """Whether an attempt was cancelled before its Pod had started: that is no try of its rung, drained or not."""
     operations = history.operations_of[contract.uid(case)]
-    same = (tracked for tracked in operations if tracked.name == attempt["operation"])
-    return attempt.get("outcome") == "Cancelled" and not any(
-        history.pods_of.get(contract.uid(tracked.first)) for tracked in same
-    )
+    same = (tracked.last for tracked in operations if tracked.name == attempt["operation"])
+    return attempt.get("outcome") == "Cancelled" and all(map(history.not_started, same))
+
+
+def _idle(history: History, start: Start) -> bool:
+    """Whether a start came to nothing."""
+    case = history.tracked[start.case].last
+    same = (attempt for attempt in contract.attempts(case) if attempt["operation"] == start.operation)
+    return any(_came_to_nothing(history, case, attempt) for attempt in same)
 
 
 def handed_over(history: History, event: Event) -> Iterator[str]:
@@ -173,5 +188,7 @@ def handed_over(history: History, event: Event) -> Iterator[str]:
 def _told_again(event: Event) -> Iterator[str]:
     """What a case that waits for a person adds to its story though it goes on waiting."""
     before, after = (list(part(obj, "status").get("timeline") or ()) for obj in (event.old, event.new))
-    if after[-1:] != before[-1:] and not contract.ended(event.new):
+    probes = any(attempt.get("probe") for attempt in contract.attempts(event.new)[-1:])
+    health = after[-1:] and after[-1].get("reason") == "HealthyAgain"
+    if after[-1:] != before[-1:] and not contract.ended(event.new) and not (probes or health):
         yield f"case {event.key}, which waits for a person, goes on with {after[-1].get('reason')} at {clock(event.at)}"

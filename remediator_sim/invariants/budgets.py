@@ -52,7 +52,7 @@ def _entries(budget: Obj | None, group: str | None) -> dict[str, str]:
 
 def _within(history: History, event: Event, budget: Obj, group: str | None, node: str) -> str:
     """A node that was down at any time within the grace is weighed against the claims only; any other also against
-    the nodes that were down for all of it.
+    the nodes that were down for all of it, and of which whoever claims must have heard.
 
     Quarantined nodes, and those that a rung keeps out for a person, are neither, but unavailable for minAvailable.
     """
@@ -60,7 +60,9 @@ def _within(history: History, event: Event, budget: Obj, group: str | None, node
     claimed = set(_entries(budget, group).values()) - waiting
     kept_out = {name for name in selected if any(contract.kept_out(state) for state in history.lately(name))}
     counted = selected if budget["spec"].get("maxUnavailable") is None else selected - waiting - kept_out
+    heard = history.at - history.limits.silence
     lost = {name for name in counted if all(contract.down(state) for state in history.lately(name))}
+    lost = {name for name in lost if history.down.get(name, heard) <= heard}
     was_down = node in counted and any(contract.down(state) for state in history.lately(node))
     taken = claimed if was_down else claimed | lost
     most = contract.most(budget, len(selected))

@@ -7,10 +7,12 @@ from remediator_sim.invariants.contract import CORDONED_BY, EXCLUDE, Obj, part
 from remediator_sim.invariants.history import History
 from remediator_sim.invariants.tracked import Tracked
 
+DRIVER = "nvidia.com/cuda.driver-version.full"
+
 
 def in_common(history: History, case: Obj) -> str:
     """Which other nodes show what a case is about, "" where too few do. Nodes count that have done so, with the same
-    onset, for all of the grace; cases that have ended lately do not."""
+    onset, for longer than a watch may be silent; cases that have ended lately do not."""
     policy = history.policy(case)
     rule, trigger = part(policy, "spec").get("correlation"), part(case, "spec", "trigger")
     if policy is None or not rule or not trigger.get("condition"):
@@ -35,9 +37,10 @@ def _waits(history: History, tracked: Tracked) -> bool:
 
 
 def _onset(history: History, name: str, policy: Obj, kind: str, compared: list[str]) -> datetime | None:
-    """Since when a node has shown what is `compared`, None where it did not for all of the grace."""
+    """Since when a node has shown what is `compared`, None where it did not for so long that everybody has heard."""
     seen = {_shown(history, state, policy, kind, compared) for state in history.lately(name)}
-    return seen.pop() if len(seen) == 1 else None
+    onset = seen.pop() if len(seen) == 1 else None
+    return onset if onset and onset <= history.at - history.limits.silence else None
 
 
 def _shown(history: History, node: Obj, policy: Obj, kind: str, compared: list[str]) -> datetime | None:
@@ -54,4 +57,6 @@ def _compared(policy: Obj, statement: Obj, node: Obj | None) -> list[str]:
     """What the policy compares of a condition, or of a trigger, and of its node."""
     labels = part(node, "metadata", "labels")
     by = policy["spec"]["correlation"].get("by") or ["message"]
-    return [str((statement if key in ("reason", "message") else labels).get(key) or "") for key in by]
+    own = {word: statement.get(word) for word in ("reason", "message")}
+    own |= {"kernelVersion": part(node, "status", "nodeInfo").get("kernelVersion"), "driverVersion": labels.get(DRIVER)}
+    return [str(own.get(key, labels.get(key)) or "") for key in by]

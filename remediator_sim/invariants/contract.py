@@ -22,9 +22,11 @@ KINDS = (NODES, PODS, NAMESPACES, CASES, OPERATIONS, BUDGETS, POLICIES, TEMPLATE
 
 SYSTEM, OURS = "remediator-system", "remediator-operations"
 CASE_TAINT, DEGRADED_TAINT = "remediator.dev/case", "remediator.dev/degraded"
+CORDON_REASON = "nodeset.slinky.slurm.net/node-cordon-reason"
 SCALE_DOWN_DISABLED_BY = "remediator.dev/scale-down-disabled-by"
 CORDONED_BY, FINALIZER = "remediator.dev/cordoned-by", "remediator.dev/release"
 BREAKER_CLOSED_AT = "remediator.dev/breaker-closed-at"
+PLACE = "example.com/api-pods"  # nodes that may take Pods with rights in the API, where the settings choose by it
 PAUSED, EXCLUDE = "remediator.dev/paused", "remediator.dev/exclude"
 TEMPLATE, CASE_UID, OPERATION_UID = (f"remediator.dev/{word}" for word in ("operation", "case-uid", "operation-uid"))
 MIRROR = "kubernetes.io/config.mirror"
@@ -33,8 +35,28 @@ COMPONENTS = frozenset(
     ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager")
 )
 LOOKS, DRAINS = "collect-diagnostics", "drain"
+# Fields of a template's drain: what may be lost, and from when annotations that keep a Pod count no more.
+DECLARES = ("deleteBarePods", "deleteEmptyDirData", "overrideAnnotationsAfter")
 AHEAD, FAR = timedelta(minutes=5), timedelta(days=1)
 OF_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+
+
+def is_try(attempt: Obj) -> bool:
+    """Whether an attempt is meant to cure: it neither completes another one nor only proves health."""
+    return not (attempt.get("follows") or attempt.get("probe"))
+
+
+def asked_for(case: Obj) -> Obj:
+    """What of a user's operation a case carries out; an empty map where a policy has opened it."""
+    asked: Obj = part(case, "spec", "manual")
+    return asked
+
+
+def lacks(node: Obj | None, case: Obj) -> list[str]:
+    """The resources of which the node shows less than it was known to have when the case was opened."""
+    before, now = part(case, "spec", "trigger", "devices"), part(node, "status", "capacity")
+    resources = {key: most for key, most in before.items() if not key.endswith(".count")}
+    return [key for key, most in resources.items() if int(now.get(key, 0)) < most]
 
 
 def name(obj: Obj) -> str:
@@ -177,19 +199,26 @@ def _clauses(entry: Obj) -> list[Obj]:
 def _holds(node: Obj | None, clause: Obj, now: datetime, stale: timedelta) -> bool | None:
     kind, status = _wanted(clause)
     shown = condition(node, kind)
+    if shown is not None and kind == "Ready" and shown["status"] == status == "Unknown" and _come(shown, now):
+        return True  # nobody is there to write a heartbeat
     if shown is None or not _believed(shown, now, stale):
         return None
     if kind not in OF_KUBELETS and not (says(node, "Ready") in ("True", "False") and _detected(node)):
         return None
     if shown["status"] not in ("True", "False"):
-        return True if kind == "Ready" and status == shown["status"] else None
+        return None
     return shown["status"] == status and shown.get("reason", "") in (clause.get("reasons") or [shown.get("reason", "")])
 
 
 def _believed(condition: Obj, now: datetime, stale: timedelta) -> bool:
     """Whether the times of a Condition can be true: a heartbeat that is new, and nothing that has yet to come."""
-    beat, turned = (moment(condition.get(word) or "") for word in ("lastHeartbeatTime", "lastTransitionTime"))
-    return now - stale <= beat <= now + AHEAD and turned <= now + FAR
+    beat = moment(condition.get("lastHeartbeatTime") or "")
+    return now - stale <= beat <= now + AHEAD and _come(condition, now)
+
+
+def _come(condition: Obj, now: datetime) -> bool:
+    """Whether its times do not lie far ahead."""
+    return all(moment(condition.get(word) or "") <= now + FAR for word in ("lastHeartbeatTime", "lastTransitionTime"))
 
 
 def _detected(node: Obj | None) -> bool:
@@ -202,6 +231,41 @@ def _detected(node: Obj | None) -> bool:
 def told(case: Obj | None) -> bool:
     """Whether a person was told that something holds the case for long."""
     return any(block.get("reported") for block in part(case, "status").get("blockedBy") or ())
+
+
+CHOSEN = frozenset(
+    ("DryRun", "PolicyPaused", "Paused", "HeldByUser", "OptedOut", "CordonedByUser", "Cooldown", "OutsideWindow")
+)
+IDLE = "WaitingForIdle"  # told after a day only
+
+
+def held(case: Obj | None) -> bool:
+    """Whether the case says that it is held, and by nothing that a user has chosen."""
+    reasons = {block["reason"] for block in part(case, "status").get("blockedBy") or ()}
+    return bool(reasons - {IDLE}) and reasons.isdisjoint(CHOSEN)
+
+
+def goes_on(case: Obj | None) -> bool:
+    """Whether the case holds its node, nothing holds it, and no person has it."""
+    status = part(case, "status")
+    waits = ended(case) or phase(case) == "Escalated" or bool(status.get("blockedBy"))
+    return bool(status.get("startedAt")) and not waits
+
+
+def gates(case: Obj | None) -> list[str]:
+    """Until when a case says that it waits for a window, or for its node to be idle: "" where it names no time."""
+    blocks = part(case, "status").get("blockedBy") or ()
+    return [block.get("until") or "" for block in blocks if block["reason"] in (IDLE, "OutsideWindow")]
+
+
+def gated(case: Obj | None, at: datetime) -> bool:
+    """Whether a case says that it still waits for one of these, and until when, if it is known, is not over."""
+    return any(not until or moment(until) > at for until in gates(case))
+
+
+def unapproved(case: Obj | None, policy: Obj | None) -> bool:
+    """Whether a person has to approve a case and has not."""
+    return part(policy, "spec").get("approval") == "Required" and part(case, "spec").get("approved") is not True
 
 
 def attempts(case: Obj | None) -> list[Obj]:

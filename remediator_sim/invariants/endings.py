@@ -30,8 +30,9 @@ FOR_NEWS = timedelta(minutes=30)  # what a node has to be heard of again after a
 def waits_for_the_dead(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of each operation that waits to begin on a silent node for longer than its drain may take."""
     for uid, tracked in history.open.items():
-        if not history.stopped(tracked.last):
-            yield from filter(None, (_waits_for_the_dead(history, each) for each in history.operations_of[uid]))
+        late = [why for each in history.operations_of[uid] if (why := _waits_for_the_dead(history, each))]
+        if late and not history.stopped(tracked.last):
+            yield from late
 
 
 def _waits_for_the_dead(history: History, operation: Tracked) -> str:
@@ -86,7 +87,8 @@ def end(history: History, event: Event) -> Iterator[str]:
 def waits(history: History, tracked: Tracked) -> bool:
     """Whether nothing need happen to an open case before somebody does something."""
     told = tracked.escalated or contract.told(tracked.last)
-    return bool(told or not tracked.claimed or history.stopped(tracked.last))
+    gated = contract.gated(tracked.last, history.at)
+    return bool(told or gated or not tracked.claimed or history.stopped(tracked.last))
 
 
 def ends_once(history: History, event: Event) -> Iterator[str]:
@@ -106,7 +108,7 @@ def ends_once(history: History, event: Event) -> Iterator[str]:
 
 def _incomplete(history: History, case: Obj) -> str:
     """What the newest try of a case that worked wants done after it and was not done, "" for nothing."""
-    tries = [attempt for attempt in contract.attempts(case) if not attempt.get("follows")][-1:]
+    tries = [attempt for attempt in contract.attempts(case) if contract.is_try(attempt)][-1:]
     for newest in (attempt for attempt in tries if attempt.get("outcome") == "Succeeded"):
         wanted = part(history.objects[TEMPLATES].get(newest.get("template", "")), "spec").get("after") or []
         followed = [each for each in contract.attempts(case) if each.get("follows") == newest["operation"]]
@@ -134,10 +136,13 @@ def _left(history: History, tracked: Tracked) -> str:
     notes = part(node, "metadata", "annotations")
     ledgers = [contract.name(ledger) for ledger in history.objects[BUDGETS].values() if case in contract.claims(ledger)]
     pods = [contract.name(pod) for pod in history.objects[PODS].values() if _of(pod, case, history)]
+    again = any(other.name == tracked.name for other in history.open.values())  # a case that was deleted comes again
+    ours = notes.get(contract.CORDON_REASON, "").endswith(f"(remediator {tracked.name})") and not again
     kept = tracked.gone is None and contract.FINALIZER in part(tracked.last, "metadata", "finalizers")
     leftovers = [
         *(["its taint"] if contract.held_by(node) == case else []),
         *(["its cordon"] if notes.get(contract.CORDONED_BY) == case else []),
+        *(["its reason for Slurm"] if ours and node and not contract.kept_out(node) else []),
         *(["its word to cluster-autoscaler"] if notes.get(contract.SCALE_DOWN_DISABLED_BY) == case else []),
         *(f"an entry in budget {name}" for name in ledgers),
         *(f"Pod {name}" for name in pods),

@@ -7,10 +7,12 @@ from remediator_sim.invariants.contract import Obj, name
 
 # Beside the kinds of objects: the passing of time, the end, a kill of the controller, a person's mark on a node, a line
 # in a machine's journal, the issues as they are now, an answer of the extender, whether anybody could act, an object
-# that cannot be read, harm that is done by more than its own object, and the alerts that were taken and fire.
+# that cannot be read, harm that is done by more than its own object, the alerts that were taken and fire, and a second
+# source that says yes, a kubelet that reports no status and renews its Lease, and a write that only a leader may send.
 TICK, FINAL, KILLED, PERSON = "tick", "final", "killed", "person"
 REBOOT, ISSUES, PROBE = "reboot", "issues", "probe"
 ABSENT, BAD, HARM, ALERTS = "absent", "bad", "harm", "alerts"
+CONFIRMED, RENEWED, LED = "confirmed", "renewed", "led"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,37 +2,41 @@
 
 from collections.abc import Iterator
 
-from remediator_sim.invariants import contract
-from remediator_sim.invariants.contract import Obj, clock, part
+from remediator_sim.invariants import contract, dead, disturbances
+from remediator_sim.invariants.contract import Obj, clock
 from remediator_sim.invariants.event import Event
-from remediator_sim.invariants.history import History, begun
+from remediator_sim.invariants.history import History, probed
 from remediator_sim.invariants.results import HELD
 
 
 def claim(history: History, event: Event) -> Iterator[str]:
     """A node was written. Counts each time that our case taint appeared on it."""
-    case = contract.held_by(event.new)
-    if case and case != contract.held_by(event.old):
-        yield from _shown(history, case, f"{event.key} was taken")
+    for case, sentence in disturbances.claims(event):
+        yield from _shown(history, case, sentence)
 
 
 def start(history: History, event: Event) -> Iterator[str]:
     """A case was written. Counts each new attempt."""
-    for attempt in begun(event):
-        yield from _shown(history, contract.uid(event.obj), f"{attempt['operation']} was begun")
+    for case, sentence in disturbances.starts(event):
+        yield from _shown(history, case, sentence)
+
+
+def probe(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Counts each new probe: it is made on a node that shows no fault."""
+    for attempt in probed(event):
+        yield from _shown(history, contract.uid(event.obj), f"the probe {attempt['operation']} was begun")
 
 
 def intent(history: History, event: Event) -> Iterator[str]:
     """An operation was written. Counts each new intent: the point of no return."""
-    if part(event.new, "status").get("intent") and not part(event.old, "status").get("intent"):
-        yield from _shown(history, event.obj["spec"].get("caseUID", ""), f"the intent of {event.key} was written")
+    for case, sentence in disturbances.intents(event):
+        yield from _shown(history, case, sentence)
 
 
 def pod(history: History, event: Event) -> Iterator[str]:
     """A Pod was written. Counts each new Pod of ours that disturbs a node: drains and operations."""
-    if event.old is None and contract.template(event.obj) not in ("", contract.LOOKS):
-        case = part(event.obj, "metadata", "labels").get(contract.CASE_UID, "")
-        yield from _shown(history, case, f"Pod {event.key} was made")
+    for case, sentence in disturbances.pods(event):
+        yield from _shown(history, case, sentence)
 
 
 def _shown(history: History, case: str, sentence: str) -> Iterator[str]:
@@ -41,8 +45,31 @@ def _shown(history: History, case: str, sentence: str) -> Iterator[str]:
     policy = history.policy(tracked.last) if tracked else None
     if tracked is not None and policy is not None:
         node = tracked.last["spec"]["nodeName"]
-        held = history.sick(node, policy) or (_completes(tracked.last) and history.clear(node, policy))
+        if renewed := dead.alive(history, policy, node):
+            yield f"{sentence} at {clock(history.at)}, and {renewed}"
+            return
+        held = _calls_for(history, tracked.last, policy, node)
         yield HELD if held else f"{sentence} at {clock(history.at)}, and {node} showed {_showed(history, policy, node)}"
+
+
+def _calls_for(history: History, case: Obj, policy: Obj, node: str) -> bool:
+    """Whether the node showed what the newest attempt is for: a fault; a probe is for a node that shows none.
+
+    What completes a try, and what comes after a probe that has failed, are for any node of which it can be told.
+    """
+    newest = [attempt for attempt in contract.attempts(case) if not attempt.get("outcome")][-1:]
+    if any(attempt.get("probe") for attempt in newest):
+        return history.well(node, policy)
+    if history.sick(node, policy):
+        return True
+    lacks = any(contract.lacks(state, case) for state in history.lately(node))  # which is a fault, too
+    return (_completes(case) or _refuted(case) or lacks) and history.clear(node, policy)
+
+
+def _refuted(case: Obj) -> bool:
+    """Whether the newest attempt comes after a probe that has failed; attempts that came to nothing lie between."""
+    earlier = [attempt for attempt in contract.attempts(case)[:-1] if attempt.get("outcome") != "Cancelled"]
+    return any(attempt.get("probe") and attempt.get("outcome") == "Failed" for attempt in earlier[-1:])
 
 
 def _completes(case: Obj) -> bool:

@@ -11,6 +11,7 @@ OF, MOST = 8, 4  # of so many newest tries, so many may not be in vain
 NODES, POLICIES = 4, 2  # so many must say it of a template
 KEPT, COUNTS_FOR = 16, timedelta(days=1)  # tries of a policy, and for how long
 MARKING = ("cordon", "uncordon")  # templates that are not meant to cure
+KEPT_BY_PODS = ("DrainFailed", "DrainTimeout")  # the operation itself was never run
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def remember(tries: dict[str, Try], case: Obj, at: datetime) -> None:
     Where it can be read in two ways, the one counts by which fewer were in vain.
     """
     in_vain = _in_vain(case)
-    if in_vain is None and not contract.ended(case):
+    if (in_vain is None and not contract.ended(case)) or contract.asked_for(case):
         return
     own = [attempt for attempt in contract.attempts(case) if _counts(attempt)]
     for attempt in () if in_vain else own:
@@ -51,8 +52,9 @@ def _in_vain(case: Obj) -> bool | None:
 
 
 def _counts(attempt: Obj) -> bool:
-    tried = attempt.get("outcome") in ("Succeeded", "Failed") and not attempt.get("follows")
-    return tried and attempt.get("counts", True) is True and attempt.get("template") not in MARKING
+    tried = attempt.get("outcome") in ("Succeeded", "Failed") and contract.is_try(attempt)
+    run = attempt.get("reason") not in KEPT_BY_PODS and attempt.get("template") not in MARKING
+    return tried and run and attempt.get("counts", True) is True
 
 
 def _try(case: Obj, attempt: Obj, in_vain: bool, at: datetime) -> Try:

@@ -14,10 +14,11 @@ from remediator_sim.invariants.contract import (
     OPERATIONS,
     PODS,
     POLICIES,
+    TEMPLATES,
     Obj,
     part,
 )
-from remediator_sim.invariants.event import ABSENT, ISSUES, KILLED, PERSON, REBOOT, TICK, Event
+from remediator_sim.invariants.event import ABSENT, CONFIRMED, ISSUES, KILLED, PERSON, REBOOT, RENEWED, TICK, Event
 from remediator_sim.invariants.tracked import Limits, Mark, Moment, Start, Tracked
 
 
@@ -40,17 +41,27 @@ class History:
         self.moved: dict[str, datetime] = {}  # by budget: when somebody last changed what it asks for
         self.shrunk = datetime(1970, 1, 1, tzinfo=UTC)  # when a node last went or was labelled anew
         self.edited: dict[str, datetime] = {}  # by policy: the same
+        self.taken_back: dict[
+            tuple[str, str], datetime
+        ] = {}  # by template and field of its drain: when it was last set
         self.marks: dict[str, Mark] = {}
         self.survivors: dict[str, tuple[datetime, Tracked, Obj]] = {}  # by uid: the newest kill, and what stood then
         self.standing = True  # what stood before anybody looked is taken in, and tells its own times
+        self.confirmed: dict[tuple[str, str], datetime] = {}  # by node and condition: when the second source said yes
         self.absences: list[tuple[datetime, datetime | None]] = []  # from, until; None: still
         self.reboots: list[Obj] = []
         self.issues: list[Obj] = []
+        self.renewed: dict[
+            str, datetime
+        ] = {}  # by node: when its kubelet, which reports no status, renewed its Lease last
+        self.gangs: dict[tuple[str, str], datetime] = {}  # by gang and drain Pod: when its first Pod was evicted
         self.forgotten: set[tuple[str, int]] = (
             set()
         )  # repository and number of those that a restored backup does not know
         self.since = self.ticked = self.at = datetime(1970, 1, 1, tzinfo=UTC)
         self._cases: list[Tracked] = []
+        self.down: dict[str, datetime] = {}  # since when nodes are down
+        self.unreachable: dict[str, datetime] = {}  # since when their kubelets do not report
         self._seen: defaultdict[str, deque[tuple[datetime, Obj]]] = defaultdict(deque)
 
     # --- looking ---------------------------------------------------------------------------------------------------
@@ -86,6 +97,11 @@ class History:
         stale = self.limits.stale
         return any(contract.sick(state, policy, self.at, stale) is True for state in self.lately(node))
 
+    def well(self, node: str, policy: Obj) -> bool:
+        """Whether the node clearly showed no fault at any time within the grace."""
+        stale = self.limits.stale
+        return any(contract.sick(state, policy, self.at, stale) is False for state in self.lately(node))
+
     def clear(self, node: str, policy: Obj) -> bool:
         """Whether it could be told at any time within the grace how the node is."""
         stale = self.limits.stale
@@ -99,19 +115,42 @@ class History:
         """What everybody can see to stop starts of a case, and since when: a sentence → a time."""
         standing, policy = self.set_stops(case), case["spec"].get("policyName", "")
         blocks = part(case, "status").get("blockedBy") or ()
-        failing = any(block["reason"] == FAILING for block in blocks)  # open until a user closes it
-        return standing | ({f"the breaker of policy {policy} is open": self.at} if failing else {})
+        reasons = {block["reason"] for block in blocks}
+        if not reasons.isdisjoint(FAILING):  # open until a user closes it
+            standing[f"a breaker of policy {policy} or of a budget is open"] = self.at
+        if not reasons.isdisjoint(UNCONFIRMED):
+            standing["the second source does not agree"] = self.at
+        if not reasons.isdisjoint(BLASTS):
+            standing["its start would end too much work"] = self.at
+        return standing
 
     def set_stops(self, case: Obj) -> dict[str, datetime]:
         """What a user, or what the node runs, stops all of a case with: it ends what has not touched the node yet."""
         node = case["spec"]["nodeName"]
         policy, name = case["spec"].get("policyName", ""), contract.name(case)
-        stops = (PAUSE, _mode(policy), _hold(name), _exclude(node), control_plane(node))
+        stops = (PAUSE, _mode(policy), _hold(name), _approval(name), _exclude(node), control_plane(node))
         return {word: self.stops[word] for word in stops if word in self.stops}
 
     def starts_within(self, window: timedelta) -> list[Start]:
-        """The newest start, and those less than the window before it."""
-        return [start for start in self.starts if start.at > self.starts[-1].at - window]
+        """The newest start, and those less than the window before it; not those that came to nothing."""
+        recent = [start for start in self.starts if start.at > self.starts[-1].at - window]
+        return [start for start in recent if not self.came_to_nothing(start)]
+
+    def came_to_nothing(self, start: Start) -> bool:
+        """Whether it was cancelled before it had a drain, or a Pod of its own that ran: `counts: false` in the case.
+
+        A drain disturbs, so that the breaker counts it; for the ladder such a try is none, see attempts.py.
+        """
+        last = [tracked.last for tracked in self.operations_of[start.case] if tracked.name == start.operation]
+        return bool(last) and not part(last[0], "status").get("drainStartedAt") and self.never_ran(last[0])
+
+    def never_ran(self, operation: Obj) -> bool:
+        """Whether it was cancelled before a Pod of its own had started."""
+        return contract.phase(operation) == "Cancelled" and self.not_started(operation)
+
+    def not_started(self, operation: Obj) -> bool:
+        """Whether no Pod of its own has started."""
+        return all(contract.phase(pod.last) == "Pending" for pod in self.pods_of.get(contract.uid(operation), ()))
 
     def absent(self, since: datetime) -> timedelta:
         """For how long nobody of us could act since then."""
@@ -178,7 +217,8 @@ class History:
 
 # --- what each kind of event means ---------------------------------------------------------------------------------
 
-FAILING = "PolicyFailing"
+FAILING, UNCONFIRMED = frozenset({"PolicyFailing", "BudgetFailing"}), frozenset({"NotConfirmed", "ConfirmationUnknown"})
+BLASTS = frozenset({"BlastRadius", "BlastRadiusUnknown"})
 TIMES = ("drainStartedAt", "intent", "finishedAt")  # of an operation
 PAUSE = f"the namespace {contract.SYSTEM} is paused"
 
@@ -189,6 +229,10 @@ def _mode(policy: str) -> str:
 
 def _hold(case: str) -> str:
     return f"a person holds case {case}"
+
+
+def _approval(case: str) -> str:
+    return f"nobody has approved case {case}"
 
 
 def _exclude(node: str) -> str:
@@ -226,9 +270,22 @@ def _policy(history: History, event: Event) -> None:
     if event.old is not None and part(event.old, "spec") != spec:
         history.edited[event.key] = event.at
     if event.old is None and not history.standing:  # one of another uid: what was counted went with the one before
-        history.tries = {key: record for key, record in history.tries.items() if record.policy != event.key}
+        stays = {
+            key: record for key, record in history.tries.items() if record.policy != event.key or not record.in_vain
+        }
+        history.tries = stays  # of one that was not in vain its case may still tell
     acts = spec.get("mode") == "Enforce" and part(spec, "urgency").get("mode") != "Never"
     history.stands(_mode(event.key), event.new is not None and not acts)
+    for tracked in history.open.values():
+        if tracked.last["spec"].get("policyName") == event.key:
+            history.stands(_approval(tracked.name), contract.unapproved(tracked.last, event.new))
+
+
+def _template(history: History, event: Event) -> None:
+    before, after = (part(obj, "spec", "drain") for obj in (event.old, event.new))
+    for field in contract.DECLARES:
+        if before.get(field) and not after.get(field):
+            history.taken_back[event.key, field] = event.at
 
 
 def _budget(history: History, event: Event) -> None:
@@ -247,7 +304,17 @@ def _node(history: History, event: Event) -> None:
     else:
         history._seen[event.key].append((event.at, node))
         history.lately(event.key)
+        _since(history.down, event, contract.down(node))
+        _since(history.unreachable, event, contract.says(node, "Ready") == "Unknown")
         _wellness(history, event.key, node)
+
+
+def _since(since: dict[str, datetime], event: Event, now: bool) -> None:
+    """Note since when something is so of an object."""
+    if now:
+        since.setdefault(event.key, event.at)
+    else:
+        since.pop(event.key, None)
 
 
 def _wellness(history: History, name: str, node: Obj) -> None:
@@ -263,11 +330,17 @@ def _wellness(history: History, name: str, node: Obj) -> None:
 def _case(history: History, event: Event) -> None:
     uid, tracked = contract.uid(event.obj), history.tracked[contract.uid(event.obj)]
     history.stands(_hold(event.key), part(event.new, "spec").get("hold") is True)
+    open_ = event.new is not None and not contract.ended(event.new)
+    history.stands(_approval(event.key), open_ and contract.unapproved(event.new, history.policy(event.obj)))
     if contract.ended(event.obj) or event.new is None:
         tracked.over = tracked.over or event.at
         history.open.pop(uid, None)
     else:
         history.open[uid] = tracked
+    tracked.held = (tracked.held or event.at) if contract.held(event.new) else None
+    tracked.free = (tracked.free or event.at) if contract.goes_on(event.new) else None
+    if True in (part(obj, "spec").get("approved") for obj in (event.old, event.new)):
+        tracked.approved = event.at
     if part(event.new, "metadata").get("deletionTimestamp"):
         tracked.deleted = tracked.deleted or event.at
     if part(event.new, "spec").get("release") is True:
@@ -300,12 +373,17 @@ def _began(history: History, attempt: Obj) -> datetime:
 
 def begun(event: Event) -> list[Obj]:
     """The tries of which a write of a case tells for the first time."""
-    return [attempt for attempt in _told(event) if not attempt.get("follows")]
+    return [attempt for attempt in _told(event) if contract.is_try(attempt)]
 
 
 def followed(event: Event) -> list[Obj]:
     """What it tells of for the first time that only completes a try."""
     return [attempt for attempt in _told(event) if attempt.get("follows")]
+
+
+def probed(event: Event) -> list[Obj]:
+    """The probes of which it tells for the first time."""
+    return [attempt for attempt in _told(event) if attempt.get("probe")]
 
 
 def _told(event: Event) -> list[Obj]:
@@ -331,7 +409,8 @@ def _killed(history: History, event: Event) -> None:
 def _tick(history: History, event: Event) -> None:
     history.since, history.ticked = history.ticked, event.at
     for tracked in history.open.values():
-        if tracked.claimed and (history.stopped(tracked.last) or full(history)):
+        waits = contract.gates(tracked.last) or history.stopped(tracked.last)
+        if tracked.claimed and (waits or full(history)):
             tracked.stood += history.ticked - max(history.since, tracked.claimed)
 
 
@@ -352,6 +431,14 @@ def _issues(history: History, event: Event) -> None:
     history.issues = event.obj["issues"]
 
 
+def _confirmed(history: History, event: Event) -> None:
+    history.confirmed[event.obj["node"], event.obj["condition"]] = history.at
+
+
+def _renewed(history: History, event: Event) -> None:
+    history.renewed[event.obj["node"]] = event.at
+
+
 def full(history: History) -> bool:
     """Whether the breaker has no start left."""
     limits = history.limits
@@ -361,6 +448,7 @@ def full(history: History) -> bool:
 _TAKE: dict[str, Callable[[History, Event], None]] = {
     NAMESPACES: _namespace,
     POLICIES: _policy,
+    TEMPLATES: _template,
     BUDGETS: _budget,
     NODES: _node,
     PODS: _pod,
@@ -372,4 +460,6 @@ _TAKE: dict[str, Callable[[History, Event], None]] = {
     REBOOT: _reboot,
     ABSENT: _absent,
     ISSUES: _issues,
+    CONFIRMED: _confirmed,
+    RENEWED: _renewed,
 }

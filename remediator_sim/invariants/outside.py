@@ -1,7 +1,7 @@
 """I9: the extender names each node once, and no sick one."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from remediator_sim.invariants import contract
@@ -9,6 +9,9 @@ from remediator_sim.invariants.contract import Obj, clock, part
 from remediator_sim.invariants.event import Event
 from remediator_sim.invariants.history import PAUSE, History
 from remediator_sim.invariants.results import HELD
+
+# What an open case waits for that is about to be claimed: its node gets work after all others.
+QUEUE = frozenset({"BudgetSpent", "BudgetUnready", "BudgetRefused", "BreakerOpen", "OutsideWindow"})
 
 
 def each_once(history: History, event: Event) -> Iterator[str]:
@@ -30,9 +33,11 @@ def no_sick_node(history: History, event: Event) -> Iterator[str]:
     """The extender answered. Counts each node that should get no work: it is not among those that may."""
     kept = set(_lists(event.obj.get("answer", {}))["nodenames"])
     asked = event.obj["asked"] if "answer" in event.obj else ()
-    held = {name: why for name in asked if (why := _held(history, name))}
+    lately = {name: history.lately(name) for name in asked}
+    held = {name: why for name in asked if (why := _held(lately[name]))}
     wanted = _wanted(history.objects[contract.POLICIES].values())
-    sick = {name: why for name in asked if name not in held and (why := _unhealthy(history, name, wanted))}
+    free = [name for name in asked if name not in held]
+    sick = {name: why for name in free if (why := _unhealthy(history, name, lately[name], wanted))}
     for name, why in (held | ({} if sick and _may_only_score(history) else sick)).items():
         yield f"the extender gives work to {name} at {clock(event.at)}, which {why}" if name in kept else HELD
 
@@ -53,15 +58,34 @@ def _may_only_score(history: History) -> bool:
     if PAUSE in history.stops or history.at - history.unpaused <= history.limits.grace:
         return True
     policies = list(history.policies_lately())
-    wanted = _wanted(policies)
-    count = sum(_refusable(history, name, policies, wanted) for name in history.nodes)
+    wanted, kept_off = _wanted(policies), _kept_off_by_cases(history)
+    count = sum(name in kept_off or _refusable(history, name, policies, wanted) for name in history.nodes)
     return count > 3 and count * 100 > 15 * len(history.nodes)
+
+
+def _kept_off_by_cases(history: History) -> set[str]:
+    """The nodes whose open case keeps work off, also where their health cannot be told any more: not those that it
+    holds, those that wait for their turn, and those of which it says nothing.
+    """
+    lately = history.at - history.limits.grace
+    cases = (tracked for tracked in history.cases() if tracked.over is None or tracked.over > lately)
+    telling = (case.last for case in cases if not (case.claimed or contract.asked_for(case.last)))
+    return {case["spec"]["nodeName"] for case in telling if _keeps_off(history, case)} & history.nodes.keys()
+
+
+def _keeps_off(history: History, case: Obj) -> bool:
+    """Whether an open case that holds no node keeps work off it."""
+    policy = history.policy(case)
+    dry = part(policy, "spec").get("mode") == "DryRun"
+    reasons = {block["reason"] for block in part(case, "status").get("blockedBy") or ()}
+    waits = bool(reasons) and reasons <= QUEUE
+    return not (dry or waits or "TicketOnly" in reasons)
 
 
 def _refusable(history: History, name: str, policies: Iterable[Obj], wanted: set[tuple[str, str]]) -> bool:
     """Whether health would have refused the node at any time within the grace; one that a case holds is not counted."""
     lately = history.lately(name)
-    if _held(history, name):
+    if _held(lately):
         return False
     if any(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return True
@@ -69,15 +93,13 @@ def _refusable(history: History, name: str, policies: Iterable[Obj], wanted: set
     return shown and any(history.sick(name, policy) for policy in policies)
 
 
-def _held(history: History, name: str) -> str:
+def _held(lately: Sequence[Obj]) -> str:
     """Why the node should get no work whatever its health, and has not for the whole grace; "" where it may."""
-    lately = history.lately(name)
     return "a case holds" if lately and all(map(contract.held_by, lately)) else ""
 
 
-def _unhealthy(history: History, name: str, wanted: set[tuple[str, str]]) -> str:
+def _unhealthy(history: History, name: str, lately: list[Obj], wanted: set[tuple[str, str]]) -> str:
     """Why the node should get no work for its health, and has not for the whole grace; "" where it may."""
-    lately = history.lately(name)
     if lately and all(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return "is not ready"
     if not lately or wanted.isdisjoint(contract.statuses(lately[-1])):
@@ -91,7 +113,8 @@ def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:
     """Whether the node showed the fault all the while. What only calls a person is not in it; DryRun only scores."""
     refuses = part(policy, "spec", "urgency").get("mode") != "Never" and policy["spec"].get("mode") != "DryRun"
     refuses = refuses and isinstance(policy["spec"].get("severity", ""), str)  # else nobody can read it
-    covered = lately and refuses and contract.selects(policy["spec"].get("nodeSelector") or {}, lately[-1])
+    shown = not set(contract.wanted(policy)).isdisjoint(contract.statuses(lately[-1]))
+    covered = refuses and shown and contract.selects(policy["spec"].get("nodeSelector") or {}, lately[-1])
     stale, before = history.limits.stale, history.at - history.limits.grace
     # The newest first: that settles it for all nodes that are well. Time alone may have made its heartbeat believable.
     return bool(covered) and all(

@@ -74,7 +74,7 @@ def stuck(history: History, event: Event) -> Iterator[str]:
         if not _well_for_long(history, tracked):
             continue
         stops = history.stopped(tracked.last) or (full(history) and {"the breaker is open": history.at})
-        if stops and not _running(tracked.last):
+        if stops and not _running(tracked.last) and not _to_probe(history, tracked.last):
             node, since = tracked.last["spec"]["nodeName"], clock(tracked.well or history.at)
             yield f"case {tracked.name} does not end though {node} is well since {since}: {next(iter(stops))}"
 
@@ -87,6 +87,11 @@ def _well_for_long(history: History, tracked: Tracked) -> bool:
     asked = [contract.duration(verify.get(word, usual)) for word, usual in (("settle", "5m"), ("fresh", "3m"))]
     needed = sum(asked, history.limits.settle)
     return history.at - tracked.well > needed
+
+
+def _to_probe(history: History, case: Obj) -> bool:
+    """Whether its recovery needs a Pod, which what stops starts stops, too."""
+    return bool(part(history.policy(case), "spec", "verify").get("probe"))
 
 
 def _running(case: Obj) -> bool:
@@ -117,18 +122,51 @@ def _deleted(tracked: Tracked) -> dict[str, datetime]:
     return {f"case {tracked.name} was deleted": tracked.deleted} if tracked.deleted else {}
 
 
+TOLD_AFTER, TO_TELL = timedelta(hours=1), timedelta(minutes=15)
+
+
+def told(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Counts each that says for the first time that a user was told what holds it."""
+    if contract.told(event.new) and not contract.told(event.old):
+        yield HELD
+
+
+def silent(history: History, event: Event) -> Iterator[str]:
+    """Time passed. Tells of each case that is held for long, as no user has chosen, and of which nobody was told."""
+    for tracked in history.open.values():
+        since = tracked.held
+        if since is None or tracked.deleted or tracked.escalated or contract.told(tracked.last):
+            continue
+        if history.at - since - history.absent(since) > TOLD_AFTER + TO_TELL:
+            yield f"case {tracked.name} is held since {clock(since)}, and nobody was told"
+
+
+def since(history: History, event: Event) -> Iterator[str]:
+    """A case was written. Counts each reason that holds it as before: the time since when it does has not moved."""
+    before, now = _since(event.old), _since(event.new)
+    for reason in sorted(before.keys() & now.keys()):
+        moved = f"case {event.key} is held for {reason} since {now[reason]!r}, and had said {before[reason]!r}"
+        yield HELD if now[reason] == before[reason] != "" else moved
+
+
+def _since(case: Obj | None) -> dict[str, str]:
+    blocks = part(case, "status").get("blockedBy") or ()
+    return {block["reason"]: block.get("since") or "" for block in blocks}
+
+
 FOR_THE_END = timedelta(minutes=15)  # what an operation may take to end that must not go on
 
 
 def cancelled(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of each operation without an intent that goes on for long though its case is stopped."""
     for uid, tracked in history.open.items():
-        stops = history.set_stops(tracked.last)
+        going = [each for each in history.operations_of[uid] if not (each.gone or contract.finished(each.last))]
+        stops = history.set_stops(tracked.last) if going else {}
         since = min(stops.values(), default=history.at)
-        if history.at - since - history.absent(since) > FOR_THE_END:
-            for operation in history.operations_of[uid]:
-                if not (operation.gone or contract.finished(operation.last) or "intent" in operation.times):
-                    yield f"operation {operation.name} goes on though {next(iter(stops))} since {clock(since)}"
+        for operation in going:
+            begun = max(since, operation.made)  # a user may make one for a case that was stopped before
+            if "intent" not in operation.times and history.at - begun - history.absent(begun) > FOR_THE_END:
+                yield f"operation {operation.name} goes on though {next(iter(stops))} since {clock(since)}"
 
 
 def claimed(history: History, event: Event) -> Iterator[str]:

@@ -20,6 +20,7 @@ def stays(history: History, event: Event) -> Iterator[str]:
     sentence = f"{_WORDS[event.kind]} {event.key}, there at the kill at {clock(survivor[0])},"
     if event.new is None:
         asked = part(event.old, "metadata").get("deletionTimestamp") or _done(event.kind, event.old)
+        asked = asked or (event.kind == OPERATIONS and _of_user(event.old))  # nothing keeps what a user has made
         yield HELD if asked else f"{sentence} disappeared at {clock(event.at)} before it was over"
     else:
         lost = [word for word, holds in _KEEPS[event.kind] if not holds(event.old, event.new)]
@@ -50,13 +51,18 @@ def _unfinished(kind: str, obj: Obj) -> bool:
     if kind == CASES:
         begun = part(obj, "status").get("startedAt")
         return bool(begun) and not contract.ended(obj) and contract.phase(obj) != "Escalated"
-    return kind == OPERATIONS and not contract.finished(obj)
+    return kind == OPERATIONS and not contract.finished(obj) and not _of_user(obj)
+
+
+def _of_user(operation: Obj) -> bool:
+    """Whether a user has made it: it moves when its case does."""
+    return not operation["spec"].get("caseUID")
 
 
 def _stopped(history: History, tracked: Tracked) -> bool:
     """Whether everybody can see why it stands still."""
     case = tracked if tracked.kind == CASES else history.tracked.get(tracked.last["spec"].get("caseUID", ""))
-    return case is not None and bool(history.stopped(case.last))
+    return case is not None and bool(contract.gated(case.last, history.at) or history.stopped(case.last))
 
 
 # --- what no write may take back -----------------------------------------------------------------------------------

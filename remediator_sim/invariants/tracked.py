@@ -14,8 +14,8 @@ class Limits:
 
     `bound`: how long a case may hold its node, stops not counted, before it is over or a person was called. `settle`:
     how long what is over may take to be cleared away. `grace`: how old a view of the world may be that somebody acts
-    on. `stale`: how old a heartbeat may be that still proves something. `clocks`: by how much the clocks of two who led
-    may differ.
+    on. `silence`: how long nobody may have heard that a node is down, whose watch has fallen silent. `stale`: how old a
+    heartbeat may be that still proves something. `clocks`: by how much the clocks of two who led may differ.
     """
 
     breaker_starts: int
@@ -23,6 +23,7 @@ class Limits:
     bound: timedelta = timedelta(minutes=10)
     settle: timedelta = timedelta(seconds=20)
     grace: timedelta = timedelta(seconds=3)
+    silence: timedelta = timedelta(seconds=3)
     stale: timedelta = timedelta(minutes=15)
     clocks: timedelta = timedelta(0)
 
@@ -38,7 +39,9 @@ class Moment(NamedTuple):
 class Tracked:
     """One object from its first sight on; `last` is what it said last.
     `times` is for operations: by the word of the status, when it was first there. For cases,
-    `claimed` and `over` are when they were seen, by the server's clock; `stood` is how long it was stopped since.
+    `claimed` and `over` are when they were seen, by the server's clock; `stood` is how long it was stopped since;
+    `held` is since when it says that it is held, and by nothing that a user has chosen; `free` is since when it holds
+    its node, nothing holds it, and no person has it; `approved` is until when a person had approved it.
     """
 
     kind: str
@@ -51,8 +54,11 @@ class Tracked:
     escalated: datetime | None = None
     stood: timedelta = timedelta(0)
     well: datetime | None = None
+    held: datetime | None = None
+    free: datetime | None = None
     deleted: datetime | None = None
     released: datetime | None = None
+    approved: datetime | None = None
     times: dict[str, Moment] = field(default_factory=dict)
 
     @property

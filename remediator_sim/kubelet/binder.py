@@ -122,7 +122,8 @@ def _is_selected(pod: Mapping[str, Any], node: Object) -> bool:
     return bool(pod["spec"].get("nodeSelector", {}).items() <= node["metadata"].get("labels", {}).items())
 
 
-def _is_wanted(pod: Mapping[str, Any], node: Object) -> bool:
+def is_wanted(pod: Mapping[str, Any], node: Object) -> bool:
+    """Whether the Pod's required node affinity chooses the node."""
     affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return required is None or any(_term_holds(term, node) for term in required["nodeSelectorTerms"])
@@ -138,7 +139,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("were not ready", _is_ready),
     ("were unschedulable", _is_open),
     ("didn't match the Pod's node selector", _is_selected),
-    ("didn't match the Pod's node affinity", _is_wanted),
+    ("didn't match the Pod's node affinity", is_wanted),
     ("had untolerated taints", _is_tolerated),
 )
 

@@ -79,5 +79,6 @@ def _pod(job: Job, name: str) -> dict[str, Any]:
     spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": 1}
     if job.node:
         spec["nodeName"] = job.node
-    meta = {"name": name, "labels": {"app": job.app, "job": job.name}}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job.name, "uid": f"job-{job.name}", "controller": True}
+    meta = {"name": name, "labels": {"app": job.app, "job": job.name}, "ownerReferences": [owner]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

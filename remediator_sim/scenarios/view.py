@@ -59,7 +59,7 @@ class View:
 
     def case(self, node: str, policy: str) -> Object | None:
         """The newest case of a node under a policy."""
-        return next((case for case in reversed(self.of(CASES, node)) if case["spec"]["policyName"] == policy), None)
+        return next((case for case in reversed(self.of(CASES, node)) if case["spec"].get("policyName") == policy), None)
 
     def node(self, name: str) -> Object:
         """One node; an empty object where there is none."""
@@ -80,7 +80,7 @@ class View:
 
     def _on_case(self, key: str, old: Object | None, new: Object | None) -> None:
         self._changed.set()
-        if new is None or new["spec"]["policyName"] in self._quiet:
+        if new is None or new["spec"].get("policyName") in self._quiet:
             return
         before, now = _timeline(old), _timeline(new)
         for event in now[len(before) :] if now[: len(before)] == before else now[-1:]:

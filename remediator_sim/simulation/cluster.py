@@ -4,20 +4,27 @@ import asyncio
 import copy
 from datetime import UTC, datetime
 from functools import cache
+from random import Random
 
 from remediator.clock import Clock
+from remediator.core.places import DEFAULT
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.invariants.contract import PLACE
 from remediator_sim.manifests import Document, create, documents
+from remediator_sim.simulation.plan import Plan
 
 SHIPPED = ("deploy/crds", "deploy/namespaces.yaml", "deploy/rbac.yaml", "operations")
+SYSTEM = ("system-1", "system-2")  # nodes without GPUs, to which nothing happens
+PROBES, RELEASES = 0.3, 0.4  # of the policies
 MADE = datetime(2026, 11, 1, tzinfo=UTC)
+SHIPPED_SEED = 2**63  # no seed that is played: two servers of one seed give the same uids to different objects
 
 
 @cache
 def shipped_server() -> EmbeddedServer:
     """A server with the kinds, the namespaces and the templates; made once in a process."""
-    server = EmbeddedServer(clock=Clock(lambda: MADE, lambda: 0.0), seed=0)
+    server = EmbeddedServer(clock=Clock(lambda: MADE, lambda: 0.0), seed=SHIPPED_SEED)
     asyncio.run(create(Client(server.transport()), *documents(SHIPPED)))
     return server
 
@@ -32,11 +39,25 @@ def policy_names() -> tuple[str, ...]:
     return tuple(sorted(_policies()))
 
 
-def policy(name: str, mode: str, ticket: str) -> Document:
-    """A shipped policy, in this mode, whose cases have tickets when `ticket` says: Always, OnEscalation or Never."""
-    document = copy.deepcopy(_policies()[name])
+def policy(
+    name: str, mode: str, ticket: str, seed: int = 0, confirm: Document | None = None, more: Document | None = None
+) -> Document:
+    """A shipped policy, in this mode, whose cases have tickets when `ticket` says: Always, OnEscalation or Never.
+
+    In some seeds it asks for a probe, and in some it gives nodes back by itself that have become healthy. `confirm`:
+    its second source; `more`: other fields of its spec, None for those that it has not.
+    """
+    document, chance = copy.deepcopy(_policies()[name]), Random(f"handover {seed} {name}")
     document["spec"]["mode"] = mode
     document["spec"]["ticket"] = {"when": ticket}
+    document["spec"] |= copy.deepcopy(more or {})
+    document["spec"] = {word: value for word, value in document["spec"].items() if value is not None}
+    if confirm is not None:
+        document["spec"]["confirm"] = confirm
+    if chance.random() < PROBES and document["spec"].get("ladder"):
+        document["spec"]["verify"] = (document["spec"].get("verify") or {}) | {"probe": "gpu-check"}
+    if chance.random() < RELEASES:
+        document["spec"]["escalation"] = {"release": "WhenHealthy"}
     return document
 
 
@@ -44,6 +65,13 @@ def budget(name: str, spec: Document) -> Document:
     """A budget over all nodes."""
     head = {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeDisruptionBudget", "metadata": {"name": name}}
     return head | {"spec": {"selector": {}} | spec}
+
+
+def api_pods(plan: Plan) -> str:
+    """Where Pods with rights in the API may run: in every second seed also on nodes that are repaired themselves, in
+    some on one or two of them and nowhere else.
+    """
+    return PLACE if plan.places else "" if plan.seed % 2 else DEFAULT
 
 
 def fresh(clock: Clock, seed: int) -> EmbeddedServer:

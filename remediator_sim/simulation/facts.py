@@ -18,6 +18,8 @@ RESTART_FAILS, SERVICE_DIES, UNHEALTHY = "a service does not start", "a service 
 UNKILLABLE = "a process cannot be killed"
 GPU_WRONG, GPU_HANGS = "a GPU computes wrongly", "a GPU does not answer"
 REBOOT_REFUSED, REBOOT_SILENT, STAYS_UP = "reboot is turned down", "nobody answers a reboot", "it does not go down"
+BMC_SILENT = "its BMC does not answer"
+BMC_LIES, POWER_STAYS = "its BMC says Off, whatever is so", "its BMC takes the power away from nothing"
 GOES_DOWN_LATE = "a reboot is taken, and comes late"
 
 # Which fact a bad condition shows.

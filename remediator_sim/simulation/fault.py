@@ -1,27 +1,37 @@
 """Faults of nodes, and what cures them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
 @dataclass(slots=True)
 class Fault:
-    """A condition that is bad. It goes with the operation number `tries` of those in `cures`; with none where empty."""
+    """A condition that is bad. It goes with the operation number `tries` of those in `cures`; with none where empty.
+
+    Cured, it comes back so often, each time after so many seconds: `returns`, `after`.
+    """
 
     condition: str
     cures: tuple[str, ...] = ()
     tries: int = 1
     status: str = ""
     message: str = "broken by the plan"
+    returns: int = 0
+    after: float = 0.0
 
     def cured_by(self, operation: str) -> bool:
         """Whether this operation, carried out now, ends it."""
         self.tries -= operation in self.cures
         return bool(self.cures) and self.tries <= 0
 
+    def again(self) -> "Fault":
+        """The fault as it comes back."""
+        return replace(self, tries=1, returns=self.returns - 1)
+
     def __str__(self) -> str:
         how = f"cured by {' or '.join(self.cures)} number {self.tries}" if self.cures else "nothing cures it"
-        return f"{self.condition} ({how})"
+        back = f", comes back {self.returns} times" if self.returns else ""
+        return f"{self.condition} ({how}{back})"
 
 
 class Known(NamedTuple):
@@ -48,6 +58,7 @@ ACTING: dict[str, Known] = {
     "memory-ecc": Known("MemoryEcc", ("reboot",)),
     "nfs-stale": Known("NfsStale", ("remount-nfs", "reboot")),
     "node-not-ready": Known("Ready", ("reboot",)),
+    "node-unreachable": Known("Ready", ("power-cycle",), "Unknown"),
     "pcie-link-degraded": Known("PcieLinkDegraded", ("reboot",)),
     "runtime-unhealthy": Known("RuntimeUnhealthy", ("restart-service", "reboot")),
     "unkillable-process": Known("UnkillableProcess", ("reboot",)),
@@ -60,7 +71,6 @@ TELLING: dict[str, Known] = {
     "network-link-fault": Known("NetworkLinkFault"),
     "nfs-unavailable": Known("NfsUnavailable"),
     "node-pressure": Known("MemoryPressure"),
-    "node-unreachable": Known("Ready", status="Unknown"),
     "volume-error": Known("VolumeError"),
 }
 KNOWN = ACTING | TELLING
@@ -71,5 +81,6 @@ DRAINING = frozenset(ACTING) - {
     "disk-pressure",
     "driver-mismatch",
     "node-not-ready",
+    "node-unreachable",
     "runtime-unhealthy",
 }

@@ -3,10 +3,13 @@
 from random import Random
 from typing import TYPE_CHECKING
 
+from remediator_sim.invariants.contract import PLACE
 from remediator_sim.manifests import create
-from remediator_sim.plain import NODES, PODS
+from remediator_sim.plain import NODES
 from remediator_sim.simulation import cluster
+from remediator_sim.simulation.slurm import hands_over
 from remediator_sim.simulation.steps.roles import take_role
+from remediator_sim.simulation.work import place_work
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -22,9 +25,12 @@ async def set_up(world: "World", chance: Random) -> None:
         await create(world.client, world.policy(name, mode))
     for name, words in world.plan.budgets:
         await create(world.client, cluster.budget(name, dict(words)))
-    for node in world.nodes.values():
-        await node.register()
-        await _place_work(world, node.name, chance.randint(0, 2))
+    for name, node in world.nodes.items():
+        await node.register({PLACE: "true"} if name in world.plan.places else None)
+    for name in world.plan.nodes:
+        await place_work(world, name, chance.randint(0, 2))
+    if world.plan.jobs and hands_over(world.plan.seed):
+        await world.slurm.begin(world.plan.nodes)
     for name, role in world.plan.roles:
         await take_role(world, name, role)
     for name in chance.sample(world.plan.nodes, min(MARKED, len(world.plan.nodes))):
@@ -38,10 +44,3 @@ async def _mark(world: "World", node: str) -> None:
     body = {"metadata": {"labels": OWNER, "annotations": NOTE}, "spec": {"taints": [RESERVED]}}
     await world.client.patch(NODES, node, body)
     world.judge.person(node, labels=OWNER, annotations=NOTE, taints=[RESERVED])
-
-
-async def _place_work(world: "World", node: str, count: int) -> None:
-    for number in range(count):
-        spec = {"nodeName": node, "containers": [{"name": "main", "image": "train"}]}
-        body = {"metadata": {"name": f"train-{node}-{number}"}, "spec": spec}
-        await world.client.create(PODS, body, namespace="default")

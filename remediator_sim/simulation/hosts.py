@@ -32,6 +32,10 @@ class ReplicaHost(Protocol):
     def acts(self) -> bool:
         """Whether it leads, runs and reaches the server."""
 
+    @property
+    def frozen(self) -> bool:
+        """Whether its process has had SIGSTOP."""
+
     def start(self) -> None:
         """Start a process, unless one runs."""
 

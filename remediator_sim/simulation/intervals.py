@@ -8,25 +8,31 @@ from typing import TYPE_CHECKING
 from remediator_sim.simulation.clock import now
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.replica import QUIET, SHIPPED
+from remediator_sim.simulation.steps import alerts, github
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
 BEFORE, AFTER = 12.0, 30.0  # seconds around a step in which all intervals are the shipped ones
-SLOWDOWN = 8.0  # seconds to the next such time for each time that intervals are longer: a lease survives the change
-LOOK = 5.0
+SLOWDOWN = 5.0  # seconds to the next such time for each time that intervals are longer: a lease survives the change
+LOOK, FAR = 5.0, 60.0  # seconds; the second while no step is near
+# What happens outside of the cluster alone: whoever leads need not be about to change then.
+OUTSIDE = frozenset(kind.name for kind in (*github.KINDS, *alerts.KINDS)) - {github.CRASH}
 
 
 async def set_intervals(world: "World") -> None:
     """Keep the intervals of all replicas, until cancelled."""
     while True:
-        factor = SHIPPED if world.armed_crashes else stretch(world.plan.steps, now())
+        # A replica that is frozen cannot write that its Lease lasts longer now, so for it the shipped time holds.
+        shipped = world.armed_crashes or any(model.frozen for model in world.replicas.values())
+        factor = SHIPPED if shipped else stretch(world.plan.steps, now())
         for model in world.replicas.values():
             model.stretch(factor)
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(LOOK if factor < QUIET else FAR)
 
 
 def stretch(steps: Iterable[Step], at: float) -> float:
     """By how much intervals are longer at this time: the less, the nearer the next step is."""
-    quiet = min((step.at - at for step in steps if step.at + AFTER >= at), default=math.inf) - BEFORE
+    inside = (step.at - at for step in steps if step.at + AFTER >= at and step.kind not in OUTSIDE)
+    quiet = min(inside, default=math.inf) - BEFORE
     return min(max(SHIPPED, quiet / SLOWDOWN), QUIET)

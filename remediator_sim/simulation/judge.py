@@ -10,7 +10,18 @@ from remediator_sim.apiserver.store import Change, Listener
 from remediator_sim.invariants import attempts, endings, tickets
 from remediator_sim.invariants.checker import Checker
 from remediator_sim.invariants.contract import KINDS, TICKETS, uid
-from remediator_sim.invariants.event import ABSENT, ALERTS, FINAL, ISSUES, KILLED, PERSON, REBOOT, TICK, Event
+from remediator_sim.invariants.event import (
+    ABSENT,
+    ALERTS,
+    CONFIRMED,
+    FINAL,
+    ISSUES,
+    KILLED,
+    PERSON,
+    REBOOT,
+    TICK,
+    Event,
+)
 from remediator_sim.invariants.results import HELD
 from remediator_sim.invariants.tickets import SeenIssue
 from remediator_sim.invariants.tracked import Limits
@@ -61,6 +72,7 @@ class Judge:
         self._absent = None
         now = self._checker.history
         pending = [record for record in before.reboots if attempts.reboots(before, record)]
+        now.confirmed = before.confirmed
         now.absences, now.reboots = before.absences, [record | {"attemptID": ""} for record in pending]
         now.forgotten = tickets.forgotten(before.issues, now.objects[TICKETS].values())
         self.issues(self._issues)
@@ -131,10 +143,10 @@ class Judge:
         """A machine was asked to reboot in this boot, by the operation of this name."""
         self.put(REBOOT, None, {"node": node, "bootID": boot, "attemptID": attempt})
 
-    async def run(self) -> None:
-        """Let time pass, until cancelled."""
+    async def run(self, pace: Callable[[], float]) -> None:
+        """Let time pass, until cancelled; between two looks `pace()` times as much as usual."""
         while True:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(EVERY * pace())
             self.put(TICK)
 
     def end(self, alerts: list[str]) -> None:
@@ -142,6 +154,10 @@ class Judge:
         self.put(TICK)
         self.put(ALERTS, None, {"firing": alerts})
         self.put(FINAL)
+
+    def confirmed(self, node: str, condition: str) -> None:
+        """The second source has said yes."""
+        self.put(CONFIRMED, None, {"node": node, "condition": condition})
 
     def absent(self, absent: bool) -> None:
         """Whether nobody of us can act from now on."""

@@ -16,18 +16,17 @@ class VirtualHandle(asyncio.TimerHandle):
     """What runs in a turn of the loop: the shipped one, without what serves asyncio's debug mode alone."""
 
     __slots__ = ()
+    _repr = _source_traceback = None
 
     def __init__(
         self,
         when: float,
         callback: Callback,
         args: tuple[Any, ...],
-        loop: "VirtualLoop",
         context: contextvars.Context | None,
     ) -> None:
         self._context = contextvars.copy_context() if context is None else context
-        self._loop, self._callback, self._args, self._when = loop, callback, args, when
-        self._cancelled, self._source_traceback, self._repr = False, None, None
+        self._callback, self._args, self._when, self._cancelled = callback, args, when, False
 
     def cancel(self) -> None:
         """See asyncio.Handle."""
@@ -121,7 +120,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, callback: Callback, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         """See AbstractEventLoop."""
-        handle = VirtualHandle(0.0, callback, args, self, context)
+        handle = VirtualHandle(0.0, callback, args, context)
         self._ready.append(handle)
         return handle
 
@@ -135,7 +134,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callback, *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         """See AbstractEventLoop; timers of one time ring in the order in which they were made."""
-        handle = VirtualHandle(when, callback, args, self, context)
+        handle = VirtualHandle(when, callback, args, context)
         self._made += 1
         heappush(self._timers, (when, self._made, handle))
         return handle

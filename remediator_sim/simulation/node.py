@@ -18,8 +18,10 @@ from remediator_sim.simulation.facts import SHOWN
 from remediator_sim.simulation.fault import Fault
 
 BEAT, SLOW_BEAT, RETRY = 60.0, 300.0, 10.0  # seconds
+FOR_EVER = 1e7  # seconds: longer than any seed
 UNREACHABLE_AFTER = 50.0  # seconds until the control plane says of a silent kubelet that it is Unknown
 LABELS = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8"}
+ADDRESS = "0000:3b:00.0"  # of its GPU
 RACK, RACKS = "topology.kubernetes.io/rack", 3
 SIZE = {word: {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"} for word in ("capacity", "allocatable")}
 Note = Callable[[str, str], None]
@@ -37,15 +39,20 @@ class NodeModel:
     `rebooted(name, boot, attempt)` is told when it is asked to reboot.
     """
 
-    def __init__(self, name: str, client: Client, conditions: list[str], chance: Random, note: Note) -> None:
+    def __init__(
+        self, name: str, client: Client, conditions: list[str], chance: Random, note: Note, *, gpus: bool = True
+    ) -> None:
         self.name, self._client, self._chance, self._note = name, client, chance, note
-        self.clock = HostClock()
+        self.clock, self._gpus = HostClock(), gpus
+        self.devices = 8  # GPUs that the kubelet counts
         self.faults: dict[str, Fault] = {}
         self.boots, self.alive, self.registered = 1, True, False
         self.markers: set[str] = set()
         self.facts: set[str] = set()
+        self.board = ""  # the serial number of its GPU board, which stays when another machine takes the name
         self._reboots: set[asyncio.Future[None]] = set()
         self.busy: Callable[[], bool] = lambda: False
+        self.handed: Callable[[], bool] = lambda: False  # a person has a case of it, and waits for its health
         self.rebooted: Callable[[str, str, str], None] = lambda node, boot, attempt: None
         self.booted, self.died = asyncio.Event(), asyncio.Event()
         self.booted.set()
@@ -53,6 +60,8 @@ class NodeModel:
         self._since: dict[str, tuple[str, str]] = {}
         self._wake, self._news, self._beat_at = asyncio.Event(), False, 0.0
         self._labels: dict[str, str] = {}
+        self.labels, self.kernel = dict[str, str](), ""  # what it shows in some plans
+        self._power, self._boots, self._asked = asyncio.Event(), True, ""
 
     @property
     def boot_id(self) -> str:
@@ -78,6 +87,8 @@ class NodeModel:
         for fault in list(self.faults.values()):
             if fault.cured_by(operation):
                 self.recover(fault.condition)
+                if fault.returns > 0:
+                    asyncio.get_running_loop().call_later(fault.after, self.break_down, fault.again())
 
     def shows(self, fact: str) -> bool:
         """Whether one of `facts` is so, which programs see by themselves or by a fault."""
@@ -101,13 +112,40 @@ class NodeModel:
             self.treat("reboot")
             await self.go_down(seconds)
 
+    @property
+    def off(self) -> bool:
+        """Whether a BMC has taken its power away, or it is down and stays so."""
+        return not self.alive and not self._boots
+
+    def cut_power(self, attempt: str) -> None:
+        """Be off until the power comes back."""
+        self.rebooted(self.name, self.boot_id, attempt)
+        self._asked = attempt
+        if self.alive:
+            down = asyncio.ensure_future(self.go_down(FOR_EVER))
+            self._reboots.add(down)
+            down.add_done_callback(self._reboots.discard)
+
+    def begin_power(self, attempt: str, seconds: float) -> None:
+        """Boot within so many seconds, unless it runs."""
+        if self.alive and not self._reboots:
+            return
+        if self._asked != attempt:
+            self.rebooted(self.name, self.boot_id, attempt)
+        self.treat("power-cycle")
+        asyncio.get_running_loop().call_later(seconds, self._power.set)
+
     async def go_down(self, seconds: float) -> None:
-        """Stop, and boot again later."""
+        """Stop, and boot again later, or when the power comes back."""
+        self._boots = seconds < FOR_EVER
+        self._power.clear()
         self.alive = False
         self.booted.clear()
         self.died.set()
         self._note(self.name, f"goes down for {seconds:.0f} s")
-        await asyncio.sleep(seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._power.wait()
         self.boots, self.alive = self.boots + 1, True
         self.markers.clear()
         self.facts.clear()
@@ -123,8 +161,8 @@ class NodeModel:
         self._labels = labels if labels is not None else self._labels
         self._since.clear()
         with suppress(errors.AlreadyExists):
-            labels = LABELS | {RACK: rack(self.name)} | self._labels
-            body = {"metadata": {"name": self.name, "labels": labels}, "status": SIZE}
+            labels = (LABELS if self._gpus else {}) | {RACK: rack(self.name)} | self.labels | self._labels
+            body = {"metadata": {"name": self.name, "labels": labels}, "status": SIZE if self._gpus else {}}
             await self._client.create(NODES, body)
         self.registered = True
         await self.publish()
@@ -144,7 +182,7 @@ class NodeModel:
 
     def _next_beat(self) -> float:
         """When the next heartbeat is due; never, while none matters."""
-        return self._beat_at + (BEAT if self.busy() else SLOW_BEAT if self.faults else math.inf)
+        return self._beat_at + (BEAT if self.busy() else SLOW_BEAT if self.faults or self.handed() else math.inf)
 
     def wake(self) -> None:
         """Look again whether heartbeats matter."""
@@ -167,9 +205,11 @@ class NodeModel:
         """Write the whole status."""
         at = stamp(self.clock.wall())
         status: Object = {
-            "nodeInfo": {"bootID": self.boot_id},
+            "nodeInfo": {"bootID": self.boot_id} | ({"kernelVersion": self.kernel} if self.kernel else {}),
             "conditions": [self._condition(kind, at) for kind in self._kinds],
         }
+        if self._gpus:
+            status |= {word: {GPU: str(max(0, self.devices))} for word in ("capacity", "allocatable")}
         await self._write(status)
 
     async def publish_unreachable(self) -> None:

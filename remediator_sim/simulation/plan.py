@@ -30,7 +30,11 @@ class Step:
 class Plan:
     """`budgets`: (name, spec) pairs; `policies`: (name, mode) pairs; `until`: seconds after which all is
     judged as soon as no case does anything any more; `tickets`: (policy, when its cases have one) pairs;
-    `roles`: (node, role) pairs, see steps/roles.py.
+    `roles`: (node, role) pairs, see steps/roles.py; `places`: the only nodes that may take Pods with rights in the API,
+    where the settings choose so few; `confirmed`: the policies that have a second source; `recurrence`: what all
+    policies say of faults that come back; `jobs`: whether nodes run gangs, and another system may drain them;
+    `gates`: (policy, part of its spec) pairs, see gates.py; `specs`: the same of variants.py, None takes a part away;
+    `shows`: what nodes and Pods show besides, in the words of variants.py.
     """
 
     seed: int
@@ -41,6 +45,13 @@ class Plan:
     until: float
     tickets: tuple[tuple[str, str], ...] = ()
     roles: tuple[tuple[str, str], ...] = ()
+    places: tuple[str, ...] = ()
+    confirmed: tuple[str, ...] = ()
+    recurrence: Words = ()
+    jobs: bool = False
+    gates: tuple[tuple[str, Words], ...] = ()
+    specs: tuple[tuple[str, Words], ...] = ()
+    shows: tuple[str, ...] = ()
 
     def with_steps(self, steps: tuple[Step, ...]) -> "Plan":
         """The same fleet, to which other things happen."""

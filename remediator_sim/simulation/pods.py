@@ -1,17 +1,21 @@
 """What kubelets, the scheduler and the garbage collector do with Pods, as models."""
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import TypeVar
 
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
+from remediator.kube.wire.times import stamp
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.apiserver.store import Change, Listener
+from remediator_sim.kubelet.binder import is_wanted
 from remediator_sim.plain import PODS, Object
-from remediator_sim.simulation.clock import until
+from remediator_sim.simulation.clock import true_time, until
 from remediator_sim.simulation.node import NodeModel, Note
 from remediator_sim.simulation.programs import PROGRAMS, Ended, Run, plainly
 
@@ -23,13 +27,24 @@ USUAL = plainly(5, 30)
 
 
 class PodModels:
-    """Plays every Pod of the cluster. `stuck` are nodes whose kubelets start no Pod now."""
+    """Plays every Pod of the cluster. `mark` is that of Run, by node.
+
+    `stuck` are nodes whose kubelets start no Pod now, `without_image` say why.
+    """
 
     def __init__(
-        self, server: EmbeddedServer, client: Client, nodes: dict[str, NodeModel], chance: Random, note: Note
+        self,
+        server: EmbeddedServer,
+        client: Client,
+        nodes: dict[str, NodeModel],
+        chance: Random,
+        note: Note,
+        mark: Callable[[str], object],
     ) -> None:
         self._server, self._client, self._nodes, self._chance, self._note = server, client, nodes, chance, note
+        self._mark = mark
         self.stuck: set[str] = set()
+        self.without_image: set[str] = set()
         self._deleted: dict[str, asyncio.Event] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
         self._listener = Listener(None, self._hear, lambda: None)
@@ -61,7 +76,8 @@ class PodModels:
 
     def _begin(self, meta: Object, uid: str) -> None:
         self._deleted[uid] = asyncio.Event()
-        self._lives[uid] = asyncio.ensure_future(self._live(meta["namespace"], meta["name"], uid))
+        life = self._live(meta["namespace"], meta["name"], uid)  # in no process of who made it: it outlives that
+        self._lives[uid] = asyncio.get_running_loop().create_task(life, context=contextvars.Context())
 
     def _look(self, namespace: str, name: str) -> Object:
         entry = self._server.cluster.find("pods", namespace, name)
@@ -78,7 +94,7 @@ class PodModels:
         if pod["status"].get("phase") == "Running":
             await self._report(pod, Ended(LOST, "its container is not there"))
         if pod["status"].get("phase") == "Pending":
-            await self._until_started(node, uid)
+            await self._until_started(node, pod, uid)
             if not self._deleted[uid].is_set():
                 await self._play(node, pod, uid)
         await self._deleted[uid].wait()
@@ -103,18 +119,23 @@ class PodModels:
 
     def _fits(self, name: str, pod: Object) -> bool:
         entry = self._server.cluster.find("nodes", "", name)
-        if entry is None or entry.obj["spec"].get("unschedulable") or name in _avoided(pod):
+        if entry is None or entry.obj["spec"].get("unschedulable") or not is_wanted(pod, entry.obj):
             return False
         return not any(taint["effect"] != "PreferNoSchedule" for taint in entry.obj["spec"].get("taints") or ())
 
-    async def _until_started(self, node: NodeModel, uid: str) -> None:
+    async def _until_started(self, node: NodeModel, pod: Object, uid: str) -> None:
         await asyncio.sleep(self._chance.uniform(0.5, 5.0))
         deleted = self._deleted[uid]
+        if node.name in self.without_image and node.alive:
+            state = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
+            containers = [{"name": pod["spec"]["containers"][0]["name"], "state": state}]
+            await self._status(pod, {"phase": "Pending", "containerStatuses": containers})
+            await until(lambda: deleted.is_set() or not node.alive or node.name not in self.without_image, 5.0)
         await until(lambda: deleted.is_set() or (node.alive and node.name not in self.stuck), 5.0)
 
     async def _play(self, node: NodeModel, pod: Object, uid: str) -> None:
         """Run its program to an end: its own, its deadline's, a deletion's, or that of its node."""
-        await self._status(pod, {"phase": "Running"})
+        await self._status(pod, {"phase": "Running", "startTime": stamp(true_time())})
         run = self._run(node, pod)
         program = asyncio.ensure_future(self._program(run))
         seconds = pod["spec"].get("activeDeadlineSeconds")
@@ -154,7 +175,8 @@ class PodModels:
             return None
         env = {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0].get("env") or ()}
         self._note(node.name, f"{pod['metadata']['name']} runs {template} for {env['NODE_NAME']}")
-        return Run(node, self._nodes.get(env["NODE_NAME"]), str(template), env, self._client, self._chance)
+        target, mark = env["NODE_NAME"], partial(self._mark, env["NODE_NAME"])
+        return Run(node, self._nodes.get(target), str(template), env, self._client, self._chance, mark=mark)
 
     async def _program(self, run: Run | None) -> Ended:
         if run is None:
@@ -184,10 +206,3 @@ class PodModels:
                 meta = entry.obj["metadata"]
                 path = PODS.path(meta["name"], meta["namespace"])
                 await self._client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
-
-
-def _avoided(pod: Object) -> list[str]:
-    required = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
-    terms = required.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ())
-    fields = [field for term in terms for field in term.get("matchFields") or () if field["operator"] == "NotIn"]
-    return [value for field in fields for value in field["values"]]

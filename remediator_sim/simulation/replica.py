@@ -3,13 +3,16 @@
 import asyncio
 import contextvars
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
 import msgspec
 
 from remediator.app import Replica
+from remediator.core.places import DEFAULT
 from remediator.kube.wire.client import Client
+from remediator.prometheus.prometheus import Prometheus
 from remediator.settings import Settings
 from remediator.tickets.webhook.receiver import Received
 from remediator.web.webhook import STATUS
@@ -19,6 +22,7 @@ from remediator_sim.simulation.clock import HostClock, now
 from remediator_sim.simulation.hub import Hub
 from remediator_sim.simulation.line import Line
 from remediator_sim.simulation.loop import PROCESS, Process, VirtualLoop
+from remediator_sim.simulation.second_source import URL, SecondSource, SourceLine
 from remediator_sim.simulation.wire import RECOVERY, Network, Wire
 
 SHIPPED, QUIET = 1.0, 60.0  # by how much the intervals of the lease are longer than the shipped ones, at most
@@ -28,7 +32,10 @@ RESTART = 10.0  # seconds after which a process that ended is started again
 
 
 class ReplicaModel:
-    """One host for a replica. `killed` is told when a process of it was killed, `failed` when one ended by itself."""
+    """One host for a replica. `killed` is told when a process of it was killed, `failed` when one ended by itself;
+    `source` answers what policies want confirmed; `wrote` hears of each write: of whom, by which
+    clock, where, asked when.
+    """
 
     def __init__(
         self,
@@ -40,9 +47,14 @@ class ReplicaModel:
         note: Callable[[str, str], None],
         killed: Callable[[], None],
         failed: Callable[[str], None],
+        source: SecondSource | None = None,
+        *,
+        api_pods: str = DEFAULT,
+        wrote: Callable[[str, HostClock, str, float], None] = lambda identity, clock, path, asked: None,
     ) -> None:
         self.name, self._server, self._network, self._chance = name, server, network, chance
-        self._hub = hub
+        self._hub, self._api_pods, self._source, self._wrote = hub, api_pods, source, wrote
+        self._source_line: SourceLine | None = None
         self._note, self._killed, self._failed = note, killed, failed
         self.clock = HostClock()
         self.wire: Wire | None = None
@@ -82,15 +94,21 @@ class ReplicaModel:
             return
         self._lives += 1
         self._process = Process(self.name)
+        identity = f"{self.name}-{self._lives}"
         self.wire = Wire(self._server.transport(), self._network, self._chance, self.crash)
+        self.wire.wrote = partial(self._wrote, identity, self.clock)
         self.line = Line(self._hub, self._chance, self.crash)
         settings = Settings(
-            identity=f"{self.name}-{self._lives}",
+            identity=identity,
+            api_pods_node_selector=self._api_pods,
             routes=self._hub.routes,
             github_url=self._hub.github.url,
             github_token_file=self._hub.token,
+            prometheus_url=URL if self._source else "",
         )
-        self.replica = Replica(Client(self.wire), settings, self.clock.clock, self.line.channel)
+        self._source_line = SourceLine(self._source, self._chance) if self._source else None
+        prometheus = self._source_line.connect if self._source_line else Prometheus
+        self.replica = Replica(Client(self.wire), settings, self.clock.clock, self.line.channel, prometheus)
         self._prepare(self.replica)
         self._context = context = contextvars.copy_context()
         context.run(PROCESS.set, self._process)
@@ -129,8 +147,9 @@ class ReplicaModel:
         self._process.forget()
         if self.wire is not None:
             self.wire.kill()
-        if self.line is not None:
-            self.line.kill()
+        for line in (self.line, self._source_line):
+            if line is not None:
+                line.kill()
         for post in list(self._posts):
             post.cancel()
         self._task = self.wire = self.line = self.replica = None
@@ -145,6 +164,11 @@ class ReplicaModel:
         task.add_done_callback(self._posts.discard)
         await asyncio.wait({task}, timeout=PATIENCE)
         return STATUS[task.result().result] if task.done() and not task.cancelled() else None
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it has had SIGSTOP."""
+        return self._process.frozen
 
     def freeze(self) -> None:
         """SIGSTOP."""

@@ -5,41 +5,63 @@ from dataclasses import replace
 from itertools import cycle
 from random import Random
 
-from remediator_sim.simulation.fault import ACTING, DRAINING, TELLING
-from remediator_sim.simulation.node import RACK
+from remediator_sim.simulation import budgets, gates, variants
+from remediator_sim.simulation.fault import ACTING, DRAINING, KNOWN, TELLING
 from remediator_sim.simulation.plan import Plan, Step, Words
 from remediator_sim.simulation.steps import (
     alerts,
+    approvals,
     between,
+    breakers,
     clocks,
+    dead,
+    drains,
     edits,
+    gate_edits,
     github,
+    idle,
+    images,
     nodes,
     objects,
     replicas,
     roles,
+    second_source,
     users,
     wires,
 )
 from remediator_sim.simulation.steps.kind import Fleet, Kind
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for part in (nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between)
-    for kind in part.KINDS
-}
-NODES, FAULTS, OTHERS = (20, 24), (10, 13), (6, 12)
-GROUPED = 0.25  # of the plans have one budget for each rack
+PARTS = (
+    *(nodes, replicas, wires, users, edits, objects, clocks, github, alerts, roles, between),
+    *(breakers, drains, second_source, dead, images),
+    *(approvals, idle, gate_edits),  # drawn by chances of their own
+)
+KINDS: dict[str, Kind] = {kind.name: kind for part in PARTS for kind in part.KINDS}
+NODES, FAULTS, OTHERS = (20, 22), (5, 7), (6, 12)
 BUDGETS = (("maxUnavailable", 2), ("maxUnavailable", "10%"), ("maxUnavailable", 5), ("minAvailable", 16))
 # In some seeds many nodes fall ill at once, and no budget holds them: only the breaker does.
-BURSTS, MANY, AT_ONCE = 0.25, (14, 18), 300.0
+BURSTS, MANY, AT_ONCE = 0.25, (13, 15), 300.0
 # In some seeds few nodes in quarantine stop all starts, and more faults go on whatever is done; in some, one policy
 # cures nothing. None: neither.
 CEILINGS, INCURABLE, VAIN = (1, 2, "10%", None, None, None, None, None, None, None), 0.4, 0.4
+# In some seeds only one or two nodes, which fall ill, may take Pods with rights in the API.
+FEW_PLACES, PAUSED_FOR = 0.15, 600.0
 TICKETS = ("Always", "OnEscalation", "OnEscalation", "Never")
 # So many of the other steps happen while a node is under repair, so many seconds after it fell ill.
 AMID, REPAIR = 0.5, (120.0, 900.0)
 TELLS, TWINS = 0.6, 2
+CONFIRMED = 0.4  # of the plans have policies with a second source
+HANDED = ("ask", "ask", "mend", "mend")  # what users ask for, and what they repair by hand
+# In some seeds faults come back, so soon or later, and all policies say what is done about it.
+RECURRING, COME_BACK, RETURNS, BACK_AFTER = 0.3, 0.7, (1, 2, 3), (350.0, 450.0, 700.0)
+RECURRENCE: tuple[Words, ...] = (
+    (("relapse", {"window": "72h"}), ("cooldown", "1m")),
+    (("relapse", {"window": "20m"}), ("lemon", {"cases": 2, "window": "720h"}), ("cooldown", "0s")),
+    (("lemon", {"cases": 1, "window": "1h"}), ("cooldown", "1m")),
+    (("attempts", {"max": 2, "window": "168h"}), ("cooldown", "0s")),
+)
+EDITS = 2  # of what a policy makes its cases wait for
+ANSWERED = 0.8  # of the cases that wait for an approval, or for work to end, that users do something about
 BETWEEN = ("unheard", "unheard", "killed-between", "mark", "mark", "forge")
 AT_GITHUB = ("github-lost", "github-lost", "github-crash", "github-lag", "issue")  # two of them in each plan
 BEGIN, LAST, AFTER = 120.0, 3600.0, 900.0  # seconds: the first step, the last one, and the least time to come to rest
@@ -59,33 +81,79 @@ def plan_of(seed: int) -> Plan:
     in_vain = Random(f"in vain {seed}")
     ceiling = in_vain.choice(CEILINGS)
     faults = _in_vain(in_vain, faults, ceiling is not None)
+    breaker, closing, share = budgets.breaker(Random(f"failures of a budget {seed}"), LAST)
+    faults = [_incurable(step) if number % 10 < share else step for number, step in enumerate(faults)]
+    faults, recurrence = _recurring(Random(f"recurrence {seed}"), faults)
     others = [KINDS["crash"], *(_kind(chance) for _ in range(chance.randint(*OTHERS)))]
     steps = faults + [_step(chance, fleet, kind, faults) for kind in others]
     steps += [_step(beside, fleet, kind, faults) for kind in outside]
+    steps += _moves(Random(f"moves {seed}"), fleet, faults) if recurrence else []
+    silent = dead.steps(Random(f"dead {seed}"), fleet, LAST)
+    variant = variants.drawn_for(seed, fleet, faults, BEGIN, LAST)
+    policies = tuple(sorted({*policies, *variant.policies, *([dead.POLICY] if silent else ())}))
+    handed = Random(f"handed over {seed}")
     special, more = _roles(Random(f"roles {seed}"), fleet, faults)
+    places, at_once = _places(Random(f"places {seed}"), fleet, faults)
     steps += [
         *more,
+        *silent,
+        *variant.steps,
+        *at_once,
+        *images.steps(Random(f"images {seed}"), fleet, faults),
         *_twins(Random(f"twins {seed}"), fleet, faults),
         *_between(Random(f"between {seed}"), fleet, faults),
+        *(_step(handed, fleet, KINDS[kind], faults) for kind in HANDED),
+    ]
+    second = Random(f"second source {seed}")
+    confirmed = _confirmed(second, policies)
+    steps += [_step(second, fleet, KINDS["second-source"], faults) for _ in range(2 if confirmed else 0)]
+    waits = gates.drawn_for(Random(f"gates {seed}"), policies, faults)
+    steps += [
+        *_gated(Random(f"gated {seed}"), fleet, waits, faults),
+        *_gate_edits(Random(f"gate edits {seed}"), fleet, faults),
     ]
     most = ("maxUnavailable", "100%") if burst else chance.choice(BUDGETS)
+    steps += closing
     return Plan(
         seed,
         names,
         tuple((name, "Enforce") for name in policies),
-        (("fleet", _budget(Random(f"groups {seed}"), most, ceiling)),),
+        (("fleet", (*budgets.spec(Random(f"groups {seed}"), most, ceiling), *breaker)),),
         tuple(sorted(steps, key=lambda step: (step.at, step.kind, step.target))),
         LAST + AFTER,
         tuple((name, chance.choice(TICKETS)) for name in policies),
         special,
+        places=places,
+        confirmed=confirmed,
+        recurrence=recurrence,
+        jobs=True,
+        gates=waits,
+        specs=variant.specs,
+        shows=variant.shows,
     )
 
 
-def _budget(chance: Random, most: tuple[str, object], ceiling: object) -> Words:
-    """What the budget over all nodes says: in some plans for each rack by itself."""
-    words = (most, ("maxQuarantined", ceiling)) if ceiling else (most,)
-    grouped = chance.random() < GROUPED and most[0] == "maxUnavailable"
-    return (*words, ("groupBy", RACK)) if grouped else words
+def _recurring(chance: Random, faults: list[Step]) -> tuple[list[Step], Words]:
+    """The faults, some of which come back after they were cured, and what the policies say about that."""
+    if chance.random() >= RECURRING:
+        return faults, ()
+    words = [(("returns", chance.choice(RETURNS)), ("after", chance.choice(BACK_AFTER))) for _ in faults]
+    back = [chance.random() < COME_BACK for _ in faults]
+    steps = [
+        replace(fault, words=(*fault.words, *more)) if comes else fault
+        for fault, more, comes in zip(faults, words, back, strict=True)
+    ]
+    return steps, chance.choice(RECURRENCE)
+
+
+def _moves(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> list[Step]:
+    """A board that is put into another node, some time after its own fell ill, and a node that flaps."""
+    fault = chance.choice(faults)
+    _, words = KINDS["move-board"].draw(chance, fleet)
+    moved = Step(round(min(LAST, fault.at + chance.uniform(600.0, 1800.0)), 3), "move-board", fault.target, words)
+    well = fleet._replace(nodes=tuple(name for name in fleet.nodes if name not in fleet.sick) or fleet.nodes)
+    target, words = KINDS["flap"].draw(chance, well)
+    return [moved, Step(BEGIN, "flap", target, words)]
 
 
 def _policies(chance: Random) -> tuple[str, ...]:
@@ -93,6 +161,32 @@ def _policies(chance: Random) -> tuple[str, ...]:
     first = chance.sample(sorted(DRAINING), 2)
     others = chance.sample(sorted(ACTING.keys() - set(first)), 2)
     return tuple(sorted([*first, others[0], chance.choice(sorted(TELLING)) if chance.random() < TELLS else others[1]]))
+
+
+def _places(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> tuple[tuple[str, ...], list[Step]]:
+    """Two nodes that are each other's only place, or one that is no place for its own Pods; mostly none.
+
+    The two fall ill while everything is paused, so that both ask to start at once.
+    """
+    if chance.random() >= FEW_PLACES:
+        return (), []
+    places = tuple(chance.sample(sorted(set(fleet.sick)), chance.randint(1, 2)))
+    at = BEGIN + chance.uniform(0.0, PAUSED_FOR)
+    fault = chance.choice(_drained(faults) or faults)
+    ill = [replace(fault, target=name, at=round(at + 5.0, 3)) for name in places]
+    pause = Step(round(at, 3), "pause", "", (("seconds", PAUSED_FOR),))
+    return places, [pause, *ill] if len(places) > 1 else []
+
+
+def _drained(faults: Sequence[Step]) -> list[Step]:
+    """The faults whose repair begins with a drain."""
+    return [fault for fault in faults if fault["condition"] in {ACTING[name].condition for name in DRAINING}]
+
+
+def _confirmed(chance: Random, policies: Sequence[str]) -> tuple[str, ...]:
+    """One or two that act, in some plans: what a kubelet says of itself no exporter of the node could confirm."""
+    acting = [name for name in policies if name in ACTING and ACTING[name].condition != "Ready"]
+    return tuple(sorted(chance.sample(acting, min(2, len(acting))))) if chance.random() < CONFIRMED else ()
 
 
 def _twins(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterator[Step]:
@@ -104,7 +198,7 @@ def _twins(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterator[Ste
 
 def _between(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterator[Step]:
     """What comes between two writes: each waits for its moment from when its node falls ill."""
-    drained = [fault for fault in faults if fault["condition"] in {ACTING[name].condition for name in DRAINING}]
+    drained = _drained(faults)
     chance.shuffle(drained)
     for kind, fault in zip(BETWEEN, cycle(drained or faults)):
         _, words = KINDS[kind].draw(chance, fleet)
@@ -124,6 +218,25 @@ def _roles(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> tuple[tuple[
     fault = chance.choice(faults)
     at = min(LAST, fault.at + chance.uniform(*REPAIR))
     return special, [*steps, Step(round(at, 3), "join-control-plane", fault.target, words)]
+
+
+def _gated(chance: Random, fleet: Fleet, waits: Sequence[tuple[str, Words]], faults: Sequence[Step]) -> Iterator[Step]:
+    """What users do about cases that wait for them: approve most of them, and end the work on some nodes."""
+    for name, words in waits:
+        kind = KINDS["approve"] if gates.APPROVAL in words else KINDS["end-work"]
+        for fault in faults:
+            if fault["condition"] == KNOWN[name].condition and chance.random() < ANSWERED:
+                _, drawn = kind.draw(chance, fleet)
+                yield Step(fault.at, kind.name, fault.target, (*drawn, ("policy", name)))
+
+
+def _gate_edits(chance: Random, fleet: Fleet, faults: Sequence[Step]) -> Iterator[Step]:
+    """Policies wait for something for a while, from when one of their cases may be under way."""
+    acting = fleet._replace(policies=tuple(name for name in fleet.policies if name in ACTING))
+    for fault in chance.sample(faults, EDITS):
+        target, words = KINDS["edit-gates"].draw(chance, acting)
+        at = min(LAST, fault.at + chance.uniform(0.0, REPAIR[1]))
+        yield Step(round(at, 3), "edit-gates", target, words)
 
 
 def _kind(chance: Random) -> Kind:

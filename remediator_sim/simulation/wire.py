@@ -70,10 +70,14 @@ class Network:
 
 
 class Wire:
-    """A Transport around another one. `die` is called where a fault kills the process."""
+    """A Transport around another one. `die` is called where a fault kills the process, `wrote` at each write.
+
+    With the path, `wrote` is told when the write was asked for.
+    """
 
     def __init__(self, inner: Transport, network: Network, chance: Random, die: Callable[[], None]) -> None:
         self._inner, self._network, self._chance, self._die = inner, network, chance, die
+        self.wrote: Callable[[str, float], None] = lambda path, asked: None
         self.dead = self.away = False
         self.faults: list[WireFault] = []
         self.streams: list[_WireStream] = []
@@ -131,15 +135,15 @@ class Wire:
         timeout: float = 30.0,
     ) -> Reply:
         """See Transport.request."""
-        asked = now()
         try:
-            return await self._carry(method, path, query, body, content_type, accept, asked + timeout)
+            return await self._carry(method, path, query, body, content_type, accept, now() + timeout)
         except TimeoutError:
             raise Unavailable(0, "", f"no answer within {timeout} s") from None
 
     async def _carry(
         self, method: str, path: str, query: Query, body: bytes, content_type: str, accept: str, until: float
     ) -> Reply:
+        asked = now()
         fault = self._meet(method, path)
         await self._travel(until)
         if fault and fault.what == "refuse":
@@ -147,6 +151,8 @@ class Wire:
         if fault and fault.what == "die-before":
             self._die()
             self._check()
+        if method != "GET":
+            self.wrote(path, asked)
         for _ in range(2 if fault and fault.what == "double" else 1):
             reply = await self._inner.request(
                 method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=math.inf

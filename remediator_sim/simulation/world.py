@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -23,6 +23,7 @@ from remediator_sim.invariants.contract import (
     OPERATIONS,
     OURS,
     PAUSED,
+    POLICIES,
     SYSTEM,
     ended,
     finished,
@@ -32,10 +33,10 @@ from remediator_sim.invariants.contract import (
     template,
     uid,
 )
-from remediator_sim.invariants.event import BAD, HARM, Event
+from remediator_sim.invariants.event import BAD, HARM, LED, RENEWED, Event
 from remediator_sim.invariants.tracked import Limits
 from remediator_sim.plain import NODES, PODS
-from remediator_sim.simulation import cluster
+from remediator_sim.simulation import cluster, variants
 from remediator_sim.simulation.alerts import Alertmanager
 from remediator_sim.simulation.backups import Backups
 from remediator_sim.simulation.clock import HostClock, now, until
@@ -44,30 +45,41 @@ from remediator_sim.simulation.fault import KNOWN
 from remediator_sim.simulation.fleet import set_up
 from remediator_sim.simulation.hosts import ReplicaHost
 from remediator_sim.simulation.hub import Hub
-from remediator_sim.simulation.intervals import set_intervals
+from remediator_sim.simulation.intervals import set_intervals, stretch
 from remediator_sim.simulation.journal import Journal
 from remediator_sim.simulation.judge import Judge
+from remediator_sim.simulation.leading import Leading
 from remediator_sim.simulation.node import NodeModel
 from remediator_sim.simulation.plan import Plan, Step
 from remediator_sim.simulation.pods import PodModels
 from remediator_sim.simulation.probes import probe
 from remediator_sim.simulation.replica import SOUND, ReplicaModel
 from remediator_sim.simulation.schedule import KINDS
+from remediator_sim.simulation.second_source import SecondSource, confirm
+from remediator_sim.simulation.slurm import Slurm
 from remediator_sim.simulation.steps.clocks import REPLICA_CLOCK
 from remediator_sim.simulation.telling import told
 from remediator_sim.simulation.wire import Network, Wire, WireFault
+from remediator_sim.simulation.work import Trainers
 
+LEASES, KUBELETS = "leases.coordination.k8s.io", "kube-node-lease"
+ATTACHMENTS = "volumeattachments.storage.k8s.io"
 LONGEST, REST = 4.5 * 3600, 60.0  # seconds that cases may take after the last step, and between two looks
-STILL = 3600.0  # seconds without a write of a case that is stopped: the longest of its times is over by then
+# Seconds for which a case waits for one and the same thing: by then its policy's longest time is over, and a person
+# was told that it is held long.
+STILL = 3660.0
 LOOK = 5.0  # seconds between two looks at who leads
+FAR, SELDOM = 6.0, 3.0  # from that stretch of intervals on, no step is near: then is looked so many times as seldom
 TICKETS = 7200.0  # seconds that issues may take after the last case
 BUSY = ("Draining", "Operating", "Verifying", "")
+READ_BY_DRAINS = ("pods", "namespaces", CASES, OPERATIONS, POLICIES)
 LIMITS = Limits(
     Breaker().starts,
     Breaker().window,
     bound=timedelta(hours=4),
     settle=timedelta(minutes=40),
     grace=timedelta(seconds=20),
+    silence=timedelta(seconds=100),  # a watch says nothing for 75 s before it is opened anew
 )
 
 
@@ -75,6 +87,12 @@ def _limits(plan: Plan) -> Limits:
     """Where clocks of replicas are wrong, one may be slow by what still leads, and the next one fast."""
     wrong = any(step.kind == REPLICA_CLOCK for step in plan.steps)
     return replace(LIMITS, clocks=timedelta(seconds=2 * SOUND if wrong else 0))
+
+
+def where_it_is(case: Obj | None) -> object:
+    """How far a case is, and what it waits for; not for how long, which it says now and then. Comparable."""
+    reasons = [block["reason"] for block in part(case, "status").get("blockedBy") or ()]
+    return part(case, "spec"), phase(case) if case else "", part(case, "status").get("attempts"), reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +112,7 @@ class World:
 
     def __init__(self, plan: Plan) -> None:
         random.seed(plan.seed)  # the product's own jitter
+        self._renewals = 0
         self.plan, self.journal, self.network, self.ended = plan, Journal(), Network(), False
         self.armed_crashes = 0  # crashes that wait for their request
         self.clock = HostClock()
@@ -102,16 +121,21 @@ class World:
         self.client = self._new_client()
         self.broken: list[str] = []
         self.judge = self._new_judge()
+        self.leading = Leading(self.server.cluster, self.clock, self._led)
         self.hub = Hub(self.judge.issues, self.note)
         self.conditions = sorted({KNOWN[name][0] for name, _ in plan.policies} - {"Ready"})
-        self.nodes = {name: self._node(name) for name in plan.nodes}
-        self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note)
+        self.nodes = {name: self._node(name) for name in (*plan.nodes, *cluster.SYSTEM)}
+        self.pods = PodModels(self.server, self.client, self.nodes, self._chance, self.note, self._mark)
+        self.second_source = SecondSource(self.nodes, lambda *about: self.judge.confirmed(*about))
+        self.trainers = Trainers(self.server, self.client, self.plan.seed)
+        self.slurm = Slurm(self.server, self.client, self.plan.seed)
         self.replicas = {name: self._replica(name) for name in ("A", "B")}
         self.backups = Backups(self.server.cluster.store)
         self.mends: list[Callable[[], None]] = []  # of objects that could not be read for a while
         self.alerts = Alertmanager(list(self.replicas.values()), Random(f"alerts {plan.seed}"), self.note)
-        self._busy: dict[str, set[str]] = {name: set() for name in plan.nodes}
-        self._wrote: defaultdict[str, float] = defaultdict(float)  # when each case was written last
+        self._busy: dict[str, set[str]] = {name: set() for name in self.nodes}
+        self._handed: dict[str, set[str]] = {}  # cases that a person has, by node
+        self._wrote: defaultdict[str, float] = defaultdict(float)  # since when each case is where it is
 
     # --- of what it is made: a plane that is not virtual overrides these ---------------------------------------------
 
@@ -127,13 +151,33 @@ class World:
     async def settle(self) -> None:
         """Wait until everything that was written is seen."""
 
+    def _mark(self, node: str) -> object:
+        """Equal to an earlier one where all that a drain of the node reads is as it was then."""
+        store = self.server.cluster.store
+        others = [store.collection(kind).newest for kind in READ_BY_DRAINS]
+        return self.network.away, store.collection("nodes").entries.get(("", node)), others
+
     def _node(self, name: str) -> NodeModel:
-        return NodeModel(name, self.client, self.conditions, self._chance, self.note)
+        gpus = name not in cluster.SYSTEM
+        node = NodeModel(name, self.client, self.conditions, self._chance, self.note, gpus=gpus)
+        node.board = f"board-of-{name}" if gpus else ""
+        node.labels, node.kernel = variants.labels(self.plan, name), variants.kernel(self.plan, name)
+        return node
 
     def _replica(self, name: str) -> ReplicaHost:
         chance = Random(f"replica {name} {self.plan.seed}")
         return ReplicaModel(
-            name, self.server, self.network, self.hub, chance, self.note, self.judge.killed, self._crashed
+            name,
+            self.server,
+            self.network,
+            self.hub,
+            chance,
+            self.note,
+            self.judge.killed,
+            self._crashed,
+            self.second_source if self.plan.confirmed else None,
+            api_pods=cluster.api_pods(self.plan),
+            wrote=self.leading.wrote,
         )
 
     # --- what is told ------------------------------------------------------------------------------------------------
@@ -152,6 +196,9 @@ class World:
         if failed:
             self.judge.put(HARM, None, {"text": text})
 
+    def _led(self, lease: str, clock: str) -> None:
+        self.judge.put(LED, None, {"lease": lease, "clock": clock})
+
     def _crashed(self, sentence: str) -> None:
         self.judge.put(HARM, None, {"text": sentence})
 
@@ -164,12 +211,14 @@ class World:
     def _follow(self, event: Event) -> None:
         """Heartbeats of a node matter while one of its cases does something."""
         node, name = event.obj["spec"]["nodeName"], event.key
-        self._wrote[name] = now()
-        cases = self._busy.setdefault(node, set())
-        if event.new is not None and not ended(event.new) and phase(event.new) in BUSY:
-            cases.add(name)
-        else:
-            cases.discard(name)
+        if where_it_is(event.old) != where_it_is(event.new):
+            self._wrote[name] = now()
+        goes_on = event.new is not None and not ended(event.new)
+        for cases, phases in ((self._busy, BUSY), (self._handed, ("Escalated",))):
+            if goes_on and phase(event.new) in phases:
+                cases.setdefault(node, set()).add(name)
+            else:
+                cases.setdefault(node, set()).discard(name)
         if model := self.nodes.get(node):
             model.wake()
 
@@ -182,14 +231,18 @@ class World:
 
     def policy(self, name: str, mode: str = "Enforce") -> Obj:
         """A policy of the plan, as it is created."""
-        return cluster.policy(name, mode, dict(self.plan.tickets).get(name, "Never"))
+        second = confirm(KNOWN[name].condition) if name in self.plan.confirmed else None
+        ticket = dict(self.plan.tickets).get(name, "Never")
+        parts = (self.plan.recurrence, dict(self.plan.specs).get(name, ()), dict(self.plan.gates).get(name, ()))
+        more = {word: value for words in parts for word, value in words}
+        return cluster.policy(name, mode, ticket, self.plan.seed, second, more)
 
     def open_cases(self, node: str) -> list[str]:
         """The names of the open cases of a node."""
         cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
         return [case["metadata"]["name"] for case in cases if case["spec"]["nodeName"] == node and not ended(case)]
 
-    def _case_phases(self) -> list[tuple[str, str]]:
+    def case_phases(self) -> list[tuple[str, str]]:
         """The node and the phase of every case."""
         cases = (entry.obj for entry in self.server.cluster.store.collection(CASES).entries.values())
         return [(case["spec"]["nodeName"], phase(case)) for case in cases]
@@ -237,9 +290,24 @@ class World:
         self.backups.restore(ago, jump)
         self.network.forget()
         self.judge.restored()
+        self.leading.restored()
         self.pods.restored()
         for node in self.nodes.values():
             node.speak()
+
+    async def renew_lease(self, node: str) -> None:
+        """A kubelet renews its Lease."""
+        self._renewals += 1
+        spec = {"holderIdentity": node, "leaseDurationSeconds": 40, "leaseTransitions": self._renewals}
+        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        self.server.cluster.put(LEASES, kind | {"metadata": {"name": node, "namespace": KUBELETS}, "spec": spec})
+        self.judge.put(RENEWED, None, {"node": node})
+
+    async def attach_volume(self, node: str) -> None:
+        """A volume hangs on a node."""
+        spec = {"attacher": "csi.example.com", "nodeName": node, "source": {"persistentVolumeName": f"pv-{node}"}}
+        kind = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment"}
+        self.server.cluster.put(ATTACHMENTS, kind | {"metadata": {"name": f"volume-{node}"}, "spec": spec})
 
     def running_drains(self) -> list[str]:
         """The names of the drain Pods that run."""
@@ -252,6 +320,12 @@ class World:
         entries = self.server.cluster.store.collection(OPERATIONS).entries.values()
         drains = ((entry.obj, part(entry.obj, "status", "drain")) for entry in entries)
         return [operation["metadata"]["name"] for operation, drain in drains if drain.get("blocked")]
+
+    def pods_in_the_way(self) -> set[str]:
+        """The Pods, namespace/name, that drains name."""
+        entries = self.server.cluster.store.collection(OPERATIONS).entries.values()
+        blocked = (part(entry.obj, "status", "drain").get("blocked") or () for entry in entries)
+        return {pod["pod"] for pods in blocked for pod in pods}
 
     async def delete_pod(self, name: str) -> None:
         """Delete a Pod of ours, its grace kept."""
@@ -269,9 +343,18 @@ class World:
             await self.client.delete(NODES, name)
         down = asyncio.ensure_future(node.go_down(seconds))
         await asyncio.sleep(min(30.0, seconds / 2))
-        await self.pods.collect(name)
+        await self._answered(lambda: self.pods.collect(name))
         await down
-        await node.register()
+        await self._answered(node.register)
+
+    async def _answered(self, ask: Callable[[], Awaitable[None]]) -> None:
+        """Ask again until the server, which may be away, has answered."""
+        while not self.ended:
+            try:
+                await ask()
+                return
+            except errors.Unavailable:
+                await asyncio.sleep(LOOK)
 
     # --- at work -----------------------------------------------------------------------------------------------------
 
@@ -307,27 +390,35 @@ class World:
         operations = [entry.obj for entry in store.collection(OPERATIONS).entries.values()]
         still = {uid(case) for case in cases if not ended(case) and self._stands_still(case)}
         busy = {uid(case) for case in cases if not ended(case) and phase(case) in BUSY[:3]}
-        running = {operation["spec"].get("caseUID", "") for operation in operations if not finished(operation)}
+        running = {operation["spec"].get("caseUID", "") for operation in operations if not finished(operation)} - {""}
         return bool((busy | running) - still)
 
     def _stands_still(self, case: Obj) -> bool:
         return self.judge.waits(case) and now() - self._wrote[name(case)] >= STILL
 
     def _parts(self) -> Iterator[Coroutine[Any, Any, None]]:
-        yield self.judge.run()
+        yield self.judge.run(self._pace)
         yield self._watch_leaders()
         yield self.backups.run()
-        yield probe(self.replicas.values(), self.judge)
+        yield probe(self.replicas.values(), self.judge, self._pace)
         yield set_intervals(self)
         for node in self.nodes.values():
             node.busy, node.rebooted = partial(self._is_busy, node.name), self.judge.rebooted
+            node.handed = partial(self._is_handed, node.name)
             yield node.run()
             yield node.watch_over()
         for step in self.plan.steps:
             yield self._perform(step)
 
+    def _pace(self) -> float:
+        """How many times as seldom as usual something need be looked at: in the quiet only heartbeats come."""
+        return 1.0 if any(self._busy.values()) or stretch(self.plan.steps, now()) < FAR else SELDOM
+
     def _is_busy(self, node: str) -> bool:
         return bool(self._busy[node])
+
+    def _is_handed(self, node: str) -> bool:
+        return bool(self._handed.get(node))
 
     async def _watch_leaders(self) -> None:
         """Tell the judge when nobody can act: no leader, no server, or a user has paused everything."""
@@ -344,6 +435,6 @@ class World:
     async def _perform(self, step: Step) -> None:
         await asyncio.sleep(max(0.0, step.at - now()))
         if awaited := dict(step.words).get("case"):
-            await until(lambda: self.ended or awaited in self._case_phases(), 1.0)
+            await until(lambda: self.ended or awaited in self.case_phases(), 1.0)
         self.note("plan", str(step))
         await KINDS[step.kind].perform(self, step)

@@ -134,14 +134,45 @@ ATTACKS: Mapping[str, tuple[str, str, Attack]] = {
 }
 
 
+# With --extender-whole-nodes, where a body may have 96 MiB.
+WHOLE_NODES: Mapping[str, tuple[str, str, Attack]] = {
+    "whole Nodes: nothing": ("probes", "none", lambda attacker: asyncio.sleep(600)),
+    "whole Nodes, without a certificate: 32 posts of 96 MiB": (
+        "extender",
+        "strange",
+        lambda a: a.again(head(FILTER, f"Content-Length: {96 * MIB}") + bytes(MIB), at_once=32),
+    ),
+    "whole Nodes, kube-scheduler's certificate: 32 posts of 96 MiB that stop in the middle": (
+        "extender",
+        "ours",
+        lambda a: a.again(head(FILTER, f"Content-Length: {96 * MIB}") + bytes(48 * MIB), at_once=32, wait=5),
+    ),
+    "whole Nodes, kube-scheduler's certificate: 75 MiB, as 5,000 nodes are": (
+        "extender",
+        "ours",
+        lambda a: a.again(whole(FILTER, _whole_nodes(), "Connection: close"), at_once=1),
+    ),
+}
+
+
+def _whole_nodes() -> bytes:
+    request = json.loads(fleet.request([]))
+    return json.dumps(
+        request | {"Nodes": {"items": [fleet.node(name, False) for name in NAMES]}, "NodeNames": None}
+    ).encode()
+
+
 async def measure(nodes: int, seconds: float) -> list[Report]:
     """One row for each attack."""
-    async with processes(nodes, "--measured") as served:
-        return [await _row(name, served, seconds) for name in ATTACKS]
+    rows = []
+    for attacks, options in ((ATTACKS, ()), (WHOLE_NODES, ("--whole-nodes",))):
+        async with processes(nodes, "--measured", *options) as served:
+            rows += [await _row(name, attacks[name], served, seconds) for name in attacks]
+    return rows
 
 
-async def _row(name: str, served: Served, seconds: float) -> Report:
-    words = ["--attack", name, "--port", str(urlsplit(getattr(served, ATTACKS[name][0])).port)]
+async def _row(name: str, how: tuple[str, str, Attack], served: Served, seconds: float) -> Report:
+    words = ["--attack", name, "--port", str(urlsplit(getattr(served, how[0])).port)]
     command = [sys.executable, "-m", "tests.bench.attacks", *words, "--folder", str(served.folder)]
     attacker = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
@@ -203,14 +234,15 @@ async def _often(ask: Callable[[], Awaitable[None]], seconds: float, pause: floa
 
 async def attack(name: str, port: int, folder: Path) -> None:
     """Attack until killed."""
-    _, shows, how = ATTACKS[name]
+    _, shows, how = {**ATTACKS, **WHOLE_NODES}[name]
     contexts = {
         "none": lambda: None,
         "strange": lambda: ssl.create_default_context(cafile=folder / "ca.crt"),
         "ours": lambda: shown(folder),
     }
+    begun = how(Attacker(port, contexts[shows]()))  # what is sent is made by now
     print("begins", flush=True)
-    await how(Attacker(port, contexts[shows]()))
+    await begun
 
 
 def table(rows: list[Report]) -> Table:

@@ -1,11 +1,15 @@
 """A control plane that is ready for a benchmark: manifests, nodes, and who may count what."""
 
+import re
 import subprocess
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from deploy.images.programs import binary
 from remediator.kube import api
 from remediator.kube.wire.client import Client, Kind, check
+from remediator.kube.wire.http import HttpTransport
 from remediator_sim.plain import condition_status
 from tests.bench import floor
 from tests.cluster.control_plane import ControlPlane
@@ -17,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 CONTROLLER = "system:serviceaccount:remediator-system:remediator"
 ACCOUNTS = ["system:serviceaccounts", "system:serviceaccounts:remediator-system"]
 COPIED = ("noderemediations", "nodedisruptionbudgets")
+COPIED_ADMISSION = ("controller", "users")  # what it asks of writers of nodes and of these kinds
 LEFT_OUT = ("drain", "collect-diagnostics")
 FLOOR_BUDGET: Kind[dict] = Kind(floor.GROUP, "v1alpha1", api.BUDGET.plural, api.BUDGET.name, dict)
 READY_SECONDS = 120.0
@@ -25,20 +30,44 @@ READY_SECONDS = 120.0
 def apply(plane: ControlPlane) -> None:
     """Everything in deploy/, then what the benchmark adds and leaves out."""
     kubectl(plane, "apply", "-k", str(ROOT / "deploy" / "crds"))
-    copies = [(ROOT / "deploy" / "crds" / f"{plural}.yaml").read_text() for plural in COPIED]
-    kubectl(
-        plane, "apply", "-f", "-", stdin="---\n".join(text.replace("remediator.dev", floor.GROUP) for text in copies)
-    )
+    kubectl(plane, "apply", "-f", "-", stdin=_of_the_floor("crds", COPIED))
     kubectl(plane, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     kubectl(plane, "apply", "-k", str(ROOT / "deploy"))
+    kubectl(plane, "apply", "-f", "-", stdin=_of_the_floor("admission", COPIED_ADMISSION))
     kubectl(plane, "delete", "nopt", *LEFT_OUT)
     kubectl(plane, "apply", "-f", str(Path(__file__).with_name("manifests.yaml")))
 
 
-def kubectl(plane: ControlPlane, *arguments: str, stdin: str | None = None) -> None:
-    """Run kubectl as administrator. Raises CalledProcessError; what it says of the error goes to stderr."""
+def _of_the_floor(folder: str, files: Sequence[str]) -> str:
+    """Manifests for the floor: of its kinds, and of admission that asks its account what ours asks the controller."""
+    text = "---\n".join((ROOT / "deploy" / folder / f"{name}.yaml").read_text() for name in files)
+    text = text.replace("remediator.dev", floor.GROUP).replace(CONTROLLER, "bench-floor")
+    return re.sub(r"(name|policyName): remediator-", r"\1: bench-remediator-", text)
+
+
+def kubectl(plane: ControlPlane, *arguments: str, stdin: str | None = None) -> str:
+    """What kubectl says to an administrator. Raises CalledProcessError; what it says of the error goes to stderr."""
     command = [str(binary("kubectl")), "--kubeconfig", str(plane.kubeconfig), *arguments]
-    subprocess.run(command, input=stdin, stdout=subprocess.DEVNULL, text=True, timeout=120, check=True)
+    return subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, timeout=120, check=True).stdout
+
+
+@asynccontextmanager
+async def as_controller(plane: ControlPlane) -> AsyncIterator[Client]:
+    """Speaks as the account of the controller: nobody else may write what it decides on."""
+    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(CONTROLLER, ACCOUNTS))
+    try:
+        yield Client(transport)
+    finally:
+        await transport.close()
+
+
+def in_pod(plane: ControlPlane, folder: Path) -> dict[str, str]:
+    """The variables of the controller in a Pod, whose service account is mounted at `folder`."""
+    folder.mkdir(exist_ok=True)
+    (folder / "token").write_text(kubectl(plane, "create", "token", "remediator", "-n", "remediator-system"))
+    (folder / "ca.crt").write_bytes(plane.ca_file.read_bytes())
+    host, port = plane.url.removeprefix("https://").split(":")
+    return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "TOKEN_DIR": str(folder)}
 
 
 async def populate(client: Client, count: int) -> list[str]:

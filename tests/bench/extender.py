@@ -193,7 +193,7 @@ class Taker:
             return Received(Result.BAD, str(error))
 
 
-async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter) -> None:
+async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter, whole_nodes: bool) -> None:
     """The endpoints as a replica serves them, and a way to call the handlers of the extender from inside."""
     for name, text in certificates.for_caller(authority(), KUBE_SCHEDULER, HOUR, NOW).items():
         (folder / name).write_bytes(text)
@@ -234,7 +234,7 @@ async def serve(ports: Sequence[int], api: str, folder: Path, meter: Meter) -> N
             web.get("/longest", longest),
         ]
     )
-    secured.add_routes(page.routes(extender, page.bodies(False)))
+    secured.add_routes(page.routes(extender, page.bodies(whole_nodes)))
     posts.add_routes(webhook.routes(Taker(), webhook.bodies(16)))  # type: ignore[arg-type]
     contexts = server_context(), server_context(token=True)
     served = (
@@ -277,12 +277,13 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=500.0, help="Node events a second in the second half.")
     for hidden in ("--serve", "--api", "--folder"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
-    parser.add_argument("--measured", action="store_true", help=argparse.SUPPRESS)
+    for hidden in ("--measured", "--whole-nodes"):
+        parser.add_argument(hidden, action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
         meter, ports = Meter(), [int(port) for port in asked.serve.split(",")]
         with asyncio.Runner(loop_factory=(lambda: measured_loop(meter)) if asked.measured else None) as runner:
-            runner.run(serve(ports, asked.api, Path(asked.folder), meter))
+            runner.run(serve(ports, asked.api, Path(asked.folder), meter, asked.whole_nodes))
         return
     report = asyncio.run(measure(asked.nodes, asked.requests, asked.rate))
     print(json.dumps(report))

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import STRATEGIC_PATCH
-from remediator_sim.controller import run_command
+from remediator_sim.controller import ANY_PORT, COMMAND, run_command
 from tests.bench import cluster
 from tests.bench.numbers import stamp
 from tests.cluster.control_plane import ControlPlane
@@ -60,12 +60,18 @@ async def fleet(nodes: int) -> AsyncIterator[tuple[ControlPlane, Client, list[st
 
 
 def controller(plane: ControlPlane, options: Sequence[str]) -> AbstractContextManager[Child]:
-    """The controller as it is shipped, with its own roles, its lease, and tickets that nothing asks for."""
+    """The controller as it is shipped, with its own roles, its lease, and tickets that nothing asks for.
+
+    Beside a real API server it is called as in a Pod, without a kubeconfig, whose library would take memory.
+    """
     folder = plane.kubeconfig.parent
     routes, token = folder / "routes.yaml", folder / "github-token"
     routes.write_text("default: {repository: example/gpus}\n")
     token.write_text("none")
     tickets = ["--routes", str(routes), "--github-token-file", str(token)]
+    if isinstance(plane, ControlPlane):
+        command = [*COMMAND, "run", "--listen", ANY_PORT, *tickets, *options]
+        return _child("remediator", command, cluster.in_pod(plane, folder / "account"))
     kubeconfig = plane.kubeconfig_for(cluster.CONTROLLER, cluster.ACCOUNTS)
     return _child("remediator", run_command(kubeconfig, [*tickets, *options]))
 
@@ -77,10 +83,10 @@ def floor(plane: ControlPlane, module: str, *arguments: str) -> AbstractContextM
 
 
 @contextmanager
-def _child(name: str, command: Sequence[str]) -> Iterator[Child]:
+def _child(name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Child]:
     """A process; where what is done with it fails, its log is told."""
     with tempfile.TemporaryDirectory(prefix="bench-") as logs:
-        child = Child(list(command), Path(logs) / f"{name}.log")
+        child = Child(list(command), Path(logs) / f"{name}.log", environment=environment)
         try:
             yield child
         except BaseException:

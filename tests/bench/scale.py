@@ -27,7 +27,8 @@ from rich.table import Table
 from remediator import collector
 from remediator.app import elector
 from remediator.clock import SYSTEM
-from remediator.controller.run import ADMISSION, Controller
+from remediator.controller.keys import ADMISSION
+from remediator.controller.run import Controller
 from remediator.core.breaker import Breaker
 from remediator.kube import api
 from remediator.kube.api.builtin import NODE

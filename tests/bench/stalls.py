@@ -41,17 +41,17 @@ class Meter:
     def reset(self) -> None:
         """Measure anew."""
         self.turns, self.longest, self.where, self.total, self.collected = 0, 0.0, "", 0.0, 0.0
-        self.samples.clear()
+        self.samples = Counter()
 
     def turned(self, seconds: float) -> None:
         """A turn of the loop is over."""
         own = max(0.0, seconds - self.server)
         self.turns, self.total = self.turns + 1, self.total + own
+        samples, self.samples = self.samples, Counter()  # a signal may add one at any time: not to what is counted here
         if own > self.longest:
             self.longest = own
-            self.where = ", ".join(name for name, _ in self.samples.most_common(3))
+            self.where = ", ".join(name for name, _ in samples.most_common(3))
         self.server = 0.0
-        self.samples.clear()
 
 
 class _Selector(selectors.DefaultSelector):

@@ -88,7 +88,8 @@ async def measure(nodes: int, count: int, breaker: bool, cases: int) -> Report:
         with measured.floor(plane, "tests.bench.bare", str(admitted)) as child:
             await asyncio.sleep(SETTLE_SECONDS)
             bare = await play(client, child, FLOOR, FLOOR_CASES, fleet[:count], admitted)
-        await ended.create(client, fleet, cases)
+        async with cluster.as_controller(plane) as controller:
+            await ended.create(controller, fleet, cases)
         with measured.controller(plane, [] if breaker else ["--starts", "1000000"]) as child:
             await until(lambda: cluster.works(client), measured.START_SECONDS)
             await asyncio.sleep(SETTLE_SECONDS)

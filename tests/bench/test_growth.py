@@ -40,6 +40,7 @@ def measured(folder: Path, *sizes: str) -> list[dict]:
     return points
 
 
+@pytest.mark.cluster
 def test_a_small_run_in_memory_states_every_number_and_draws_each_of_them(tmp_path: Path) -> None:
     (point,) = measured(tmp_path, "--nodes", "--in-memory", "40")
     assert (point["nodes"], point["server"], point["storm"]["faults"]) == (40, "embedded server", 8)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from remediator.kube.wire.client import Client, check
 from remediator.kube.wire.http import HttpTransport
+from remediator_sim.accounts import token
 from tests.bench import cluster
 from tests.bench.drains import ACCOUNT, CASE_UID, NAMESPACE, Access
 from tests.cluster.control_plane import ControlPlane
@@ -18,15 +19,17 @@ from tests.harness.kinds import ACCOUNTS, NAMESPACES, NODES, OPERATIONS, PODS
 from tests.harness.waiting import until
 
 SPACE = "bench"
+DRAIN_POD = "drain"  # which all drains speak as
 LEASE_SECONDS = 200  # of the nodes
 AT_ONCE = 20
 WAIT_SECONDS = 300.0
 
 
 class Workload(NamedTuple):
-    """What is up: the client of an administrator, how drains reach the server, the nodes, and Pods on each."""
+    """What is up: clients of an administrator and of the controller, how drains reach the server, nodes and Pods."""
 
     client: Client
+    controller: Client
     access: Access
     nodes: list[str]
     per_node: int
@@ -68,7 +71,9 @@ class Workload(NamedTuple):
         ]
         spec = {"nodeName": node, "nodeUID": uid, "caseUID": CASE_UID, "attempt": 1, "templateName": "bench"}
         body = {"apiVersion": OPERATIONS.api_version, "kind": OPERATIONS.name, "metadata": {"name": node}}
-        return await self.client.create(OPERATIONS, {**body, "spec": spec})
+        made = await self.controller.create(OPERATIONS, {**body, "spec": spec})
+        await self.controller.patch(OPERATIONS, node, {"status": {"drainPod": DRAIN_POD}}, subresource="status")
+        return made
 
     async def calls(self) -> dict[str, int]:
         """Evictions that the API server has been asked for since its start, by the code of its answer."""
@@ -90,8 +95,9 @@ async def running(nodes: int, per_node: int) -> AsyncIterator[Workload]:
             names = await cluster.populate(client, nodes)
             await client.create(NAMESPACES, {"metadata": {"name": SPACE}})
             await client.create(ACCOUNTS, {"metadata": {"name": "default"}}, namespace=SPACE)
-            access = Access.lay_out(plane.url, Path(folder), await _token(client), plane.ca_file)
-            yield Workload(client, access, names, per_node)
+            access = Access.lay_out(plane.url, Path(folder), await _token(client, plane), plane.ca_file)
+            async with cluster.as_controller(plane) as controller:
+                yield Workload(client, controller, access, names, per_node)
         finally:
             await transport.close()
 
@@ -111,11 +117,18 @@ _COUNTED = "apiserver_request_total{"
 
 def _pod(node: str, name: str) -> dict[str, Any]:
     spec = {"nodeName": node, "automountServiceAccountToken": False, "containers": [{"name": "main", "image": "none"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    meta = {"name": name, "annotations": {"remediator.dev/evict": "true"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
-async def _token(client: Client) -> str:
-    """A token of the drains' account, as a kubelet asks for one."""
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
-    token = await client.send("POST", ACCOUNTS.path(ACCOUNT, NAMESPACE, "token"), dict, body)
-    return str(token["status"]["token"])
+async def _token(client: Client, plane: ControlPlane) -> str:
+    """A token of the drains' account that is bound to a Pod, as a kubelet asks for one."""
+    made = _pod("", DRAIN_POD)
+    made["spec"] = {"serviceAccountName": ACCOUNT, "containers": made["spec"]["containers"]}
+    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(cluster.CONTROLLER, cluster.ACCOUNTS))
+    try:
+        pod = await Client(transport).create(PODS, made, namespace=NAMESPACE)
+    finally:
+        await transport.close()
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": DRAIN_POD, "uid": pod["metadata"]["uid"]}
+    return await token(client, ACCOUNT, NAMESPACE, bound, 7200)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.request import Request, urlopen
 
 from deploy.images.programs import binary, stages
@@ -20,6 +20,14 @@ from tests.cluster.processes import Child, Running
 HOST = "127.0.0.1"
 READY_SECONDS = 60.0
 COMPACTED = "compact_rev_key"  # where API servers tell each other what has been compacted
+OURS = [f"system:serviceaccounts:{space}" for space in ("remediator-system", "remediator-operations")]
+AUDITED = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "userGroups": OURS}, {"level": "None"}],
+}
+POD_GROUPS = ("--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
 KWOK_NODES = "kwok.x-k8s.io/node=fake"
 
 
@@ -27,7 +35,8 @@ class ControlPlane:
     """Start it by `with`, or by `start` and `stop` from the thread that lives on.
 
     `directory` keeps keys, data and logs; without one they go with the control plane. KWOK plays only the nodes that
-    carry the annotation kwok.x-k8s.io/node=fake. A `detached` control plane outlives this process.
+    carry the annotation kwok.x-k8s.io/node=fake. A `detached` control plane outlives this process. With `audit` it
+    writes down what our accounts ask; with `pod_groups` it has the kind PodGroup of Kubernetes 1.37.
     """
 
     def __init__(
@@ -39,9 +48,12 @@ class ControlPlane:
         kwok: bool = True,
         lease_seconds: int = 40,
         detached: bool = False,
+        audit: bool = False,
+        pod_groups: bool = False,
     ) -> None:
         self._wanted = [name for name, on in (("kcm", controllers), ("scheduler", scheduler), ("kwok", kwok)) if on]
         self._directory, self._lease_seconds, self._detached = directory, lease_seconds, detached
+        self._audit, self._pod_groups = audit, pod_groups
         self._children: list[Child] = []
         self._ends = ExitStack()
 
@@ -72,6 +84,11 @@ class ControlPlane:
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig with a client certificate of `user` in `groups`."""
         return self._keys.kubeconfig(self.url, user, groups)
+
+    def audited(self) -> list[dict[str, Any]]:
+        """What our accounts have asked so far, as the audit log of the API server says it."""
+        assert self._directory
+        return [json.loads(line) for line in (self._directory / "audit.log").read_text().splitlines()]
 
     def compact(self) -> None:
         """Make etcd forget every old version of everything; the API server's cache follows within 15 seconds."""
@@ -127,9 +144,18 @@ class ControlPlane:
             f"--service-account-signing-key-file={self._keys.accounts}",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
             "--endpoint-reconciler-type=none",
             "--allow-privileged=true",
+            *(self._audit_flags() if self._audit else ()),
+            *(POD_GROUPS if self._pod_groups else ()),
         ]
+
+    def _audit_flags(self) -> list[str]:
+        assert self._directory
+        policy = self._directory / "audit.json"
+        policy.write_text(json.dumps(AUDITED))
+        return [f"--audit-policy-file={policy}", f"--audit-log-path={self._directory}/audit.log"]
 
     def _controller_flags(self, port: int) -> list[str]:
         return [

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,9 +26,19 @@ class Running(NamedTuple):
 
 
 class Child:
-    """A program that runs with its output in `log`. A `detached` one outlives us, any other is killed with us."""
+    """A program that runs with its output in `log`, our variables and those of `environment`.
 
-    def __init__(self, command: Sequence[str | Path], log: Path, *, detached: bool = False) -> None:
+    A `detached` one outlives us, any other is killed with us.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        log: Path,
+        *,
+        detached: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name, self.log = Path(command[0]).name, log
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -36,6 +46,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
                 start_new_session=detached,
                 preexec_fn=None if detached else die_with_parent,
             )

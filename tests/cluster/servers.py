@@ -4,13 +4,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from remediator.core import names
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import Transport
+from remediator_sim.accounts import token
 from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.kubeconfig import write_kubeconfig
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,21 @@ class Server:
     @property
     def client(self) -> Client:
         return Client(self.transport)
+
+    @asynccontextmanager
+    async def controller(self) -> AsyncIterator[Client]:
+        """A client with a token of the controller's account, which alone may write what it decides on."""
+        if self.ca_file is None:
+            yield self.client
+            return
+        ours = await token(self.client, "remediator", names.SYSTEM_NAMESPACE)
+        with TemporaryDirectory() as folder:
+            kubeconfig = write_kubeconfig(Path(folder), "controller", self.url, ours, self.ca_file)
+            transport = await HttpTransport.from_kubeconfig(kubeconfig)
+            try:
+                yield Client(transport)
+            finally:
+                await transport.close()
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,7 @@ from remediator.web.listener import Endpoint
 from tests.cluster.control_plane import HOST, ControlPlane, free_ports
 from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
+from tests.harness import yaml_files
 from tests.harness.endpoints import HOUR, NOW, authority, server_context
 from tests.harness.kinds import ACCOUNTS, CRDS, NAMESPACES, NODES, PODS, POLICIES
 from tests.harness.replica import an_extender, at_work, state_of, verdict_of
@@ -93,11 +94,8 @@ async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
     await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mark}})
     extender, informers = an_extender(client)
     found = Setting(control_plane, client, extender, news, port, mark, mark)
-    app, context = web.Application(), server_context()
-    app.add_routes(page.routes(extender, page.bodies(False)))
-    endpoint = Endpoint("extender", app, EXTENDER, Callers(KUBE_SCHEDULER, None), lambda: context)
     try:
-        async with endpoint.served(f"{HOST}:{port}"), at_work(informers.run(), extender.run()):
+        async with answering(found), at_work(informers.run(), extender.run()):
             await until(extender.ready, SECONDS)
             for short in ("sick", "well"):
                 await _add_node(found, short)
@@ -106,6 +104,16 @@ async def setting(control_plane: ControlPlane) -> AsyncIterator[Setting]:
     finally:
         await _clear(found)
         await transport.close()
+
+
+@asynccontextmanager
+async def answering(setting: Setting) -> AsyncIterator[None]:
+    """The extender answers on the port of the setting until the block is left."""
+    app, context = web.Application(), server_context()
+    app.add_routes(page.routes(setting.extender, page.bodies(False)))
+    endpoint = Endpoint("extender", app, EXTENDER, Callers(KUBE_SCHEDULER, None), lambda: context)
+    async with endpoint.served(f"{HOST}:{setting.port}"):
+        yield
 
 
 async def _define(client: Client, *kinds: Kind[Any]) -> None:
@@ -187,20 +195,30 @@ async def _clear(setting: Setting) -> None:
 
 
 @asynccontextmanager
-async def scheduler(setting: Setting, folder: Path, *, extended: bool, shows: bool = True) -> AsyncIterator[str]:
+async def scheduler(
+    setting: Setting,
+    folder: Path,
+    *,
+    extended: bool,
+    shows: bool = True,
+    program: str = "kube-scheduler",
+    changes: Mapping[str, Any] | None = None,
+) -> AsyncIterator[str]:
     """A kube-scheduler of its own name, with the shipped configuration; gives the name.
 
-    `extended`: with extenders; `shows`: to whom it shows its certificate.
+    `extended`: with extenders; `shows`: to whom it shows its certificate; `changes`: of the extender's entry.
     """
     name = f"{setting.mark}-{'extended' if extended else 'plain'}"
     path = folder / f"{name}.yaml"
     config = _config(setting, name, extended, folder)
     if not shows:
         del config["extenders"][0]["tlsConfig"]["certFile"], config["extenders"][0]["tlsConfig"]["keyFile"]
+    if changes:
+        config["extenders"][0] |= changes
     path.write_text(yaml.safe_dump(config))
     (port,) = free_ports(1)
     flags = [f"--config={path}", f"--bind-address={HOST}", f"--secure-port={port}"]
-    child = Child([binary("kube-scheduler"), *flags], folder / f"{name}.log")
+    child = Child([binary(program), *flags], folder / f"{name}.log")
     try:
         yield name
         child.check()
@@ -210,22 +228,29 @@ async def scheduler(setting: Setting, folder: Path, *, extended: bool, shows: bo
 
 def _config(setting: Setting, name: str, extended: bool, folder: Path) -> dict[str, Any]:
     """The shipped file with what a site must fill in; what the scheduler shows lies in the folder."""
-    for file, text in certificates.for_caller(authority(), KUBE_SCHEDULER, HOUR, NOW).items():
-        (folder / file).write_bytes(text)
     config = yaml.safe_load(CONFIG.read_text())
     config["clientConnection"]["kubeconfig"] = str(setting.plane.kubeconfig)
     config["leaderElection"]["leaderElect"] = False
     config["profiles"] = [{"schedulerName": name}]
-    (extender,) = config["extenders"]
-    extender["urlPrefix"] = f"https://{HOST}:{setting.port}/scheduler"
-    for key in ("caFile", "certFile", "keyFile"):
-        extender["tlsConfig"][key] = str(folder / Path(extender["tlsConfig"][key]).name)
+    _fill_in(config, setting, folder)
     if not extended:
         del config["extenders"]
     return config
 
 
-async def start(setting: Setting, scheduler: str, name: str, at: list[str], gpus: int = 1) -> None:
+def _fill_in(config: dict[str, Any], setting: Setting, folder: Path) -> None:
+    """Where the extender is, and what is shown to it."""
+    for file, text in certificates.for_caller(authority(), KUBE_SCHEDULER, HOUR, NOW).items():
+        (folder / file).write_bytes(text)
+    (extender,) = config["extenders"]
+    extender["urlPrefix"] = f"https://{HOST}:{setting.port}/scheduler"
+    for key in ("caFile", "certFile", "keyFile"):
+        extender["tlsConfig"][key] = str(folder / Path(extender["tlsConfig"][key]).name)
+
+
+async def start(
+    setting: Setting, scheduler: str, name: str, at: list[str], gpus: int = 1, asks: str = "", priority: str = ""
+) -> None:
     """A Pod for these nodes that tolerates everything that Remediator puts on a node."""
     hosts = {"key": "kubernetes.io/hostname", "operator": "In", "values": [setting.node(short) for short in at]}
     required = {"nodeSelectorTerms": [{"matchExpressions": [hosts]}]}
@@ -233,11 +258,13 @@ async def start(setting: Setting, scheduler: str, name: str, at: list[str], gpus
     wants = {"requests": {"cpu": "10"}, "limits": {GPU: str(gpus)}} if gpus else {}
     spec = {
         "schedulerName": scheduler,
+        **({"priorityClassName": priority} if priority else {}),
         "tolerations": tolerated,
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
         "containers": [{"name": "main", "image": "job:1", "resources": wants}],
     }
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    meta = {"name": name, "annotations": {names.GPU: asks} if asks else {}}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
     await setting.client.create(PODS, body, namespace=setting.space)
 
 
@@ -276,6 +303,27 @@ async def test_a_sick_node_gets_a_pod_that_tolerates_our_taints_only_without_the
     async with scheduler(setting, tmp_path, extended=False) as name:
         await start(setting, name, "pinned-too", ["sick"])
         assert await lands(setting, "pinned-too") == "sick"
+
+
+async def test_a_pod_gets_the_node_whose_gpus_are_what_it_asks_for(setting: Setting, tmp_path: Path) -> None:
+    both = ["sick", "well"]
+    for short, memory in (("sick", "40960"), ("well", "81559")):
+        body = {"metadata": {"labels": {f"{GPU}.memory": memory}}}
+        await setting.client.patch(NODES, setting.node(short), body)
+    async with scheduler(setting, tmp_path, extended=True) as name:
+        await start(setting, name, "large", both, asks="memory>=80G")
+        assert await lands(setting, "large") == "well"
+        await start(setting, name, "small", both, asks="memory<80G")
+        assert await lands(setting, "small") == "sick"
+        await start(setting, name, "none", both, asks="memory>90G")
+        await told(setting, "none", f"2 {UNRESOLVABLE[VerdictReason.OTHER_ATTRIBUTES]}")
+        await start(setting, name, "unknown", both, asks="ecc=true")
+        await told(setting, "unknown", f"2 {UNRESOLVABLE[VerdictReason.ATTRIBUTES_UNKNOWN]}")
+        await start(setting, name, "mistyped", both, asks="memory>=40Gx")
+        words = UNRESOLVABLE[VerdictReason.ATTRIBUTES_MALFORMED]
+        await told(setting, "mistyped", f"2 {words}: remediator.dev/gpu: at character 9: '40Gx' is no size")
+        await setting.client.patch(NODES, setting.node("sick"), {"metadata": {"labels": {names.GPU_ECC: "true"}}})
+        assert await lands(setting, "unknown") == "sick", "a label that is added wakes the Pod"
 
 
 async def test_a_pod_that_waits_for_a_sick_node_gets_it_when_the_node_is_well(setting: Setting, tmp_path: Path) -> None:
@@ -345,3 +393,155 @@ async def test_pods_are_scheduled_when_the_extender_is_down(setting: Setting, tm
     async with scheduler(nobody, tmp_path, extended=True) as name:
         await start(setting, name, "alone", ["well"])
         assert await lands(setting, "alone") == "well"
+
+
+# --- with two versions of Kubernetes ---------------------------------------------------------------------------------
+
+VERSIONS = ("kube-scheduler", "kube-scheduler-1.34")
+BOTH = ["sick", "well"]
+
+
+async def resize(setting: Setting, gpus: int) -> None:
+    """Both nodes have so many GPUs from now on."""
+    room = {GPU: str(gpus)}
+    for short in BOTH:
+        body = {"status": {"capacity": room, "allocatable": room}}
+        await setting.client.patch(NODES, setting.node(short), body, subresource="status")
+        await until(lambda short=short: dict(state_of(setting.extender, setting.node(short)).total) == room_of(gpus))
+
+
+def room_of(gpus: int) -> dict[str, int]:
+    return {GPU: gpus}
+
+
+async def held(setting: Setting, gpus: int) -> None:
+    """Wait until the extender knows that Pods hold so many GPUs of both nodes together."""
+    await until(lambda: sum(dict(state_of(setting.extender, setting.node(n)).used).get(GPU, 0) for n in BOTH) == gpus)
+
+
+async def rank(setting: Setting, name: str, value: int) -> str:
+    """A priority of this test's own."""
+    kind = Kind("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", dict)
+    full = f"{setting.mark}-{name}"
+    body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": full}, "value": value}
+    await setting.client.create(kind, body)
+    return full
+
+
+@pytest.mark.parametrize("program", VERSIONS)
+@pytest.mark.parametrize(("extended", "runs"), [(True, True), (False, False)])
+async def test_pods_of_one_one_and_two_gpus_all_run_on_two_nodes_of_two_where_they_are_packed(
+    setting: Setting, tmp_path: Path, program: str, extended: bool, runs: bool
+) -> None:
+    await resize(setting, 2)
+    async with scheduler(setting, tmp_path, extended=extended, program=program) as name:
+        for index in (1, 2):
+            await start(setting, name, f"small-{index}", BOTH, gpus=1)
+            await lands(setting, f"small-{index}")
+            await held(setting, index)
+        await start(setting, name, "large", BOTH, gpus=2)
+        if runs:
+            assert await lands(setting, "large") in BOTH
+        else:
+            await told(setting, "large", "2 Insufficient nvidia.com/gpu")
+
+
+@pytest.mark.parametrize("program", VERSIONS)
+@pytest.mark.parametrize(("changes", "emptied"), [({}, "well"), ({"preemptVerb": ""}, "sick")])
+async def test_nobody_is_evicted_from_an_unhealthy_node_where_the_extender_is_asked_first(
+    setting: Setting, tmp_path: Path, program: str, changes: dict[str, str], emptied: str
+) -> None:
+    least, low, high = [await rank(setting, name, value) for name, value in (("least", 1), ("low", 2), ("high", 9))]
+    async with scheduler(setting, tmp_path, extended=True, program=program, changes=changes) as name:
+        for short, priority in (("sick", least), ("well", low)):  # the scheduler prefers the victim on the sick node
+            await start(setting, name, f"victim-{short}", [short], gpus=8, priority=priority)
+            assert await lands(setting, f"victim-{short}") == short
+        await held(setting, 16)
+        await fall_sick(setting)
+        await start(setting, name, "urgent", BOTH, gpus=8, priority=high)
+
+        async def leaves() -> bool:
+            with suppress(errors.NotFound):
+                victim = await setting.client.get(PODS, f"victim-{emptied}", namespace=setting.space)
+                return bool(victim["metadata"].get("deletionTimestamp"))
+            return True
+
+        await until(leaves, SECONDS)
+        if emptied == "well":
+            assert await lands(setting, "urgent") == "well"
+            survivor = await setting.client.get(PODS, "victim-sick", namespace=setting.space)
+            assert not survivor["metadata"].get("deletionTimestamp")
+
+
+@pytest.mark.parametrize("program", VERSIONS)
+@pytest.mark.parametrize("names_only", [True, False])
+async def test_names_and_whole_nodes_are_answered_alike(
+    setting: Setting, tmp_path: Path, program: str, names_only: bool
+) -> None:
+    await fall_sick(setting)
+    changes = {"nodeCacheCapable": names_only}
+    async with scheduler(setting, tmp_path, extended=True, program=program, changes=changes) as name:
+        await start(setting, name, "choice", BOTH)
+        assert await lands(setting, "choice") == "well"
+        await start(setting, name, "pinned", ["sick"])
+        await told(setting, "pinned", UNRESOLVABLE[VerdictReason.UNHEALTHY])
+
+
+@pytest.mark.parametrize("program", VERSIONS)
+async def test_where_the_extender_may_not_be_ignored_its_pods_wait_for_its_restart_and_all_others_go_on(
+    setting: Setting, tmp_path: Path, program: str
+) -> None:
+    away = setting._replace(port=free_ports(1)[0])
+    async with scheduler(away, tmp_path, extended=True, program=program, changes={"ignorable": False}) as name:
+        await start(setting, name, "with-gpu", ["well"])
+        await told(setting, "with-gpu", "connection refused")
+        await start(setting, name, "without-gpu", ["well"], gpus=0)
+        assert await lands(setting, "without-gpu") == "well"
+        async with answering(away):
+            assert await lands(setting, "with-gpu") == "well", "as soon as the extender is back"
+
+
+@pytest.mark.parametrize("program", VERSIONS)
+async def test_a_node_under_repair_is_refused_in_its_own_words(setting: Setting, tmp_path: Path, program: str) -> None:
+    taints = [{"key": names.CASE_TAINT, "value": "a-case", "effect": "NoSchedule"}]
+    await setting.client.patch(NODES, setting.node("sick"), {"spec": {"taints": taints}})
+    await until(lambda: verdict_of(setting.extender, setting.node("sick")) is VerdictReason.CLAIMED, SECONDS)
+    async with scheduler(setting, tmp_path, extended=True, program=program) as name:
+        await start(setting, name, "pinned", ["sick"])
+        await told(setting, "pinned", UNRESOLVABLE[VerdictReason.CLAIMED])
+        await setting.client.patch(NODES, setting.node("sick"), {"spec": {"taints": None}})
+        assert await lands(setting, "pinned") == "sick"
+
+
+async def test_the_second_scheduler_that_is_shipped_has_the_rights_that_it_needs(
+    setting: Setting, tmp_path: Path
+) -> None:
+    folder = CONFIG.parent / "second"
+    for body in yaml_files.read_all(folder / "rbac.yaml"):
+        if body["kind"] != "ServiceAccount":
+            await _create(setting, body)
+    account = "system:serviceaccount:remediator-system:remediator-scheduler"
+    config = yaml_files.read(folder / "scheduler-config.yaml")
+    config["clientConnection"] = {"kubeconfig": str(setting.plane.kubeconfig_for(account))}
+    _fill_in(config, setting, tmp_path)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    (port,) = free_ports(1)
+    flags = [f"--config={tmp_path}/config.yaml", f"--bind-address={HOST}", f"--secure-port={port}"]
+    child = Child([binary("kube-scheduler"), *flags], tmp_path / "second.log")
+    try:
+        await fall_sick(setting)
+        await start(setting, "gpu", "job", BOTH)
+        assert await lands(setting, "job") == "well", child.tail()
+        assert "forbidden" not in child.log.read_text()
+    finally:
+        child.stop()
+
+
+async def _create(setting: Setting, body: dict[str, Any]) -> None:
+    """An object of RBAC, which other tests of the session may have made."""
+    space = body["metadata"].get("namespace", "")
+    kind = Kind(
+        "rbac.authorization.k8s.io", "v1", f"{body['kind'].lower()}s", body["kind"], dict, namespaced=bool(space)
+    )
+    with suppress(errors.AlreadyExists):
+        await setting.client.create(kind, body, namespace=space)

@@ -1,6 +1,6 @@
-"""Draws the decision tables for docs/cases.md and docs/tickets.md, so that pages and code cannot differ.
+"""Draws the decision tables for docs/cases.md, operations.md and tickets.md, and the fields in docs/api.md.
 
-`python -m tests.contract.drawing` writes the pages' drawings anew.
+So pages and code cannot differ. `python -m tests.contract.drawing` writes the pages' drawings anew.
 """
 
 import re
@@ -10,12 +10,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from nodelib.k8s.eviction_answers import ANSWERS
 from remediator.core.case_table import CASE_TABLE, SHOWN, CaseObservation, Step, Tried, case_step
+from remediator.core.offer import OFFER_TABLE
 from remediator.core.operation_table import OPERATION_TABLE, OperationObservation
+from remediator.core.outcome import OUTCOME_TABLE
+from remediator.core.request_table import REQUEST_TABLE
 from remediator.core.table import Row
 from remediator.tickets.reconcile.states import TABLES
+from tests.contract import fields
 
-PAGES = [Path(__file__).parents[2] / "docs" / page for page in ("cases.md", "tickets.md")]
+PAGES = [Path(__file__).parents[2] / "docs" / page for page in ("api.md", "cases.md", "operations.md", "tickets.md")]
 
 
 def every(seen: type[CaseObservation] | type[OperationObservation]) -> Iterator[CaseObservation | OperationObservation]:
@@ -72,6 +77,26 @@ def _asks(asks: Mapping[str, object]) -> str:
     return ", ".join(questions) or "otherwise"
 
 
+def outcomes() -> str:
+    """The ends of operations in vain, as Markdown."""
+    lines = [
+        f"| {number} | {_asks(row.asks)} | {row.result.phase.value} | `{row.result.reason.value}` | {row.result.then} "
+        f"| {row.why} |"
+        for number, row in enumerate(OUTCOME_TABLE.rows, 1)
+    ]
+    return "\n".join(["| row | where | phase | reason | then | why |", "|---|---|---|---|---|---|", *lines])
+
+
+def evictions() -> str:
+    """What the API server answers to an eviction, as Markdown."""
+    lines = [
+        f"| {row.status}{'xx' if row.status < 10 else ''} | {row.words or 'any'} | {row.name} "
+        f"| {'yes' if row.keeps else 'no'} | {row.remedy or '-'} |"
+        for row in ANSWERS
+    ]
+    return "\n".join(["| HTTP | says | means | is the Pod in the way | remedy |", "|---|---|---|---|---|", *lines])
+
+
 def ticket_tables() -> str:
     """The tables of a ticket, one for each of its states."""
     return "\n\n".join(f"**{state.name}**\n\n{table(decisions.rows)}" for state, decisions in TABLES.items())
@@ -83,7 +108,12 @@ def drawn(page: str) -> str:
         "diagram": diagram(),
         "cases": table(CASE_TABLE.rows),
         "operations": table(OPERATION_TABLE.rows),
+        "outcomes": outcomes(),
+        "evictions": evictions(),
+        "offers": table(OFFER_TABLE.rows),
+        "requests": table(REQUEST_TABLE.rows),
         "tickets": ticket_tables(),
+        **fields.drawings(),
     }
     for name, drawing in drawings.items():
         marks = rf"(<!-- drawn: {name} -->\n).*?(<!-- end -->)"

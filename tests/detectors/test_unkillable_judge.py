@@ -234,19 +234,21 @@ def noon():
     return datetime.fromisoformat("2026-01-01T12:00:00Z")
 
 
-def api_pod(uid=UID, deleted=None, annotations=None):
-    about = {"uid": uid, **({"deletionTimestamp": deleted} if deleted else {}), "annotations": annotations}
+def api_pod(uid=UID, deleted=None, annotations=None, **more):
+    about = {"uid": uid, **({"deletionTimestamp": deleted} if deleted else {}), "annotations": annotations, **more}
     return {"metadata": about}
 
 
+HASH = "3a1f2b4c5d6e7f8091a2b3c4d5e6f708"
+MIRROR = {"kubernetes.io/config.hash": HASH, "kubernetes.io/config.mirror": HASH}
+NODE = {"apiVersion": "v1", "kind": "Node", "name": "gpu-1", "uid": "n"}
 PODS = {
     "a running pod": ([api_pod()], {PLAIN}),
     "a pod in its grace": ([api_pod(deleted="2026-01-01T12:00:01Z")], {PLAIN}),
     "a pod whose grace is over": ([api_pod(deleted="2026-01-01T11:59:59Z")], set()),
-    "a mirror pod": (
-        [api_pod(annotations={"kubernetes.io/config.hash": "3a1f2b4c5d6e7f8091a2b3c4d5e6f708"})],
-        {PLAIN, "3a1f2b4c5d6e7f8091a2b3c4d5e6f708"},
-    ),
+    "a mirror pod": ([api_pod(annotations=MIRROR, ownerReferences=[NODE])], {PLAIN, HASH}),
+    "a pod with the annotations of one": ([api_pod(annotations=MIRROR)], {PLAIN}),
+    "a pod of a node without the annotation": ([api_pod(annotations={}, ownerReferences=[NODE])], {PLAIN}),
     "none": ([], set()),
 }
 

@@ -1,5 +1,6 @@
 """unkillable_process over files that stand for /proc, over the real one, and beside an API server."""
 
+import base64
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 from nodelib.host.proc_files import is_killed, parse_stat
 from nodelib.host.threads import scan
+from tests.cluster.keys import Keys
 from tests.detectors.node import DETECTORS
 from tests.detectors.null_server import dead_port
 from tests.detectors.proc_tree import CONTAINER, UID, ProcTree, pod_cgroup, stat_line
@@ -94,7 +96,9 @@ def test_a_static_pod_is_known_by_the_hash_of_its_manifest(node):
     node.stuck(4242, uid="3a1f2b4c5d6e7f8091a2b3c4d5e6f708")
     node.look(100)
     assert node.look(160).code == FAULT
-    node.api.put(known(UID, annotations={"kubernetes.io/config.hash": "3a1f2b4c5d6e7f8091a2b3c4d5e6f708"}))
+    notes = {f"kubernetes.io/config.{word}": "3a1f2b4c5d6e7f8091a2b3c4d5e6f708" for word in ("hash", "mirror")}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "gpu-1", "uid": "n"}
+    node.api.put(known(UID, annotations=notes, ownerReferences=[owner]))
     assert node.look(161).code == OK
 
 
@@ -188,6 +192,46 @@ def test_the_token_folder_can_be_given_as_an_option(node):
     for now in (100, 160):
         ran = node.run("unkillable_process", f"--now={now}", f"--token-dir={folder}", env=env.items())
     assert ran.code == FAULT
+
+
+def as_kubelet(node, user):
+    """Put the file on the node with which its kubelet asks; the authority is that of the API server."""
+    folder = node.root / "keys"
+    folder.mkdir(exist_ok=True)
+    env = node.api.environment()
+    server = f"https://{env['KUBERNETES_SERVICE_HOST']}:{env['KUBERNETES_SERVICE_PORT']}"
+    authority = Path(env["TOKEN_DIR"], "ca.crt").read_bytes()
+    config = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode(), **user(folder)}
+    node.write("proc/1/root/etc/kubernetes/kubelet.conf", json.dumps({"clusters": [config]}))
+
+
+def certificate(folder):
+    """What a kubelet has in files."""
+    path, key = Keys(folder).issue("system:node:gpu-1", ["system:nodes"])
+    return {
+        "client-certificate-data": base64.b64encode(path.read_bytes()).decode(),
+        "client-key-data": base64.b64encode(key.read_bytes()).decode(),
+    }
+
+
+def test_it_asks_as_the_kubelet_of_its_node_and_needs_no_token(node):
+    node.stuck(4242)
+    as_kubelet(node, certificate)
+    for now in (100, 160):
+        ran = node.run("unkillable_process", f"--now={now}", env={"NODE_NAME": "gpu-1"}.items())
+    assert (ran.code, ran.line) == (FAULT, GONE)
+
+
+def test_where_the_kubelet_has_no_certificate_its_own_token_asks_and_what_both_say_is_told(node):
+    node.stuck(4242)
+    as_kubelet(node, lambda folder: {"exec": {"command": "aws"}})
+    node.look(100)
+    node.api.refuse(403)
+    ran = node.look(160)
+    assert ran.code == UNKNOWN
+    assert "as the kubelet: Unusable: /etc/kubernetes/kubelet.conf has no client-certificate" in ran.line
+    assert ran.line.endswith("with our token: the API server cannot be asked: ValueError: HTTP 403")
+    assert node.look(161)[:2] == (FAULT, GONE)
 
 
 def test_a_list_of_several_pages_is_read_to_its_end(node):

@@ -41,6 +41,9 @@ STORED = {
     "DaemonSet": DAEMON_SETS,
     "PodDisruptionBudget": "poddisruptionbudgets.policy",
     "Lease": "leases.coordination.k8s.io",
+    "ResourceSlice": "resourceslices.resource.k8s.io",
+    "DeviceTaintRule": "devicetaintrules.resource.k8s.io",
+    "VolumeAttachment": "volumeattachments.storage.k8s.io",
 }
 FOREVER = 10**9  # requests
 

@@ -24,6 +24,7 @@ from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator.prometheus.source import Source
 from remediator.settings import Settings
 from remediator_sim.apiserver import EmbeddedServer
 from tests.harness.cluster import MemoryCluster, at_once
@@ -33,6 +34,8 @@ from tests.harness.waiting import until
 
 Object = dict[str, Any]
 GPU = "GpuLost"
+ELSEWHERE = "system-1"  # where Pods with rights in the API have their place
+WORKERS = {"matchExpressions": [{"key": "role", "operator": "DoesNotExist"}]}
 OPERATIONS, SYSTEM = names.OPERATIONS_NAMESPACE, names.SYSTEM_NAMESPACE
 BEAT = 0.02
 MOST_AHEAD = timedelta(minutes=4)  # heartbeats further in the future prove nothing; from there nodes beat in real time
@@ -40,11 +43,12 @@ MOST_AHEAD = timedelta(minutes=4)  # heartbeats further in the future prove noth
 
 @dataclass(frozen=True)
 class Answer:
-    """What a Pod does: run for ever (`exit` None), or end with this; `does` happens first."""
+    """What a Pod does: run for ever (`exit` None), or end with this; `does` happens first. It may never start."""
 
     exit: int | None = 0
     message: str = ""
     does: Callable[["ControllerHarness", str], Awaitable[None]] | None = None
+    starts: bool = True
 
 
 async def nothing(harness: "ControllerHarness", node: str) -> None:
@@ -89,6 +93,9 @@ def furnished(namespaces: names.Namespaces) -> EmbeddedServer:
     at_once(make_template(cluster, names.DRAIN_TEMPLATE, runOn="Elsewhere"))
     drain = {"strategy": "Evict", "timeout": "30s"}
     at_once(make_template(cluster, "reboot", drain=drain, timeout="20s", success=success))
+    at_once(cluster.client.create(NODES, {"metadata": {"name": ELSEWHERE, "labels": {"role": "system"}}}))
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    at_once(cluster.client.patch(NODES, ELSEWHERE, {"status": ready}, subresource="status"))
     return cluster.server
 
 
@@ -99,6 +106,7 @@ class ControllerHarness(MemoryCluster):
         self.namespaces = namespaces or names.Namespaces()
         super().__init__(EmbeddedServer(like=furnished(self.namespaces)))
         self.answers: dict[str, deque[Answer]] = defaultdict(deque)
+        self.dead: set[str] = set()  # nodes whose kubelet ends no Pod
         self.answer(names.DIAGNOSTICS_TEMPLATE, DIAGNOSED)
         self.answer(names.DRAIN_TEMPLATE, DONE)
         self.answer("reboot", REBOOTED)
@@ -118,8 +126,7 @@ class ControllerHarness(MemoryCluster):
         """A policy on GpuLost that reboots, twice at most, and verifies in a second of the node's time."""
         usual = {
             "mode": "Enforce",
-            "nodeSelector": {},
-            "allNodes": True,
+            "nodeSelector": WORKERS,
             "when": [{"condition": GPU, "for": "0s"}],
             "ladder": [{"operation": "reboot", "attempts": 2}],
             "verify": {"settle": "1s", "fresh": "1s", "timeout": "30s"},
@@ -128,8 +135,8 @@ class ControllerHarness(MemoryCluster):
         await self.make(POLICIES, name, **usual | spec)
 
     async def budget(self, name: str, most: int | str) -> None:
-        """A budget over all nodes."""
-        await self.make(BUDGETS, name, selector={}, maxUnavailable=most)
+        """A budget over all nodes but that for Pods with rights in the API."""
+        await self.make(BUDGETS, name, selector=WORKERS, maxUnavailable=most)
 
     # --- nodes -----------------------------------------------------------------------------------------------------
 
@@ -169,6 +176,8 @@ class ControllerHarness(MemoryCluster):
             await asyncio.sleep(BEAT)
             for node in self.all(NODES) if self.beating else ():
                 name = node["metadata"]["name"]
+                if name == ELSEWHERE:
+                    continue
                 self._ahead[name] = max(self._ahead[name], min(self._ahead[name] + timedelta(seconds=1), MOST_AHEAD))
                 beat = {"lastHeartbeatTime": stamp(self._clock(name))}
                 conditions = [{"type": one["type"]} | beat for one in node.get("status", {}).get("conditions", ())]
@@ -197,16 +206,22 @@ class ControllerHarness(MemoryCluster):
         if meta["uid"] not in self._began:
             self._began.add(meta["uid"])
             await self._begin(pod)
-        elif meta.get("deletionTimestamp") and phase == "Running":
+        elif meta.get("deletionTimestamp") and phase in ("Running", "Pending") and not self._is_on_dead(pod):
             await self._end(meta["name"], Answer(exit=143, message="killed"))
             path = PODS.path(meta["name"], self.namespaces.operations)
             await self.client.transport.request("DELETE", path, body=b'{"gracePeriodSeconds": 0}')
+
+    def _is_on_dead(self, pod: Object) -> bool:
+        return pod["spec"].get("nodeName") in self.dead
 
     async def _begin(self, pod: Object) -> None:
         template, name = pod["metadata"]["labels"][names.OPERATION_LABEL], pod["metadata"]["name"]
         env = environment(pod)
         script = self.answers[template]
         answer = script.popleft() if len(script) > 1 else script[0]
+        if not answer.starts:
+            await self._pod_status(name, {"phase": "Pending"})
+            return
         await self._pod_status(name, {"phase": "Running"})
         self.ran.append(f"{template} {env['NODE_NAME']}")
         if answer.does is not None:
@@ -215,8 +230,8 @@ class ControllerHarness(MemoryCluster):
             await self._end(name, answer)
 
     async def finish(self, template: str, answer: Answer = DONE) -> None:
-        """Let the first Pod of this template that runs end now."""
-        pod = next(pod for pod in self.pods(template) if pod["status"]["phase"] == "Running")
+        """Let the first Pod of this template that runs end, once one runs."""
+        pod = (await until(lambda: self.pods(template, "Running")))[0]
         if answer.does is not None:
             await answer.does(self, environment(pod)["NODE_NAME"])
         await self._end(pod["metadata"]["name"], answer)
@@ -238,10 +253,11 @@ class ControllerHarness(MemoryCluster):
         storage = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
         return [entry.copy() for entry in self.server.cluster.store.collection(storage).entries.values()]
 
-    def pods(self, template: str = "") -> list[Object]:
-        """The operation Pods, of one template if given."""
-        found = [pod for pod in self.all(PODS) if pod["metadata"]["namespace"] == self.namespaces.operations]
-        return [pod for pod in found if template in ("", pod["metadata"]["labels"][names.OPERATION_LABEL])]
+    def pods(self, template: str = "", phase: str = "") -> list[Object]:
+        """The operation Pods, of one template and in one phase if given."""
+        pods = [pod for pod in self.all(PODS) if pod["metadata"]["namespace"] == self.namespaces.operations]
+        pods = [pod for pod in pods if template in ("", pod["metadata"]["labels"][names.OPERATION_LABEL])]
+        return [pod for pod in pods if phase in ("", pod.get("status", {}).get("phase"))]
 
     def look(self, node: str) -> Object:
         """One node."""
@@ -333,9 +349,12 @@ async def running(
     identity: str = "one",
     *,
     beside: Callable[[Informers, Leader], Any] | None = None,
+    source: Source | None = None,
     **settings: Any,
 ) -> AsyncIterator[Controller]:
-    """A controller at work, until the block is left; `beside` makes what else the replica runs."""
+    """A controller at work, until the block is left; `beside` makes what else the replica runs, `source` answers
+    what policies want confirmed.
+    """
     told = {
         "breaker": Breaker(starts=100),
         "namespace": harness.namespaces.system,
@@ -344,7 +363,7 @@ async def running(
     asked = Settings(identity=identity, **told)
     informers = Informers(harness.client, clock.SYSTEM, asked.namespaces)
     leader = Leader(elector(harness.client, asked, clock.SYSTEM), clock.SYSTEM)
-    controller = Controller(harness.client, asked, informers, leader, clock.SYSTEM)
+    controller = Controller(harness.client, asked, informers, leader, clock.SYSTEM, source)
     if beside is not None:
         beside(informers, leader)
     async with at_work(informers.run(), leader.run()):

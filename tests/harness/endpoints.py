@@ -13,7 +13,7 @@ from aiohttp import web
 from remediator.web import certificates
 from remediator.web.caller import Anybody, Callers
 from remediator.web.listener import Endpoint, Limits
-from remediator.web.serving import Pem, context, served_names
+from remediator.web.serving import Pem, Places, context, served_names
 from tests.cluster.control_plane import HOST
 
 NOW = datetime.now(UTC)
@@ -31,7 +31,8 @@ def authority() -> Mapping[str, bytes]:
 def server_context(*, token: bool = False) -> ssl.SSLContext:
     """What an endpoint serves with."""
     found = authority()
-    return context(Pem(found["tls.crt"], found["tls.key"], found["ca.crt"].decode()), token=token)
+    places = Places("tls.crt", "tls.key", "ca.crt")
+    return context(Pem(found["tls.crt"], found["tls.key"], found["ca.crt"].decode(), places), token=token)
 
 
 @cache

@@ -7,6 +7,7 @@ from remediator_sim.plain import ACCOUNTS, LEASES, NODES, PODS, Object, plain
 from remediator_sim.plain import SPACES as NAMESPACES
 
 CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", Object)
+CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap", Object, namespaced=True)
 DAEMON_SETS = Kind("apps", "v1", "daemonsets", "DaemonSet", Object, namespaced=True)
 ROLES = Kind("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", Object)
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", Object)
@@ -18,6 +19,7 @@ __all__ = [
     "ACCOUNTS",
     "BUDGETS",
     "CASES",
+    "CONFIG_MAPS",
     "CRDS",
     "DAEMON_SETS",
     "EVENTS",

@@ -2,20 +2,23 @@
 
 CASE_TAINT = {"key": "remediator.dev/case", "value": "case-1", "effect": "PreferNoSchedule"}
 BOOT = "11111111-2222-3333-4444-555555555555"
+SYSTEM_UUID = "4c4c4544-0043-3010-8052-b4c04f564433"  # of the machine, as its firmware tells it
 MADE = "2026-01-01T12:00:00Z"  # when the attempt was
 BEFORE, AFTER = "2026-01-01T11:00:00Z", "2026-01-01T12:00:30Z"
 GENERATION = "deprecated.daemonset.template.generation"
 EVERYTHING = [{"operator": "Exists"}]
+DECLARED = {"remediator.dev/evict": "true"}  # the annotation of a bare Pod that its owner lets go
 
 
 def node(name="gpu-1"):
     """Return a Node that case-1 holds."""
+    info = {"bootID": BOOT, "systemUUID": SYSTEM_UUID}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "uid": "node-uid", "annotations": {}},
         "spec": {"taints": [CASE_TAINT], "unschedulable": True},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": BOOT, "systemUUID": ""}},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": info},
     }
 
 
@@ -70,7 +73,7 @@ def pod(
             "ownerReferences": [{"kind": owner, "name": "owner", "controller": True}] if owner else [],
             **meta,
         },
-        "spec": {"nodeName": node},
+        "spec": {"nodeName": node, "restartPolicy": "Always", "containers": [{"name": "main", "image": "train"}]},
         "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]},
     }
 

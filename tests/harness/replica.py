@@ -39,6 +39,7 @@ def an_extender(client: Client | None = None, clock: Clock = SYSTEM) -> tuple[Ex
 
 def state_of(extender: Extender, node: str) -> NodeState:
     """All that the extender knows of a node."""
+    extender._fleet.settle()
     return extender._fleet.rows.get(node, STRANGER)
 
 

@@ -1,7 +1,7 @@
 """An extender over the embedded server in memory, and what stands in its cluster."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,12 +14,12 @@ from tests.harness.kinds import CASES, NAMESPACES, NODES, PODS, POLICIES
 from tests.harness.replica import an_extender, at_work, state_of, verdict_of
 from tests.harness.waiting import until
 
-GPU = "nvidia.com/gpu"
+GPU, NOW = "nvidia.com/gpu", timedelta()
 
 
-def said(condition: str, status: str) -> dict[str, Any]:
+def said(condition: str, status: str, ahead: timedelta = NOW) -> dict[str, Any]:
     """A Condition of this moment."""
-    stamp = datetime.now(UTC).isoformat()
+    stamp = (datetime.now(UTC) + ahead).isoformat()
     return {"type": condition, "status": status, "lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
 
 
@@ -48,6 +48,27 @@ def names_body(names: list[str], wanted: dict[str, Any] | None = None) -> bytes:
 def nodes_body(nodes: list[dict[str, Any]], wanted: dict[str, Any] | None = None) -> bytes:
     """A request as kube-scheduler sends it with nodeCacheCapable: false."""
     return json.dumps({"Pod": wanted or pod(), "Nodes": {"metadata": {}, "items": nodes}, "NodeNames": None}).encode()
+
+
+def victims_body(
+    victims: Mapping[str, Sequence[str]], wanted: dict[str, Any] | None = None, violations: int = 0
+) -> bytes:
+    """A request to preempt as kube-scheduler sends it with nodeCacheCapable: true; UIDs of Pods by node."""
+    by_node = {
+        name: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations} for name, uids in victims.items()
+    }
+    return json.dumps({"Pod": wanted or pod(), "NodeNameToVictims": None, "NodeNameToMetaVictims": by_node}).encode()
+
+
+def whole_victims_body(victims: Mapping[str, Sequence[str]], wanted: dict[str, Any] | None = None) -> bytes:
+    """The same with nodeCacheCapable: false: whole Pods by node."""
+    by_node = {name: {"Pods": [_evicted(uid) for uid in uids], "NumPDBViolations": 0} for name, uids in victims.items()}
+    return json.dumps({"Pod": wanted or pod(), "NodeNameToVictims": by_node, "NodeNameToMetaVictims": None}).encode()
+
+
+def _evicted(uid: str) -> dict[str, Any]:
+    found = pod(uid)
+    return found | {"metadata": found["metadata"] | {"uid": uid}}
 
 
 class SchedulerHarness(MemoryCluster):
@@ -87,11 +108,11 @@ class SchedulerHarness(MemoryCluster):
         """It is gone."""
         await self.client.delete(POLICIES, name)
 
-    async def case(self, of: str, **status: Any) -> None:
+    async def case(self, of: str, which: str = "case", **status: Any) -> None:
         """A case of this node with this status; "phase" at least."""
         uid = (await self.client.get(NODES, of))["metadata"]["uid"]
-        await self.make(CASES, f"case-{of}", nodeName=of, nodeUID=uid, policyName="gpu-lost")
-        await self.progress(of, **status)
+        await self.make(CASES, f"{which}-{of}", nodeName=of, nodeUID=uid, policyName="gpu-lost")
+        await self.client.patch(CASES, f"{which}-{of}", {"status": status}, subresource="status")
 
     async def progress(self, of: str, **status: Any) -> None:
         """Where the case of this node stands now."""
@@ -103,7 +124,7 @@ class SchedulerHarness(MemoryCluster):
 
     async def condition(self, name: str, kind: str, status: str) -> None:
         """What one condition of a node says from now on."""
-        body = {"status": {"conditions": [said(kind, status)]}}
+        body = {"status": {"conditions": [said(kind, status, self.ahead)]}}
         await self.client.patch(NODES, name, body, subresource="status", content_type=STRATEGIC_PATCH)
 
     async def patch_node(self, name: str, body: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from remediator_sim.npd import Processes, Runner, Zygote
 from remediator_sim.npd.runner import head
 
 OUTPUT_LIMIT = 1 << 20  # bytes of each stream
-SECONDS = 60.0
+SECONDS = 90.0  # a program that asks a silent BMC for as long as it may takes 62
 
 
 class Finished(NamedTuple):

@@ -11,6 +11,6 @@ def sleeper(name: str, node: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "annotations": {"remediator.dev/evict": "true"}},
         "spec": {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [sleep]},
     }

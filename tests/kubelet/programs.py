@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.images.programs import cache
@@ -29,28 +30,29 @@ def path() -> str:
     here = os.environ.get("PATH", os.defpath)
     if _complete(here):
         return here
-    fetched = os.pathsep.join([*(str(_fetched() / folder) for folder in FOLDERS), here])
-    if not _complete(fetched):
+    unpacked = fetched("containerd", PACKAGES)
+    found = os.pathsep.join([*(str(unpacked / folder) for folder in FOLDERS), here])
+    if not _complete(found):
         raise Missing(f"the packages {' and '.join(PACKAGES)} lack one of {', '.join(PROGRAMS)}")
-    return fetched
+    return found
 
 
 def _complete(found: str) -> bool:
     return all(shutil.which(program, path=found) for program in PROGRAMS)
 
 
-def _fetched() -> Path:
-    """The folder with the unpacked packages, which appears only when it is complete."""
-    folder = cache() / "containerd"
+def fetched(name: str, packages: Sequence[str]) -> Path:
+    """The folder of this name with the unpacked packages, which appears only when it is complete. Raises Missing."""
+    folder = cache() / name
     if folder.is_dir():
         return folder
     if not shutil.which("apt-get"):
-        raise Missing("containerd and runc are not on PATH, and there is no apt-get to fetch them with")
+        raise Missing(f"{' and '.join(packages)} are not on PATH, and there is no apt-get to fetch them with")
     cache().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache(), prefix=".fetching-") as temporary:
-        made = Path(temporary) / "containerd"
+        made = Path(temporary) / name
         made.mkdir()
-        _run(Path(temporary), "apt-get", "download", *PACKAGES)
+        _run(Path(temporary), "apt-get", "download", *packages)
         for package in Path(temporary).glob("*.deb"):
             _run(made, "dpkg", "-x", str(package), str(made))
         if not folder.exists():

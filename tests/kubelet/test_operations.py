@@ -17,7 +17,8 @@ import yaml
 
 from remediator.controller import pods
 from remediator.core import names
-from remediator.core.case import Case, Operation
+from remediator.core.case import Case
+from remediator.core.operation import Operation
 from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.wire.client import Client
@@ -148,7 +149,9 @@ async def operate(
     cluster: Cluster, controller: Client, node: dict[str, Any], template: str, expected: Expected
 ) -> Ended:
     """Make the operation and its Pod, wait for its end, and take both away."""
-    found = decode.template(await controller.get(api.TEMPLATE, template))
+    (found,) = [
+        decode.template(each) for each in await controller.list_all(api.TEMPLATE) if each.metadata.name == template
+    ]
     spec = {"nodeName": TARGET, "nodeUID": node["metadata"]["uid"], "caseUID": CASE_UID, "templateName": template}
     name = f"{TARGET}-{template}"
     body = {"apiVersion": api.API_VERSION, "kind": "NodeOperation", "metadata": {"name": name}, "spec": spec}
@@ -158,16 +161,19 @@ async def operate(
     case = Case(f"{TARGET}-case", CASE_UID, TARGET, node["metadata"]["uid"], "", None, now)
     operation = Operation(name, uid, TARGET, case.node_uid, CASE_UID, template, now, intent_boot_id=boot)
     orders = {"caseUID": CASE_UID, "operation": name, "operationUID": uid, **expected.parameters}
-    made = pods.pod(found, name, case, operation, json.dumps(orders))
+    pod_name = pods.pod_name(operation)
+    if template == names.DRAIN_TEMPLATE:  # only the Pod that stands there may write the progress
+        await controller.patch(OPERATIONS, name, {"status": {"drainPod": pod_name}}, subresource="status")
+    made = pods.pod(found, pod_name, case, operation, json.dumps(orders))
     if expected.dry:
         made["spec"]["containers"][0]["command"].append("--dry-run")
     await controller.create(PODS, made, namespace=names.OPERATIONS_NAMESPACE)
     try:
-        return await outcome(cluster, controller, name)
+        return await outcome(cluster, controller, pod_name)
     finally:
         bare = {"metadata": {"finalizers": None}}
-        await controller.patch(PODS, name, bare, namespace=names.OPERATIONS_NAMESPACE)
-        await controller.delete(PODS, name, namespace=names.OPERATIONS_NAMESPACE)
+        await controller.patch(PODS, pod_name, bare, namespace=names.OPERATIONS_NAMESPACE)
+        await controller.delete(PODS, pod_name, namespace=names.OPERATIONS_NAMESPACE)
         await controller.delete(OPERATIONS, name)
 
 

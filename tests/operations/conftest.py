@@ -11,6 +11,7 @@ import pytest
 
 from tests.harness import warm
 from tests.harness.apiserver import ApiServer
+from tests.operations.fake_bmc import FakeBmc
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "operations"
 sys.path.insert(0, str(OPERATIONS))
@@ -53,6 +54,14 @@ class Program:
     def _environment(self, parameters: dict | None, variables: dict[str, str]) -> dict[str, str]:
         told = {"PARAMETERS": json.dumps(self.parameters | (parameters or {}))}
         return {"PATH": os.environ["PATH"], **self.variables, **variables, **told}
+
+
+@pytest.fixture
+def bmc(tmp_path):
+    """The BMC of gpu-1."""
+    server = FakeBmc(tmp_path / "bmc-state")
+    yield server
+    server.close()
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.harness.certificates import self_signed
+from tests.harness.objects import SYSTEM_UUID as UUID
 
 USER, PASSWORD = "remediator", "s3cret-of-the-bmc"
-UUID = "4c4c4544-0043-3010-8052-b4c04f564433"
 SYSTEMS = "/redfish/v1/Systems"
 RESET = "/Actions/ComputerSystem.Reset"
 
@@ -180,6 +180,10 @@ if os.environ.get("IPMI_PASSWORD") != {password!r}:
     sys.exit("Error: Unable to establish IPMI v2: RAKP 2 HMAC is invalid with " + os.environ["IPMI_PASSWORD"])
 if state == "mute":
     sys.exit("Error: Unable to establish IPMI v2 / RMCP+ session")
+if words[-3:] == ["raw", "0x06", "0x37"]:
+    guid = open(folder + "/guid").read()
+    print(guid, file=sys.stderr if "rsp=" in guid else sys.stdout)
+    sys.exit(1 if "rsp=" in guid else 0)
 if words[-1] != "status":
     open(folder + "/power", "w").write(words[-1])
     print("Chassis Power Control: " + words[-1])
@@ -199,6 +203,12 @@ class FakeIpmi:
         (self.bin / "ipmitool").write_text(script)
         (self.bin / "ipmitool").chmod(0o755)
         self.set("on")
+        self.guid(bytes.fromhex(UUID.replace("-", ""))[::-1])
+
+    def guid(self, told: bytes | None) -> None:
+        """Answer Get System GUID with these bytes; None: the BMC has no such command."""
+        none = "Unable to send RAW command (channel=0x0 netfn=0x6 lun=0x0 cmd=0x37 rsp=0xc1): Invalid command"
+        (self.folder / "guid").write_text(none if told is None else " " + told.hex(" "))
 
     def set(self, state: str) -> None:
         (self.folder / "power").write_text(state)

@@ -2,13 +2,17 @@
 
 import signal
 import subprocess
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from drain import LOOK_AGAIN, Bucket, Drain, Orders
 
-from nodelib.k8s.pods import selects
+from nodelib.k8s.api import Unreachable
+from nodelib.k8s.drain import LOOK_AGAIN, Bucket, Drain
+from nodelib.k8s.drain_moves import FORCE, Move
+from nodelib.k8s.drain_orders import Orders
+from nodelib.k8s.pods import Pod, selects
 from tests.harness.apiserver import CASE, NODE, OPERATION, POLICY, SYSTEM, change
 from tests.harness.objects import CASE_TAINT, budget, pod
 from tests.operations.conftest import OPERATIONS, Program
@@ -47,10 +51,11 @@ def test_every_pod_that_should_go_is_evicted_and_the_others_are_left(api, drain)
         pod("b"),
         pod("static", "kube-system", owner="Node", annotations={"kubernetes.io/config.mirror": "x"}),
         pod("agent", "kube-system", owner="DaemonSet"),
+        pod("coredns", "kube-system"),
         pod("done", phase="Succeeded"),
         pod("broken", phase="Failed"),
         pod("ours", "remediator-operations", owner=None),
-        pod("elsewhere", node="gpu-2"),
+        pod("elsewhere", node="gpu-2", owner=None),
     ]
     ran = drain()
     assert (ran.code, ran.message) == (0, "drained gpu-1: 2 pods evicted"), ran.out
@@ -107,15 +112,48 @@ def test_the_time_over_names_who_is_in_the_way(api, drain):
 
 
 def test_two_budgets_over_one_pod_are_a_blocker_not_an_outage(api, drain):
-    api.put(*HELD, budget("all", 0, WEB))
+    api.put(*HELD, budget("all", 0, WEB), pod("b"))
     ran = drain(orders={"timeoutSeconds": 1})
-    assert ran.code == 1
+    assert (ran.code, api.evicted) == (1, []), "the API server never evicts it: nobody goes for a drain that cannot end"
     assert "team/a (all,web)" in ran.message
-    assert "more than one PodDisruptionBudget" in api.progress[0]["blocked"][0]["message"]
+    assert ran.message.endswith("; nobody else was asked")
+    [blocked] = api.progress[-1]["blocked"]
+    assert (blocked["pod"], blocked["pdb"]) == ("team/a", "all,web")
+    assert "more than one PodDisruptionBudget" in blocked["message"]
+    assert blocked["message"].endswith("let only one of these PodDisruptionBudgets select it")
+
+
+@pytest.mark.parametrize(
+    ("orders", "phase", "gone"),
+    [
+        ({"strategy": "EvictThenDelete"}, "Running", ["b"]),  # it is deleted later, which asks no budget
+        ({"rules": [{"owners": ["Job"], "strategy": "EvictThenDelete"}]}, "Running", ["b"]),
+        ({}, "Pending", ["a", "b"]),  # it does no work that a budget could protect
+    ],
+)
+def test_a_pod_that_two_budgets_do_not_keep_for_good_keeps_nobody(api, drain, orders, phase, gone):
+    api.put(pod("a", labels=WEB, phase=phase, owner="Job"), pod("b"), budget("web", 0, WEB), budget("all", 0, WEB))
+    drain(orders={"timeoutSeconds": 1.2, "evictForSeconds": 100, **orders})
+    assert api.evicted == gone
+
+
+def test_two_budgets_that_cannot_be_listed_are_learnt_from_the_answer(api, drain):
+    api.put(*HELD, budget("all", 0, WEB), pod("b"))
+    api.faults.refuse(403, times=100, when=lambda request: "poddisruptionbudgets" in request.path)
+    ran = drain(orders={"timeoutSeconds": 1})
+    assert (ran.code, api.evicted) == (1, ["b"])
+    assert "more than one PodDisruptionBudget" in ran.message
+
+
+def test_a_pod_goes_once_only_one_budget_selects_it(api, drain):
+    api.put(pod("a", labels=WEB), pod("b"), budget("web", 0, WEB), budget("all", 0, WEB))
+    loosen = change(("poddisruptionbudgets.policy", "team", "all"), "spec", selector={"matchLabels": {"app": "other"}})
+    api.on_request = lambda method, path: path.endswith("/status") and loosen(api)
+    assert (drain().code, api.evicted) == (0, ["a", "b"])
 
 
 def test_a_pod_that_is_ending_is_waited_for_and_not_asked_again(api, drain):
-    api.put(pod("a", deletionTimestamp="2026-01-01T00:00:00Z"))
+    api.put(pod("a", deletionTimestamp="2036-01-01T00:00:00Z"))
     ran = drain(orders={"timeoutSeconds": 1})
     assert "team/a (still ending)" in ran.message
     assert not any(path.endswith("/eviction") for _, path, _ in api.requests)
@@ -128,7 +166,8 @@ OVERDUE = 400.0  # seconds since the Pod should have ended
 def stuck(api):
     """A Pod that should have ended long ago, beside one that goes."""
     end = datetime.now(UTC) - timedelta(seconds=OVERDUE)
-    api.put(pod("stuck", deletionTimestamp=end.strftime("%Y-%m-%dT%H:%M:%SZ")), pod("goes"))
+    ending = {"deletionTimestamp": end.strftime("%Y-%m-%dT%H:%M:%SZ"), "deletionGracePeriodSeconds": 30}
+    api.put(pod("stuck", **ending), pod("goes"))
 
 
 def test_a_pod_whose_end_is_overdue_is_not_waited_for_where_a_reboot_follows(api, drain, stuck):
@@ -145,20 +184,59 @@ def test_a_pod_whose_end_is_overdue_is_not_waited_for_where_a_reboot_follows(api
 def test_a_pod_whose_end_is_overdue_by_less_is_waited_for(api, drain, stuck):
     ran = drain(orders={"skipWaitForDeleteSeconds": OVERDUE + 100, "timeoutSeconds": 1})
     assert ran.code == 1
-    assert "team/stuck (still ending)" in ran.message
+    assert "team/stuck (its end is overdue: its process cannot end" in ran.message
+    assert api.progress[-1]["blocked"][0]["pod"] == "team/stuck"
 
 
 def test_a_dry_run_says_who_would_not_be_waited_for(api, drain, stuck):
     ran = drain("--dry-run", orders={"skipWaitForDeleteSeconds": OVERDUE - 100})
     assert "would not wait for team/stuck: its end is overdue" in ran.out
-    assert "would evict 1 pods on gpu-1" in ran.out
+    assert "1 pods would go from gpu-1, 1 would not" in ran.out
 
 
 def test_progress_is_written_only_when_it_changed(api, drain):
     api.put(*HELD)
     drain(orders={"timeoutSeconds": 2.5})
     assert sum(path == "/api/v1/pods" for _, path, _ in api.requests) > 2
-    assert len(api.progress) == 1
+    assert [progress["left"] for progress in api.progress] == [1, 1], "how many are left, then who is in the way"
+
+
+def test_a_drain_that_nobody_is_in_the_way_of_writes_twice(api, drain):
+    """Each write costs the API server and the controller more than an eviction."""
+    api.put(*(pod(f"pod-{number}") for number in range(9)))
+    assert drain().code == 0
+    assert [(progress["left"], progress["evicted"]) for progress in api.progress] == [(9, 0), (0, 9)]
+
+
+def test_how_many_are_left_is_written_before_the_first_pod_is_asked_to_go(api, drain):
+    """An operation whose drain has written nothing has disturbed nobody: the attempt does not count."""
+    api.put(pod("a"))
+    assert drain().code == 0
+    wrote, asked = (
+        next(number for number, (_, path, _) in enumerate(api.requests) if path.endswith(word))
+        for word in ("/op-1/status", "/a/eviction")
+    )
+    assert wrote < asked
+
+
+PROGRESS = "/nodeoperations/op-1/status"
+
+
+@pytest.mark.parametrize("code", [403, 409, 422, 500])
+def test_a_drain_that_cannot_write_its_progress_asks_no_pod_to_go(api, drain, code):
+    api.put(pod("a"))
+    api.faults.refuse(code, times=1000, when=lambda request: request.path.endswith(PROGRESS))
+    ran = drain(orders={"timeoutSeconds": 1})
+    assert (ran.code, api.evicted) == (1, []), ran.out
+    assert "team/a (not asked: progress cannot be written: " in ran.message
+
+
+def test_a_drain_begins_as_soon_as_it_can_write_its_progress(api, drain):
+    api.put(pod("a"))
+    api.faults.refuse(409, times=2, when=lambda request: request.path.endswith(PROGRESS))
+    ran = drain()
+    assert (ran.code, api.evicted) == (0, ["a"]), ran.out
+    assert [path.endswith(PROGRESS) for method, path, _ in api.requests if method != "GET"][:4] == [True] * 3 + [False]
 
 
 def test_more_pods_than_a_page_are_all_evicted(api, drain):
@@ -174,6 +252,175 @@ def test_delete_asks_no_budget_and_still_names_the_uid(api, drain):
         ("DELETE", "/api/v1/namespaces/team/pods/a")
     ]
     assert (api.deleted, api.evicted) == (["a"], [])
+
+
+def test_what_is_left_after_the_time_for_evictions_is_deleted_with_its_own_grace(api, drain):
+    api.put(*HELD, pod("b"))
+    ran = drain(orders={"strategy": "EvictThenDelete", "evictForSeconds": 0.6})
+    assert (ran.code, ran.message) == (0, "drained gpu-1: 2 pods evicted or deleted"), ran.out
+    assert (api.evicted, api.deleted) == (["b"], ["a"])
+    assert bodies_of(api, "DELETE") == [{"preconditions": {"uid": "uid-a"}}]
+    assert api.progress[1]["blocked"][0]["pdb"] == "web", "it was asked politely before"
+
+
+def bodies_of(api, method):
+    """What was sent to Pods with this verb, but for what is the same in each body."""
+    sent = [body for asked, path, body in api.requests if asked == method and "/pods/" in path]
+    return [{key: value for key, value in body.items() if key not in ("apiVersion", "kind")} for body in sent]
+
+
+def test_pods_of_a_silent_node_are_forgotten_at_once(api, drain, stuck):
+    api.ends_pods = False
+    api.ready("Unknown")
+    ran = drain(orders={"strategy": "ForceDelete"})
+    assert (ran.code, sorted(api.deleted)) == (0, ["goes", "stuck"]), ran.out
+    assert bodies_of(api, "DELETE") == [
+        {"preconditions": {"uid": f"uid-{name}"}, "gracePeriodSeconds": 0} for name in ("goes", "stuck")
+    ]
+
+
+def test_no_pod_of_a_node_whose_kubelet_reports_is_forgotten(api, drain):
+    api.put(pod("a"))
+    ran = drain(orders={"strategy": "ForceDelete", "timeoutSeconds": 0.5})
+    assert ran.code == 1
+    assert "ForceDelete is for a node that is silent, and its kubelet reports" in ran.message
+    assert api.writes() == [("PATCH", "/apis/remediator.dev/v1alpha1/nodeoperations/op-1/status")]
+
+
+def test_a_drain_that_waits_for_completion_asks_nobody_and_is_done_when_all_have_ended(api, start):
+    program, start_drain = start
+    api.put(pod("a"), pod("b", owner=None))
+    process = start_drain(strategy="WaitForCompletion")
+    until(lambda: api.progress)
+    assert {one["message"] for one in api.progress[0]["blocked"]} == {
+        "WaitForCompletion: it is waited for until it ends by itself"
+    }
+    for name in ("a", "b"):
+        change(("pods", "team", name), "status", phase="Succeeded")(api)
+    ran = program.finish(process)
+    assert (ran.code, ran.message) == (0, "drained gpu-1: 0 pods evicted or deleted")
+    assert (api.evicted, api.deleted) == ([], [])
+
+
+SCRATCH = {"volumes": [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]}
+BLOCKS = {
+    "a bare Pod": (pod("a", owner=None), {"deleteBarePods": True}, "no controller makes it again"),
+    "data in memory": (pod("a") | {"spec": {"nodeName": "gpu-1", **SCRATCH}}, {"deleteEmptyDirData": True}, "(dshm)"),
+}
+
+
+@pytest.mark.parametrize(("kept", "declared", "words"), BLOCKS.values(), ids=BLOCKS.keys())
+def test_what_would_be_lost_blocks_until_it_is_declared(api, drain, kept, declared, words):
+    api.put(kept, pod("b"))
+    ran = drain(orders={"timeoutSeconds": 0.5})
+    assert (ran.code, api.evicted) == (1, []), ran.out
+    blocked = api.progress[-1]["blocked"]
+    assert [(one["pod"], words in one["message"]) for one in blocked] == [("team/a", True)]
+    assert words in ran.message
+    assert "remediator.dev/evict=true" in ran.message
+    assert drain(orders=declared).code == 0
+    assert api.evicted == ["a", "b"]
+
+
+@pytest.mark.parametrize("strategy", ["Evict", "Delete", "EvictThenDelete"])
+def test_nobody_goes_while_one_pod_keeps_the_node_for_good(api, drain, strategy):
+    api.put(*(pod(f"a-{number:02}") for number in range(25)), pod("z", owner=None))
+    ran = drain(orders={"strategy": strategy, "timeoutSeconds": 1})
+    assert (ran.code, api.evicted, api.deleted) == (1, [], []), "work is not ended for a drain that cannot end"
+    assert [one["pod"] for one in api.progress[-1]["blocked"]] == ["team/z"]
+    assert ran.message.startswith("failed: 26 pods left on gpu-1 after 1 s: team/z (no controller makes it again")
+    assert ran.message.endswith("; nobody else was asked")
+
+
+def test_a_budget_may_let_go_later_so_the_other_pods_go(api, drain):
+    api.put(*HELD, pod("b"))
+    assert (drain(orders={"timeoutSeconds": 1}).code, api.evicted) == (1, ["b"])
+
+
+def test_a_pod_that_keeps_the_node_from_the_middle_on_ends_the_evictions(api, start):
+    program, start_drain = start
+    api.put(*HELD)
+    process = start_drain(timeoutSeconds=6)
+    until(lambda: [one for one in api.progress if one["blocked"]])
+    api.put(pod("z", owner=None), pod("b"))
+    ran = program.finish(process)
+    assert (ran.code, api.evicted) == (1, []), ran.out
+    assert ran.message.startswith("failed: 3 pods left on gpu-1 after 6 s: team/z (no controller")
+
+
+def test_a_pod_that_is_declared_meanwhile_goes(api, start):
+    program, start_drain = start
+    api.put(pod("a", owner=None))
+    process = start_drain()
+    until(lambda: api.progress)
+    change(POD_A, "metadata", annotations={"remediator.dev/evict": "true"})(api)
+    ran = program.finish(process)
+    assert (ran.code, api.evicted) == (0, ["a"])
+    assert api.progress[-1] == {"left": 0, "evicted": 1, "blocked": []}
+
+
+KEPT_BY = [
+    {"karpenter.sh/do-not-disrupt": "true"},
+    {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
+    {"remediator.dev/evict": "false"},
+]
+
+
+@pytest.mark.parametrize("notes", KEPT_BY, ids=lambda notes: next(iter(notes)))
+def test_what_an_owner_keeps_is_named_with_its_owner_and_goes_when_the_template_overrides_it(api, drain, notes):
+    api.put(pod("a", annotations=notes), pod("b"))
+    ran = drain(orders={"timeoutSeconds": 1})
+    assert (ran.code, api.evicted) == (1, [])
+    assert "team/a (its annotation " in ran.message
+    assert "; its owner is ReplicaSet owner)" in ran.message
+    ran = drain(orders={"timeoutSeconds": 10, "overrideAnnotationsAfterSeconds": 1})
+    assert (ran.code, api.evicted) == (0, ["a", "b"]), ran.out
+    assert "team/a goes against its annotation, as the template says; it is of ReplicaSet owner" in ran.out
+
+
+def test_what_would_be_lost_is_declared_by_another_field_than_that_which_overrides_annotations(api, drain):
+    api.put(pod("a", owner=None, annotations=KEPT_BY[0]))
+    ran = drain(orders={"timeoutSeconds": 1, "overrideAnnotationsAfterSeconds": 0})
+    assert (ran.code, api.evicted) == (1, [])
+    assert "team/a (no controller makes it again" in ran.message
+
+
+LATER = "2030-01-01T00:00:00Z"  # after the operation was made
+
+
+def test_pods_that_come_again_and_again_are_asked_ten_times_and_then_named(api, drain):
+    """One that tolerates every taint is put on the node again by its controller: no drain ends that."""
+    made = iter(range(1000))
+    api.replace = lambda gone: (
+        pod(f"a-{next(made)}", creationTimestamp=LATER) if gone["metadata"]["name"] < "b" else None
+    )
+    api.put(pod("a-first", creationTimestamp="2025-01-01T00:00:00Z"))
+    ran = drain(orders={"timeoutSeconds": 8})
+    assert (ran.code, len(api.evicted)) == (1, 1 + 10), ran.out
+    assert "ReplicaSet owner has made 10 Pods on this node since the drain began: take the toleration" in ran.message
+
+
+def test_pods_that_come_once_are_moved_away_too(api, drain):
+    api.put(*(pod(f"a-{number}", creationTimestamp=LATER) for number in range(9)))
+    assert (drain().code, len(api.evicted)) == (0, 9)
+
+
+def test_rules_give_some_pods_another_strategy(api, drain):
+    api.put(*HELD, pod("b"), pod("stays", labels={"app": "cache"}))
+    rules = [
+        {"selector": {"matchLabels": {"app": "cache"}}, "strategy": "None"},
+        {"namespaces": ["team"], "selector": {"matchLabels": WEB}, "strategy": "Delete"},
+    ]
+    ran = drain(orders={"rules": rules})
+    assert (ran.code, ran.message) == (0, "drained gpu-1: 2 pods evicted or deleted"), ran.out
+    assert (api.evicted, api.deleted) == (["b"], ["a"])
+    assert [one["metadata"]["name"] for one in api.pods] == ["stays"]
+
+
+def test_pods_kept_by_the_same_reason_are_named_together(api, drain):
+    api.put(pod("a", owner=None), pod("b", owner=None))
+    ran = drain(orders={"timeoutSeconds": 0.3})
+    assert ran.message.startswith("failed: 2 pods left on gpu-1 after 0.3 s: team/a, team/b (no controller")
 
 
 def test_the_rate_is_kept(api, drain):
@@ -236,6 +483,16 @@ STOPS = {
         change(CASE, "spec", hold=False),
         "spec.hold of the case is true",
     ),
+    "the policy only calls a person": (
+        change(POLICY, "spec", mode="Enforce", urgency={"mode": "Never"}),
+        change(POLICY, "spec", mode="Enforce", urgency={"mode": "Now"}),
+        "the urgency of the policy is Never",
+    ),
+    "the approval of the case is taken back": (
+        change(POLICY, "spec", mode="Enforce", approval="Required"),
+        change(CASE, "spec", approved=True),
+        "spec.approved of the case is not true",
+    ),
     "everything is paused": (
         change(SYSTEM, "metadata", annotations={PAUSED: ""}),
         change(SYSTEM, "metadata", annotations={}),
@@ -265,7 +522,7 @@ def test_while_a_user_stops_it_no_time_runs_out(monkeypatch):
     work.stop = "all new work is paused"
     for _ in range(240):
         work.rest(5.0, [])
-    assert (sum(slept), work.deadline - deadline) == (1200.0, 1200.0)
+    assert (sum(slept), work.deadline - deadline) == (1200.0, pytest.approx(1200.0))
 
 
 def test_in_a_long_round_the_claim_is_looked_up_again_before_the_next_eviction(monkeypatch):
@@ -280,6 +537,23 @@ def test_in_a_long_round_the_claim_is_looked_up_again_before_the_next_eviction(m
     assert looks == [1]
 
 
+def test_a_kubelet_that_comes_back_in_a_long_round_keeps_the_pods_that_were_not_asked_yet(monkeypatch):
+    work = Drain(None, "gpu-1", Orders("op-1", "op-uid", "case-1", "ForceDelete", 1800.0, 5.0, 3600.0))
+    asked = []
+    work.silent = True
+    monkeypatch.setattr(work, "look", lambda: None)
+    monkeypatch.setattr(work, "steps", lambda: [(Pod("team", name, name, {}, False), Move(FORCE)) for name in "ab"])
+    monkeypatch.setattr(work, "write_progress", lambda: True)
+
+    def ask(pod, verb, budgets):
+        asked.append(pod.name)
+        work.silent = False
+
+    monkeypatch.setattr(work, "ask", ask)
+    work.round()
+    assert asked == ["a"]
+
+
 def test_sigterm_ends_it_at_once_with_a_sentence(api, start):
     program, start_drain = start
     api.put(*HELD)
@@ -289,7 +563,7 @@ def test_sigterm_ends_it_at_once_with_a_sentence(api, start):
     started = time.monotonic()
     ran = program.finish(process)
     assert time.monotonic() - started < 3
-    assert (ran.code, ran.message) == (1, "failed: stopped by SIGTERM")
+    assert (ran.code, ran.message) == (143, "stopped by SIGTERM"), "no result: whoever ends it says nothing of the node"
 
 
 def test_an_api_server_that_stumbles_is_asked_again(api, drain):
@@ -299,20 +573,50 @@ def test_an_api_server_that_stumbles_is_asked_again(api, drain):
     assert (ran.code, api.evicted) == (0, ["a"]), ran.out
 
 
-def test_an_api_server_that_cannot_be_reached_is_waited_for_until_the_time_is_over(tmp_path, api):
+def test_an_api_server_that_cannot_be_reached_is_waited_for_beyond_the_drains_time(tmp_path, api):
     api.close()
     program = Program(tmp_path, "drain")
     program.variables |= api.environment()
-    ran = program(parameters={**ORDERS, "timeoutSeconds": 1})
-    assert ran.code == 1
-    assert ran.out.count("does not answer") <= 4, "it must not be asked in a tight loop"
+    process = program.start(parameters={**ORDERS, "timeoutSeconds": 0.2})
+    said = [process.stdout.readline() for _ in range(2)]
+    assert all("does not answer, trying again" in line for line in said), said
+    process.send_signal(signal.SIGTERM)
+    ran = program.finish(process)
+    assert (ran.code, ran.message) == (143, "stopped by SIGTERM")
+
+
+def test_neither_a_round_without_an_answer_nor_the_rest_after_it_takes_of_the_drains_time(monkeypatch):
+    work = Drain(None, "gpu-1", Orders("op-1", "op-uid", "case-1", "Evict", 1800.0, 5.0, 3600.0))
+    clock, rounds = [0.0], [30.0, 30.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    work.deadline = 60.0
+
+    def a_round():
+        if not rounds:
+            work.left = []
+            return
+        clock[0] += (seconds := rounds.pop())
+        raise Unreachable("GET /: TimeoutError", seconds)
+
+    monkeypatch.setattr(work, "round", a_round)
+    assert work.run() == "drained gpu-1: 0 pods evicted"
+    assert clock[0] == work.deadline - 60.0 > 60.0
+
+
+def test_a_dry_run_says_that_nobody_would_go_while_one_pod_keeps_the_node(api, drain):
+    api.put(pod("a"), pod("b", owner=None))
+    ran = drain("--dry-run")
+    nobody, sentence = ran.out.splitlines()
+    assert nobody.startswith("would evict nobody because of team/b: no controller makes it again")
+    assert sentence == "0 pods would go from gpu-1, 2 would not"
 
 
 def test_a_dry_run_names_the_pods_and_changes_nothing(api, drain):
     api.put(pod("a"), pod("agent", owner="DaemonSet"))
     ran = drain("--dry-run")
     assert (ran.code, ran.message) == (0, "")
-    assert ran.out.splitlines() == ["would evict team/a", "would evict 1 pods on gpu-1"]
+    assert ran.out.splitlines() == ["would evict team/a", "1 pods would go from gpu-1"]
     assert {method for method, _, _ in api.requests} == {"GET"}
 
 
@@ -349,3 +653,12 @@ def test_it_is_light_enough_to_run_beside_a_workload():
     command = ["python3", "-c", code, "python3", "-I", "-S", str(OPERATIONS / "drain.py"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     assert int(done.stdout) < 30 * 1024
+
+
+def test_it_imports_nothing_that_takes_long_and_that_a_drain_does_without():
+    """Fifty may start at once: typing and argparse were a fifth of the start of each."""
+    code = "import sys; sys.path.append(sys.argv[1]); import nodelib.k8s.drain; print(*sys.modules)"
+    command = [sys.executable, "-I", "-S", "-c", code, str(OPERATIONS.parent)]
+    imported = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.split()
+    assert {"http.client", "nodelib.k8s.drain_orders"} <= set(imported)
+    assert not {"typing", "argparse", "dataclasses", "inspect", "asyncio"} & set(imported)

@@ -7,14 +7,13 @@ import time
 
 import pytest
 
-from nodelib.bmc import power
+from nodelib.bmc import entry as entries
 from tests.harness.apiserver import NODE, OPERATION, change
 from tests.harness.objects import BOOT, kubelet_lease
-from tests.operations.conftest import Program
-from tests.operations.fake_bmc import PASSWORD, USER, UUID, FakeBmc, FakeIpmi, mounted
+from tests.operations.cycle import TAINT, Cycle, volume
+from tests.operations.fake_bmc import PASSWORD, USER, UUID, FakeIpmi, mounted
 
 LEASE = "remediator-operations/op-1"
-OURS = {"caseUID": "case-1", "offSeconds": "0", "waitSeconds": "10"}
 
 
 @pytest.fixture
@@ -22,43 +21,6 @@ def api(api):
     """The API server, whose gpu-1 is not heard of any more."""
     api.ready("Unknown")
     return api
-
-
-def machine(uuid):
-    """Return what gives the node this system UUID."""
-    return change(NODE, "status", nodeInfo={"bootID": BOOT, "systemUUID": uuid})
-
-
-@pytest.fixture
-def bmc(tmp_path):
-    """The BMC of gpu-1."""
-    server = FakeBmc(tmp_path / "bmc-state")
-    yield server
-    server.close()
-
-
-class Cycle:
-    """The program with what its Pod would give it: `entry` is the Secret of gpu-1, `shared` the ConfigMap of all."""
-
-    def __init__(self, folder, api, bmc):
-        self.program = Program(folder, "power_cycle")
-        self.folder = folder / "bmc"
-        self.folder.mkdir()
-        self.program.variables |= api.environment()
-        self.program.variables |= {"ATTEMPT_ID": "op-1", "EXPECTED_BOOT_ID": BOOT, "BMC_DIR": str(self.folder)}
-        self.entry(**bmc.entry())
-
-    def entry(self, **entry):
-        mounted(self.folder / "node", **entry)
-
-    def shared(self, **entry):
-        mounted(self.folder / "shared", **entry)
-
-    def start(self, *options, **more):
-        return self.program.start(*options, parameters=OURS | more)
-
-    def __call__(self, *options, **more):
-        return self.program(*options, parameters=OURS | more)
 
 
 @pytest.fixture
@@ -237,45 +199,6 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_entry_says_
     assert cycle().code == 0
 
 
-def test_the_bmc_of_another_machine_is_refused(api, bmc, cycle):
-    machine("00000000-1111-2222-3333-444444444444")(api)
-    ran = cycle()
-    assert (ran.code, bmc.resets, api.leases) == (2, [], {})
-    assert f"is that of another machine: its UUID is {UUID}, the node's is 00000000-1111" in ran.message
-
-
-@pytest.mark.parametrize(
-    ("node", "entry"),
-    [
-        (UUID.upper(), {}),
-        ("44454c4c-4300-1030-8052-b4c04f564433", {}),  # the byte order of old SMBIOS tables
-        ("00000000-1111-2222-3333-444444444444", {"uuid": UUID}),
-        ("", {}),
-    ],
-)
-def test_the_machine_is_known_by_its_uuid_in_either_byte_order_or_as_the_entry_says(api, bmc, cycle, node, entry):
-    machine(node)(api)
-    cycle.entry(**bmc.entry(**entry))
-    ran = cycle()
-    assert ran.code == 0, ran.out
-
-
-def test_of_several_systems_the_one_with_the_nodes_uuid_is_meant_or_the_one_that_is_named(api, bmc, cycle):
-    bmc.systems = {"HGX_Baseboard_0": "", "DGX": UUID}
-    ran = cycle()
-    assert (ran.code, bmc.resets) == (2, [])
-    assert "has several systems, name the node's as system in Secret remediator-bmc-gpu-1" in ran.message
-    assert ran.message.endswith("HGX_Baseboard_0, DGX")
-    cycle.entry(**bmc.entry(system="DGX"))
-    assert cycle("--dry-run").code == 0
-    cycle.entry(**bmc.entry())
-    machine(UUID)(api)
-    assert cycle().code == 0
-    assert [path for method, path in bmc.requests if method == "POST"] == [
-        "/redfish/v1/Systems/DGX/Actions/ComputerSystem.Reset"
-    ] * 2
-
-
 def test_the_password_follows_no_link_to_another_host(bmc, cycle):
     bmc.target = "https://elsewhere.example/redfish/v1/reset"
     ran = cycle()
@@ -341,13 +264,121 @@ def test_forced_it_cuts_a_node_that_is_alive(api, bmc, cycle):
     assert bmc.resets == ["ForceOff", "On"]
 
 
-def test_a_node_that_is_off_is_left_off_unless_forced(api, bmc, cycle):
+def test_a_node_that_is_off_already_is_turned_on_and_no_more_once_its_kubelet_is_silent(api, bmc, cycle):
     bmc.become("Off", "Off", 0)
+    assert cycle().message == "gpu-1 was off and is on again"
+    assert (bmc.resets, list(api.leases)) == (["On"], [LEASE])
+
+
+def test_a_node_that_the_bmc_says_is_off_and_whose_kubelet_renews_its_lease_is_left_alone(api, bmc, cycle):
+    bmc.become("Off", "Off", 0)
+    api.put(kubelet_lease(lasts=1))
+    renewals = iter(range(1, 60))
+
+    def renew(method, path):
+        if path.endswith("/kube-node-lease/leases/gpu-1"):
+            api.put(kubelet_lease(second=next(renewals), lasts=1))
+
+    api.on_request = renew
+    ran = cycle()
+    assert (ran.code, bmc.resets) == (2, [])
+    assert "still renews its Lease" in ran.message
+
+
+@pytest.mark.parametrize("state", ["", "Paused", "Unknown"])
+def test_a_power_state_that_is_neither_on_nor_off_is_refused(api, bmc, cycle, state):
+    bmc.become(state, state, 0)
     ran = cycle()
     assert (ran.code, bmc.resets, api.leases) == (2, [], {})
-    assert ran.message.startswith("refused: gpu-1 is off: somebody may be working on it")
-    assert cycle(force=True).message == "gpu-1 was off and is on again"
+    assert ran.message == f"refused: the power of gpu-1 is {state or 'not told'}: wait until it is On or Off"
+
+
+def test_a_node_that_is_being_turned_off_is_waited_for_and_turned_on(bmc, cycle):
+    bmc.become("PoweringOff", "Off", 2)
+    assert cycle().message == "gpu-1 was off and is on again"
     assert bmc.resets == ["On"]
+
+
+def test_a_node_that_is_being_turned_on_is_waited_for_and_not_turned_off_again(api, bmc, cycle):
+    bmc.become("PoweringOn", "On", 2)
+    ran = cycle()
+    assert (ran.code, bmc.resets, api.leases) == (0, [], {}), ran.out
+    assert ran.message == "gpu-1 was being turned on, and is on; its next boot id tells whether it runs"
+
+
+@pytest.mark.parametrize("state", ["PoweringOn", "PoweringOff"])
+def test_a_state_in_between_that_does_not_end_is_a_failure_that_may_be_tried_again(api, bmc, cycle, state):
+    bmc.become(state, state, 0)
+    ran = cycle(waitSeconds=1)
+    assert (ran.code, bmc.resets, api.leases) == (1, [], {})
+    assert ran.message == f"failed: the power is still {state} after 1 s; look at its BMC"
+
+
+DECLARED = {"remediator.dev/out-of-service-boot": BOOT}
+
+
+def test_where_volumes_hang_on_it_the_node_is_declared_out_of_service_while_it_is_off(api, bmc, cycle):
+    api.put(volume("a"), volume("b"), volume("c", "gpu-2"))
+    seen = []
+
+    def detach(method, path):
+        if method == "PATCH":
+            seen.append((bmc.power(), list(bmc.resets)))
+        if path.startswith("/apis/storage.k8s.io") and seen:
+            for name in ("a", "b"):
+                api.remove("volumeattachments.storage.k8s.io", "", name)
+
+    api.on_request = detach
+    ran = cycle()
+    assert (ran.code, bmc.resets) == (0, ["ForceOff", "On"]), ran.out
+    assert ran.message == "power-cycled gpu-1; gpu-1 was declared out of service: 2 volumes were attached"
+    assert seen == [("Off", ["ForceOff"])]
+    assert (api.node["spec"]["taints"][-1], api.node["metadata"]["annotations"]) == (TAINT, DECLARED)
+
+
+def test_without_volumes_no_taint_is_set(api, cycle):
+    before = api.node
+    api.put(volume("c", "gpu-2"))
+    assert cycle().message == "power-cycled gpu-1"
+    assert api.node["spec"] == before["spec"]
+    assert not [path for method, path in api.writes() if "/nodes/" in path]
+
+
+def test_a_taint_out_of_service_that_a_user_has_set_stays_the_users(api, cycle):
+    api.put(volume("a"))
+    api.edit(NODE, lambda node: node["spec"]["taints"].append(TAINT))
+    ran = cycle(detachSeconds=0)
+    assert "gpu-1 was out of service already: 1 volumes were attached, 1 still are" in ran.message
+    assert "remediator.dev/out-of-service-boot" not in api.node["metadata"].get("annotations", {})
+
+
+@pytest.mark.parametrize(("path", "words"), [("volumeattachments", "cannot be listed"), ("/nodes/", "could not be")])
+def test_trouble_with_volumes_keeps_no_node_without_power(api, bmc, cycle, path, words):
+    api.put(volume("a"))
+    api.faults.refuse(403, when=lambda asked: path in asked.path and (asked.method == "PATCH" or "volume" in path))
+    ran = cycle()
+    assert (ran.code, bmc.power()) == (0, "On"), ran.out
+    assert "power-cycled gpu-1; its volumes were not given up: " in ran.message
+    assert words in ran.message
+
+
+def test_told_to_stop_while_volumes_are_waited_for_it_gives_the_power_back_first(api, bmc, cycle):
+    api.put(volume("a"))
+    first = cycle.start(detachSeconds=60)
+    wait_for(lambda: [path for method, path in api.writes() if method == "PATCH"])
+    first.send_signal(signal.SIGTERM)
+    ran = cycle.program.finish(first)
+    assert (ran.code, bmc.resets) == (0, ["ForceOff", "On"]), ran.out
+
+
+def test_a_second_start_that_finds_the_node_off_sees_to_its_volumes_too(api, bmc, cycle):
+    api.put(volume("a"))
+    first = cycle.start(offSeconds=60)
+    wait_for(lambda: bmc.resets and bmc.power() == "Off")
+    first.kill()
+    cycle.program.finish(first)
+    assert cycle(detachSeconds=0).message.startswith("gpu-1 was off and is on again; gpu-1 was declared out of service")
+    assert api.node["metadata"]["annotations"] == DECLARED
 
 
 def test_the_lost_answer_to_our_own_lease_is_no_other_start(api, bmc, cycle):
@@ -381,7 +412,7 @@ def test_a_password_that_all_nodes_would_share_is_refused(bmc, cycle):
 def test_the_nodes_name_fills_an_address_that_all_share(tmp_path):
     mounted(tmp_path / "shared", address="{node}-bmc.example", username="u")
     mounted(tmp_path / "node", password="p\n")
-    entry = power.read_entry(tmp_path, "gpu-1")
+    entry = entries.read_entry(tmp_path, "gpu-1")
     assert (entry.host, entry.port, entry.protocol, entry.insecure) == ("gpu-1-bmc.example", 443, "redfish", False)
     assert (entry.username, entry.password, entry.secret) == ("u", "p", "Secret remediator-bmc-gpu-1")
 
@@ -397,7 +428,7 @@ def test_the_nodes_name_fills_an_address_that_all_share(tmp_path):
     ],
 )
 def test_an_address_is_a_name_or_an_ip_of_either_kind(address, found):
-    assert power.split(address, 443, "Secret a") == found
+    assert entries.split(address, 443, "Secret a") == found
 
 
 @pytest.mark.parametrize(
@@ -430,14 +461,19 @@ def test_an_entry_that_cannot_be_read_is_refused_and_nothing_of_it_is_shown(cycl
     assert PASSWORD not in ran.out
 
 
-def test_a_dry_run_says_what_it_would_send_and_sends_nothing(api, bmc, cycle):
+def test_a_dry_run_says_what_it_sees_and_would_send_and_sends_nothing(api, bmc, cycle):
     ran = cycle("--dry-run")
-    where = f"https://127.0.0.1:{bmc.server.server_address[1]}/redfish/v1/Systems/System.Embedded.1"
+    where = f"https://{bmc.address}/redfish/v1/Systems/System.Embedded.1"
     assert (ran.code, ran.message, bmc.resets, api.writes()) == (0, "", [], [])
     assert ran.out.splitlines() == [
+        f"redfish at {bmc.address} let user remediator in",
+        f"its UUID is {UUID}, that of the node",
+        "the power is On",
         "would create Lease op-1",
         f'would POST {{"ResetType": "ForceOff"}} to {where}/Actions/ComputerSystem.Reset',
-        f'would wait for Off and POST {{"ResetType": "On"}} to {where}/Actions/ComputerSystem.Reset',
+        "would wait for Off",
+        "would declare it out of service if volumes hang on it, and then "
+        f'POST {{"ResetType": "On"}} to {where}/Actions/ComputerSystem.Reset',
         "would power-cycle gpu-1",
     ]
 
@@ -456,7 +492,7 @@ def test_by_ipmi_the_power_goes_and_comes_back_and_the_password_is_no_argument(i
     assert (ran.code, ran.message) == (0, "power-cycled gpu-1"), ran.out
     assert ipmi.power() == "on"
     calls = ipmi.calls()
-    assert [words[-1] for words, _ in calls if words[-1] != "status"] == ["off", "on"]
+    assert [words[-1] for words, _ in calls if words[-2] == "power" and words[-1] != "status"] == ["off", "on"]
     assert all(words[:8] == ["-I", "lanplus", "-H", "fd00::17", "-p", "623", "-U", "remediator"] for words, _ in calls)
     assert {password for _, password in calls} == {PASSWORD}
     assert not [words for words, _ in calls if PASSWORD in words]

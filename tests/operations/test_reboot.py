@@ -78,7 +78,7 @@ def test_a_node_that_stays_up_is_a_failure(node):
     assert node.calls() == [REBOOT]
 
 
-def test_a_slow_shutdown_has_the_time_of_the_template_but_for_the_other_steps():
+def test_after_the_slowest_shutdown_and_all_other_steps_15_minutes_are_left_for_the_boot():
     template = next(
         document
         for document in yaml.safe_load_all((ROOT / "operations/reboot.yaml").read_text())
@@ -87,7 +87,7 @@ def test_a_slow_shutdown_has_the_time_of_the_template_but_for_the_other_steps():
     minutes = int(template["spec"]["timeout"].removesuffix("m"))
     others = 2 * reboot.SYNC_SECONDS + len("sub") * reboot.PAUSE + reboot.LAST_SECONDS  # lastResort with them
     left = minutes * 60 - reboot.WAIT_SECONDS - others
-    assert 30 <= left <= 60, "for the start of the Pod"
+    assert left >= 15 * 60
 
 
 def test_a_node_that_turns_the_request_down_is_a_failure_at_once(node):

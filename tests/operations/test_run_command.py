@@ -3,12 +3,16 @@
 import json
 import os
 import shlex
+import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
+import run_command
 import yaml
 
+from nodelib.contract.operation import Stopped
 from tests.harness.waiting import gone
 from tests.operations.conftest import OPERATIONS
 from tests.operations.scripted import BOOT, Node
@@ -91,8 +95,30 @@ def test_being_stopped_ends_it(node, tmp_path):
     wait_for((tmp_path / "pid").exists)
     process.terminate()
     ran = node.program.finish(process)
-    assert (ran.code, ran.message) == (1, "failed: stopped by SIGTERM")
+    assert (ran.code, ran.message) == (143, "stopped by SIGTERM")
     wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
+
+
+def test_being_stopped_while_it_is_being_started_ends_it_too(monkeypatch):
+    made = []
+
+    def start(*arguments, **options):
+        made.append(popen(*arguments, **options))
+        signal.raise_signal(signal.SIGTERM)
+        return made[0]
+
+    def stop(*_):
+        raise Stopped
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", start)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(Stopped):
+            run_command.run(["sleep", "60"], 60.0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [child.wait(10) for child in made] == [-signal.SIGTERM]
 
 
 @pytest.mark.parametrize("command", ["/repair --now", '"x"', "[1]", "{}"])

@@ -22,12 +22,26 @@ SHARED = frozenset(
     }
 )
 
+# Whose tests take longest: they start next, or the last worker would be left with one when the others are done.
+SEEDS = "tests/simulation/test_seeds.py"
+SEED_WORKERS = 2  # they need a processor all the time; what the other workers do meanwhile mostly waits
+LONG = (
+    SEEDS,
+    "tests/simulation/test_journal.py",
+    "tests/remediator_sim/invariants/test_observer.py",
+    "tests/remediator/controller/test_scenarios.py",
+    "tests/bench/",
+    "tests/operations/test_drain.py",
+    "tests/operations/test_power_cycle.py",
+)
 REAL_NODES = "tests/kubelet/"
 
 
 def scope(nodeid: str) -> str:
-    """What is kept together: the file, where it is one of `SHARED`, else the single test."""
+    """What is kept together: the file, where it is one of `SHARED`, a share of the seeds, else the single test."""
     file = nodeid.partition("::")[0]
+    if file == SEEDS:
+        return f"{file} {sum(nodeid.encode()) % SEED_WORKERS}"
     return file if file in SHARED else nodeid
 
 
@@ -54,6 +68,11 @@ class WholeFiles(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return file_scope(nodeid)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Scopes of one size are handed out in this order."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 SCHEDULERS = {"loadscope": OneWorker, "loadfile": WholeFiles}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.one_worker import REAL_NODES, SHARED, file_scope, scope
+from tests.plugins.one_worker import LONG, REAL_NODES, SEED_WORKERS, SEEDS, SHARED, file_scope, scope
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,6 +13,15 @@ ROOT = Path(__file__).parents[2]
 def test_tests_that_look_at_one_long_run_share_a_worker_and_their_file_is_there(file):
     assert (ROOT / file).is_file()
     assert scope(f"{file}::test_a[x]") == scope(f"{file}::test_b") == file
+
+
+@pytest.mark.parametrize("path", LONG)
+def test_what_takes_long_is_there_and_starts_first(path):
+    assert (ROOT / path).exists()
+
+
+def test_the_seeds_are_played_by_two_workers_while_the_others_do_the_rest():
+    assert len({scope(f"{SEEDS}::test_seeds[{first}]") for first in range(1, 41, 5)}) == SEED_WORKERS
 
 
 def test_any_other_test_goes_to_any_worker():

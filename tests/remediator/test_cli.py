@@ -96,12 +96,12 @@ def test_the_crds_of_the_repository_are_those_that_are_written(tmp_path):
     assert remediator("crds", "--output", tmp_path / "crds").exit_code == 0
     for written in (tmp_path / "crds").iterdir():
         assert written.read_text() == (ROOT / "deploy" / "crds" / written.name).read_text(), "run make crds"
-    assert len(list((tmp_path / "crds").iterdir())) == 6
+    assert len(list((tmp_path / "crds").iterdir())) == 7
 
 
 def test_crds_without_a_folder_go_to_stdout():
     done = remediator("crds")
-    assert done.output.count("kind: CustomResourceDefinition") == 6
+    assert done.output.count("kind: CustomResourceDefinition") == 7
 
 
 POLICY = """\
@@ -130,7 +130,7 @@ def manifest(tmp_path):
 def test_lint_is_content_with_a_good_policy_whose_template_is_known(manifest):
     done = remediator("lint", "--template", "reboot", manifest(POLICY))
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "1 documents, 0 findings" in done.stderr
+    assert "1 document, 0 findings" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_lint_is_content_with_a_good_policy_whose_template_is_known(manifest):
         pytest.param(POLICY.replace("Enforce", "Enforced"), "spec.mode", id="a mistyped value"),
         pytest.param(POLICY.replace("mode:", "mod:"), "spec.mod", id="a mistyped field"),
         pytest.param(
-            POLICY.replace("  when:", "  windows: [{cron: x, duration: 1h}]\n  when:"), "spec.windows", id="later"
+            POLICY.replace("condition: GpuLost", "alert: NodeGpuXid"), "spec.when[0].alert", id="what comes later"
         ),
     ],
 )
@@ -221,6 +221,8 @@ def unlogged():
         ("--github-url", "ftp://a", "--github-url is not https://HOST"),
         ("--github-url", "https://a:99999", "--github-url is not https://HOST"),
         ("--github-url", "https://a b", "--github-url is not https://HOST"),
+        ("--prometheus-url", "prometheus:9090", "--prometheus-url is not https://HOST or https://HOST:PORT/PATH"),
+        ("--prometheus-token-file", "/nowhere", "--prometheus-token-file"),
         ("--namespace", "a/b", "--namespace is 'a/b', not the name of a namespace"),
         ("--operations-namespace", "GPU", "--operations-namespace is 'GPU', not the name of a namespace"),
         ("--log-level", "foo", "--log-level"),
@@ -403,3 +405,56 @@ async def test_what_is_no_api_server_is_said_to_be_none(tmp_path, status, said):
         code, out, err = await beside("explain", "gpu-1", "--kubeconfig", tmp_path / "config")
     assert (code, out, err.count("\n")) == (2, "", 1), err
     assert said in err
+
+
+def test_lint_warns_where_a_policy_selects_nodes_for_pods_with_rights_in_the_api(manifest, monkeypatch):
+    done = remediator("lint", "--template", "reboot", manifest(POLICY))
+    assert done.exit_code == 0
+    assert "warning: policy" in done.stderr
+    assert "may select nodes on which '!nvidia.com/gpu.present' lets Pods with rights in the API run" in done.stderr
+    apart = remediator("lint", "--template", "reboot", "--api-pods-node-selector", "!pool", manifest(POLICY))
+    assert (apart.exit_code, "warning" in apart.stderr) == (0, False)
+    monkeypatch.setenv("API_PODS_NODE_SELECTOR", "")
+    everywhere = remediator("lint", "--template", "reboot", manifest(POLICY))
+    assert "may select nodes on which '' lets Pods with rights in the API run" in everywhere.stderr
+    wrong = remediator("lint", "--api-pods-node-selector", "a b", manifest(POLICY))
+    assert (wrong.exit_code, "--api-pods-node-selector: 'a b' is no requirement on a label" in wrong.stderr) == (
+        2,
+        True,
+    )
+
+
+def test_the_configuration_of_a_scheduler_is_written_and_passes_the_check(tmp_path):
+    done = remediator("extender", "config", "--k8s", "1.31", "--url", "https://10.0.0.7:8443/scheduler")
+    assert (done.exit_code, "urlPrefix: https://10.0.0.7:8443/scheduler" in done.stdout) == (0, True)
+    (tmp_path / "config.yaml").write_text(done.stdout)
+    checked = remediator("extender", "check", tmp_path / "config.yaml", "--k8s", "1.31")
+    assert (checked.exit_code, checked.stdout, checked.stderr) == (0, "", "0 findings\n")
+
+
+def test_a_trap_in_the_configuration_of_a_scheduler_is_named_and_exits_1(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(remediator("extender", "config", "--k8s", "1.24").stdout.replace("weight: 1\n", "weight: 0\n"))
+    done = remediator("extender", "check", file, "--k8s", "1.31")
+    assert (done.exit_code, done.stderr) == (1, "2 findings\n")
+    assert done.stdout.splitlines() == [
+        f"{file}: apiVersion: v1beta3 is read by Kubernetes 1.23 to 1.28, not by 1.31",
+        f"{file}: extenders[0].weight: is 0: beside prioritizeVerb it must be more than 0; write 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("config", "--k8s", "new"), "--k8s: 'new' is no version of Kubernetes; write one such as 1.31"),
+        (("config", "--k8s", "1.20"), "1.20 is older than 1.22"),
+        (("config", "--k8s", "1.31", "--url", "http://a"), "--url is 'http://a', not https://ADDRESS:PORT/PATH"),
+        (("config", "--k8s", "1.31", "--no-extender"), "--no-extender leaves nothing to write; add --pack"),
+        (("check", "/nowhere"), "/nowhere: No such file or directory; name a file that can be read"),
+        (("check", "/dev/null"), "/dev/null: 0 documents; name a file with one KubeSchedulerConfiguration"),
+    ],
+)
+def test_what_cannot_be_written_or_checked_is_refused(args, words):
+    done = remediator("extender", *args)
+    assert done.exit_code == 2, done.exception
+    assert done.stderr.startswith(f"remediator: {words}")

@@ -111,6 +111,48 @@ def test_endpoints_that_their_callers_can_open_are_taken(fine: dict[str, Any]) -
     assert Settings(**fine).shown()
 
 
+PROMETHEUS = "https://prometheus.monitoring.svc:9090/a/b"
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        {"prometheus_url": "http://prometheus.monitoring.svc:9090"},
+        {"prometheus_url": PROMETHEUS, "prometheus_token_file": Path("t"), "prometheus_ca_file": Path("c")},
+        {"prometheus_url": "http://127.0.0.1:9090/", "prometheus_token_file": Path("t")},
+        {"prometheus_url": "http://[::1]:9090", "prometheus_token_file": Path("t")},
+    ],
+)
+def test_a_prometheus_that_can_be_asked_is_taken(fine: dict[str, Any]) -> None:
+    assert Settings(**fine).shown()["prometheus_url"] == fine["prometheus_url"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "refusal"),
+    [
+        ({"prometheus_token_file": Path("t")}, "--prometheus-url is needed for --prometheus-token-file"),
+        ({"prometheus_ca_file": Path("c")}, "--prometheus-url is needed for --prometheus-token-file"),
+        (
+            {"prometheus_url": "http://prometheus:9090", "prometheus_token_file": Path("t")},
+            "--prometheus-token-file needs a --prometheus-url of https",
+        ),
+        (
+            {"prometheus_url": "http://127.0.0.1.example:9090", "prometheus_token_file": Path("t")},
+            "--prometheus-token-file needs a --prometheus-url of https",
+        ),
+        ({"prometheus_url": "https://me:SECRET@prometheus"}, "--prometheus-url is not https://HOST"),
+        ({"prometheus_url": "https://prometheus?token=SECRET"}, "--prometheus-url is not https://HOST"),
+        ({"prometheus_url": "https://prometheus:99999"}, "--prometheus-url is not https://HOST"),
+    ],
+)
+def test_a_prometheus_that_cannot_be_asked_or_would_be_told_a_secret_is_refused(
+    wrong: dict[str, Any], refusal: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{refusal}") as refused:
+        Settings(**wrong)
+    assert "SECRET" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -127,3 +169,9 @@ def test_a_refused_address_of_github_is_not_quoted_because_it_may_hold_a_credent
     ) as refusal:
         Settings(github_url=url)
     assert "SECRET" not in str(refusal.value)
+
+
+def test_shared_gpus_need_the_extender_that_binds_their_pods() -> None:
+    with pytest.raises(ValueError, match="--listen-extender is needed for --shared-gpus"):
+        Settings(shared_gpus=True)
+    assert Settings(shared_gpus=True, listen_extender="127.0.0.1:8443", no_tls=True).shared_gpus

@@ -25,20 +25,21 @@ from remediator.controller.hold import hold
 from remediator.controller.ledgers import current_claims
 from remediator.controller.operation_view import operation_view
 from remediator.controller.perform import Performer
-from remediator.core import budget, guard
+from remediator.core import account
+from remediator.core import admission as core_admission
 from remediator.core.breaker import Breaker, starts
 from remediator.core.case_table import case_step
 from remediator.core.operation_table import operation_move
-from remediator.core.pod import pods_to_drain
 from remediator.core.retention import expired
+from remediator.core.user_pod import pods_to_drain
 from remediator.kube import api
-from remediator.kube.api import builtin, decode, encode, gpu_pods
+from remediator.kube.api import builtin, decode, encode, gpu_pods, shared_gpus
 from remediator.kube.api.decode import careful
 from remediator.kube.wire import client as wire
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
-from remediator.scheduler.fleet import holding
 from remediator.scheduler.responses import Answers
+from remediator.scheduler.score import Scorer
 from remediator.scheduler.verdict import NodeState, Shape, health, summary
 from tests.harness.cluster import at_once
 from tests.harness.examples import examples
@@ -92,7 +93,13 @@ POLICY = {
 TEMPLATE = {
     "metadata": meta("reboot"),
     "spec": {
-        "drain": {"strategy": "Evict", "timeout": "30m", "skipWaitForDelete": "5m"},
+        "drain": {
+            "strategy": "Evict",
+            "timeout": "30m",
+            "skipWaitForDelete": "5m",
+            "evictFor": "5m",
+            "rules": [{"namespaces": ["team"], "strategy": "EvictThenDelete"}],
+        },
         "timeout": "15m",
         "success": {"bootIDChanged": True, "nodeReady": True},
         "podTemplate": {"spec": {"containers": [{"name": "main", "image": "operations"}]}},
@@ -183,7 +190,8 @@ OBJECTS = {
     "budgets": (api.BUDGET, BUDGET, decode.disruption_budget),
     "operations": (api.OPERATION, OPERATION, decode.operation),
     "pods": (builtin.POD, POD, decode.operation_pod),
-    "holdings": (gpu_pods.POD, POD, holding),
+    "holdings": (gpu_pods.POD, POD, shared_gpus.holding),
+    "user pods": (builtin.POD, POD, decode.user_pod),
     # Of each node its case: it tries again, is diagnosed, has lost its operation, verifies, is over, and waits.
     **{f"nodes {n}": (builtin.NODE, node(f"gpu-{n}", f"case-{n}"), decode.node) for n in range(1, 7)},
     **{
@@ -286,7 +294,9 @@ def read(name: str, changes: list[Any]) -> list[Any]:
         return most_careful(name, raw)
     try:
         return [project(decoded)]
-    except ValueError:
+    except ValueError as error:
+        if api.AT_MOST.message in str(error):
+            return most_careful(name, raw)
         assert name == "holdings", "only a Pod that asks for a part of a GPU says so later"
         return []
 
@@ -317,7 +327,7 @@ def cache_of(known: dict[str, list[Any]]) -> ClusterCache:
     for name, fact in ((name, fact) for name, read in known.items() for fact in read):
         if name == "pods":
             cache.pods.note(f"{fact.namespace}/{fact.name}", fact)
-        elif name != "holdings":
+        elif name not in ("holdings", "user pods"):
             getattr(cache, name.split()[0]).note(fact.name, fact)
     return cache
 
@@ -338,7 +348,8 @@ def send(effects: tuple[Effect, ...]) -> None:
 
 def decide_everything(changes: list[Any]) -> None:
     """Every decision that the controller and the extender make."""
-    cache = cache_of(facts(changes))
+    known = facts(changes)
+    cache = cache_of(known)
     for case in cache.cases:
         view = case_view(cache, case, NOW)
         send(case_handlers.HANDLERS[case_step(view.observation)].plan(view, NOW))
@@ -350,23 +361,26 @@ def decide_everything(changes: list[Any]) -> None:
     admit(cache)
     for ledger in cache.budgets:
         kept = current_claims(ledger, (), frozenset())
-        msgspec.json.encode(encode.ledger(kept, budget.counts(kept, cache.ledgers().members[ledger.name])))
+        msgspec.json.encode(encode.ledger(kept, account.counts(kept, cache.ledgers().members[ledger.name])))
     nodes, policies = {node.name: node for node in cache.nodes}, {policy.name: policy for policy in cache.policies}
     expired(cache.cases, nodes, policies, NOW)
     for node in cache.nodes:
         list(explain(cache, node, Breaker(), NOW))
         reason = health(node, map(summary, cache.cases), cache.policies, NOW)
-        Answers(Shape((("nvidia.com/gpu", 1),)), {node.name: NodeState(reason, node.gpus, ())})
-    pods_to_drain(cache.pods, "", None, NOW)
+        Answers(Shape((("nvidia.com/gpu", 1),)), {node.name: NodeState(reason, node.gpus, ())}, Scorer())
+    for template in cache.templates:
+        pods_to_drain(known["user pods"], "", template, NOW)
+        encode.drain_parameters(template, template.drain_timeout)
 
 
 def admit(cache: ClusterCache) -> None:
     """One pass of admission, without its writes."""
     performer = Performer(None, cache, lambda: True)  # type: ignore[arg-type]
     admissions, fleet = Admissions(cache, performer, Breaker(), lambda: 0.0), fleet_context(cache, NOW)
-    pending = [admissions._pending(view, step, fleet, NOW) for view, step in at_once(admissions._waiting(NOW))]
+    pending = [admissions.pending.of(view, step, fleet, NOW) for view, step in at_once(admissions.pending.waiting(NOW))]
     requests = [made.request for made in pending]
-    found = guard.admit(requests, cache.ledgers(), starts(cache.cases), Breaker(), NOW)
+    basis = core_admission.Basis(cache.ledgers(), [start.at for start in starts(cache.cases)], Breaker(), NOW)
+    found = core_admission.admit(requests, basis)
     for request, blocks in found.held:
         send(hold(request.case, blocks, None, NOW).effects)
     for made in pending:
@@ -375,7 +389,13 @@ def admit(cache: ClusterCache) -> None:
 
 def rounds() -> Iterator[list[Any]]:
     """Each part of each object is odd in each way that fits, some objects at once where one hides no other."""
-    for kinds in (("policies",), ("budgets", "operations", "pods", "holdings"), ("templates",), ("nodes",), ("cases",)):
+    for kinds in (
+        ("policies",),
+        ("budgets", "operations", "pods", "user pods", "holdings"),
+        ("templates",),
+        ("nodes",),
+        ("cases",),
+    ):
         of_object = [[pair for pair in FITTING if pair[0][0] == name] for name in OBJECTS if name.split()[0] in kinds]
         if kinds == ("nodes",):  # they are all alike
             of_object = [pairs[number :: len(of_object)] for number, pairs in enumerate(of_object)]

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-SEED = 4
+SEED = 2
 WRITES = f"""
 from remediator_sim.apiserver.store import Collection
 from remediator_sim.simulation.schedule import plan_of
@@ -34,6 +34,8 @@ def test_two_processes_that_hash_differently_tell_the_same_story_of_one_seed():
     assert stories[0] == stories[1]
     assert stories[0].count("\n") > 1000
     begun = stories[0].partition("STORY")[2].partition(" starts as ")[0].splitlines()[1:-1]
-    assert sum("is registered" in line for line in begun) == len(begun) - 4 >= 20  # and one for each policy
+    nodes = [line for line in begun if "  policy  " not in line]
+    assert all("is registered" in line for line in nodes)
+    assert len(nodes) >= 20
     for words in ("is killed", "is held by", "is Recovered", "plan       crash"):
         assert words in stories[0]

@@ -11,12 +11,12 @@ from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.manifests import documents
 from remediator_sim.simulation import facts, loop
 from remediator_sim.simulation.clock import HostClock
-from remediator_sim.simulation.programs import DONE, FAILED, PROGRAMS, REFUSED, Ended, Run
+from remediator_sim.simulation.programs import DONE, FAILED, PROGRAMS, REFUSED, STOPPED, Ended, Run
 from tests.harness.apiserver import MemoryServer
 from tests.operations.conftest import Program
 from tests.operations.scripted import Node, answer
 from tests.operations.test_gpu_check import libraries  # noqa: F401
-from tests.simulation.programs import api, gpu, host
+from tests.simulation.programs import api, gpu, host, power
 from tests.simulation.programs.scenario import Outcome, Scenario, model_node
 
 NEVER = {("collect-diagnostics", FAILED)}  # what cannot be read is no failure
@@ -44,6 +44,11 @@ def test_a_model_ends_as_its_program_does_with_the_same_gpus(scenario, tmp_path,
     require_alike(gpu.outcome_of_program(scenario, tmp_path, libraries), gpu.outcome_of_model(scenario))
 
 
+@pytest.mark.parametrize("scenario", power.CASES, ids=str)
+def test_a_model_ends_as_its_program_does_with_the_same_bmc(scenario, tmp_path):
+    require_alike(power.outcome_of_program(scenario, tmp_path), power.outcome_of_model(scenario))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", host.FENCED_OFF, ids=str)
 def test_in_another_boot_and_after_its_marker_both_refuse_whatever_else_is_so(scenario, tmp_path):
@@ -60,7 +65,7 @@ def test_a_server_that_fails_at_first_makes_no_difference_between_them(scenario,
 
 def test_every_model_has_scenarios_in_which_it_is_done_refused_and_failed():
     ends: defaultdict[str, set[int]] = defaultdict(set)
-    for part in (host, api, gpu):
+    for part in (host, api, gpu, power):
         for scenario in part.ALL:
             code = part.outcome_of_model(scenario).code
             ends[scenario.template].add(DONE if code == KILLED_BY_ITSELF else code)
@@ -106,7 +111,7 @@ async def until(holds) -> None:
         await asyncio.sleep(0.02)
 
 
-def test_a_drain_that_is_stopped_has_failed(tmp_path):
+def test_a_drain_that_is_stopped_has_no_result(tmp_path):
     scenario = api.drain("it is stopped", api.HELD, timeoutSeconds=60)
     server = api.ApiServer(tmp_path)
     program = Program(tmp_path, "drain")
@@ -121,7 +126,7 @@ def test_a_drain_that_is_stopped_has_failed(tmp_path):
         scenario.real(memory)
         return await Stopped(scenario, memory.client()).model()
 
-    assert loop.run(whole()) == real == (FAILED, "failed: stopped by SIGTERM")
+    assert loop.run(whole()) == real == (STOPPED, "stopped by SIGTERM")
 
 
 def test_a_reboot_that_is_stopped_by_the_shutdown_is_done(tmp_path):

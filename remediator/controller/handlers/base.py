@@ -10,8 +10,10 @@ from typing import Generic, TypeVar
 import structlog
 
 from remediator.controller.cache import ClusterCache
+from remediator.controller.confirmations import Confirmations
 from remediator.controller.effects import Done, EffectResult, GaveUp, Plan, Retry
 from remediator.controller.fleet import hosted, static_pod
+from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.perform import Performer
 from remediator.controller.records import Records
 from remediator.core import guard, names
@@ -34,6 +36,8 @@ class Dependencies:
     """What every reconciler works with.
 
     `drains`: how many operations may drain at once. `records`: what the admission pass leaves to be written.
+    `confirmations`: what the second sources of policies say. `leases`: whether silent kubelets are dead; where nobody
+    can tell, nothing is done to their nodes.
     """
 
     cache: ClusterCache
@@ -41,13 +45,15 @@ class Dependencies:
     request_admission: Callable[[], None]
     drains: int
     records: Records = field(default_factory=Records)
+    confirmations: Confirmations = field(default_factory=Confirmations)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    leases: KubeletLeases | None = None
 
 
 async def read_live(case: Case, dependencies: Dependencies) -> tuple[Case | None, Node | None, Policy | None]:
     """The case, its node and its policy as the server has them now; the cache learns them, too."""
     performer = dependencies.performer
-    return await asyncio.gather(performer.case(case.name), performer.node(case.node), performer.policy(case.policy))
+    return await asyncio.gather(performer.case(case.name), performer.node(case.node), performer.policy_of(case))
 
 
 async def stops_live(case: Case, node: Node, policy: Policy | None, dependencies: Dependencies) -> tuple[Block, ...]:

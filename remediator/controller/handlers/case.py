@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from remediator.controller import case_plan, diagnosis, marks, pods
-from remediator.controller.case_view import CaseView, case_view, ledgers_of
-from remediator.controller.effects import Retry
+from remediator.controller import case_plan, diagnosis, marks, offer_plan, pods
+from remediator.controller.case_view import CaseView, case_view, ledgers_of, taken_back
+from remediator.controller.effects import Plan, Retry
 from remediator.controller.handlers.base import (
     SOON,
     Dependencies,
@@ -19,11 +19,18 @@ from remediator.controller.handlers.base import (
     stopped,
     stops_live,
 )
+from remediator.core import names
 from remediator.core.case import reason_to_end
 from remediator.core.case_table import Step, case_step
+from remediator.core.evidence import Health
+from remediator.core.offer import Offer, offer
 from remediator.core.reasons import Reason
+from remediator.kube.api.devices import TAINT_RULE
+from remediator.kube.wire import errors
 
+HELD_SECONDS, RULES_SECONDS = 10.0, 5.0
 LIVE_CHECKED = frozenset({Reason.TAINT_REMOVED_BY_USER, Reason.NODE_GONE})
+BEHIND = Retry(1.0, "the cache is behind")
 
 
 async def ledgers_are_free(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
@@ -32,15 +39,33 @@ async def ledgers_are_free(view: CaseView, dependencies: Dependencies, now: date
     if not on_node and ledgers_of(dependencies.cache, view.case):
         dependencies.request_admission()
         return Retry(0.5, "entries are still in the ledgers")
-    return view
+    return view if on_node else await _with_rules(view, dependencies)
+
+
+async def _with_rules(view: CaseView, dependencies: Dependencies) -> CaseView | Retry:
+    """The rules by which an operation of the case has isolated a GPU: they end with it."""
+    case = view.case
+    if all(attempt.template != names.ISOLATE_TEMPLATE for attempt in case.attempts):
+        return view
+    labels = f"{names.CASE_UID_LABEL}={case.uid}"
+    try:
+        rules = await dependencies.performer.client.list_all(TAINT_RULE, labels=labels)
+    except errors.NotFound:  # the API server has no such kind (any more)
+        return view
+    except errors.ApiError as error:
+        return Retry(RULES_SECONDS, f"DeviceTaintRules not listed: {error}")
+    return replace(view, rules=tuple((rule.metadata.name, rule.metadata.uid) for rule in rules))
 
 
 async def must_leave(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
-    """Whether the node has really gone or lost our marks: the cache may be behind."""
+    """Whether the node has really gone or lost our marks, or its user the operation: the cache may be behind."""
+    if view.leave is Reason.OPERATION_DELETED and view.case.manual:
+        asked = await dependencies.performer.operation(view.case.manual.operation)
+        return view if taken_back(view.case, asked) else BEHIND
     if view.leave not in LIVE_CHECKED:
         return view
     live = await dependencies.performer.node(view.case.node)
-    return view if reason_to_end(view.case, live) is not None else Retry(1.0, "the cache is behind")
+    return view if reason_to_end(view.case, live) is not None else BEHIND
 
 
 async def with_live_node(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
@@ -53,8 +78,18 @@ async def still_unproven(view: CaseView, dependencies: Dependencies, now: dateti
     case, _, _ = await read_live(view.case, dependencies)
     live_view = case_view(dependencies.cache, case, now) if case is not None else None
     if live_view is None or case_step(live_view.observation) is not Step.ESCALATE:
-        return Retry(1.0, "the cache is behind")
+        return BEHIND
     return live_view
+
+
+async def still_outranked(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
+    """Whether the more severe case still waits for the node, by what the server has now."""
+    if view.outranked_by is not None:
+        await dependencies.performer.case(view.outranked_by.name)
+    case, _, _ = await read_live(view.case, dependencies)
+    live_view = case_view(dependencies.cache, case, now) if case is not None else None
+    same = live_view is not None and case_step(live_view.observation) is Step.GIVE_WAY
+    return live_view if live_view is not None and same else BEHIND
 
 
 async def may_look(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
@@ -72,9 +107,42 @@ async def may_look(view: CaseView, dependencies: Dependencies, now: datetime) ->
     return stopped(stops) if stops else view
 
 
+async def still_offered(view: CaseView, dependencies: Dependencies, now: datetime) -> CaseView | Retry:
+    """A case is released by itself, or a probe begun, only by what the server has now."""
+    if offer(view.offer) not in (Offer.RELEASE, Offer.PROBE):
+        return view
+    case, node, policy = await read_live(view.case, dependencies)
+    live = case_view(dependencies.cache, case, now) if case is not None else None
+    if live is None or node is None or case_step(live.observation) is not Step.OFFER:
+        return BEHIND
+    if await stops_live(live.case, node, policy, dependencies):
+        return BEHIND
+    return live if offer(live.offer) is offer(view.offer) else BEHIND
+
+
+def make_offer(view: CaseView, now: datetime) -> Plan:
+    """What a case that a person has says of its node, or what its policy lets it do."""
+    return offer_plan.PLANS[offer(view.offer)](view, now)
+
+
+def look_at_health(view: CaseView, now: datetime) -> float | None:
+    """Health that is being proven is no event; a fault is one."""
+    proving = view.observation.health is Health.HEALTHY and view.case.healthy_since is None
+    if offer(view.offer) is not Offer.NOTHING or not (proving or view.offer.by_itself):
+        return None
+    coming = view.look_again is not None and view.look_again > now
+    return max(1.0, seconds_until(view.look_again, now)) if view.look_again and coming else None
+
+
 def next_proof(view: CaseView, now: datetime) -> float | None:
     """When the proof of health may be complete, or its time over."""
     return SOON if view.look_again is None else seconds_until(view.look_again, now)
+
+
+def while_held(view: CaseView, now: datetime) -> float | None:
+    """What stops a case is looked at again soon; sooner where the node may have proven its health by then."""
+    proven = HELD_SECONDS if view.look_again is None else seconds_until(view.look_again, now)
+    return min(HELD_SECONDS, max(1.0, proven))
 
 
 HANDLERS: Mapping[Step, Handler[CaseView]] = {
@@ -83,16 +151,19 @@ HANDLERS: Mapping[Step, Handler[CaseView]] = {
     Step.RELEASE: Handler(case_plan.release, ledgers_are_free),
     Step.STOP: Handler(case_plan.stop, again=never),
     Step.END: Handler(case_plan.end, must_leave),
+    Step.GIVE_WAY: Handler(case_plan.give_way, still_outranked),
     Step.CLEAR: Handler(case_plan.clear),
     Step.CLAIM: Handler(case_plan.claim, by_admission=True),
     Step.DISOWN: Handler(case_plan.disown),
-    Step.HOLD: Handler(case_plan.stay, again=after(10.0)),
+    Step.HOLD: Handler(case_plan.stay, again=while_held),
     Step.DIAGNOSE: Handler(diagnosis.diagnose, may_look, after(1.0)),
     Step.START: Handler(case_plan.start, by_admission=True),
     Step.FOLLOW: Handler(case_plan.follow),
+    Step.PROBE: Handler(case_plan.probe),
     Step.WATCH: Handler(case_plan.watch, again=never),
     Step.RECORD: Handler(case_plan.record, with_live_node),
     Step.VERIFY: Handler(case_plan.verify, again=next_proof),
     Step.RECOVER: Handler(case_plan.recover),
     Step.ESCALATE: Handler(case_plan.escalate, still_unproven),
+    Step.OFFER: Handler(make_offer, still_offered, look_at_health),
 }

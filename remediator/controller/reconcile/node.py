@@ -1,12 +1,14 @@
 """One pass over one node."""
 
 from datetime import datetime
+from functools import partial
 
 import structlog
 
-from remediator.controller import measure
-from remediator.controller.effects import Create, Done
-from remediator.controller.handlers.base import Dependencies, seconds, seconds_until
+from remediator.controller import marks, measure
+from remediator.controller.effects import ChangeNode, Create, Done
+from remediator.controller.fleet import may_start
+from remediator.controller.handlers.base import SOON, Dependencies, seconds, seconds_until
 from remediator.core.decide import Decision, Start, Unknown, Wait, decide
 from remediator.core.evidence import Doubt
 from remediator.core.node import Node
@@ -28,7 +30,8 @@ class NodeReconciler:
     def decision(self, node: Node, now: datetime) -> Decision:
         """What the node needs."""
         cache = self._dependencies.cache
-        return decide(node, cache.policies, cache.cases.by("node", node.name), now)
+        of_node = cache.cases.by("node", node.name)
+        return decide(node, cache.policies, of_node, now, cache.covers, partial(may_start, now))
 
     async def reconcile(self, name: str, now: datetime) -> float | None:
         """Open a case where one is due."""
@@ -36,6 +39,8 @@ class NodeReconciler:
         if node is None:
             self.doubts.pop(name, None)
             return None
+        if node.back_in_service:
+            return seconds(await self._dependencies.performer.all([ChangeNode(name, marks.back_in_service)])) or SOON
         decision = self.decision(node, now)
         self._note_doubts(name, decision)
         match decision:

@@ -1,21 +1,25 @@
 """One pass over one policy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import structlog
 
+from remediator import windows
+from remediator.controller.confirmations import NOBODY_TO_ASK
 from remediator.controller.effects import Done, Patch
 from remediator.controller.fleet import attempt_records, missing
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
 from remediator.core import failures
+from remediator.core.dead_node import DeadNodes, on_target
 from remediator.core.node import Status
 from remediator.core.policy import AttemptRecord, FailureBreaker, Policy, Readiness
-from remediator.core.reasons import Reason
+from remediator.core.reasons import REMEDY, Reason
 from remediator.kube import api
 from remediator.kube.api import encode
 
 log = structlog.get_logger()
+READY, LONGEST = "Ready", 4096  # of a message
 
 
 class PolicyReconciler:
@@ -42,13 +46,15 @@ class PolicyReconciler:
         breaker = failures.state(policy, self._attempt_records(now), now)
         if breaker != policy.breaker:
             return await self._write_breaker(policy, breaker)
-        operations = {rung.operation for rung in policy.ladder}
+        operations = {rung.operation for rung in policy.ladder} | ({policy.verify.probe} - {""})
         unknown = sorted(missing(self._dependencies.cache, operations))
-        reason = Reason.UNKNOWN_OPERATION.value if unknown else "Ready"
-        readiness = Readiness(Status.FALSE if unknown else Status.TRUE, reason, policy.generation)
+        unasked = policy.confirm is not None and self._dependencies.confirmations.source is None
+        needing = DeadNodes(on_target(self._dependencies.cache.templates)).need_kubelet(policy)
+        wrong = [f"spec.{problem.field}: {problem.why}" for problem in windows.problems(policy.windows)]
+        reason, message = _standing(unknown, needing if policy.asks_unknown else [], unasked, wrong)
+        readiness = Readiness(Status.TRUE if reason == READY else Status.FALSE, reason, policy.generation)
         if policy.readiness == readiness:
             return _until_closed(policy, now)
-        message = f"no NodeOperationTemplate {', '.join(unknown)}" if unknown else "every operation is known"
         body = encode.policy_ready(readiness, message, now)
         return seconds(await self._dependencies.performer.all([Patch(api.POLICY, name, body, "", "status")]))
 
@@ -62,6 +68,22 @@ class PolicyReconciler:
             self._dependencies.request_admission()
             return SOON
         return seconds(result)
+
+
+def _standing(
+    unknown: Sequence[str], needing: Sequence[str], unasked: bool, wrong: Sequence[str] = ()
+) -> tuple[str, str]:
+    """Reason and message of the Ready condition."""
+    if unknown:
+        return Reason.UNKNOWN_OPERATION.value, f"no NodeOperationTemplate {', '.join(unknown)}"
+    if needing:
+        message = f"{', '.join(needing)} would run on a node whose kubelet does not report"
+        return Reason.NEEDS_KUBELET.value, f"{message}; {REMEDY[Reason.NEEDS_KUBELET]}"
+    if wrong:
+        return Reason.WINDOW_INVALID.value, "; ".join(wrong)[:LONGEST]
+    if unasked:
+        return Reason.CONFIRMATION_UNKNOWN.value, NOBODY_TO_ASK.why
+    return READY, "every operation is known"
 
 
 def _until_closed(policy: Policy, now: datetime) -> float | None:

@@ -1,10 +1,11 @@
-"""Our six kinds as types: what the API server stores, the texts of `kubectl explain`, and the validation rules.
+"""Our seven kinds as types: what the API server stores, the texts of `kubectl explain`, and the validation rules.
 
 Fields at their default are left out of the JSON. Where a merge patch must clear them, `patch.whole` writes null.
 """
 
 from typing import Any
 
+from remediator.kube.api.blast_radius import BlastRadius, JobAtStake, MaxBlastRadius
 from remediator.kube.api.budget import (
     Claim,
     GroupStatus,
@@ -12,6 +13,7 @@ from remediator.kube.api.budget import (
     NodeDisruptionBudgetSpec,
     NodeDisruptionBudgetStatus,
 )
+from remediator.kube.api.budget_breaker import BudgetBreaker, FailureLimit
 from remediator.kube.api.common import (
     API_VERSION,
     GROUP,
@@ -21,8 +23,13 @@ from remediator.kube.api.common import (
     ObjectMeta,
     OwnerReference,
     Requirement,
-    seconds,
 )
+from remediator.kube.api.confirm import Confirm
+from remediator.kube.api.drain import Drain, DrainRule, PodSelector
+from remediator.kube.api.durations import AT_MOST, seconds, too_long
+from remediator.kube.api.failure_breaker import AttemptRecord, FailureBreaker
+from remediator.kube.api.gates import Urgency, Window
+from remediator.kube.api.gpu_ledger import CardMemory, GpuLedger, GpuLedgerSpec, GpuReservation
 from remediator.kube.api.operation import (
     BlockedPod,
     DrainStatus,
@@ -31,31 +38,28 @@ from remediator.kube.api.operation import (
     NodeOperationStatus,
 )
 from remediator.kube.api.policy import (
-    AttemptRecord,
     Attempts,
-    ConditionMatch,
     Correlation,
-    FailureBreaker,
     RemediationPolicy,
     RemediationPolicySpec,
     RemediationPolicyStatus,
     Rung,
     Verify,
-    When,
 )
 from remediator.kube.api.remediation import (
     Attempt,
     Blocker,
     Diagnostics,
     Intent,
+    Manual,
     NodeRemediation,
     NodeRemediationSpec,
     NodeRemediationStatus,
+    PastCase,
     TimelineEntry,
     Trigger,
 )
 from remediator.kube.api.template import (
-    Drain,
     NodeOperationTemplate,
     NodeOperationTemplateSpec,
     Success,
@@ -70,6 +74,7 @@ from remediator.kube.api.ticket import (
     TicketStatus,
     TicketSubject,
 )
+from remediator.kube.api.when import ConditionMatch, When
 from remediator.kube.wire.client import Kind
 
 POLICY = Kind(GROUP, VERSION, "remediationpolicies", "RemediationPolicy", RemediationPolicy)
@@ -78,12 +83,15 @@ OPERATION = Kind(GROUP, VERSION, "nodeoperations", "NodeOperation", NodeOperatio
 TEMPLATE = Kind(GROUP, VERSION, "nodeoperationtemplates", "NodeOperationTemplate", NodeOperationTemplate)
 BUDGET = Kind(GROUP, VERSION, "nodedisruptionbudgets", "NodeDisruptionBudget", NodeDisruptionBudget)
 TICKET = Kind(GROUP, VERSION, "tickets", "Ticket", Ticket)
-KINDS: tuple[Kind[Any], ...] = (POLICY, CASE, OPERATION, TEMPLATE, BUDGET, TICKET)
+GPU_LEDGER = Kind(GROUP, VERSION, "gpuledgers", "GpuLedger", GpuLedger)
+KINDS: tuple[Kind[Any], ...] = (POLICY, CASE, OPERATION, TEMPLATE, BUDGET, TICKET, GPU_LEDGER)
 
 __all__ = [
     "API_VERSION",
+    "AT_MOST",
     "BUDGET",
     "CASE",
+    "GPU_LEDGER",
     "GROUP",
     "KINDS",
     "OPERATION",
@@ -94,20 +102,32 @@ __all__ = [
     "Attempt",
     "AttemptRecord",
     "Attempts",
+    "BlastRadius",
     "BlockedPod",
     "Blocker",
+    "BudgetBreaker",
+    "CardMemory",
     "Claim",
     "Condition",
     "ConditionMatch",
+    "Confirm",
     "Correlation",
     "Diagnostics",
     "Drain",
+    "DrainRule",
     "DrainStatus",
     "FailureBreaker",
+    "FailureLimit",
+    "GpuLedger",
+    "GpuLedgerSpec",
+    "GpuReservation",
     "GroupStatus",
     "Intent",
     "Issue",
+    "JobAtStake",
     "LabelSelector",
+    "Manual",
+    "MaxBlastRadius",
     "NodeDisruptionBudget",
     "NodeDisruptionBudgetSpec",
     "NodeDisruptionBudgetStatus",
@@ -121,6 +141,8 @@ __all__ = [
     "NodeRemediationStatus",
     "ObjectMeta",
     "OwnerReference",
+    "PastCase",
+    "PodSelector",
     "RemediationPolicy",
     "RemediationPolicySpec",
     "RemediationPolicyStatus",
@@ -136,7 +158,10 @@ __all__ = [
     "TicketSubject",
     "TimelineEntry",
     "Trigger",
+    "Urgency",
     "Verify",
     "When",
+    "Window",
     "seconds",
+    "too_long",
 ]

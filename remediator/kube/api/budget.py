@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from remediator.kube.api.budget_breaker import BREAKER_RULES, BudgetBreaker
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -19,6 +20,7 @@ from remediator.kube.api.common import (
     doc,
     rules,
 )
+from remediator.kube.api.failure_breaker import FailureBreaker
 
 
 class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
@@ -39,7 +41,7 @@ class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
     max_quarantined: Annotated[
         CountOrPercent,
         doc(
-            "At so many quarantined nodes nothing new starts, as a count or a percentage of the nodes, rounded down "
+            "Number of quarantined nodes at which nothing new starts, or a percentage of the nodes, rounded down "
             "but never below two nodes. A node whose case is Escalated counts here, not as unavailable. Default 20%."
         ),
     ] = "20%"
@@ -55,14 +57,19 @@ class NodeDisruptionBudgetSpec(Base, frozen=True, kw_only=True):
             "without the label."
         ),
     ] = None
+    breaker: Annotated[
+        BudgetBreaker | None,
+        doc("Stops new disruption in a storm of faults under this budget; with groupBy, in all its groups together."),
+    ] = None
 
 
 _SPEC = rules(
     Rule(
         "has(self.maxUnavailable) != has(self.minAvailable)",
-        "exactly one of maxUnavailable and minAvailable is required",
+        "exactly one of maxUnavailable and minAvailable is required; write one of them",
         ".maxUnavailable",
     ),
+    *BREAKER_RULES,
 )
 
 
@@ -71,7 +78,7 @@ class Claim(Base, frozen=True, kw_only=True):
 
     node: Annotated[Name, doc("Name of the node.")]
     case: Annotated[Uid, doc("metadata.uid of the NodeRemediation.")]
-    since: Annotated[Time | None, doc("Since when.")] = None
+    since: Annotated[Time | None, doc("Since when the case holds the node.")] = None
     quarantined: Annotated[bool, doc("The case is Escalated: the node waits for a person.")] = False
     group: Annotated[
         str,
@@ -121,11 +128,12 @@ class NodeDisruptionBudgetStatus(Base, frozen=True, kw_only=True):
         Meta(max_length=317),
         doc("The label key that the groups of the claims go by; that of groupBy when adopted."),
     ] = ""
+    breaker: Annotated[FailureBreaker | None, doc("What the breaker on failures rests on, and why it is open.")] = None
     observed_generation: Annotated[int, doc("The metadata.generation that was counted.")] = 0
     adopted_generation: Annotated[
         int, doc("The metadata.generation for which standing claims were taken over; before that nothing is admitted.")
     ] = 0
-    adopted_uid: Annotated[str, Meta(max_length=64), doc("The metadata.uid for which the same was done.")] = (
+    adopted_uid: Annotated[str, Meta(max_length=64), doc("The metadata.uid for which they were taken over.")] = (
         msgspec.field(name="adoptedUID", default="")
     )
 

@@ -55,6 +55,13 @@ class NodeInfo(Base, frozen=True, kw_only=True):
     """What we read of status.nodeInfo."""
 
     boot_id: str = msgspec.field(name="bootID", default="")
+    kernel_version: str = ""
+
+
+class NodeConditionsPatch(Base, frozen=True, kw_only=True):
+    """What we change in a Node's status: by a strategic merge patch, the Conditions of these types."""
+
+    conditions: tuple[NodeCondition, ...]
 
 
 Quantities = dict[str, str | int]
@@ -66,6 +73,7 @@ class NodeStatus(Base, frozen=True, kw_only=True):
     conditions: tuple[NodeCondition, ...] = ()
     node_info: NodeInfo = NodeInfo()
     allocatable: Quantities | None = None
+    capacity: Quantities | None = None
 
 
 class Node(Base, frozen=True, kw_only=True):
@@ -84,9 +92,22 @@ class Terminated(Base, frozen=True, kw_only=True):
     message: str = ""
 
 
-class ContainerState(Base, frozen=True, kw_only=True):
-    """Only the end interests us."""
+class Waiting(Base, frozen=True, kw_only=True):
+    """Why a container has not started."""
 
+    reason: str = ""
+    message: str = ""
+
+
+class Begun(Base, frozen=True, kw_only=True):
+    """A container that runs."""
+
+
+class ContainerState(Base, frozen=True, kw_only=True):
+    """Only the begin and the end interest us."""
+
+    waiting: Waiting | None = None
+    running: Begun | None = None
     terminated: Terminated | None = None
 
 
@@ -102,6 +123,7 @@ class PodCondition(Base, frozen=True, kw_only=True):
 
     type: str
     status: str
+    reason: str = ""
     message: str = ""
 
 
@@ -111,6 +133,7 @@ class PodStatus(Base, frozen=True, kw_only=True):
     phase: str = "Pending"
     reason: str = ""
     message: str = ""
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     conditions: tuple[PodCondition, ...] = ()
 

@@ -1,6 +1,5 @@
-"""What the six kinds share: metadata, selectors, conditions, durations, descriptions and CEL rules of types."""
+"""What the seven kinds share: metadata, selectors, conditions, descriptions and CEL rules of types."""
 
-import re
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
@@ -37,43 +36,55 @@ def rules(*held: Rule) -> Meta:
     return Meta(extra_json_schema={"x-kubernetes-validations": [rule.validation for rule in held]})
 
 
+SHAPE = "x-shape"  # the word of a schema beside a pattern that becomes a rule, see manifests/structural.py
+
+
+def shaped(pattern: str, says: str, longest: int) -> Meta:
+    """A pattern that a user reads as `says`, with an example, for an API server shows patterns as they are."""
+    return Meta(pattern=pattern, max_length=longest, extra_json_schema={SHAPE: says})
+
+
 def fixed(field: str) -> Meta:
     """The rule that a required value never changes after creation."""
     return rules(Rule("self == oldSelf", f"{field} is immutable"))
 
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-# At most two parts of six digits fit, so no duration can push a date past year 9999.
-Duration = Annotated[str, Meta(pattern="^([0-9]{1,6}(ms|s|m|h|d))+$", max_length=16)]
-Positive = Annotated[Duration, rules(Rule("self.matches('[1-9]')", "must be longer than zero"))]
-Percent = Annotated[str, Meta(pattern="^(100|[0-9]{1,2})%$", max_length=4)]
+Percent = Annotated[str, shaped("^(100|[0-9]{1,2})%$", "must be a number of nodes or a percentage: 5 or 10%", 4)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 CountOrPercent = Count | Percent
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
 # The name of a template becomes the value of a Pod label.
-TemplateName = Annotated[str, Meta(pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+NAME_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+TemplateName = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=63)]
+# The same where a user writes it.
+Operation = Annotated[
+    str, shaped(NAME_PATTERN, "must be the name of a NodeOperationTemplate: lower-case, such as reset-gpu", 63)
+]
 # A label key: a DNS name and a slash, or neither, and a name of at most 63 characters.
 LabelKey = Annotated[
     str,
-    Meta(
-        pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
-        r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
-        max_length=317,
+    shaped(
+        "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+        "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+        "must be the key of a label, such as pool or topology.kubernetes.io/rack",
+        317,
     ),
 ]
+LabelValue = Annotated[
+    str,
+    shaped(
+        "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
+        "must be the value of a label: letters, digits, '-', '_' and '.', such as a100 or true",
+        63,
+    ),
+]
+# What an authenticator calls somebody: alice@example.com, system:serviceaccount:NAMESPACE:NAME, or an issuer with it.
+User = Annotated[str, Meta(min_length=1, max_length=1024)]
 Uid = Annotated[str, Meta(min_length=1, max_length=64)]
 Time = Annotated[datetime, Meta(tz=True)]
 Message = Annotated[str, Meta(max_length=4096)]
 Reason = Annotated[str, Meta(max_length=128)]
 Anything = Annotated[dict[str, Any], Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})]
-
-
-def seconds(duration: str) -> float:
-    """A `Duration` in seconds: "1h30m" is 5400.0. Raises ValueError for anything else."""
-    if not re.fullmatch(r"([0-9]{1,6}(ms|s|m|h|d))+", duration):
-        raise ValueError(f"not a duration: {duration!r}")
-    return sum(int(count) * _UNITS[unit] for count, unit in re.findall(r"([0-9]+)(ms|s|m|h|d)", duration))
 
 
 class Base(msgspec.Struct, rename="camel", frozen=True, kw_only=True, omit_defaults=True):
@@ -109,10 +120,10 @@ class ObjectMeta(Base, frozen=True, kw_only=True):
 class Requirement(Base, frozen=True, kw_only=True):
     """One requirement on a label."""
 
-    key: Annotated[Name, doc("Label key.")]
+    key: Annotated[LabelKey, doc("Label key.")]
     operator: Annotated[Operator, doc("How the label's value relates to `values`.")]
     values: Annotated[
-        tuple[Annotated[str, Meta(max_length=63)], ...],
+        tuple[LabelValue, ...],
         Meta(max_length=64),
         doc("Values for In and NotIn; must be absent for Exists and DoesNotExist."),
     ] = ()
@@ -129,7 +140,7 @@ class LabelSelector(Base, frozen=True, kw_only=True):
     """Chooses nodes by their labels; every entry must hold."""
 
     match_labels: Annotated[
-        dict[str, Annotated[str, Meta(max_length=63)]],
+        dict[LabelKey, LabelValue],
         Meta(max_length=32),
         doc("Labels that the node must have, with these values."),
     ] = msgspec.field(default_factory=dict)

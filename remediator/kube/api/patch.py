@@ -13,9 +13,12 @@ Body = dict[str, Any]
 
 
 class MetaPatch(Base, frozen=True, kw_only=True):
-    """Changes of metadata. With `resource_version` the whole patch is refused if the object has moved since."""
+    """Changes of metadata. With `resource_version` the whole patch is refused if the object has moved since, with `uid`
+    if it is another one of that name.
+    """
 
     resource_version: str | UnsetType = UNSET
+    uid: str | UnsetType = UNSET
     annotations: Mapping[str, str | None] | UnsetType = UNSET
     finalizers: tuple[str, ...] | UnsetType | None = UNSET
 

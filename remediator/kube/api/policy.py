@@ -5,94 +5,33 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from remediator.core.node import Status
-from remediator.core.policy import Mode, Severity, TicketWhen
-from remediator.core.policy import Urgency as UrgencyMode
+from remediator.core.policy import Approval, Inventory, Mode, Release, Severity, TicketWhen
+from remediator.kube.api.blast_radius import LIMIT, MaxBlastRadius
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
     Conditions,
-    Duration,
+    LabelKey,
     LabelSelector,
-    Message,
     Name,
     ObjectMeta,
-    Positive,
-    Reason,
+    Operation,
     Rule,
-    TemplateName,
-    Time,
     doc,
     rules,
 )
-
-ConditionType = Annotated[str, Meta(pattern="^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$", max_length=128)]
-Wanted = Annotated[
-    Status,
-    doc('Status that the Condition must have. "Unknown" only for Ready and with urgency.mode Never. Default "True".'),
-]
-Reasons = Annotated[
-    tuple[Reason, ...],
-    Meta(max_length=32),
-    doc("Only these reasons of the Condition count. Default: any reason.", x_kubernetes_list_type="atomic"),
-]
-_UNKNOWN = Rule(
-    "self.status != 'Unknown' || (has(self.condition) && self.condition == 'Ready')",
-    'status "Unknown" is for the condition Ready only',
-    ".status",
-)
-_NO_UNKNOWN = Rule("self.status != 'Unknown'", 'status "Unknown" does not go with others under all', ".status")
-
-
-class ConditionMatch(Base, frozen=True, kw_only=True):
-    """One node Condition in a list that must hold together."""
-
-    condition: Annotated[ConditionType, doc("Type of the node Condition, for example GpuLost.")]
-    status: Wanted = Status.TRUE
-    reasons: Reasons = ()
-
-
-class When(Base, frozen=True, kw_only=True):
-    """One way in which a node counts as unhealthy: a Condition, or several that hold together (`all`)."""
-
-    condition: Annotated[
-        ConditionType | None, doc("Type of the node Condition, from node-problem-detector or the kubelet.")
-    ] = None
-    status: Wanted = Status.TRUE
-    reasons: Reasons = ()
-    for_: Annotated[
-        Duration,
-        doc("How long it must have held without a break before anything is done. Default 2m; 0s acts at once."),
-    ] = msgspec.field(name="for", default="2m")
-    all: Annotated[
-        tuple[Annotated[ConditionMatch, rules(_NO_UNKNOWN)], ...],
-        Meta(max_length=8),
-        doc(
-            "Conditions that must all hold at the same time, each for as long as `for`.",
-            x_kubernetes_list_type="atomic",
-        ),
-    ] = ()
-
-
-_WHEN = rules(
-    _UNKNOWN,
-    Rule(
-        "has(self.alert) || has(self.condition) != (has(self.all) && size(self.all) > 0)",
-        "exactly one of condition and all is required",
-        ".condition",
-    ),
-    Rule(
-        "!has(self.all) || (self.status == 'True' && !has(self.reasons))",
-        "status and reasons belong inside the entries of all",
-        ".all",
-    ),
-)
+from remediator.kube.api.confirm import Confirm
+from remediator.kube.api.durations import Duration, HistoryWindow, Proof, ShortWindow, Timeout
+from remediator.kube.api.failure_breaker import FailureBreaker
+from remediator.kube.api.gates import URGENCY, Urgency, Window
+from remediator.kube.api.recurrence import Lemon, Relapse
+from remediator.kube.api.when import WHEN, When
 
 
 class Rung(Base, frozen=True, kw_only=True):
     """One step of the ladder."""
 
-    operation: Annotated[TemplateName, doc("Name of the NodeOperationTemplate to run.")]
+    operation: Annotated[Operation, doc("Name of the NodeOperationTemplate to run.")]
     attempts: Annotated[int, Meta(ge=1, le=10), doc("How many times to try it before the next rung. Default 1.")] = 1
     parameters: Annotated[
         dict[str, Annotated[str, Meta(max_length=1024)]],
@@ -105,33 +44,52 @@ class Verify(Base, frozen=True, kw_only=True):
     """When a node counts as recovered after an operation."""
 
     settle: Annotated[
-        Duration, doc("How long the node must stay healthy without a break before it is given back. Default 5m.")
+        Proof, doc("How long the node must stay healthy without a break before it is given back. Default 5m.")
     ] = "5m"
     fresh: Annotated[
-        Duration,
+        Proof,
         doc(
             "How much newer than the end of the operation, by the node's own clock, its heartbeats must be. Default 3m."
         ),
     ] = "3m"
     timeout: Annotated[
-        Positive, doc("How long to wait for recovery before the attempt counts as failed. Default 20m.")
+        Timeout, doc("How long to wait for recovery before the attempt counts as failed. Default 20m.")
     ] = "20m"
+    probe: Annotated[
+        Operation | None,
+        doc(
+            "Name of a NodeOperationTemplate whose operation must succeed once the conditions are healthy, before the "
+            "node is given back. Exit 1: the attempt was in vain. Exit 2, or no result: it is tried again until "
+            "timeout. Default: none."
+        ),
+    ] = None
+    inventory: Annotated[
+        Inventory,
+        doc(
+            "Keep: a node that shows fewer GPUs than it was known to have when the case was opened, or in an earlier "
+            "case, has not recovered; after timeout the attempt was in vain. Ignore: nobody counts GPUs. Default Keep."
+        ),
+    ] = Inventory.KEEP
 
 
 class Attempts(Base, frozen=True, kw_only=True):
     """How often a node may be operated on under this policy, over all its cases."""
 
     max: Annotated[int, Meta(ge=1, le=100), doc("Attempts within the window; then the case escalates. Default 4.")] = 4
-    window: Annotated[Positive, doc("The time over which attempts are counted. Default 168h.")] = "168h"
+    window: Annotated[HistoryWindow, doc("The time over which attempts are counted. Default 168h.")] = "168h"
 
 
-class Urgency(Base, frozen=True, kw_only=True):
-    """Whether running work may be disturbed."""
+class Escalation(Base, frozen=True, kw_only=True):
+    """What becomes of a node whose ladder is spent."""
 
-    mode: Annotated[
-        UrgencyMode,
-        doc("Now: at once. Never: change nothing, escalate to a person. Default Now."),
-    ] = UrgencyMode.NOW
+    release: Annotated[
+        Release,
+        doc(
+            "Manual: it stays out of service until a person sets spec.release of its case. WhenHealthy: it is given "
+            "back by itself once it has proven its health as after a repair, once within attempts.window. "
+            "Default Manual."
+        ),
+    ] = Release.MANUAL
 
 
 class PolicyTicket(Base, frozen=True, kw_only=True):
@@ -150,14 +108,17 @@ class Correlation(Base, frozen=True, kw_only=True):
     """When nodes that say the same thing have one cause that no node's repair cures."""
 
     nodes: Annotated[
-        int, Meta(ge=2, le=1000), doc("So many nodes that have the condition and all of `by` in common. Default 3.")
+        int,
+        Meta(ge=2, le=1000),
+        doc("The number of nodes that have the condition and all of `by` in common. Default 3."),
     ] = 3
-    within: Annotated[Positive, doc("Begun within this time of each other. Default 10m.")] = "10m"
+    within: Annotated[ShortWindow, doc("How far apart their conditions may have begun. Default 10m.")] = "10m"
     by: Annotated[
-        tuple[Name, ...],
+        tuple[LabelKey, ...],
         Meta(max_length=8),
         doc(
-            "What must be the same: message or reason of the condition, or keys of node labels such as "
+            "What must be the same: message or reason of the condition, kernelVersion (status.nodeInfo) or "
+            "driverVersion (label of GPU Feature Discovery) of the node, or keys of node labels such as "
             "topology.kubernetes.io/rack; all that are named. Default: the message.",
             x_kubernetes_list_type="atomic",
         ),
@@ -179,7 +140,7 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
     ]
     all_nodes: Annotated[bool, doc("Cover every node; nodeSelector must then be {}. Default false.")] = False
     when: Annotated[
-        tuple[Annotated[When, _WHEN], ...],
+        tuple[Annotated[When, WHEN], ...],
         Meta(min_length=1, max_length=16),
         doc("What makes a node unhealthy; one matching entry is enough. Required.", x_kubernetes_list_type="atomic"),
     ]
@@ -198,11 +159,50 @@ class RemediationPolicySpec(Base, frozen=True, kw_only=True):
     ] = ()
     verify: Annotated[Verify, doc("When the node counts as recovered after an operation.")] = Verify()
     attempts: Annotated[Attempts, doc("How often one node may be operated on before the case escalates.")] = Attempts()
+    confirm: Annotated[
+        Confirm | None, doc("A second source that must agree before anything is done. Default: none is asked.")
+    ] = None
     cooldown: Annotated[
         Duration, doc("Shortest time between the end of one case of a node and the start of the next. Default 30m.")
     ] = "30m"
-    urgency: Annotated[Urgency | None, doc("Whether running work may be disturbed. Default: now.")] = None
+    relapse: Annotated[
+        Relapse | None,
+        doc("A new case soon after the last one starts one rung higher. Default: it starts with the first."),
+    ] = None
+    lemon: Annotated[
+        Lemon | None,
+        doc("After so many cases of a node or a board a case escalates instead of another repair. Default: never."),
+    ] = None
+    urgency: Annotated[Urgency | None, URGENCY, doc("Whether running work may be disturbed. Default: now.")] = None
+    windows: Annotated[
+        tuple[Window, ...],
+        Meta(max_length=16),
+        doc(
+            "Times in which cases may claim their node and begin an attempt; what has begun goes on. Default: always.",
+            x_kubernetes_list_type="atomic",
+        ),
+    ] = ()
+    approval: Annotated[
+        Approval,
+        doc("Required: a person must approve each case (spec.approved) before anything starts. Default None."),
+    ] = Approval.NONE
+    require_spare_gpus: Annotated[
+        bool,
+        doc(
+            "Start a case only where the Pods of its node that hold GPUs would fit on other nodes: each as a whole, on "
+            "healthy schedulable nodes whose taints its own node has, too. Default false."
+        ),
+    ] = msgspec.field(name="requireSpareGPUs", default=False)
+    max_blast_radius: Annotated[
+        MaxBlastRadius | None,
+        LIMIT,
+        doc(
+            "What a start may end at most. A case that would end more, or of which nobody can tell, is held until a "
+            "person approves it (spec.approved), whatever the severity. Default: any work."
+        ),
+    ] = None
     ticket: Annotated[PolicyTicket | None, doc("Whether a case gets a GitHub issue. Default: never.")] = None
+    escalation: Annotated[Escalation | None, doc("What becomes of a node whose ladder is spent.")] = None
     correlation: Annotated[
         Correlation | None,
         doc(
@@ -223,11 +223,6 @@ _SPEC = rules(
         ".ladder",
     ),
     Rule(
-        f"({_CALLS}) || !self.when.exists(entry, entry.status == 'Unknown')",
-        'status "Unknown" proves no fault that an operation on the node could cure; it needs urgency.mode Never',
-        ".when",
-    ),
-    Rule(
         f"(has(self.allNodes) && self.allNodes) || {_CHOOSES}",
         "nodeSelector must not be empty unless allNodes is true",
         ".nodeSelector",
@@ -240,34 +235,15 @@ _SPEC = rules(
 )
 
 
-class AttemptRecord(Base, frozen=True, kw_only=True):
-    """What became of one attempt."""
-
-    operation: Annotated[Name, doc("Name of the NodeOperation.")]
-    template: Annotated[TemplateName, doc("Name of its NodeOperationTemplate.")]
-    ended_at: Annotated[Time, doc("When it ended.")]
-    in_vain: Annotated[bool, doc("Its case went to a user: it failed, or the fault outlived it.")] = False
-    node: Annotated[str, Meta(max_length=253), doc("Name of the Node.")] = ""
-
-
-class FailureBreaker(Base, frozen=True, kw_only=True):
-    """The breaker that opens when 4 of the last 8 attempts of a day, under a policy or of a template, were in vain."""
-
-    opened_at: Annotated[Time | None, doc("Since when it is open; absent while it is closed.")] = None
-    message: Annotated[Message, doc("Why it is open.")] = ""
-    attempts: Annotated[
-        tuple[AttemptRecord, ...],
-        Meta(max_length=16),
-        doc("The newest attempts under this policy, oldest first.", x_kubernetes_list_type="atomic"),
-    ] = ()
-
-
 class RemediationPolicyStatus(Base, frozen=True, kw_only=True):
     """What the controller makes of the policy."""
 
     observed_generation: Annotated[int, doc("The metadata.generation that was judged.")] = 0
     conditions: Conditions = ()
-    breaker: Annotated[FailureBreaker | None, doc("The breaker on failures.")] = None
+    breaker: Annotated[
+        FailureBreaker | None,
+        doc("The breaker on failures: 4 of the last 8 attempts under this policy, or of one of its templates."),
+    ] = None
 
 
 class RemediationPolicy(Base, frozen=True, kw_only=True):

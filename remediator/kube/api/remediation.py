@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from remediator.core.case import AttemptOutcome, Diagnosis, Phase
+from remediator.kube.api.blast_radius import BlastRadius
 from remediator.kube.api.common import (
     API_VERSION,
     Anything,
@@ -14,11 +15,14 @@ from remediator.kube.api.common import (
     Name,
     ObjectMeta,
     Reason,
+    Rule,
     TemplateName,
     Time,
     Uid,
+    User,
     doc,
     fixed,
+    rules,
 )
 
 
@@ -33,6 +37,30 @@ class Trigger(Base, frozen=True, kw_only=True):
     cause: Annotated[
         Message, doc("What the policy compared with other nodes (correlation.by), where that is not the message.")
     ] = ""
+    devices: Annotated[
+        dict[Annotated[str, Meta(max_length=128)], Annotated[int, Meta(ge=0)]],
+        Meta(max_length=16),
+        doc("GPUs that the node was known to have then: its capacity by resource, and the label nvidia.com/gpu.count."),
+    ] = msgspec.field(default_factory=dict)
+    layout: Annotated[
+        dict[Annotated[str, Meta(max_length=128)], Annotated[str, Meta(max_length=64)]],
+        Meta(max_length=16),
+        doc("How these were divided (MIG) and shared then: labels of the node, without those that say neither."),
+    ] = msgspec.field(default_factory=dict)
+
+
+class Manual(Base, frozen=True, kw_only=True):
+    """The NodeOperation of a user that a case carries out."""
+
+    operation: Annotated[Name, doc("Name of the NodeOperation; its status shows how far the case is.")]
+    uid: Annotated[Uid, doc("metadata.uid of it.")]
+    template_name: Annotated[TemplateName, doc("The NodeOperationTemplate that it asks for.")]
+    parameters: Annotated[
+        dict[str, Annotated[str, Meta(max_length=1024)]],
+        Meta(max_length=32),
+        doc("Handed to the operation's program in PARAMETERS."),
+    ] = msgspec.field(default_factory=dict)
+    requested_by: Annotated[User | None, doc("Who asks for it.")] = None
 
 
 class NodeRemediationSpec(Base, frozen=True, kw_only=True):
@@ -42,19 +70,58 @@ class NodeRemediationSpec(Base, frozen=True, kw_only=True):
     node_uid: Annotated[
         Uid, fixed("nodeUID"), doc("metadata.uid of the node: a namesake that comes later is another node. Immutable.")
     ] = msgspec.field(name="nodeUID")
-    policy_name: Annotated[Name, fixed("policyName"), doc("The RemediationPolicy that rules this case. Immutable.")]
+    policy_name: Annotated[
+        Name | None, doc("The RemediationPolicy that rules this case. Required, unless `manual` is there. Immutable.")
+    ] = None
+    manual: Annotated[
+        Manual | None,
+        doc("The NodeOperation of a user that this case carries out; only the controller sets it. Immutable."),
+    ] = None
     trigger: Annotated[Trigger, doc("What was seen when the case was opened.")] = Trigger()
     hold: Annotated[bool, doc("Set true to let nothing new be started in this case. Default false.")] = False
+    hold_set_by: Annotated[User | None, doc("The user who has set `hold`; admission fills it in.")] = None
     release: Annotated[
         bool, doc("Set true to give an Escalated node back: taint and claims are taken off. Default false.")
     ] = False
+    approved: Annotated[
+        bool,
+        doc(
+            "Set true to let this case start where its policy has approval: Required, or where it would end more than "
+            "maxBlastRadius of its policy; false takes it back: nothing new starts. Default false."
+        ),
+    ] = False
+    approved_by: Annotated[User | None, doc("The user who has set `approved`; admission fills it in.")] = None
+    release_set_by: Annotated[User | None, doc("The user who has set `release`; admission fills it in.")] = None
+
+
+_SPEC = rules(
+    Rule(
+        "has(self.policyName) != has(self.manual)",
+        "policyName is required; for one operation that no policy asks for, make a NodeOperation",
+        ".policyName",
+    ),
+    Rule(
+        "has(self.policyName) == has(oldSelf.policyName) "
+        "&& (!has(self.policyName) || self.policyName == oldSelf.policyName)",
+        "policyName is immutable",
+        ".policyName",
+    ),
+    Rule(
+        "has(self.manual) == has(oldSelf.manual) && (!has(self.manual) || self.manual == oldSelf.manual)",
+        "manual is immutable",
+        ".manual",
+    ),
+)
 
 
 class Blocker(Base, frozen=True, kw_only=True):
     """One reason why nothing is started now."""
 
-    reason: Annotated[Reason, doc("One word; the same in events, metrics and `remediator explain`.")]
+    reason: Annotated[Reason, doc("One word; the same in events, metrics and explain.")]
     message: Annotated[Message, doc("One sentence with names and numbers.")] = ""
+    since: Annotated[
+        Time | None, doc("Since when this reason holds the case without a break, whatever the message says.")
+    ] = None
     until: Annotated[Time | None, doc("When it ends by itself, if that is known.")] = None
     reported: Annotated[bool, doc("It has lasted so long that it was reported to a user.")] = False
 
@@ -78,12 +145,15 @@ class Attempt(Base, frozen=True, kw_only=True):
     follows: Annotated[
         str, Meta(max_length=253), doc("The NodeOperation that this one completes: it is no try of its own.")
     ] = ""
+    probe: Annotated[
+        bool, doc("It only proves health: it is no try for the ladder, attempts.max and the breaker. Default false.")
+    ] = False
     counts: Annotated[
         bool,
         doc("False where nothing ran: it is no attempt for the ladder, attempts.max and the breaker. Default True."),
     ] = True
     intent: Annotated[
-        Intent | None, doc("The boot in which it was begun; from its intent on, the one that the intent names.")
+        Intent | None, doc("The boot in which it was begun; once its intent is written, the boot of the intent.")
     ] = None
     started_at: Annotated[Time | None, doc("When it started.")] = None
     finished_at: Annotated[Time | None, doc("When its outcome was recorded.")] = None
@@ -106,9 +176,24 @@ class Diagnostics(Base, frozen=True, kw_only=True):
 class TimelineEntry(Base, frozen=True, kw_only=True):
     """One thing that happened in the case."""
 
-    at: Annotated[Time, doc("When.")]
-    reason: Annotated[Reason, doc("One word.")]
+    at: Annotated[Time, doc("When it happened.")]
+    reason: Annotated[Reason, doc("What happened, in one word.")]
     message: Annotated[Message, doc("One sentence.")] = ""
+
+
+class PastCase(Base, frozen=True, kw_only=True):
+    """An earlier case of the node, or of a board in it."""
+
+    case: Annotated[Name, doc("Name of the NodeRemediation.")]
+    node_name: Annotated[Name, doc("Its node.")]
+    policy_name: Annotated[Name, doc("Its policy.")]
+    ended_at: Annotated[Time, doc("When it ended.")]
+    operations: Annotated[
+        tuple[TemplateName, ...],
+        Meta(max_length=160),
+        doc("What was done to the node.", x_kubernetes_list_type="atomic"),
+    ] = ()
+    outcome: Annotated[Phase, doc("How it ended.")] = Phase.NEW
 
 
 class NodeRemediationStatus(Base, frozen=True, kw_only=True):
@@ -132,8 +217,22 @@ class NodeRemediationStatus(Base, frozen=True, kw_only=True):
         Meta(max_length=160),
         doc("Every operation of this case, oldest first.", x_kubernetes_list_type="atomic"),
     ] = ()
+    history: Annotated[
+        tuple[PastCase, ...],
+        Meta(max_length=10),
+        doc(
+            "Earlier cases because of which a person was called, oldest first, the newest 10.",
+            x_kubernetes_list_type="atomic",
+        ),
+    ] = ()
+    blast_radius: Annotated[
+        BlastRadius | None, doc("The work on the node that a start ends, as it was before the start.")
+    ] = None
     started_at: Annotated[Time | None, doc("When the case first got its claim.")] = None
     ended_at: Annotated[Time | None, doc("When the case ended.")] = None
+    healthy_since: Annotated[
+        Time | None, doc("Since when the node of an Escalated case looks healthy again: it may be released.")
+    ] = None
     timeline: Annotated[
         tuple[TimelineEntry, ...],
         Meta(max_length=50),
@@ -147,5 +246,5 @@ class NodeRemediation(Base, frozen=True, kw_only=True):
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "NodeRemediation")
     metadata: ObjectMeta
-    spec: NodeRemediationSpec
+    spec: Annotated[NodeRemediationSpec, _SPEC]
     status: NodeRemediationStatus = NodeRemediationStatus()

@@ -5,48 +5,35 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from remediator.core.policy import RunOn, Strategy
+from remediator.core.template import RunOn
 from remediator.kube.api.common import (
     API_VERSION,
     Anything,
     Base,
     ObjectMeta,
-    Positive,
-    Rule,
-    TemplateName,
+    Operation,
     doc,
     rules,
 )
+from remediator.kube.api.drain import DRAIN_RULES, Drain
+from remediator.kube.api.durations import Timeout
 
-
-class Drain(Base, frozen=True, kw_only=True):
-    """How Pods are moved off the node before the operation."""
-
-    strategy: Annotated[
-        Strategy,
-        doc(
-            "Evict: ask, and respect every PodDisruptionBudget. Delete: delete with the Pod's own grace. "
-            "None: leave Pods alone. Required."
-        ),
-    ]
-    timeout: Annotated[
-        Positive, doc("How long the drain may take before the attempt counts as failed. Default 30m.")
-    ] = "30m"
-    skip_wait_for_delete: Annotated[
-        Positive | None,
-        doc(
-            "A Pod that should have ended so long ago, its own grace included, is not waited for: its process cannot "
-            "end, and the reboot is what ends it. Only with success.bootIDChanged. Default: every Pod is waited for."
-        ),
-    ] = None
-
-
-_OVERDUE = Rule(
-    "!has(self.drain.skipWaitForDelete) || (has(self.success) && has(self.success.bootIDChanged) && "
-    "self.success.bootIDChanged)",
-    "drain.skipWaitForDelete needs success.bootIDChanged: true; only a reboot ends what cannot end",
-    ".drain",
-)
+_CONTAINERS = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 256,
+    "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "description": "The containers of the Pod; the first one does the operation. Required.",
+}
+_POD = {
+    "type": "object",
+    "x-kubernetes-preserve-unknown-fields": True,
+    "properties": {"containers": _CONTAINERS},
+    "required": ["containers"],
+    "description": "The spec of the Pod. Required.",
+}
+# Of a Pod the schema knows no more than that it has something to run.
+PodTemplate = Annotated[Anything, Meta(extra_json_schema={"properties": {"spec": _POD}, "required": ["spec"]})]
 
 
 class Success(Base, frozen=True, kw_only=True):
@@ -67,11 +54,11 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
         doc("Target: on the node itself. Elsewhere: on any healthy node. Default Target."),
     ] = RunOn.TARGET
     timeout: Annotated[
-        Positive, doc("How long the operation's Pod may run before it is stopped and counts as failed. Default 15m.")
+        Timeout, doc("How long the operation's Pod may run before it is stopped and counts as failed. Default 15m.")
     ] = "15m"
     success: Annotated[Success, doc("What must be seen besides exit code 0. Default: nothing.")] = Success()
     pod_template: Annotated[
-        Anything,
+        PodTemplate,
         doc(
             "An ordinary PodTemplateSpec. Its first container is given NODE_NAME, OPERATION, ATTEMPT_ID, "
             "EXPECTED_BOOT_ID and PARAMETERS. In the secretName of its volumes, $(NODE_NAME) stands for the node. "
@@ -79,11 +66,20 @@ class NodeOperationTemplateSpec(Base, frozen=True, kw_only=True):
         ),
     ]
     after: Annotated[
-        tuple[TemplateName, ...],
+        tuple[Operation, ...],
         Meta(max_length=16),
         doc(
             "Operations that complete this one, in order, once it has worked. They are no attempts of their own, and "
             "what their own templates name here is not done.",
+            x_kubernetes_list_type="atomic",
+        ),
+    ] = ()
+    covers: Annotated[
+        tuple[Operation, ...],
+        Meta(max_length=16),
+        doc(
+            "Operations that need not be tried once this one has worked, with all that they cover themselves. Of "
+            "several policies that match a node, the one whose operation covers the others' goes first.",
             x_kubernetes_list_type="atomic",
         ),
     ] = ()
@@ -95,4 +91,4 @@ class NodeOperationTemplate(Base, frozen=True, kw_only=True):
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "NodeOperationTemplate")
     metadata: ObjectMeta
-    spec: Annotated[NodeOperationTemplateSpec, rules(_OVERDUE)]
+    spec: Annotated[NodeOperationTemplateSpec, rules(*DRAIN_RULES)]

@@ -111,7 +111,7 @@ class TicketStatus(Base, frozen=True, kw_only=True):
     previous_url: Annotated[str, Meta(max_length=512), doc("The issue that the subject had before.")] = ""
     opened_at: Annotated[Time | None, doc("When this issue was first wanted; part of its hidden marker.")] = None
     creating_since: Annotated[
-        Time | None, doc("When a create was begun whose end is not known: it is looked for before it is repeated.")
+        Time | None, doc("When the creation of an issue with unknown result was begun: the issue is looked for first.")
     ] = None
     creating_in: Annotated[str, Meta(max_length=140), doc("In which repository.")] = ""
     closed_at: Annotated[Time | None, doc("When it was closed, or was seen closed.")] = None

@@ -27,6 +27,7 @@ SHORT = {
     api.TEMPLATE: "nopt",
     api.BUDGET: "ndb",
     api.TICKET: "tkt",
+    api.GPU_LEDGER: "gl",
 }
 COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
     api.POLICY: (
@@ -46,6 +47,7 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         Column("BLOCKED", ".status.blockedBy[0].reason"),
         _AGE,
         Column("REASON", ".status.reason", wide=True),
+        Column("HEALTHY SINCE", ".status.healthySince", "date", wide=True),
         _MESSAGE,
     ),
     api.OPERATION: (
@@ -73,6 +75,7 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         Column("QUARANTINED", ".status.quarantined", "integer"),
         Column("GROUPS FULL", ".status.groupsFull", "integer"),
         Column("UNGROUPED", ".status.ungrouped", "integer"),
+        Column("BREAKER OPEN", ".status.breaker.openedAt", "date"),
         _AGE,
     ),
     api.TICKET: (
@@ -84,5 +87,10 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         _AGE,
         Column("REPOSITORY", ".status.issue.repository", wide=True),
         Column("CLOSED-BY", ".status.closedBy", wide=True),
+    ),
+    api.GPU_LEDGER: (
+        Column("CARDS", ".spec.cards[*].memory"),
+        Column("PODS", ".spec.reservations[*].name"),
+        _AGE,
     ),
 }

@@ -1,4 +1,4 @@
-"""The six types of `kube.api` as CustomResourceDefinitions.
+"""The seven types of `kube.api` as CustomResourceDefinitions.
 
 `msgspec.json.schema` speaks JSON Schema; `structural` translates it, `columns` says what `kubectl get` shows, and what
 is not supported yet comes from `api.not_yet`.
@@ -11,14 +11,22 @@ import msgspec
 import yaml
 
 from remediator.kube import api
+from remediator.kube.api.common import Rule
 from remediator.kube.api.not_yet import NOT_YET, NotYet
 from remediator.kube.manifests.columns import COLUMNS, SHORT, Column
 from remediator.kube.manifests.structural import Schema, structural
 from remediator.kube.wire.client import Kind
 
 # An operation's name becomes the value of a Pod label.
-_NAME_RULES = {
-    api.TEMPLATE: [{"rule": "self.metadata.name.size() <= 63", "message": "the name must have at most 63 characters"}]
+_ROOT_RULES = {
+    api.TEMPLATE: (
+        Rule("self.metadata.name.size() <= 63", "the name must have at most 63 characters; shorten it"),
+        Rule(
+            "!has(self.spec.after) || !self.spec.after.exists(name, name == self.metadata.name)",
+            "names this operation itself, which would run a second time; remove it",
+            ".spec.after",
+        ),
+    )
 }
 
 
@@ -56,7 +64,8 @@ def _root(kind: Kind[Any]) -> Schema:
     for row in NOT_YET:
         if row.kind == kind.name:
             _refuse(root, row)
-    return root | ({"x-kubernetes-validations": _NAME_RULES[kind]} if kind in _NAME_RULES else {})
+    held = [rule.validation for rule in _ROOT_RULES.get(kind, ())]
+    return root | ({"x-kubernetes-validations": held} if held else {})
 
 
 def _refuse(root: Schema, row: NotYet) -> None:
@@ -65,9 +74,7 @@ def _refuse(root: Schema, row: NotYet) -> None:
     for name in row.parents:
         place = place["properties"][name.removesuffix("[]")]
         place = place["items"] if name.endswith("[]") else place
-    known = deepcopy(row.schema) or place["properties"][row.field]  # YAML writes one object twice as an anchor
-    values = {"enum": sorted({*known["enum"], *row.values})} if row.values else {}
-    place["properties"][row.field] = {**known, "description": row.explained(known.get("description", "")), **values}
+    place["properties"][row.field] = {**deepcopy(dict(row.schema)), "description": row.explained}
     place["x-kubernetes-validations"] = [*place.get("x-kubernetes-validations", ()), row.rule.validation]
 
 

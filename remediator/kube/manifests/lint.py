@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cache
 from typing import Any, NamedTuple
 
+import msgspec
+
+from remediator import windows
 from remediator.kube import api
-from remediator.kube.manifests import crd, schema, yamlfile
+from remediator.kube.api import decode
+from remediator.kube.manifests import crd, dead_nodes, drain_rules, queries, schema, yamlfile
 from remediator.kube.wire.client import Kind
 
 Object = dict[str, Any]
@@ -72,6 +76,8 @@ def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset())
     for source, document in ours:
         wrong = [violation for check in _CHECKS for violation in check(document)]
         wrong += _unknown_operations(document, templates | known_templates)
+        wrong += dead_nodes.wrong_rungs(document, [template for _, template in ours if _kind(template) is api.TEMPLATE])
+        wrong += _unknown_times(document, {path for path, _ in wrong})
         if count[_title(document)] > 1:
             wrong.append(schema.Violation("metadata.name", "another object here has the same kind and name"))
         findings += [Finding(source, _title(document), path, message) for path, message in wrong]
@@ -127,7 +133,19 @@ def _schema(kind: Kind[Any] | None) -> schema.Node:
     return schema.build(crd.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"], root=True)
 
 
-_CHECKS: tuple[Callable[[Object], Iterator[schema.Violation]], ...] = (_address, _metadata, _contents)
+def _drain(document: Object) -> Iterator[schema.Violation]:
+    """What is legal in the drain of a template, and never meant."""
+    return drain_rules.review(document.get("spec")) if _kind(document) is api.TEMPLATE else iter(())
+
+
+_CHECKS: tuple[Callable[[Object], Iterator[schema.Violation]], ...] = (
+    _address,
+    _metadata,
+    _contents,
+    _drain,
+    queries.wrong,
+    dead_nodes.forced_on_live,
+)
 
 
 def _unknown_operations(document: Object, templates: Set[str]) -> Iterator[schema.Violation]:
@@ -137,11 +155,26 @@ def _unknown_operations(document: Object, templates: Set[str]) -> Iterator[schem
             yield schema.Violation(path, f"there is no NodeOperationTemplate named {operation!r}")
 
 
+def _unknown_times(document: Object, known: Set[str]) -> Iterator[schema.Violation]:
+    """Windows of which a schema cannot tell that they never open; what it has found (`known`) is not said again."""
+    if _kind(document) is not api.POLICY or any(path.startswith("spec.windows") for path in known):
+        return
+    spec = document.get("spec")
+    given = spec.get("windows") if isinstance(spec, dict) else None
+    stated = [{key: part for key, part in window.items() if part is not None} for window in given or ()]
+    wire = msgspec.convert(stated, tuple[api.Window, ...])
+    for problem in windows.problems(tuple(map(decode.window, wire))):
+        yield schema.Violation(f"spec.{problem.field}", problem.why)
+
+
 def _operations(document: Object) -> Iterator[tuple[str, Any]]:
     """Each operation that a document names, and where."""
     spec = document.get("spec")
     field = {api.POLICY: "ladder", api.TEMPLATE: "after"}.get(_kind(document))
     entries = spec.get(field) if field and isinstance(spec, dict) else None
+    verify = spec.get("verify") if _kind(document) is api.POLICY and isinstance(spec, dict) else None
+    if isinstance(verify, dict) and "probe" in verify:
+        yield "spec.verify.probe", verify["probe"]
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
         if field == "ladder":
             yield f"spec.ladder[{index}].operation", entry.get("operation") if isinstance(entry, dict) else None

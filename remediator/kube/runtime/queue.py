@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
+from functools import cache
 from typing import Generic, TypeVar
 
 import structlog
@@ -18,6 +19,7 @@ PATIENCE = 5.0  # seconds that a key gives way at most
 K = TypeVar("K", bound=Hashable)
 Lines = tuple[deque[tuple[K, float | None]], ...]
 log = structlog.get_logger(__name__)
+_requeues = cache(REQUEUES.labels)  # looked up once for all passes
 
 
 class WorkQueue(Generic[K]):
@@ -192,7 +194,7 @@ class WorkQueue(Generic[K]):
                 self.add_at(key, next_look)
 
     def _count(self, why: str) -> None:
-        REQUEUES.labels(self._name, why).inc()
+        _requeues(self._name, why).inc()
 
     def _due(self, key: K) -> None:
         del self._timers[key]

@@ -11,9 +11,13 @@ NEEDS_USER = frozenset(
     {
         Reason.TICKET_ONLY,
         Reason.SHARED_CAUSE,
+        Reason.ZONE_UNREACHABLE,
         Reason.QUARANTINE_FULL,
         Reason.POLICY_FAILING,
+        Reason.BUDGET_FAILING,
         Reason.UNCORDONED_BY_USER,
+        Reason.APPROVAL_NEEDED,
+        Reason.BLAST_RADIUS,
     }
 )
 
@@ -27,8 +31,16 @@ OF_MANY = frozenset(
         Reason.GROUP_UNKNOWN,
         Reason.QUARANTINE_FULL,
         Reason.POLICY_FAILING,
+        Reason.BUDGET_FAILING,
         Reason.BREAKER_OPEN,
         Reason.UNKNOWN_OPERATION,
+        Reason.CONFIRMATION_UNKNOWN,
+        Reason.ZONE_UNREACHABLE,
+        Reason.NEEDS_KUBELET,
+        Reason.IMAGE_NOT_PULLED,
+        Reason.CONTAINER_NOT_CREATED,
+        Reason.POD_NOT_PLACED,
+        Reason.WINDOW_INVALID,
     }
 )
 

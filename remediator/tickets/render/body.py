@@ -11,7 +11,7 @@ from remediator.core.ticket import About, Subject
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput
 from remediator.tickets.render.hints import advice
 from remediator.tickets.render.markdown import code, document, moment
-from remediator.tickets.render.tables import alerts, attempts, cases
+from remediator.tickets.render.tables import alerts, at_stake, attempts, cases, history
 
 LABEL = "remediator"
 SEVERITY_LABELS: Mapping[Severity, str] = {severity: f"severity: {severity.value.lower()}" for severity in Severity}
@@ -89,11 +89,13 @@ def _parts(content: Content) -> Iterator[tuple[int, str]]:
     yield 2, f"- ⚠ {code(content.notice, 400)}" if content.notice else ""
     yield 1, advice(given)
     yield 4, cases(given.cases)
+    yield 5, at_stake(given.cases)
     yield 5, attempts(given.cases)
-    yield 6, alerts(given.alerts)
-    yield 7, f"Before this: {content.previous}" if content.previous else ""
+    yield 6, history(given.cases)
+    yield 7, alerts(given.alerts)
+    yield 8, f"Before this: {content.previous}" if content.previous else ""
     for number, evidence in enumerate(_evidence(given.cases)):
-        yield 8 + number, evidence
+        yield 9 + number, evidence
 
 
 def _headline(given: TicketInput) -> str:
@@ -123,11 +125,14 @@ def _subject(subject: Subject) -> str:
 
 def _fault(linked: LinkedCase) -> str:
     case = linked.case
+    if case.manual:
+        return f"- {code(case.node)}: {code(case.manual.template)} was asked for by {code(case.manual.requested_by)}"
     if case.trigger is None:
         return f"- {code(case.node)}: opened by hand under policy {code(case.policy)} at {moment(case.created)}"
     trigger = case.trigger
     reason = f" ({code(trigger.reason)}: {code(trigger.message, 400)})" if trigger.reason or trigger.message else ""
-    return f"- {code(case.node)}: {code(trigger.condition)} is {trigger.status} since {moment(trigger.since)}{reason}"
+    seen = f"{code(trigger.condition)} is {code(trigger.status)} since {moment(trigger.since)}"
+    return f"- {code(case.node)}: {seen}{reason}"
 
 
 def _evidence(cases: Iterable[LinkedCase]) -> Iterator[str]:

@@ -4,20 +4,23 @@ import re
 from collections.abc import Iterable, Iterator
 
 from remediator.core.case import Case
-from remediator.core.failures import close_command
+from remediator.core.failures import command_in
 from remediator.core.reasons import REMEDY, Reason
 from remediator.core.ticket import Alert
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput
 from remediator.tickets.reconcile.wanted import needs_user
-from remediator.tickets.render.markdown import block, link
+from remediator.tickets.render.drains import kept_pods
+from remediator.tickets.render.markdown import block, link, moment
 
 COMMANDS = 5
+APPROVED = (Reason.APPROVAL_NEEDED, Reason.BLAST_RADIUS, Reason.BLAST_RADIUS_UNKNOWN)  # what an approval ends
 
 
 def advice(given: TicketInput) -> str:
     """What a user should do now; nothing where the case goes on by itself."""
     waiting = [linked for linked in given.cases if linked.wanted and (linked.escalated or _waits(linked.case))]
-    lines = [f"1. {text}" for text in dict.fromkeys(_remedy(linked) for linked in waiting)]
+    lines = [f"1. {text}" for linked in waiting if linked.escalated and (text := kept_pods(linked))]
+    lines += [f"1. {text}" for text in dict.fromkeys(_remedy(linked) for linked in waiting)]
     lines += [f"1. {link(url)}" for url in dict.fromkeys(_runbooks(given.alerts))]
     if not lines and any(linked.case.open for linked in given.cases):
         lines = ["Nothing: the repair is under way. This issue says when a person is needed."]
@@ -43,6 +46,8 @@ def _remedy(linked: LinkedCase) -> str:
     blocking = (block.reason for block in case.blocks if needs_user(block))
     reason = case.reason if linked.escalated else next(blocking, None)
     words = remedy(reason)
+    if linked.escalated and case.healthy_since:
+        words = f"the node looks healthy since {moment(case.healthy_since)}: where it is repaired, give it back"
     return f"{words[0].upper()}{words[1:]}. (`{reason.value if reason else case.phase.value}`)"
 
 
@@ -57,11 +62,15 @@ def _commands(given: TicketInput, waiting: list[LinkedCase]) -> Iterator[str]:
         if _harmless(linked.case.node):
             yield f"remediator explain {linked.case.node}"
         yield f"kubectl describe noderemediation {linked.case.name}"
-    failing = dict.fromkeys(linked.case.policy for linked in waiting if _failing(linked.case))
-    if failing:
+    closing = dict.fromkeys(command for linked in waiting for command in _closing(linked.case))
+    if closing:
         yield "# once it is known why the attempts are in vain, let others start:"
-    for policy in [policy for policy in failing if _harmless(policy)][:COMMANDS]:
-        yield close_command(policy)
+    yield from list(closing)[:COMMANDS]
+    approved = [linked.case.name for linked in waiting if _needs(linked.case, *APPROVED)][:COMMANDS]
+    if approved:
+        yield "# to let it start:"
+    for name in approved:
+        yield f"""kubectl patch noderemediation {name} --type=merge -p '{{"spec":{{"approved":true}}}}'"""
     released = [linked.case.name for linked in waiting if linked.escalated][:COMMANDS]
     if released:
         yield "# once it is repaired, give it back:"
@@ -72,8 +81,14 @@ def _commands(given: TicketInput, waiting: list[LinkedCase]) -> Iterator[str]:
         yield f"kubectl describe node {given.subject.node}"
 
 
-def _failing(case: Case) -> bool:
-    return any(block.reason is Reason.POLICY_FAILING for block in case.blocks)
+def _closing(case: Case) -> list[str]:
+    """The commands that the holds of a case name to close a breaker."""
+    failing = (block for block in case.blocks if block.reason in (Reason.POLICY_FAILING, Reason.BUDGET_FAILING))
+    return [command for block in failing if (command := command_in(block.message))]
+
+
+def _needs(case: Case, *reasons: Reason) -> bool:
+    return any(block.reason in reasons for block in case.blocks)
 
 
 def _harmless(name: str) -> bool:

@@ -17,7 +17,8 @@ def code(text: str, most: int = 200) -> str:
     >>> code("a | `b` --> @octocat")
     "`a ¦ 'b' -\\u200b-> @octocat`"
     """
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    shown = text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+    line = " ".join(shown.split())
     cut = line if len(line) <= most else line[: most - 1] + "…"
     return f"`{apart(cut.translate(_REPLACED))}`" if cut else "-"
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 
-from remediator.core.case import Phase
+from remediator.core.case import Block, Case, Phase
+from remediator.core.history import held_since
+from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.ticket import Alert
 from remediator.tickets.reconcile.input import LinkedCase
 from remediator.tickets.render.markdown import code, moment, span, table
 
-CASES, ATTEMPTS, ALERTS = 40, 30, 64
+CASES, ATTEMPTS, ALERTS, HISTORY, AT_STAKE = 40, 30, 64, 20, 40
 
 
 def cases(cases: Iterable[LinkedCase]) -> str:
@@ -19,10 +21,18 @@ def cases(cases: Iterable[LinkedCase]) -> str:
 
 def _case_row(linked: LinkedCase) -> tuple[str, ...]:
     case = linked.case
-    blocks = [f"{block.reason.value}: {code(block.message, 160)}" for block in case.blocks]
-    why = "; ".join(blocks) or f"{case.reason.value if case.reason else ''} {code(case.message, 160)}".strip()
+    why = "; ".join(_hold(case, block) for block in case.blocks) or _newest(case)
     phase = case.phase.value or "New"
     return code(case.name), code(case.node), code(case.policy), phase, _rung(linked), moment(case.created), why
+
+
+def _newest(case: Case) -> str:
+    return f"{case.reason.value if case.reason else ''} {code(case.message, 160)}".strip()
+
+
+def _hold(case: Case, block: Block) -> str:
+    """What holds a case, and since when: a length of time would be another text in each minute."""
+    return f"{block.reason.value} since {moment(held_since(case, block.reason))}: {code(block.message, 160)}"
 
 
 def _rung(linked: LinkedCase) -> str:
@@ -48,6 +58,43 @@ def attempts(cases: Iterable[LinkedCase]) -> str:
     ]
     head = ("operation", "rung", "started", "took", "outcome", "message")
     return "### Attempts\n\n" + table(head, rows, ATTEMPTS) if rows else ""
+
+
+def at_stake(cases: Iterable[LinkedCase]) -> str:
+    """The jobs that a start would end, or has ended, the largest of each case."""
+    looks = [(linked.case, linked.case.blast) for linked in cases if linked.case.blast is not None]
+    rows = [row for case, blast in looks for row in _at_stake_rows(case, blast)]
+    head = ("case", "job", "GPUs on the node", "GPUs of the job", "works since", "GPU-hours")
+    return "### Work at stake\n\n" + table(head, rows, AT_STAKE) if rows else ""
+
+
+def _at_stake_rows(case: Case, blast: BlastRadius) -> list[tuple[str, ...]]:
+    """A row for each job that is named, and one for all of the case."""
+    name = code(case.name)
+    if blast.unknown:
+        return [(name, f"unknown: {code(blast.unknown, 160)}", "-", "-", "-", "-")]
+    rows = [(code(str(job)), job.here, job.gpus, moment(job.since), job.gpu_hours) for job in blast.jobs]
+    jobs = "job" if blast.count == 1 else "jobs"
+    rows.append((f"{blast.count} {jobs} at {moment(blast.at)}", blast.here, blast.gpus, "-", blast.gpu_hours))
+    return [(name, *map(str, row)) for row in rows]
+
+
+def history(cases: Iterable[LinkedCase]) -> str:
+    """The earlier cases of node and board, where a person was called because of them."""
+    known = {past.case: past for linked in cases for past in linked.case.history}
+    rows = [
+        (
+            code(past.case),
+            code(past.node),
+            code(past.policy),
+            moment(past.ended),
+            code(", ".join(past.operations), 120),
+            past.outcome.value,
+        )
+        for past in sorted(known.values(), key=lambda past: (past.ended, past.case))
+    ]
+    head = ("earlier case", "node", "policy", "ended", "operations", "outcome")
+    return "### History\n\n" + table(head, rows, HISTORY) if rows else ""
 
 
 def alerts(received: Iterable[Alert]) -> str:

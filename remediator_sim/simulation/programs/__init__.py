@@ -2,16 +2,18 @@
 
 from remediator_sim.simulation.programs.cordon import cordon
 from remediator_sim.simulation.programs.daemon import AGENT, PLUGIN, restart
-from remediator_sim.simulation.programs.drain import drain
 from remediator_sim.simulation.programs.host import HOSTED, collect_diagnostics, hosted, reboot
-from remediator_sim.simulation.programs.run import DONE, FAILED, REFUSED, Ended, Program, Run, main, plainly
+from remediator_sim.simulation.programs.job_drain import drain_jobs
+from remediator_sim.simulation.programs.power import power_cycle
+from remediator_sim.simulation.programs.run import DONE, FAILED, REFUSED, STOPPED, Ended, Program, Run, main, plainly
 
-__all__ = ["DONE", "FAILED", "PROGRAMS", "REFUSED", "Ended", "Program", "Run", "plainly"]
+__all__ = ["DONE", "FAILED", "PROGRAMS", "REFUSED", "STOPPED", "Ended", "Program", "Run", "plainly"]
 
 PROGRAMS: dict[str, Program] = {
     "collect-diagnostics": main(collect_diagnostics),
     "cordon": main(cordon),
-    "drain": main(drain),
+    "drain": main(drain_jobs),
+    "power-cycle": main(power_cycle),
     "reboot": main(reboot),
     "restart-cni": main(restart(AGENT)),
     "restart-device-plugin": main(restart(PLUGIN)),

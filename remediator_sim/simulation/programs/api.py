@@ -22,11 +22,14 @@ class ServerError(Unreachable):
     """The server answered 5xx."""
 
 
-async def ask(run: Run, method: str, path: str, body: Object | None = None, content_type: str = JSON) -> Reply:
+async def ask(
+    run: Run, method: str, path: str, body: Object | None = None, content_type: str = JSON, *, dry_run: bool = False
+) -> Reply:
     """The answer to one request below 500. Raises Unreachable."""
     sent = json.dumps(body).encode() if body is not None else b""
     try:
-        reply = await run.client.transport.request(method, path, body=sent, content_type=content_type)
+        query = [("dryRun", "All")] if dry_run else []
+        reply = await run.client.transport.request(method, path, query=query, body=sent, content_type=content_type)
     except ApiError as error:
         raise Unreachable(str(error)) from error
     if reply.status >= 500:

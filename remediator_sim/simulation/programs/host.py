@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from remediator_sim.simulation import facts
+from remediator_sim.simulation.node import ADDRESS
 from remediator_sim.simulation.programs.run import Failed, Refused, Run, Work, leave_marker, require_fresh
 
 LATE = (300.0, 1800.0)  # seconds by which a reboot may come late: services that do not stop hold it up
@@ -109,7 +110,9 @@ def _end(run: Run, rows: tuple[Row, ...]) -> str | None:
 async def collect_diagnostics(run: Run) -> str:
     """Look at the node; what cannot be read ends nothing."""
     await run.take(2, 20)
-    return json.dumps({"bootID": run.node.boot_id}, separators=(",", ":"))
+    gpu = {"address": ADDRESS, "uuid": f"GPU-{run.node.board}", "serial": run.node.board}
+    evidence = {"bootID": run.node.boot_id} | ({"gpus": [gpu]} if run.node.board else {})
+    return json.dumps(evidence, separators=(",", ":"))
 
 
 async def reboot(run: Run) -> str:

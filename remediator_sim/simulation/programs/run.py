@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from remediator.kube.wire.client import Client
 from remediator_sim.simulation.node import NodeModel
 
-DONE, FAILED, REFUSED = 0, 1, 2
+DONE, FAILED, REFUSED, STOPPED = 0, 1, 2, 143
 
 
 class Ended(NamedTuple):
@@ -37,6 +37,7 @@ class Run:
     """One start of a program: on which node, of which operation, and what it is told. `target` may be another node.
 
     `sentence` is what it has left as its last one before its end; `stopped`: SIGTERM came, and what runs is cancelled.
+    `mark()` is equal to an earlier one only where every read of the program is answered as it was then.
     """
 
     node: NodeModel
@@ -48,6 +49,7 @@ class Run:
     parameters: dict[str, Any] = field(default_factory=dict)
     sentence: str = ""
     stopped: bool = False
+    mark: Callable[[], object] = object  # no two are equal: nobody can tell
 
     @property
     def attempt(self) -> str:
@@ -90,7 +92,7 @@ def main(work: Work) -> Program:
         except asyncio.CancelledError:
             if not run.stopped:
                 raise
-            return Ended(FAILED, "failed: stopped by SIGTERM")
+            return Ended(STOPPED, "stopped by SIGTERM")
 
     return program
 

@@ -45,7 +45,8 @@ async def _stop(world: "World", step: Step) -> None:
     """Perform the step that stops what is under way on the node."""
     targets: Iterable[str] = [step.target]
     if step["stop"] == "mode":
-        targets = sorted({world.look(CASES, name)["spec"]["policyName"] for name in world.open_cases(step.target)})
+        named = (world.look(CASES, name)["spec"].get("policyName", "") for name in world.open_cases(step.target))
+        targets = sorted({name for name in named if name})
     mode = "Paused" if step["seconds"] == SHORT else "DryRun"
     words = (("seconds", step["seconds"]), ("mode", mode), ("role", roles.LABEL))
     for target in targets:

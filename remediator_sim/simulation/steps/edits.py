@@ -28,6 +28,8 @@ EDITS: tuple[Obj, ...] = (
     {"attempts": {"max": 1}},
     {"correlation": {"nodes": 2, "within": "30m"}},
     {"severity": "Info"},
+    {"ladder": [{"operation": "reboot", "attempts": 1}]},
+    {"nodeSelector": {"matchExpressions": [{"key": "nvidia.com/gpu.present", "operator": "DoesNotExist"}]}},
 )
 
 
@@ -116,7 +118,16 @@ async def _edit_policy(world: "World", step: Step) -> None:
     with suppress(errors.ApiError):
         await world.client.patch(POLICY_KIND, step.target, {"spec": step["edit"]})
         await asyncio.sleep(step["seconds"])
-        await world.client.patch(POLICY_KIND, step.target, {"spec": {part: before.get(part) for part in step["edit"]}})
+        await world.client.patch(POLICY_KIND, step.target, {"spec": _undone(before, step["edit"])})
+
+
+def _undone(before: Obj, edit: Obj) -> Obj:
+    """The merge patch that takes an edit back."""
+    parts = {name: before.get(name) for name in edit}
+    return {
+        name: {key: part.get(key) for key in edit[name]} if isinstance(part, dict) else part
+        for name, part in parts.items()
+    }
 
 
 def _draw_delete_budget(chance: Random, fleet: Fleet) -> Drawn:

@@ -19,6 +19,7 @@ METHODS = ("GET", "POST", "PATCH")
 WRITES = ("POST", "PATCH")
 PATIENCE = 600.0  # seconds after which a process dies though the request at which it should die never came
 WORDS, LABEL = "I am on it.", "mine"
+CRASH = "github-crash"
 
 
 def _draw_away(chance: Random, fleet: Fleet) -> Drawn:
@@ -177,6 +178,6 @@ KINDS = (
     Kind("github-limit", 2, _draw_limit, _limit),
     Kind("github-lost", 3, _draw_lost, _lost),
     Kind("github-token", 1, _draw_token, _token),
-    Kind("github-crash", 3, _draw_crash, _crash),
+    Kind(CRASH, 3, _draw_crash, _crash),
     Kind("issue", 4, _draw_issue, _issue),
 )

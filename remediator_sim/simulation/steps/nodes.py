@@ -5,14 +5,17 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from remediator_sim.simulation import facts
-from remediator_sim.simulation.clock import until
-from remediator_sim.simulation.fault import KNOWN, Fault
+from remediator_sim.simulation.clock import now, until
+from remediator_sim.simulation.fault import ACTING, KNOWN, Fault
+from remediator_sim.simulation.moments import moment
+from remediator_sim.simulation.node import ADDRESS, FOR_EVER
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 
 # What a machine may show besides its fault, in the words of facts.py.
 HINDERS = (
     facts.GPU_LOST,
+    facts.GPU_WRONG,
     facts.GPU_COMPUTES,
     facts.GPU_HELD,
     facts.RESET_HANGS,
@@ -23,10 +26,16 @@ HINDERS = (
     facts.REBOOT_REFUSED,
     facts.STAYS_UP,
     facts.GOES_DOWN_LATE,
+    facts.BMC_SILENT,
+    facts.BMC_LIES,
+    facts.POWER_STAYS,
 )
 
 FAULTS = "10 to 13, in a quarter of the seeds 14 to 18 within five minutes, and 2 more on nodes that have one"
-FOR_EVER = 1e7  # seconds: longer than any seed
+# For so many seconds a kubelet that reports no status goes on to renew its Lease, and how often.
+RENEWS, RENEWAL = (0, 0, 300, 900, 2400), 20.0
+CLAIMED_WITHIN, BOOTS_FOR, PROVEN_WITHIN = 900.0, 60.0, 480.0  # seconds
+MOVES = "1, where faults come back and policies say what is done about it: in 3 of 10 seeds"
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
@@ -36,13 +45,26 @@ def _draw_fault(chance: Random, fleet: Fleet) -> Drawn:
     known = KNOWN[chance.choice(fleet.policies)]
     cures = known.cures[chance.randrange(len(known.cures) + 1) :] if chance.random() < 0.5 else known.cures
     words = {"condition": known.condition, "cures": cures, "tries": chance.choice((1, 1, 2))}
-    return drawn(chance.choice(fleet.nodes), **words, **({"status": known.status} if known.status else {}))
+    if known.status:
+        words |= {"status": known.status, "renews": chance.choice(RENEWS), "volumes": chance.choice((0, 1))}
+    return drawn(chance.choice(fleet.nodes), **words)
 
 
 async def _fault(world: "World", step: Step) -> None:
     if node := world.nodes.get(step.target):
-        status = dict(step.words).get("status", "")
-        node.break_down(Fault(step["condition"], step["cures"], step["tries"], status))
+        words = dict(step.words)
+        message = "broken by the plan"
+        if step["condition"].startswith(("Gpu", "Pcie")):
+            message = f"{ADDRESS} is {message}"
+        back = {word: words[word] for word in ("returns", "after") if word in words}
+        fault = Fault(step["condition"], step["cures"], step["tries"], words.get("status", ""), message, **back)
+        node.break_down(fault)
+        if words.get("volumes"):
+            await world.attach_volume(step.target)
+        until_then = now() + words.get("renews", 0)
+        while now() < until_then and node.faults.get(fault.condition) is fault and node.alive:
+            await world.renew_lease(step.target)
+            await asyncio.sleep(RENEWAL)
 
 
 def _draw_heal(chance: Random, fleet: Fleet) -> Drawn:
@@ -74,6 +96,39 @@ async def _dies(world: "World", step: Step) -> None:
     node = world.nodes[step.target]
     if node.alive:
         await node.go_down(FOR_EVER)
+
+
+def _draw_move(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.sick or fleet.nodes), to=chance.choice(fleet.nodes))
+
+
+async def _move_board(world: "World", step: Step) -> None:
+    """A user puts the GPU board of a node into another one, and its board there; faults of GPUs move with them."""
+    node, other = world.nodes[step.target], world.nodes[step["to"]]
+    if node is other:
+        return
+    node.board, other.board = other.board, node.board
+    for fault in [fault for name, fault in node.faults.items() if name.startswith("Gpu")]:
+        node.recover(fault.condition)
+        other.break_down(fault)
+
+
+def _draw_flap(chance: Random, fleet: Fleet) -> Drawn:
+    acting = sorted({ACTING[name].condition for name in fleet.policies if name in ACTING} - {"Ready"})
+    return drawn(chance.choice(fleet.nodes), condition=chance.choice(acting), times=4)
+
+
+async def _flap(world: "World", step: Step) -> None:
+    """A node falls ill, and boots by itself as soon as it is taken, again and again: its fault goes, and comes back."""
+    node = world.nodes[step.target]
+    for _ in range(step["times"]):
+        node.break_down(Fault(step["condition"]))
+        if not await moment(world, step.target, "claim", CLAIMED_WITHIN):
+            return
+        node.recover(step["condition"])
+        if node.alive:
+            await node.go_down(BOOTS_FOR)
+        await asyncio.sleep(PROVEN_WITHIN)
 
 
 def _draw_stuck(chance: Random, fleet: Fleet) -> Drawn:
@@ -132,13 +187,30 @@ async def _blind(world: "World", step: Step) -> None:
     world.nodes[step.target].recover("DetectorStale")
 
 
+def _draw_fewer(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.sick or fleet.nodes), seconds=chance.choice((300, 1800, 7200)))
+
+
+async def _fewer(world: "World", step: Step) -> None:
+    """A GPU falls off the bus, and its kubelet counts one less; later it is back."""
+    node = world.nodes[step.target]
+    node.devices -= 1
+    node.speak()
+    await asyncio.sleep(step["seconds"])
+    node.devices += 1
+    node.speak()
+
+
 KINDS = (
     Kind("fault", 0, _draw_fault, _fault, each=FAULTS),
     Kind("hinder", 2, _draw_hinder, _hinder),
     Kind("heal", 2, _draw_heal, _heal),
     Kind("down", 2, _draw_down, _down),
     Kind("dies", 1, _draw_dies, _dies),
+    Kind("fewer", 1, _draw_fewer, _fewer),
     Kind("blind", 1, _draw_blind, _blind),
+    Kind("flap", 0, _draw_flap, _flap, each=MOVES),
+    Kind("move-board", 0, _draw_move, _move_board, each=MOVES),
     Kind("stuck", 1, _draw_stuck, _stuck),
     Kind("preempt", 1, _draw_preempt, _preempt),
     Kind("gone", 1, _draw_gone, _gone),

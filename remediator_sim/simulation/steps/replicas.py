@@ -9,14 +9,17 @@ from remediator.core import names
 from remediator.kube.wire import errors
 from remediator_sim.plain import LEASES
 from remediator_sim.simulation.clock import now, until
+from remediator_sim.simulation.moments import moment
 from remediator_sim.simulation.plan import Step
 from remediator_sim.simulation.steps.kind import REPLICAS, WATCHED, Drawn, Fleet, Kind, drawn
 from remediator_sim.simulation.steps.wires import WRITES
-from remediator_sim.simulation.wire import WireFault
+from remediator_sim.simulation.wire import Wire, WireFault
 
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
+WAITED, TWO_FOR = 1800.0, 16.0  # seconds: for a case, and in which the leader hears nothing of its Lease
+LATE = ("nodedisruptionbudgets", "noderemediations")  # the watches that tell of what was written
 PATIENCE = 240.0  # seconds after which a process dies though the request or turn at which it should die never came
 TURNS = 3.5  # a process dies at most so many powers of ten of its turns after the step
 
@@ -85,9 +88,35 @@ async def _free_lease(world: "World", step: Step) -> None:
         await world.client.patch(LEASES, "remediator", free, namespace=names.SYSTEM_NAMESPACE)
 
 
+def _draw_two(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(chance.choice(fleet.sick or fleet.nodes))
+
+
+async def _two_leaders(world: "World", step: Step) -> None:
+    """The Lease is freed as soon as a node has a case, while the leader hears nothing of it, and late of what was
+    written: for some seconds two lead.
+    """
+    world.armed_crashes += 1  # until one leads again: a Lease that lasted longer meanwhile would be no fault of theirs
+    came = await moment(world, step.target, "case", WAITED)
+    if came and (wire := world.wire("leader")):
+        await _lead_twice(world, wire, step)
+    world.armed_crashes -= 1
+
+
+async def _lead_twice(world: "World", wire: Wire, step: Step) -> None:
+    wire.faults.append(WireFault("late", 10**6, now() + TWO_FOR, part="/leases/", seconds=TWO_FOR))
+    for part in LATE:
+        wire.hold_back(part, TWO_FOR / 2)
+    await _free_lease(world, step)
+    await asyncio.sleep(TWO_FOR)
+    for part in LATE:
+        wire.hold_back(part, 0.0)
+
+
 KINDS = (
     Kind("crash", 3, _draw_crash, _crash),
     Kind("freeze", 2, _draw_freeze, _freeze),
     Kind("stale", 2, _draw_stale, _stale),
     Kind("free-lease", 1, _draw_nothing, _free_lease),
+    Kind("two-leaders", 0, _draw_two, _two_leaders, each="1 in a quarter of the seeds"),
 )

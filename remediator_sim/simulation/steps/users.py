@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from remediator.core import names
 from remediator.kube import api
 from remediator.kube.wire import errors
+from remediator_sim.manifests import create
 from remediator_sim.plain import NODES, PDBS, PODS, SPACES, plain
 from remediator_sim.simulation.clock import until
 from remediator_sim.simulation.plan import Step
@@ -16,7 +17,7 @@ from remediator_sim.simulation.steps.kind import Drawn, Fleet, Kind, drawn
 if TYPE_CHECKING:
     from remediator_sim.simulation.world import World
 
-CASE_KIND = plain(api.CASE)
+CASE_KIND, OPERATION_KIND = plain(api.CASE), plain(api.OPERATION)
 
 
 def _draw_node(chance: Random, fleet: Fleet) -> Drawn:
@@ -62,7 +63,8 @@ async def _guard(world: "World", step: Step) -> None:
     spec = {"nodeName": step.target, "containers": [{"name": "main", "image": "train"}]}
     held = {"minAvailable": 1, "selector": {"matchLabels": app}}
     with suppress(errors.ApiError):
-        await world.client.create(PODS, {"metadata": {"name": name, "labels": app}, "spec": spec}, namespace="default")
+        meta = {"name": name, "labels": app, "annotations": {"remediator.dev/evict": "true"}}
+        await world.client.create(PODS, {"metadata": meta, "spec": spec}, namespace="default")
         await world.client.create(PDBS, {"metadata": {"name": name}, "spec": held}, namespace="default")
         await until(lambda: world.ended or bool(world.blocked_drains()), 5.0)
         await asyncio.sleep(step["seconds"])
@@ -81,7 +83,49 @@ async def _pause(world: "World", step: Step) -> None:
         await world.client.patch(SPACES, names.SYSTEM_NAMESPACE, {"metadata": {"annotations": {names.PAUSED: None}}})
 
 
+ASKED = ("reboot", "reset-gpu", "restart-service", "cordon", "drain", "gpu-check")
+
+
+def _draw_ask(chance: Random, fleet: Fleet) -> Drawn:
+    target = chance.choice((*fleet.nodes, *fleet.sick))
+    return drawn(target, template=chance.choice(ASKED), deleted=chance.choice((0, 0, 0, 5, 120, 900)))
+
+
+async def _ask(world: "World", step: Step) -> None:
+    """A user asks for an operation on a node, and may take that back later."""
+    uid = world.look("nodes", step.target)["metadata"].get("uid", "unknown")
+    name = f"asked-{step.target}-{round(step.at)}"
+    spec = {"nodeName": step.target, "nodeUID": uid, "templateName": step["template"], "requestedBy": "olga"}
+    head = {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeOperation"}
+    with suppress(errors.ApiError):
+        await create(world.client, head | {"metadata": {"name": name}, "spec": spec})
+        if step["deleted"]:
+            await asyncio.sleep(step["deleted"])
+            await world.client.delete(OPERATION_KIND, name)
+
+
+def _draw_mend(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn(seconds=chance.choice((5, 600)))
+
+
+async def _mend(world: "World", step: Step) -> None:
+    """A person repairs the first unhealthy machine whose case has escalated, and does not release the case."""
+    await until(lambda: world.ended or bool(_handed_over(world)), 15.0)
+    await asyncio.sleep(step["seconds"])
+    for name in _handed_over(world)[:1]:
+        for condition in list(world.nodes[name].faults):
+            world.nodes[name].recover(condition)
+
+
+def _handed_over(world: "World") -> list[str]:
+    """Nodes that wait for a person and still show a fault."""
+    waiting = sorted({name for name, phase in world.case_phases() if phase == "Escalated"} & set(world.plan.nodes))
+    return [name for name in waiting if world.nodes[name].faults]
+
+
 KINDS = (
+    Kind("ask", 0, _draw_ask, _ask, each="2"),
+    Kind("mend", 0, _draw_mend, _mend, each="2"),
     Kind("cordon", 2, _draw_node, _cordon),
     Kind("uncordon", 1, _draw_node, _uncordon),
     Kind("exclude", 2, _draw_node, _exclude),

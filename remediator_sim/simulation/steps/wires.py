@@ -93,6 +93,18 @@ async def _apart(world: "World", step: Step) -> None:
         wire.part(away=False)
 
 
+async def _unlisted(world: "World", step: Step) -> None:
+    """The Pods of all namespaces cannot be listed."""
+    world.fault(step.target, WireFault("refuse", 10**6, now() + step["seconds"], ("GET",), "/api/v1/pods", code=504))
+
+
+def _draw_unlisted(chance: Random, fleet: Fleet) -> Drawn:
+    return drawn("leader", seconds=chance.choice((90, 300)))
+
+
+UNLISTED = Kind(
+    "unlisted", 0, _draw_unlisted, _unlisted, each="1 in most of the plans in which gangs are on three nodes"
+)
 KINDS = (
     Kind("storm", 3, _draw_storm, _storm),
     Kind("lost", 4, _draw_lost, _lost),
@@ -102,4 +114,5 @@ KINDS = (
     Kind("compact", 1, _draw_nothing, _compact),
     Kind("away", 1, _draw_away, _away),
     Kind("apart", 1, _draw_apart, _apart),
+    UNLISTED,
 )

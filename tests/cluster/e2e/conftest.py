@@ -15,7 +15,7 @@ from tests.native import build_stub
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """Ours alone: every node of it belongs to the stage that plays on it."""
-    with ControlPlane(kwok=False) as plane:
+    with ControlPlane(kwok=False, audit=True) as plane:
         yield plane
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from remediator.core import names
+from remediator.kube.api.builtin import LEASE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator_sim.accounts import node_token, token
@@ -123,15 +124,15 @@ class Stage(Administrator):
 
     # --- controllers -------------------------------------------------------------------------------------------------
 
-    async def start_controller(self) -> Replica:
-        """One more controller, with the rights that are shipped, behind a proxy of its own."""
+    async def start_controller(self, *more: str) -> Replica:
+        """One more controller, with the rights that are shipped and `more` options, behind a proxy of its own."""
         name = f"replica-{len(self.replicas) + 1}"
         assert self.server.ca_file
         proxy = Proxy(self.server.url, self.server.ca_file, self.tape)
         await self._ends.enter_async_context(proxy.listening(self._keys))
         ours = await token(self.client, "remediator", names.SYSTEM_NAMESPACE)
         kubeconfig = write_kubeconfig(self.directory, name, proxy.url, ours, self._keys.ca_file)
-        log, options = self.directory / f"{name}.log", ("--log-level", "debug")
+        log, options = self.directory / f"{name}.log", ("--log-level", "debug", *more)
         program = await start_controller(kubeconfig, name, log, options, lease=self.lease)
         self._ends.push_async_callback(program.kill)
         self.replicas.append(Replica(name, program, proxy))
@@ -169,6 +170,8 @@ class Stage(Administrator):
                 for obj in await self.of_node(kind, node):
                     await self._remove(kind, obj)
         await withdraw(self.client)
+        for lease in await self.client.list_all(LEASE, namespace=names.SYSTEM_NAMESPACE):  # starts are kept with it
+            await self.client.delete(LEASE, lease.metadata["name"], namespace=names.SYSTEM_NAMESPACE)
         for workload in self.workloads.values():
             await workload.remove()
         for name in (SYSTEM, *self.machines):

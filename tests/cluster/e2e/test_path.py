@@ -8,6 +8,7 @@ import pytest
 from remediator.core import names
 from tests.cluster.e2e.machine import LOST, POINTED
 from tests.cluster.e2e.stage import RESERVED, SYSTEM, TEAM, Stage
+from tests.cluster.rights.granted import LATER, unused
 from tests.harness.kinds import BUDGETS, EVENTS
 from tests.harness.waiting import until
 
@@ -17,7 +18,9 @@ NODES = [NODE]
 DETECTORS = tuple(POINTED)
 
 
-async def test_a_lost_gpu_is_found_and_its_node_drained_rebooted_and_given_back(stage: Stage) -> None:
+async def test_a_lost_gpu_is_found_and_its_node_drained_rebooted_and_given_back(
+    stage: Stage, request: pytest.FixtureRequest
+) -> None:
     machine, workload = stage.machines[NODE], stage.workloads[NODE]
     before, boot = await workload.pods(), machine.boot_id
     daemons = {name: uid for name, uid in before.items() if name not in workload.apps}
@@ -58,6 +61,10 @@ async def test_a_lost_gpu_is_found_and_its_node_drained_rebooted_and_given_back(
     assert await workload.pods() == daemons
     await shown(stage)
     assert "healthy" in await stage.explain(NODE)
+    if stage.server.name == "real":
+        events = request.getfixturevalue("control_plane").audited()
+        for account, later in LATER.items():
+            assert set(unused(account, events)) <= set(later), "some of those come to be used, as it happens"
 
 
 async def drain_blocked(stage: Stage) -> list[dict] | None:

@@ -8,6 +8,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator_sim.plain import PDBS
 from tests.harness.kinds import ACCOUNTS, DAEMON_SETS, NAMESPACES, PODS
+from tests.harness.objects import DECLARED
 from tests.harness.waiting import until
 
 REPLICAS = 2
@@ -98,7 +99,7 @@ class Workload:
             "containers": [{"name": "main", "image": "team/app:1", "command": ["sleep", "infinity"]}],
         }
         pod = _object("v1", "Pod", name, spec)
-        pod["metadata"]["labels"] = labels
+        pod["metadata"] |= {"labels": labels, "annotations": DECLARED}
         return pod
 
 

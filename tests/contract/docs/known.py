@@ -23,12 +23,22 @@ APART: Mapping[str, str] = {
     "python -m tests.bench.growth": "runs for a quarter of an hour; tests/bench/test_growth.py is small",
     "python -m tests.bench.attacks": "takes two minutes; tests/remediator/web/test_attacks.py has its attacks",
     "kubectl -n remediator-system port-forward service/remediator-extender 8443": "runs until it is ended",
+    "kubectl debug node/gpu-17 -n kube-system --profile=sysadmin --image=busybox -it": "takes a terminal",
     "kubectl debug": "is said of the command above it, which is run",
+    "kubectl drain": "is named, not meant to be run",
+    "kubectl drain gpu-17 --dry-run=server --ignore-daemonsets": "lists what it would keep, with exit 1",
+    "kubectl -n kube-system run bmc-check --rm -i --quiet --restart=Never "
+    "--image=registry.invalid/remediator/node:0.1.0 -- python3 -I -S /opt/remediator/operations/power_cycle.py "
+    "--dry-run < bmc-gpu-17.json": "needs a BMC; tests/operations/test_bmc_identity.py has one",
+    "python3 -I -S operations/power_cycle.py --dry-run": "needs a BMC; tests/operations/test_bmc_identity.py has one",
+    "kubectl create -f reboot-gpu-17.yaml": "its file stands above it, and is tried with every manifest of the pages",
+    "kubectl annotate pod -n training trainer-0 remediator.dev/evict=true": "names a Pod of an example",
 }
 
 # What the embedded server does not serve: tried on the real one only.
 NOT_EMBEDDED: Mapping[str, str] = {
     "kubectl debug ": "kubectl makes its Pod in protobuf",
+    "kubectl create clusterrole": "kubectl makes roles and their bindings in protobuf",
     " scale deployment ": "deployments have no subresource scale",
 }
 
@@ -46,7 +56,9 @@ def needs(command: Command) -> set[str]:
 
 def asks_a_server(command: Command) -> bool:
     """Whether an API server, or the controller, must be there to answer."""
-    return bool(needs(command) & {"curl", "remediator"}) and not command.text.startswith("remediator lint")
+    return bool(needs(command) & {"curl", "remediator"}) and not command.text.startswith(
+        ("remediator lint", "remediator extender")
+    )
 
 
 def is_on_node(command: Command) -> bool:

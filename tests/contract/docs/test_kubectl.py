@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 STOPS = ("Paused", "PolicyPaused", "OptedOut", "HeldByUser")
 ENFORCE = 'kubectl patch rp gpu-lost --type merge -p \'{"spec":{"mode":"Enforce"}}\''
 EXPLAIN = "remediator explain NODE --kubeconfig FILE"
+CLOSE = "remediator close-breaker {} --kubeconfig FILE"
 HERE = EVERYWHERE | CLUSTER
 RECIPES = [one for one in wanting(HERE) if any("kubectl" in command.text for command in one.commands)]
 CASES = [(name, one) for name in ("http", "real") for one in RECIPES if name == "real" or on_embedded(one)]
@@ -28,7 +29,7 @@ async def test_a_command_with_kubectl_runs_and_prints_what_the_page_shows(
 ) -> None:
     commands = tried(recipe, HERE)
     async with serving(name, request) as server:
-        await lay_out(server.client)
+        await lay_out(server.client, server.controller)
         terminal = Terminal(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
         async with terminal.answering(server.transport, any("curl" in needs(command) for command in commands)):
             check(recipe, commands, await terminal.play(commands))
@@ -39,8 +40,9 @@ async def test_what_the_page_about_safety_says_stops_a_case_and_its_undoing_lets
 ) -> None:
     rows = [tuple(map(bare, row[1:])) for row in table("safety.md", "to stop | do")][: len(STOPS)]
     async with serving("http", request) as server:
-        await lay_out(server.client)
+        await lay_out(server.client, server.controller)
         terminal = Terminal(tmp_path, server.kubeconfig, machine, kubectl=binary("kubectl"))
+        await terminal.play([Command(CLOSE.format(name)) for name in ("policy/gpu-lost", "budget/training")])
         for word, (stop, undo) in zip(STOPS, rows, strict=True):
             told = await terminal.play([Command(text) for text in (ENFORCE, EXPLAIN, stop, EXPLAIN, undo, EXPLAIN)])
             assert [ran.code for ran in told] == [0] * 6

@@ -8,7 +8,7 @@ import pytest
 from tests.contract import drawing
 from tests.contract.docs.known import APART, CLUSTER, EVERYWHERE, NOT_EMBEDDED, strangers, tried
 from tests.contract.docs.output import missing
-from tests.contract.docs.pages import ALL, LANGUAGES, PAGES, blocks, programs, recipes
+from tests.contract.docs.pages import ALL, LANGUAGES, PAGES, ROOT, blocks, programs, recipes
 
 
 @pytest.mark.parametrize("page", drawing.PAGES, ids=lambda page: page.name)
@@ -30,6 +30,20 @@ def test_every_link_to_a_heading_finds_it(page: Path) -> None:
         text = (page.parent / file).read_text() if file else page.read_text()
         titles = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
         assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_page_is_reached_from_the_readme_by_links() -> None:
+    reached, new = set(), {ROOT / "README.md"}
+    while new:
+        reached |= new
+        new = {target for page in new for target in linked(page)} - reached
+    assert [page.relative_to(ROOT).as_posix() for page in PAGES if page not in reached] == []
+
+
+def linked(page: Path) -> set[Path]:
+    """The pages that a page links to."""
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    return {path for target in targets if (path := (page.parent / target).resolve()).suffix == ".md"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -116,3 +130,12 @@ def test_of_output_that_which_does_not_change_must_be_there_in_its_order(
     shown: str, printed: str, absent: list[str]
 ) -> None:
     assert missing(shown, printed) == absent
+
+
+def test_every_test_that_contributing_names_is_there() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "CONTRIBUTING.md").read_text()))
+    defined = {
+        name for path in ROOT.glob("tests/**/test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert named
+    assert sorted(named - defined) == []

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import remediator.app  # noqa: F401  (its metrics are those of all parts)
+from remediator.core.case import Phase
+from remediator.core.history import PHASES
 from remediator.core.reasons import REMEDY, Reason, reported_after
 from remediator.kube.api.not_yet import NOT_YET
 from remediator.metrics import REGISTRY
@@ -99,7 +101,7 @@ def test_every_reason_that_holds_a_case_is_in_the_page_about_policies_with_its_r
 def _told(reason: Reason) -> str:
     """When a person is told that this holds a case."""
     time = reported_after(reason)
-    if reason in NEEDS_USER or reason in (Reason.LADDER_EXHAUSTED, Reason.ATTEMPTS_SPENT):
+    if reason in NEEDS_USER or PHASES.get(reason) is Phase.ESCALATED:
         return "at once"
     return f"after {time.total_seconds() / 60:g} min" if time else "never"
 

@@ -1,12 +1,14 @@
 """What stands on the server while commands of the pages are tried: everything that is shipped, and a small fleet.
 
 gpu-17 has lost a GPU and has a case that a policy in DryRun holds; of the others, gpu-1 has two GPUs free, gpu-2 has
-lost one, too, gpu-3 is full, and no detector has spoken on gpu-4 yet.
+lost one, too, gpu-3 is full, and no detector has spoken on gpu-4 yet. The breakers of policy gpu-lost and of the budget
+training are open.
 """
 
 import json
 from base64 import b64encode
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,23 +22,27 @@ from remediator_sim import manifests
 from remediator_sim.plain import ACCOUNTS, NODES, PODS
 from tests.contract.docs.pages import ROOT
 from tests.harness.endpoints import authority
-from tests.harness.kinds import CASES, SECRETS, TICKETS
+from tests.harness.kinds import BUDGETS, CASES, POLICIES, SECRETS, TICKETS
 
 Object = dict[str, Any]
 NODE, CASE = "gpu-17", "gpu-17-gpu-lost-3f9c01ab7e"
 DETECTOR_POD = "node-problem-detector-x7k2p"
 IN_USE = {"gpu-1": 6, "gpu-2": 0, "gpu-3": 8, "gpu-4": 0, NODE: 0}
+SYSTEM = "system-1"  # has no GPUs
 LOST, SILENT = ("gpu-2", NODE), ("gpu-4",)
 DETECTED = tuple(
     json.loads(path.read_text())["conditions"][0]["type"] for path in sorted((ROOT / "deploy/npd").glob("*.json"))
 )
 KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")
 PROGRAMS = ("deploy/controller.yaml", "deploy/node-problem-detector.yaml")
-SPACES = ("default", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
+SPACES = ("default", "kube-system", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
 
 
-async def lay_out(client: Client) -> None:
-    """Put everything there as if for the first time, whatever stood there before."""
+async def lay_out(client: Client, controller: Callable[[], AbstractAsyncContextManager[Client]] | None = None) -> None:
+    """Put everything there as if for the first time, whatever stood there before.
+
+    `controller`: speaks as the controller's account, where not everybody may write what it writes.
+    """
     await manifests.withdraw(client)
     await manifests.deploy(client, lambda document: document)
     reached = [one for one in manifests.documents(("deploy/endpoints.yaml",)) if one["kind"] == "Service"]
@@ -49,8 +55,12 @@ async def lay_out(client: Client) -> None:
             await client.create(ACCOUNTS, {"metadata": {"name": "default"}}, namespace=space)
     for name, used in IN_USE.items():
         await _node(client, name, used)
+    ready = {"status": {"conditions": [_said("Ready", "True")]}}
+    await _put(client, NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": SYSTEM}} | ready)
     await _put(client, PODS, _pod(DETECTOR_POD, NODE, _monitors()), names.SYSTEM_NAMESPACE)
-    await _case(client)
+    async with controller() if controller else nullcontext(client) as ours:
+        await _case(client, ours)
+        await _open_breakers(client, ours)
     await _put(client, TICKETS, _ticket())
 
 
@@ -76,14 +86,28 @@ async def _put(client: Client, kind: Kind[Object], body: Object, namespace: str 
     return await client.create(kind, body, namespace=space) if len(body) > 1 else body
 
 
-async def _case(client: Client) -> None:
+async def _case(client: Client, controller: Client) -> None:
     """One case of gpu-17, held because its policy only says what it would do."""
     uid = (await client.get(NODES, NODE))["metadata"]["uid"]
     spec = {"nodeName": NODE, "nodeUID": uid, "policyName": "gpu-lost"}
     await _put(client, CASES, _ours("NodeRemediation", CASE, spec))
     block = {"reason": "DryRun", "message": "would try reboot; set spec.mode of the policy to Enforce to let it act"}
     status = {"status": {"phase": "Held", "blockedBy": [block]}}
-    await client.patch(CASES, CASE, status, content_type=MERGE_PATCH, subresource="status")
+    await controller.patch(CASES, CASE, status, content_type=MERGE_PATCH, subresource="status")
+
+
+async def _open_breakers(client: Client, controller: Client) -> None:
+    """The breakers of policy gpu-lost and of a budget, which four reboots in vain have opened."""
+    limits = {"maxUnavailable": "10%", "breaker": {"failures": {}}}
+    await _put(client, BUDGETS, _ours("NodeDisruptionBudget", "training", {"selector": {}} | limits))
+    ended = "2026-11-23T09:14:00Z"
+    nodes = ("gpu-3", "gpu-8", "gpu-21", "gpu-40")
+    tried = [{"operation": f"{node}-reboot-81d2e7a09c", "node": node} for node in nodes]
+    attempts = [{"template": "reboot", "endedAt": ended, "inVain": True} | each for each in tried]
+    for kind, name, of in ((POLICIES, "gpu-lost", "policy"), (BUDGETS, "training", "budget")):
+        message = f"4 of the last 4 attempts under {of} {name} were in vain"
+        status = {"status": {"breaker": {"openedAt": ended, "message": message, "attempts": attempts}}}
+        await controller.patch(kind, name, status, content_type=MERGE_PATCH, subresource="status")
 
 
 def _ours(kind: str, name: str, spec: Object) -> Object:

@@ -3,7 +3,8 @@
 import asyncio
 from dataclasses import replace
 
-from tests.builders import a_budget, a_case, a_node, pool
+from remediator.controller import fleet
+from tests.builders import START, a_budget, a_case, a_node, a_template, pool
 from tests.harness.replica import empty_cache
 
 
@@ -73,3 +74,15 @@ async def test_who_waits_for_the_nodes_of_budgets_does_not_wait_for_ever_while_a
     assert cache.nodes_by.members()["b"].total == 500
     over = [bool(cache.nodes_by.index.over(cache.nodes.get(f"n{number}"))) for number in range(4)]
     assert over == [number % 2 == edits % 2 for number in range(4)], "by the budget as it is now"
+
+
+def test_what_templates_need_is_made_once_for_many_passes_and_anew_when_one_of_them_changes(monkeypatch):
+    cache, made = empty_cache(), []
+    monkeypatch.setattr(fleet, "api_pods_of", lambda cache, template: made.append(template.name) or ())
+    cache.templates._reflector._keep("reset", a_template("reset", version="1", after=("restart",)))
+    for _ in range(3):
+        assert fleet.fleet_context(cache, START).templates == frozenset()
+    assert made == ["reset"]
+    cache.templates._reflector._keep("restart", a_template("restart", version="2"))
+    assert fleet.fleet_context(cache, START).templates == {"reset", "restart"}
+    assert made == ["reset", "reset", "restart"]

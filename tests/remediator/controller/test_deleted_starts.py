@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from remediator.controller.deleted_starts import DeletedStarts, read
+from remediator.controller.deleted_starts import DeletedStarts, read, text
 from remediator.core import names
-from remediator.core.breaker import Breaker
+from remediator.core.breaker import Breaker, Start
+from remediator.core.budget import BreakerRule
 from remediator.core.case import Phase
-from tests.builders import a_case, an_attempt, an_operation, at, minutes
+from tests.builders import a_budget, a_case, an_attempt, an_operation, at, minutes
 from tests.harness.controller import REBOOTED, RUNS, running, until
 from tests.harness.kinds import CASES
 
@@ -89,6 +90,7 @@ class Fleet:
     """The cases that a leader sees, and the notes on its Lease."""
 
     def __init__(self, *cases, noted="", operations=(), entered=()):
+        self.budgets = []
         self.cases, self.deleted_starts = list(cases), frozenset()
         self.operations, self.entries = operations, Entries(entered)
         self.notes = {names.DELETED_STARTS: noted}
@@ -147,7 +149,7 @@ def test_what_the_leader_before_has_noted_counts_once_beside_what_is_known_and_n
 def test_what_was_deleted_before_we_led_or_since_the_last_look_is_on_the_lease_beside_what_was_noted():
     fleet = Fleet(a_case("b", attempts=(an_attempt(started=2),)), noted=f"a/{at(1).isoformat()}")
     fleet.delete(3)
-    assert (fleet.deleted_starts, fleet.notes[names.DELETED_STARTS].count("/")) == ({(at(2), "uid-b")}, 1)
+    assert (fleet.deleted_starts, fleet.notes[names.DELETED_STARTS].count("/")) == ({(at(2), "uid-b", "gpu-1")}, 1)
     assert fleet.look(3) == [at(1), at(2)]
     fleet.cases = [a_case("c", attempts=(an_attempt(started=3),))]
     fleet.delete(4)
@@ -205,3 +207,19 @@ def test_a_claim_that_is_not_recorded_counts_from_its_entry_when_its_case_is_rem
 )
 def test_a_note_that_makes_no_sense_or_lies_in_the_future_counts_for_nothing(noted):
     assert Fleet(noted=noted).look(4) == []
+
+
+def test_starts_count_for_the_longest_window_of_a_budget_with_the_node_that_they_were_on():
+    fleet = Fleet(a_case("a", attempts=(an_attempt(started=1),)))
+    fleet.budgets = [a_budget(breaker=BreakerRule(starts=5, window=minutes(30)))]
+    fleet.delete(7)
+    assert fleet.look(30) == [at(1)]
+    assert read(fleet.notes[names.DELETED_STARTS], at(30)) == {Start(at(1), "uid-a", "gpu-1")}
+    assert fleet.look(31) == []
+
+
+def test_what_is_noted_fits_into_an_annotation_whatever_nodes_are_called():
+    """1,000 starts on nodes with names of 253 characters would take 320 KB, and an annotation holds 256 KiB."""
+    noted = text(Start(at(n), "u" * 36, "n" * 253) for n in range(1000))
+    assert len(noted) < 256 * 1024
+    assert max(read(noted, at(2000)))[0] == at(999)

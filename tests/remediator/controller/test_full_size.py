@@ -10,16 +10,17 @@ import pytest
 from remediator import metrics
 from remediator.app import elector
 from remediator.clock import Clock
-from remediator.controller import admission, measure
+from remediator.controller import admission, measure, pending
 from remediator.controller.admission import Admissions
+from remediator.controller.keys import ADMISSION, Key
 from remediator.controller.perform import Performer
 from remediator.controller.reconcile import node as reconcile_node
-from remediator.controller.run import ADMISSION, Controller, Key
-from remediator.core import budget, names
+from remediator.controller.run import Controller
+from remediator.core import account, budget, names
+from remediator.core.admission import AdmissionFold
 from remediator.core.breaker import Breaker
 from remediator.core.case import Phase
 from remediator.core.census import Census
-from remediator.core.guard import AdmissionFold
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import SLICE as COMPARED
 from remediator.kube.runtime.leader import Leader
@@ -89,7 +90,7 @@ class FullSize:
             _keep(cache.budgets, a_budget(f"rack-{rack}", 1, selector=pool(str(rack))))
         ledgers = cache.ledgers()
         for name, ledger in ledgers.budgets.items():
-            _keep(cache.budgets, replace(ledger, shown=budget.counts(ledger, ledgers.members[name])))
+            _keep(cache.budgets, replace(ledger, shown=account.counts(ledger, ledgers.members[name])))
         _keep(cache.budgets, a_budget(names.DEFAULT_BUDGET, fallback=True, shown=budget.Counts(0, 0, 1, 0)))
         cache.nodes_by.members()
 
@@ -150,9 +151,9 @@ async def test_an_admission_pass_lets_others_run_and_asks_each_case_and_budget_a
     for full in full_sizes:
         with monkeypatch.context() as patch:
             places = (
-                (admission, "case_view"),
+                (pending, "case_view"),
                 (admission, "considered"),
-                (admission.guard, "preconditions"),
+                (pending.guard, "preconditions"),
                 (AdmissionFold, "decide"),
             )
             for where, name in places:
@@ -162,7 +163,7 @@ async def test_an_admission_pass_lets_others_run_and_asks_each_case_and_budget_a
             await beside(full, Admissions(full.cache, performer, Breaker(10**6), CLOCK.monotonic).run(NOW))
         waiting = int(full.nodes * WAITING)
         assert [full.total(name) for _, name in places] == [waiting] * 4
-        assert max(full.most(name) for _, name in places) <= admission.SLICE == 25
+        assert max(full.most(name) for _, name in places) <= pending.SLICE == 25
         cases, budgets = full.stores["NodeRemediation"], full.stores["NodeDisruptionBudget"]
         over = {number for key, number in cases.reads.items() if key.startswith("over-")}
         assert max(over) <= 2, "those that are over with the waiting cases of their node only"
@@ -239,7 +240,7 @@ async def test_the_gauges_of_all_budgets_are_counted_slice_by_slice_and_nothing_
     for full in full_sizes:
         full.by_turn.clear()
         with monkeypatch.context() as patch:
-            count(patch, budget, "limits", full)
+            count(patch, account, "limits", full)
             await beside(full, full.controller.measure())
         budgets = len(list(full.cache.budgets))
         assert full.total("limits") == budgets == len(metrics.BUDGET.rows)

@@ -7,6 +7,7 @@ from remediator.controller.explain import explain, snapshot
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core.breaker import Breaker
 from tests.harness.admission import replica
+from tests.harness.controller import WORKERS
 from tests.harness.kinds import BUDGETS, NODES
 
 RACK = "remediator.dev/rack"
@@ -17,7 +18,7 @@ async def fleet(harness):
     """Six sick nodes, two in each of two racks and two in none, under one budget of one node in each rack."""
     harness.beating = False
     await harness.policy()
-    await harness.make(BUDGETS, "racks", selector={}, maxUnavailable=1, groupBy=RACK)
+    await harness.make(BUDGETS, "racks", selector=WORKERS, maxUnavailable=1, groupBy=RACK)
     for name, labels in [(f"{rack}{n}", {"rack": rack}) for rack in "ab" for n in range(2)] + [("s0", {}), ("s1", {})]:
         await harness.node(name, "True", **labels)
     await admit(harness)

@@ -2,12 +2,15 @@
 
 import pytest
 
-from remediator.controller.handlers import case, operation
+from remediator.controller.handlers import case, operation, request
 from remediator.core.case_table import Step
 from remediator.core.operation_table import Move
+from remediator.core.request_table import Answer
 
 
-@pytest.mark.parametrize(("handlers", "steps"), [(case.HANDLERS, Step), (operation.HANDLERS, Move)])
+@pytest.mark.parametrize(
+    ("handlers", "steps"), [(case.HANDLERS, Step), (operation.HANDLERS, Move), (request.HANDLERS, Answer)]
+)
 def test_every_step_has_a_handler_and_no_handler_is_left_over(handlers, steps):
     assert set(handlers) == set(steps)
 
@@ -24,12 +27,13 @@ def test_only_drains_are_checked_one_at_a_time_so_that_each_counts_the_ones_befo
 @pytest.mark.parametrize(
     ("handlers", "checked"),
     [
-        (case.HANDLERS, {Step.RELEASE, Step.END, Step.RECORD, Step.DIAGNOSE, Step.ESCALATE}),
+        (case.HANDLERS, {Step.RELEASE, Step.END, Step.RECORD, Step.DIAGNOSE, Step.ESCALATE, Step.OFFER, Step.GIVE_WAY}),
         (
             operation.HANDLERS,
             {Move.REJECT, Move.CANCEL, Move.DRAIN, Move.DRAIN_FAILED}
             | {Move.WRITE_INTENT, Move.CREATE_POD, Move.TIME_OUT},
         ),
+        (request.HANDLERS, {Answer.GIVE_UP, Answer.REFUSE, Answer.OPEN}),
     ],
 )
 def test_what_the_cache_alone_must_not_decide_is_read_live_first(handlers, checked):

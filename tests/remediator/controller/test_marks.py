@@ -21,9 +21,10 @@ OURS_WRITTEN = {"key": names.CASE_TAINT, "effect": "PreferNoSchedule", "value": 
 DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
 UNDER = {"resourceVersion": "1"}
 
-
+REASON = f"GpuLost: GPU fell off the bus (remediator {CASE.name})"
 NOTED = {
     names.CORDONED_BY: CASE.uid,
+    names.CORDON_REASON: REASON,
     names.SCALE_DOWN_DISABLED: "true",
     names.SCALE_DOWN_DISABLED_BY: CASE.uid,
 }
@@ -50,7 +51,7 @@ def test_a_claim_replaces_the_mark_of_the_queue_and_that_of_an_older_cordon_for_
 @pytest.mark.parametrize("value", ["true", "false"])
 def test_what_a_user_has_asked_of_cluster_autoscaler_stays_theirs(value):
     patch = claimed(a_sick_node(scale_down_disabled=value))
-    assert patch["metadata"]["annotations"] == {names.CORDONED_BY: CASE.uid}
+    assert patch["metadata"]["annotations"] == {names.CORDONED_BY: CASE.uid, names.CORDON_REASON: REASON}
 
 
 @pytest.mark.parametrize(
@@ -154,6 +155,14 @@ def test_a_release_gives_cluster_autoscaler_its_node_back_unless_a_user_has_spok
     assert marks.release(CASE)(node)["metadata"]["annotations"] == {names.SCALE_DOWN_DISABLED_BY: None} | left
 
 
+def test_the_mark_of_a_node_in_service_ends_with_its_case_and_with_the_claim_of_another():
+    node = a_node(taints=[held_by(CASE)], in_service=CASE.uid)
+    assert marks.release(CASE)(node)["metadata"]["annotations"] == {names.IN_SERVICE: None}
+    left = a_sick_node(in_service="uid-of-an-older-case")
+    patch = claimed(left, gone=frozenset({"uid-of-an-older-case"}))
+    assert patch["metadata"]["annotations"] == NOTED | {names.IN_SERVICE: None}
+
+
 def test_a_cordon_for_a_person_outlives_the_case():
     node = a_node(taints=[held_by(CASE)], unschedulable=True, kept_cordoned=CASE.uid)
     patch = marks.release(CASE)(node)
@@ -165,6 +174,24 @@ def test_a_cordon_that_a_user_has_taken_off_is_not_called_ours_any_more():
     node = a_node(taints=[held_by(CASE)], cordoned_by=CASE.uid)
     assert marks.disown(CASE)(node)["metadata"]["annotations"] == {names.CORDONED_BY: None}
     assert marks.disown(CASE)(a_node(unschedulable=True, cordoned_by=CASE.uid)) is None
+
+
+@pytest.mark.parametrize("text", ["maintenance of rack 7", "(remediator case-0) and more"])
+def test_the_reason_that_a_user_gave_slurm_stays_theirs(text):
+    assert names.CORDON_REASON not in claimed(a_sick_node(cordon_reason=text))["metadata"]["annotations"]
+    given_back = marks.release(CASE)(a_node(taints=[held_by(CASE)], cordoned_by=CASE.uid, cordon_reason=text))
+    assert given_back["metadata"]["annotations"] == {names.CORDONED_BY: None}
+
+
+def test_the_reason_goes_with_the_cordon_and_stays_with_a_cordon_for_a_person():
+    ours = a_node(taints=[held_by(CASE)], cordoned_by=CASE.uid, cordon_reason=REASON, unschedulable=True)
+    gone = {names.CORDONED_BY: None, names.CORDON_REASON: None}
+    assert marks.release(CASE)(ours)["metadata"]["annotations"] == gone
+    assert marks.disown(CASE)(replace(ours, unschedulable=False))["metadata"]["annotations"] == gone
+    kept = replace(ours, cordoned_by="", kept_cordoned=CASE.uid)
+    assert names.CORDON_REASON not in marks.release(CASE)(kept)["metadata"].get("annotations", {})
+    again = claimed(a_sick_node(kept_cordoned="uid-case-0", cordon_reason="GpuEcc: row 7 (remediator case-0)"))
+    assert again["metadata"]["annotations"][names.CORDON_REASON] == REASON
 
 
 def test_a_node_that_has_filled_its_memory_of_cases_is_released_all_the_same():

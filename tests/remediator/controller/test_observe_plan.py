@@ -15,14 +15,15 @@ from remediator.controller.handlers.operation import HANDLERS as OPERATION_HANDL
 from remediator.controller.operation_view import WITHOUT_TEMPLATE, operation_view, ours
 from remediator.controller.pods import diagnostics_pod_name, drain_pod_name, pod_name
 from remediator.core.absence import Absences
-from remediator.core.case import AttemptOutcome, CaseEvent, Diagnosis, OperationPhase, Phase
+from remediator.core.case import AttemptOutcome, Block, CaseEvent, Diagnosis, Phase
 from remediator.core.case_table import Step, Tried, case_step
 from remediator.core.evidence import Health, Proof
 from remediator.core.ladder import Next
+from remediator.core.operation import OperationPhase
 from remediator.core.operation_table import Drain, Exit, Move, operation_move
 from remediator.core.pod import PodPhase
-from remediator.core.policy import Strategy
 from remediator.core.reasons import Reason
+from remediator.core.template import Strategy
 from remediator.kube import api
 from remediator.kube.api.builtin import POD
 from tests.builders import (
@@ -216,7 +217,7 @@ TRIED = replace(CLAIMED, attempts=(an_attempt(0), an_attempt(0, started=2)), pha
         pytest.param(
             TRIED, [], {}, Step.ESCALATE, [("case", "Escalated", "LadderExhausted")], id="nothing is left: a person"
         ),
-        pytest.param(replace(TRIED, phase=Phase.ESCALATED), [], {}, Step.NOTHING, [], id="a person has it"),
+        pytest.param(replace(TRIED, phase=Phase.ESCALATED), [], {}, Step.OFFER, [], id="a person has it"),
         pytest.param(
             replace(TRIED, phase=Phase.ESCALATED, release=True),
             [],
@@ -395,12 +396,28 @@ def ended(name, code, message="said"):
             id="it could not",
         ),
         pytest.param(
-            DRAINING,
+            replace(DRAINING, left=1),
             [a_pod(DRAIN_POD, **OF)],
             {"now": at(31), "node": a_sick_node(minute=31, **OURS)},
             Move.TIME_OUT,
             [("delete", "Pod", DRAIN_POD), ("operation", "Failed", "DrainTimeout")],
             id="too late: its Pod is marked for deletion before the ladder may climb",
+        ),
+        pytest.param(
+            DRAINING,
+            [a_pod(DRAIN_POD, **OF)],
+            {"now": at(31), "node": a_sick_node(minute=31, **OURS)},
+            Move.TIME_OUT,
+            [("delete", "Pod", DRAIN_POD), ("operation", "Cancelled", "DrainTimeout")],
+            id="too late, and it has had no answer from the API server: no attempt",
+        ),
+        pytest.param(
+            DRAINING,
+            [a_pod(DRAIN_POD, phase=PodPhase.PENDING, waiting="ErrImagePull", **OF)],
+            {"now": at(31), "node": a_sick_node(minute=31, **OURS)},
+            Move.TIME_OUT,
+            [("delete", "Pod", DRAIN_POD), ("operation", "Cancelled", "ImageNotPulled")],
+            id="too late, and the image of its Pod could not be pulled: no attempt, and it is told why",
         ),
         pytest.param(
             DRAINED,
@@ -455,7 +472,7 @@ def ended(name, code, message="said"):
             [ended(OWN_POD, 137)],
             {},
             Move.FAIL,
-            [("operation", "Failed", "ProgramFailed")],
+            [("operation", "Failed", "PodLost")],
             id="killed",
         ),
         pytest.param(
@@ -489,6 +506,22 @@ def ended(name, code, message="said"):
             Move.TIME_OUT,
             [("delete", "Pod", OWN_POD), ("operation", "Failed", "TimedOut")],
             id="too late: marked for deletion, then failed",
+        ),
+        *(
+            pytest.param(
+                INTENDED,
+                [a_pod(OWN_POD, PodPhase.PENDING, **facts, **OF)],
+                {"now": at(19)},
+                Move.TIME_OUT,
+                [("delete", "Pod", OWN_POD), ("operation", phase, reason)],
+                id=f"too late: {reason}",
+            )
+            for facts, phase, reason in (
+                ({"node": ""}, "Cancelled", "PodNotPlaced"),
+                ({"waiting": "ImagePullBackOff"}, "Cancelled", "ImageNotPulled"),
+                ({"waiting": "CreateContainerConfigError"}, "Cancelled", "ContainerNotCreated"),
+                ({}, "Failed", "PodNotStarted"),
+            )
         ),
         pytest.param(
             replace(INTENDED, finished=at(4)),
@@ -569,3 +602,32 @@ def test_only_the_pods_of_operations_have_a_namespace():
     assert POD.namespaced
     assert "namespace" not in pod.body["metadata"]
     assert pod.body["spec"]["activeDeadlineSeconds"] == minutes(15).total_seconds()
+
+
+def test_a_wait_whose_time_has_come_is_shown_no_more_while_recovery_is_waited_for():
+    blocks = tuple(Block(Reason.OUTSIDE_WINDOW, "", until) for until in (at(3), at(9), None))
+    case = replace(TRIED, blocks=blocks)
+    cache = a_cache(case)
+    cache.policies = empty_cache().policies
+    (saved,) = case_plan.verify(case_view(cache, case, at(4)), at(4))
+    assert [block.until for block in saved.after.blocks] == [at(9), None]
+    cache = a_cache(saved.after)
+    cache.policies = empty_cache().policies
+    assert case_plan.verify(case_view(cache, saved.after, at(5)), at(5)) == ()
+
+
+@pytest.mark.parametrize(
+    ("ready", "pod", "phase"),
+    [
+        ("True", a_pod(OWN_POD, **OF), "Failed"),
+        ("Unknown", a_pod(OWN_POD, **OF), "Cancelled"),
+        ("Unknown", ended(OWN_POD, 1), "Failed"),
+    ],
+    ids=["it runs too long", "nobody knows what runs", "it has said no before"],
+)
+def test_a_probe_on_a_node_whose_kubelet_is_silent_has_said_nothing_unless_it_has_ended(ready, pod, phase):
+    """Its Pod is Running by the last that was heard of it, half an hour after it began."""
+    probing = replace(RUNNING, attempts=(replace(RUNNING.attempts[0], probe=True),))
+    node = replace(SICK, conditions=a_node("gpu-1", condition("Ready", ready)).conditions)
+    view = operation_view(a_cache(probing, INTENDED, pod, node=node), INTENDED, at(40))
+    assert shown(operation_plan.time_out(view, at(40)))[-1][1] == phase

@@ -89,3 +89,24 @@ async def test_a_released_case_is_kept_for_as_long_as_the_node_shows_its_fault(h
     await harness.condition("gpu-1", "False")
     await _sweep(harness)
     assert _names(harness, CASES) == []
+
+
+async def _operation_without_case(harness: ControllerHarness, name: str, days_ago: float | None) -> None:
+    """One that somebody made, and that was refused so long ago; None: it has not ended."""
+    await harness.make(NODE_OPERATIONS, name, nodeName="gpu-1", nodeUID="uid-1", templateName="reboot")
+    if days_ago is None:
+        return
+    ended = (SYSTEM.now() - timedelta(days=days_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    status = {"status": {"phase": "Refused", "reason": "WithoutCase", "finishedAt": ended}}
+    await harness.client.patch(NODE_OPERATIONS, name, status, subresource="status", content_type=MERGE_PATCH)
+
+
+async def test_an_operation_without_a_case_goes_a_week_after_its_end_and_one_of_a_case_stays(
+    harness: ControllerHarness,
+) -> None:
+    await _ended_case(harness, "case", 8)
+    await _operation_without_case(harness, "refused-8-days-ago", 8)
+    await _operation_without_case(harness, "refused-6-days-ago", 6)
+    await _operation_without_case(harness, "goes-on", None)
+    await _sweep(harness)
+    assert _names(harness, NODE_OPERATIONS) == ["case-1", "goes-on", "refused-6-days-ago"]

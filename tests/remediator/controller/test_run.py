@@ -10,11 +10,13 @@ from structlog.testing import capture_logs
 
 from remediator.app import elector
 from remediator.clock import SYSTEM
+from remediator.controller.keys import Key, everything
 from remediator.controller.reconcile import node
-from remediator.controller.run import Controller, Key
+from remediator.controller.run import Controller
 from remediator.core import names
-from remediator.core.case import OperationPhase, Phase
+from remediator.core.case import Phase
 from remediator.core.node import Taint
+from remediator.core.operation import OperationPhase
 from remediator.core.policy import Mode
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader, LeaderQueue
@@ -102,7 +104,7 @@ async def test_what_has_ended_and_holds_nothing_is_not_looked_at_again(harness):
     async with running(harness) as controller:
         await until(lambda: harness.ended("gpu-1", "Recovered"))
         await until(
-            lambda: {key.kind for key in controller._everything()} == {"admission", "orphans", "policy", "node"}
+            lambda: {key.kind for key in everything(controller.cache)} == {"admission", "orphans", "policy", "node"}
         )
         assert len(controller.cache.cases) == len(controller.cache.operations) == 1
 
@@ -134,7 +136,7 @@ def test_a_sweep_looks_at_ended_cases_whose_taint_or_cordon_is_on_their_node_and
         ended = a_case(name, uid=f"uid-of-{name}", node=name, node_uid=f"uid-{name}", ended=at(5), finalizers=())
         cache.nodes._reflector._keep(name, a_marked_node)
         cache.cases._reflector._keep(name, ended)
-    assert [key.name for key in a_controller._everything() if key.kind == "case"] == ["a", "b"]
+    assert [key.name for key in everything(a_controller.cache) if key.kind == "case"] == ["a", "b"]
 
 
 def test_a_heartbeat_alone_wakes_the_case_that_has_to_prove_its_node_well_and_no_other(a_controller, monkeypatch):

@@ -11,6 +11,7 @@ from remediator.controller.case_view import case_view
 from remediator.core import names
 from remediator.core.case_table import Step, case_step
 from remediator.core.operation_table import Move
+from remediator.metrics import FAILURES
 from tests.harness.controller import BEAT, REBOOTED, RUNS, Answer, until
 from tests.harness.controller import SYSTEM as SYSTEM_NAMESPACE
 from tests.harness.kinds import NAMESPACES, NODES, OPERATIONS, PODS, POLICIES
@@ -163,3 +164,37 @@ async def test_a_node_that_proved_its_health_while_the_watch_of_nodes_was_silent
     await fleet.condition("gpu-1", "True")
     await (await Replica.now(fleet)).cases.reconcile(case.name, later)
     assert fleet.phase("gpu-1") == "Escalated"
+
+
+def looked_at(replica):
+    return any(pod.template == names.DIAGNOSTICS_TEMPLATE and pod.ended for pod in replica.cache.pods)
+
+
+async def test_no_attempt_begins_for_a_fault_that_went_while_the_watch_was_silent(fleet):
+    replica = await stale(fleet, "reboot", looked_at)
+    (case,) = replica.cache.cases
+    await replica.cases.reconcile(case.name, SYSTEM.now())
+    assert replica.next() is Step.START
+    await fleet.condition("gpu-1", "False")
+    await replica.turn()
+    assert "attempts" not in fleet.cases("gpu-1")[0]["status"]
+
+
+async def test_an_attempt_whose_node_cannot_be_read_begins_two_seconds_later_and_is_no_unforeseen_failure(fleet):
+    replica = await stale(fleet, "reboot", looked_at)
+    (case,) = replica.cache.cases
+    await replica.cases.reconcile(case.name, SYSTEM.now())
+    before = FAILURES.labels("admission")._value.get()
+    fleet.server.faults.refuse(500, times=1, when=lambda asked: asked.method == "GET" and "/nodes/gpu-1" in asked.path)
+    assert await replica.admissions.run(SYSTEM.now()) == 2.0
+    assert "attempts" not in fleet.cases("gpu-1")[0]["status"]
+    assert FAILURES.labels("admission")._value.get() == before
+    await replica.admissions.run(SYSTEM.now())
+    assert len(fleet.cases("gpu-1")[0]["status"]["attempts"]) == 1
+
+
+async def test_no_drain_begins_for_a_fault_that_went_while_the_watch_was_silent(fleet):
+    replica = await stale(fleet, "reboot", lambda replica: list(replica.cache.operations))
+    await fleet.condition("gpu-1", "False")
+    await passes(replica)
+    assert (status(fleet)["phase"], fleet.pods(names.DRAIN_TEMPLATE)) == ("Cancelled", [])

@@ -37,6 +37,15 @@ def _mode(value):
     return lambda harness: harness.change(POLICIES, "gpu-lost", spec={"mode": value})
 
 
+def _urgency(value):
+    return lambda harness: harness.change(POLICIES, "gpu-lost", spec={"urgency": {"mode": value}})
+
+
+async def _unapproved(harness):
+    """The policy asks for approvals from now on, and nobody has approved the case."""
+    await harness.change(POLICIES, "gpu-lost", spec={"approval": "Required"})
+
+
 def _label(value):
     return lambda harness: harness.change(NODES, "gpu-1", metadata={"labels": {names.EXCLUDE: value}})
 
@@ -92,8 +101,10 @@ STOPS = {
     "Paused": (_annotate("true"), _annotate(None)),
     "PolicyPaused": (_mode("Paused"), _mode("Enforce")),
     "DryRun": (_mode("DryRun"), _mode("Enforce")),
+    "TicketOnly": (_urgency("Never"), _urgency("Now")),
     "OptedOut": (_label("yes"), _label(None)),
     "HeldByUser": (_hold(True), _hold(False)),
+    "ApprovalNeeded": (_unapproved, lambda harness: harness.edit_case("gpu-1", approved=True)),
     "CordonedByUser": (_disown, _own),
     "ControlPlane": (_promote, _demote),
     "HostsController": (_replica, lambda harness: _gone(harness, "replica-1", OURS)),

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.clock import SYSTEM
+from remediator.controller.admission import STOPPED
 from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.core import names
@@ -137,8 +138,38 @@ async def test_a_pause_that_the_watch_has_not_told_of_lets_no_claim_begin(fleet)
     paused = {"metadata": {"annotations": {names.PAUSED: "true"}}}
     await harness.client.patch(NAMESPACES, harness.namespaces.system, paused)
     assert not dependencies.cache.paused
-    assert await admissions.run(SYSTEM.now()) == 5.0
-    assert (harness.claims(), marked(harness)) == ([], [])
+    assert await admissions.run(SYSTEM.now()) == STOPPED.after
+    assert (dependencies.cache.paused, marked(harness)) == (True, [])
+    await whole_pass(admissions, SYSTEM.now())
+    assert (harness.claims(), marked(harness), harness.reasons("gpu-0")) == ([], [], ["Paused"])
+
+
+async def test_while_nobody_can_tell_whether_all_is_paused_no_claim_begins(fleet):
+    """The read fails once: what was entered beside it goes, and the claims come with a later pass."""
+    harness = await fleet(2)
+    _, admissions = await replica(harness)
+    harness.server.faults.refuse(500, when=lambda asked: "/namespaces/" in asked.path, times=1)
+    await admissions.run(SYSTEM.now())
+    assert marked(harness) == []
+    for _ in range(2):
+        await whole_pass(admissions, SYSTEM.now())
+    assert (sorted(harness.claims()), marked(harness)) == (["gpu-0", "gpu-1"], ["gpu-0", "gpu-1"])
+
+
+async def test_a_pause_that_cannot_be_read_is_asked_for_alone_and_nothing_more_is_entered(fleet):
+    """With each write of a ledger the watch of budgets asks for another pass: one enters, one takes back."""
+    harness = await fleet(2)
+    _, admissions = await replica(harness)
+    harness.server.faults.refuse(403, when=lambda asked: "/namespaces/" in asked.path, times=9)
+    before = len(harness.server.audit)
+    await admissions.run(SYSTEM.now())
+    for _ in range(8):
+        with pytest.raises(errors.Forbidden):
+            await admissions.run(SYSTEM.now())
+    assert (len(harness.server.audit) - before, harness.claims(), marked(harness)) == (2, [], [])
+    for _ in range(2):
+        await whole_pass(admissions, SYSTEM.now())
+    assert marked(harness) == ["gpu-0", "gpu-1"]
 
 
 async def test_entries_that_were_not_used_are_left_alone_by_who_has_lost_the_lease_meanwhile(fleet):
@@ -259,3 +290,17 @@ async def test_40_claims_that_were_cut_short_are_read_16_at_a_time_and_their_pol
     read = ["Node", "NodeRemediation", "RemediationPolicy", "NodeDisruptionBudget", "Namespace"]
     assert list(dict.fromkeys(reads)) == read, "the pause last, before anything is written"
     assert len(admissions.records.due) == 40
+
+
+async def test_of_nodes_that_stay_sick_together_no_second_goes_before_the_claim_of_the_first_is_recorded(fleet):
+    """The cases of three nodes were held for one cause, which has gone. Two passes run before anything is recorded."""
+    harness = await fleet(3)
+    for node in ("gpu-0", "gpu-1", "gpu-2"):
+        line = {"at": "2026-01-01T00:00:00Z", "reason": "SharedCause", "message": "5 nodes show the same"}
+        name = harness.cases(node)[-1]["metadata"]["name"]
+        await harness.client.patch(CASES, name, {"status": {"timeline": [line]}}, subresource="status")
+    _, admissions = await replica(harness)
+    await admissions.run(SYSTEM.now())
+    first = marked(harness)
+    await admissions.run(SYSTEM.now())
+    assert (len(first), marked(harness)) == (1, first)

@@ -13,6 +13,10 @@ from tests.builders import a_case, an_attempt, at, minutes
 THREE = Breaker(3, minutes(10))
 
 
+def times(cases):
+    return [start.at for start in starts(cases)]
+
+
 @pytest.mark.parametrize(
     ("started", "minute", "closed_until"),
     [
@@ -49,14 +53,21 @@ def test_at_the_time_it_names_one_more_may_start(started):
 def test_a_claim_counts_as_a_start_at_its_time_until_its_first_attempt_which_is_asked_about_again_when_it_is_late():
     """Cases stopped in the middle of a storm hold no other for longer than the window."""
     claims = [a_case(name, phase=Phase.DRAINING, started=at(1)) for name in "abc"]
-    assert THREE.opens(starts(claims), at(10)) == at(11)
+    assert THREE.opens(times(claims), at(10)) == at(11)
     assert [THREE.admitted(claims[0], at(minute)) for minute in (1, 10, 11)] == [True, True, False]
-    assert THREE.opens(starts(claims), at(11)) is None
+    assert THREE.opens(times(claims), at(11)) is None
     begun = [a_case("d", phase=Phase.DRAINING, started=at(1), attempts=(an_attempt(started=9),))]
-    assert starts(begun) == [at(9)]
+    assert times(begun) == [at(9)]
     assert not THREE.admitted(begun[0], at(10))
 
 
 def test_each_attempt_of_each_case_is_a_start():
     cases = [a_case("a", attempts=(an_attempt(started=1), an_attempt(started=5))), a_case("b")]
-    assert starts(cases) == [at(1), at(5)]
+    assert times(cases) == [at(1), at(5)]
+
+
+def test_a_probe_is_no_start():
+    case = a_case(
+        started=at(1), phase=Phase.VERIFYING, attempts=(an_attempt(started=2), an_attempt(started=5, probe=True))
+    )
+    assert times([case]) == [at(2)]

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.budget import Claim, Members, with_claims, without_claims
-from remediator.core.budget import account as stands
+from remediator.core.account import Members
+from remediator.core.account import account as stands
+from remediator.core.budget import Claim, with_claims, without_claims
 from remediator.core.census import BudgetIndex, snapshot
 from tests.builders import EVERY, a_budget, a_node, at, pool
 

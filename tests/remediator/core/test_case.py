@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.case import TIMELINE, AttemptOutcome, OperationPhase, Phase, advance, reason_to_end, with_attempt
+from remediator.core.case import TIMELINE, AttemptOutcome, Phase, advance, reason_to_end, with_attempt
+from remediator.core.operation import OperationPhase
 from remediator.core.reasons import Reason
 from tests.builders import a_case, a_node, an_attempt, at, held_by
 

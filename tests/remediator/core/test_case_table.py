@@ -28,7 +28,7 @@ def _everything(seen: type) -> Iterator:
 
 @cache
 def cases() -> list[tuple[CaseObservation, Step]]:
-    """Everything that can be observed of a case, with the answer of the table: 92,160 observations."""
+    """Everything that can be observed of a case, with the answer of the table: 614,400 observations."""
     return [(seen, case_step(seen)) for seen in _everything(CaseObservation)]
 
 
@@ -39,7 +39,7 @@ def operations() -> list[tuple[OperationObservation, Move]]:
 
 
 TABLES = [
-    pytest.param(cases, CASE_TABLE.rows, Step, CaseObservation, 2**11 * 3 * 5 * 3, id="cases"),
+    pytest.param(cases, CASE_TABLE.rows, Step, CaseObservation, 2**13 * 3 * 5 * 5, id="cases"),
     pytest.param(operations, OPERATION_TABLE.rows, Move, OperationObservation, 2**10 * 3 * 7 * 6, id="operations"),
 ]
 
@@ -104,14 +104,17 @@ def test_marks_go_after_pods_and_only_then_it_rests():
 def test_an_operation_is_started_only_on_clear_evidence_with_something_left_and_nothing_running():
     """Nothing disruptive starts on Unknown, stale or absent evidence."""
     for seen in _where(cases(), Step.START):
-        assert (seen.health, seen.rungs, seen.diagnosed, seen.leave, seen.escalated) == (
-            Health.UNHEALTHY,
-            True,
-            True,
-            False,
-            False,
-        )
+        refuted = seen.health is Health.HEALTHY and seen.proof is Proof.REFUTED
+        assert seen.health is Health.UNHEALTHY or refuted, "a probe that has failed is evidence, too"
+        assert (seen.rungs, seen.diagnosed, seen.leave, seen.escalated) == (True, True, False, False)
         assert seen.tried in (Tried.NONE, Tried.SUCCEEDED, Tried.FAILED)
+
+
+def test_nothing_is_started_where_earlier_cases_say_that_a_person_must_look_and_evidence_comes_first():
+    assert not any(seen.known for seen in _where(cases(), Step.START))
+    for seen, step in cases():
+        if seen.known and step is Step.ESCALATE:
+            assert seen.diagnosed, "the ticket has the serial numbers"
 
 
 def test_what_follows_an_operation_up_comes_before_its_success_is_judged():
@@ -141,7 +144,7 @@ def test_recovery_needs_proof():
 
 def test_unclear_evidence_ends_nothing_that_was_not_claimed():
     unclear = {step for seen, step in cases() if seen.health is Health.UNKNOWN and not seen.claimed and not seen.ended}
-    assert unclear <= {Step.CLAIM, Step.END, Step.STOP, Step.RECORD, Step.NOTHING}
+    assert unclear <= {Step.CLAIM, Step.END, Step.STOP, Step.RECORD, Step.OFFER}
 
 
 def test_recovery_and_release_do_not_depend_on_anything_being_left_to_try():
@@ -159,7 +162,18 @@ def test_an_escalated_case_waits_for_a_person():
         for seen, step in cases()
         if seen.escalated and not seen.ended and not seen.leave and seen.tried is not Tried.REPORTED
     ]
-    assert set(calm) == {Step.NOTHING, Step.DISOWN}, "a cordon that a user has taken off is not called ours, either"
+    assert set(calm) == {Step.OFFER, Step.DISOWN}, "a cordon that a user has taken off is not called ours, either"
+
+
+def test_only_a_case_that_holds_its_node_and_that_no_user_has_gives_way():
+    for seen in _where(cases(), Step.GIVE_WAY):
+        assert (seen.outranked, seen.claimed, seen.escalated, seen.leave, seen.ended) == (
+            True,
+            True,
+            False,
+            False,
+            False,
+        )
 
 
 def test_when_time_is_up_a_claimed_case_ends_starts_or_calls_a_person():
@@ -173,6 +187,7 @@ def test_when_time_is_up_a_claimed_case_ends_starts_or_calls_a_person():
                 Step.ESCALATE,
                 Step.END,
                 *([Step.HOLD] if seen.stopped else []),
+                *([Step.GIVE_WAY] if seen.outranked else []),
                 *([Step.DISOWN] if seen.uncordoned else []),
             )
 

@@ -79,6 +79,21 @@ def test_nodes_that_users_keep_out_and_stale_evidence_are_not_counted(changes, t
     assert bool(shared_causes(THREE, [*nodes(0, 0), third], [], at(15))) is together
 
 
+@pytest.mark.parametrize(
+    ("changes", "together"),
+    [({"heartbeat": -1}, True), ({"ready": "Unknown"}, True), ({"uid": "another", "heartbeat": -1}, False)],
+    ids=["stale", "its kubelet is silent", "another machine of its name"],
+)
+def test_a_node_with_an_open_case_counts_on_while_nobody_can_tell_how_it_is(changes, together):
+    third = node("third", 0, **{"heartbeat": 15} | changes)
+    assert bool(shared_causes(THREE, [*nodes(0, 0), third], [opened_for(TEXT, node="third")], at(15))) is together
+
+
+def test_a_node_with_an_open_case_that_shows_no_fault_any_more_does_not_count():
+    well = a_node("third", condition(status="False", since=0, heartbeat=15), heartbeat=15)
+    assert not shared_causes(THREE, [*nodes(0, 0), well], [opened_for(TEXT, node="third")], at(15))
+
+
 @pytest.mark.parametrize(("phase", "together"), [(Phase.HELD, True), (Phase.VERIFYING, True), (Phase.ESCALATED, False)])
 def test_a_node_that_waits_for_a_user_after_its_ladder_is_not_counted(phase, together):
     case = a_case(node="n0", phase=phase)

@@ -1,15 +1,18 @@
 """What a node needs, for every kind of evidence."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
-from remediator.core.case import Phase
+from remediator.core.case import Block, Phase
 from remediator.core.decide import Busy, Handled, Healthy, Start, Unknown, Unselected, Wait, case_name, decide
 from remediator.core.evidence import Doubt, judge
+from remediator.core.giving_way import OF_POLICY
 from remediator.core.node import Status
 from remediator.core.policy import Clause, Mode, Severity, Urgency
-from tests.builders import a_case, a_node, a_policy, at, condition, pool, when
+from remediator.core.reasons import Reason
+from tests.builders import a_case, a_node, a_policy, an_attempt, at, condition, pool, when
 
 NEVER = a_policy("elsewhere", selector=pool("nobody"))
 OLD = "has no heartbeat of the last 15 minutes, or the node's clock is behind"
@@ -154,6 +157,65 @@ def test_of_several_that_wait_the_one_due_first_is_waited_for():
     assert decide(node, [a_policy("b", TWO), a_policy("a", ONE)], [], at(0.5)) == Wait(at(1), "a")
 
 
+SEVERE = a_policy("severe", ONE, severity=Severity.CRITICAL)
+WAITING = {"phase": Phase.DRAINING, "started": at(1)}
+
+
+def held_with(*reasons):
+    return {"blocks": tuple(Block(reason, "") for reason in reasons)}
+
+
+@pytest.mark.parametrize(
+    ("case", "severity", "opens"),
+    [
+        pytest.param({}, Severity.WARNING, True, id="it has not taken the node"),
+        pytest.param(held_with(Reason.HELD_BY_USER), Severity.WARNING, True, id="a user holds it, and it has nothing"),
+        pytest.param({}, Severity.CRITICAL, False, id="it is as severe"),
+        *(
+            pytest.param(WAITING | held_with(reason), Severity.WARNING, True, id=f"it waits: {reason.value}")
+            for reason in sorted(OF_POLICY)
+        ),
+        pytest.param(WAITING, Severity.WARNING, False, id="it does not wait"),
+        pytest.param(WAITING | held_with(Reason.HELD_BY_USER), Severity.WARNING, False, id="a user wants it kept"),
+        pytest.param(
+            WAITING | held_with(Reason.OUTSIDE_WINDOW) | {"attempts": (an_attempt(),)},
+            Severity.WARNING,
+            False,
+            id="it has tried something",
+        ),
+        pytest.param(
+            WAITING | held_with(Reason.OUTSIDE_WINDOW) | {"attempts": (an_attempt(counts=False),)},
+            Severity.WARNING,
+            True,
+            id="nothing ran of what it tried",
+        ),
+        pytest.param(
+            WAITING | held_with(Reason.OUTSIDE_WINDOW) | {"phase": Phase.ESCALATED},
+            Severity.WARNING,
+            False,
+            id="a person has it",
+        ),
+    ],
+)
+def test_a_more_severe_fault_opens_a_case_beside_one_that_only_waits(case, severity, opens):
+    node = a_node("n", condition("A"), condition("B"))
+    policies = [SEVERE, a_policy("mild", TWO, severity=severity)]
+    decision = decide(node, policies, [a_case("c", node="n", policy="mild", **case)], at(3))
+    assert decision == Busy("c") if not opens else decision.policy == "severe"
+
+
+def test_the_fault_of_a_case_that_gave_way_gets_another_case_under_another_name_and_one_of_a_user_does_not():
+    node, policy = a_node("n", condition()), a_policy()
+    first = _named(node, policy)
+    gave = a_case(first, node="n", phase=Phase.CANCELLED, ended=at(2), finalizers=(), reason=Reason.GAVE_WAY)
+    second = decide(node, [policy], [gave], at(3)).name
+    third = decide(node, [policy], [gave, replace(gave, name=second)], at(3)).name
+    assert len({first, second, third}) == 3
+    over = a_case(second, node="n", phase=Phase.RECOVERED, ended=at(2), finalizers=())
+    assert isinstance(decide(node, [policy], [gave, over], at(3)), Handled)
+    assert isinstance(decide(replace(node, handled=(first,)), [policy], [gave], at(3)), Handled)
+
+
 def _named(node, policy):
     return case_name(node, policy, judge(node, policy, at(3)))
 
@@ -281,3 +343,62 @@ def test_a_node_opens_six_cases_of_a_policy_within_an_hour_and_the_next_when_it_
     assert decision == expected or (expected == "starts" and isinstance(decision, Start))
     later = a_node("n", condition(since=10, heartbeat=61), heartbeat=61)
     assert isinstance(decide(later, [a_policy()], past, at(61)), Start)
+
+
+COVERS = {"reboot": ("reset-gpu",), "power-cycle": ("reboot",)}
+
+
+def _ladder(name, *operations, severity=Severity.WARNING, **more):
+    return a_policy(name, ladder=[(operation, 1) for operation in operations], severity=severity, **more)
+
+
+MILD = _ladder("gpu-xid", "reset-gpu", "reboot", severity=Severity.CRITICAL)
+STRONG = _ladder("gpu-lost", "reboot")
+OTHER = _ladder("disk", "clear-disk", severity=Severity.CRITICAL)
+
+
+@pytest.mark.parametrize(
+    ("policies", "cases", "expected"),
+    [
+        pytest.param([MILD, STRONG], [], "gpu-lost", id="a reboot resets the GPU, too"),
+        pytest.param([MILD, _ladder("z", "power-cycle"), STRONG], [], "z", id="a power cycle is a reboot, too"),
+        pytest.param([MILD, STRONG, OTHER], [], "disk", id="what nothing covers keeps its severity"),
+        pytest.param([MILD, _ladder("dry", "reboot", mode=Mode.DRY_RUN)], [], "gpu-xid", id="one that only watches"),
+        pytest.param([MILD, _ladder("told", "reboot", urgency=Urgency.NEVER)], [], "gpu-xid", id="or only tells"),
+        pytest.param(
+            [MILD, a_policy("spent", ladder=(("reboot", 1),), attempts=1)],
+            [a_case("old", policy="spent", attempts=(an_attempt(started=1),), ended=at(2), finalizers=())],
+            "gpu-xid",
+            id="one that has nothing left to try",
+        ),
+    ],
+)
+def test_of_several_policies_the_one_whose_operation_covers_the_others_starts(policies, cases, expected):
+    decision = decide(a_node("gpu-1", condition()), policies, cases, at(3), COVERS)
+    assert isinstance(decision, Start)
+    assert decision.policy == expected
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_policy_that_may_not_act_now_covers_nothing(waits):
+    decision = decide(
+        a_node("gpu-1", condition()), [MILD, STRONG], [], at(3), COVERS, lambda policy: not (waits and policy is STRONG)
+    )
+    assert decision.policy == ("gpu-xid" if waits else "gpu-lost")
+
+
+@pytest.mark.parametrize(
+    ("reason", "opens"), [(Reason.BUDGET_SPENT, False), (Reason.OUTSIDE_WINDOW, True), (Reason.HELD_BY_USER, True)]
+)
+def test_beside_an_open_case_that_covers_it_a_more_severe_one_opens_where_that_case_alone_is_held(reason, opens):
+    """A budget holds both."""
+    held = a_case("c", policy="gpu-lost", **held_with(reason))
+    decision = decide(a_node("gpu-1", condition()), [MILD, STRONG], [held], at(3), COVERS)
+    assert decision.policy == "gpu-xid" if opens else decision == Busy("c")
+
+
+def test_templates_that_cover_each_other_leave_the_choice_to_the_severity():
+    around = {"reboot": ("reset-gpu",), "reset-gpu": ("reboot",)}
+    decision = decide(a_node("gpu-1", condition()), [MILD, STRONG], [], at(3), around)
+    assert isinstance(decision, Start)
+    assert decision.policy == "gpu-xid"

@@ -50,6 +50,13 @@ def test_an_attempt_is_in_vain_if_its_case_went_to_a_user(attempts, more, in_vai
     assert [record.in_vain for record in records([case])] == in_vain
 
 
+@pytest.mark.parametrize("reason", ["DrainTimeout", "DrainFailed"])
+def test_an_attempt_that_ended_in_its_drain_says_nothing_of_the_operation(reason):
+    kept = an_attempt(outcome=FAILED, reason=reason)
+    case = a_case(attempts=(kept, an_attempt(outcome=FAILED, started=1)), phase=Phase.ESCALATED)
+    assert len(list(records([case]))) == 1
+
+
 @pytest.mark.parametrize(
     ("marks", "message"),
     [
@@ -116,7 +123,7 @@ def _climbs(nodes, phase, *templates):
     return {"gpu-lost": tuple(records(cases))}
 
 
-COMMAND = "kubectl annotate rp {} remediator.dev/breaker-closed-at=$(date -u +%FT%TZ) --overwrite"
+COMMAND = "remediator close-breaker {}"
 OPEN = replace(POLICY, breaker=FailureBreaker(at(4), "4 of 4", seen("xxxx")))
 
 
@@ -135,10 +142,10 @@ def test_a_user_closes_it_with_a_time_after_it_opened_that_is_not_in_the_future(
 @pytest.mark.parametrize(
     ("closed_at", "message", "words"),
     [
-        (None, "4 of the last 4 attempts under policy gpu-lost were in vain", f"{COMMAND.format('gpu-lost')}"),
-        (at(3), "4 of the last 8 attempts of template reboot were in vain", COMMAND.format("--all")),
+        (None, "4 of the last 4 attempts under policy gpu-lost were in vain", f"{COMMAND.format('policy/gpu-lost')}"),
+        (at(3), "4 of the last 8 attempts of template reboot were in vain", COMMAND.format("template/reboot")),
         (at(61), "4 of 4", "it closes at 2026-"),
-        (LATEST, "4 of 4", f"is no time, or lies more than a day ahead: {COMMAND.format('gpu-lost')}"),
+        (LATEST, "4 of 4", f"is no time, or lies more than a day ahead: {COMMAND.format('policy/gpu-lost')}"),
     ],
 )
 def test_it_says_with_which_command_it_is_closed_and_what_is_wrong_with_the_time_that_was_set(

@@ -4,21 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core import guard
+from remediator.core import admission as core_admission
+from remediator.core.account import MOST_GROUPS, accounts, counts, limits
+from remediator.core.admission import Basis, Request
 from remediator.core.breaker import Breaker
-from remediator.core.budget import (
-    MOST_CLAIMS,
-    MOST_GROUPS,
-    Amount,
-    Claim,
-    GroupCounts,
-    accounts,
-    counts,
-    limits,
-    regrouped,
-)
+from remediator.core.budget import MOST_CLAIMS, Amount, Claim, GroupCounts, regrouped
 from remediator.core.census import Census, snapshot
-from remediator.core.guard import Request
 from remediator.core.reasons import REMEDY, Reason
 from tests.builders import EVERY, a_budget, a_case, a_node, a_sick_node, at, minutes, pool
 
@@ -41,7 +32,9 @@ def admit(budget, nodes, *names, others=()):
         Request(a_case(f"case-{name}", node=name), a_sick_node(name, labels=by_name[name].labels), 1, ())
         for name in names
     ]
-    admission = guard.admit(requests, snapshot([budget, *others], nodes), [], Breaker(10_000, minutes(10)), at(5))
+    admission = core_admission.admit(
+        requests, Basis(snapshot([budget, *others], nodes), [], Breaker(10_000, minutes(10)), at(5))
+    )
     admitted = {request.node.name: None for request in admission.admitted}
     return admitted | {request.node.name: blocks[0] for request, blocks in admission.held}, admission
 

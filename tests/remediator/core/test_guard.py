@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remediator.core import budget as budgets_
-from remediator.core import guard
+from remediator.core import account
+from remediator.core import admission as core_admission
+from remediator.core.admission import Basis, Request
 from remediator.core.breaker import Breaker
-from remediator.core.budget import Amount, with_claims
-from remediator.core.case import Block, Phase
+from remediator.core.budget import MOST_CLAIMS, Amount, with_claims
+from remediator.core.case import Block, Phase, SetBy
 from remediator.core.census import snapshot
 from remediator.core.correlation import Burst, SharedCause
-from remediator.core.guard import FleetContext, Request, preconditions, waits_in_queue
+from remediator.core.guard import FleetContext, preconditions, waits_in_queue
 from remediator.core.policy import Correlation, Mode, Urgency
 from remediator.core.reasons import REMEDY, Reason
 from tests.builders import (
@@ -106,9 +107,28 @@ def test_who_finds_a_case_on_the_control_plane_reads_what_to_do():
     assert block.message.endswith("; where a case holds the node: repair it, or delete the case")
 
 
+@pytest.mark.parametrize("escalated", [False, True])
+def test_who_waits_beside_a_case_that_a_person_has_reads_how_to_give_the_node_back(escalated):
+    other = replace(OTHER, phase=Phase.ESCALATED) if escalated else OTHER
+    (block,) = preconditions(a_case(), a_sick_node(), a_policy(), [other], AROUND, NOW)
+    command = """kubectl patch noderemediation other --type=merge -p '{"spec":{"release":true}}'"""
+    words = f" and is Escalated: repair the node, then give it back with: {command}" if escalated else ""
+    assert block.message == f"case other holds gpu-1{words}; {REMEDY[Reason.NODE_BUSY]}"
+    assert "delete" not in block.message, "nobody deletes the case that keeps a sick node out"
+
+
 def test_without_its_policy_nothing_else_is_asked():
     found = preconditions(a_case(hold=True), a_sick_node(), None, [], AROUND, NOW)
     assert [block.reason for block in found] == [Reason.POLICY_MISSING]
+
+
+def test_who_holds_a_case_is_told_where_that_is_known():
+    said = [
+        preconditions(a_case(hold=True, set_by=SetBy(hold=user)), a_sick_node(), a_policy(), [], AROUND, NOW)[0].message
+        for user in ("alice@example.com", "")
+    ]
+    remedy = "; set spec.hold of the case to false"
+    assert said == [f"spec.hold is true, set by alice@example.com{remedy}", f"spec.hold is true{remedy}"]
 
 
 def test_everything_that_stands_in_the_way_is_said_at_once():
@@ -166,7 +186,7 @@ def asking(name, *, node=None, severity=1, blocks=(), labels=None, **more):
 
 
 def admit(requests, nodes, ledgers, starts, breaker, now):
-    return guard.admit(requests, snapshot(ledgers.values(), nodes), starts, breaker, now)
+    return core_admission.admit(requests, Basis(snapshot(ledgers.values(), nodes), starts, breaker, now))
 
 
 def ask(requests, budgets, *, starts=(), breaker=WIDE, nodes=None):
@@ -283,7 +303,7 @@ def test_two_cases_of_one_node_never_go_together():
 
 
 def test_a_ledger_is_never_filled_beyond_what_its_field_holds():
-    full = a_budget(most=9999, claims=[(f"n{i}", f"c{i}") for i in range(budgets_.MOST_CLAIMS)])
+    full = a_budget(most=9999, claims=[(f"n{i}", f"c{i}") for i in range(MOST_CLAIMS)])
     assert why(ask([asking("a")], [full])) == {"a": [Reason.BUDGET_SPENT]}
 
 
@@ -343,7 +363,7 @@ def _limits(ledger):
 
 
 def _unavailable(ledger, nodes, ledgers):
-    return budgets_.account(ledger, snapshot(ledgers.values(), nodes).members[ledger.name])
+    return account.account(ledger, snapshot(ledgers.values(), nodes).members[ledger.name])
 
 
 @given(worlds(), st.integers(0, 4), st.integers(1, 4))

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from remediator.core.case import CaseEvent, Operation, Phase
-from remediator.core.history import drained_for, held_since, last_fault, phase_since
+from remediator.core.case import Block, CaseEvent, Phase
+from remediator.core.history import dated, drained_for, held_since, last_fault, phase_since
+from remediator.core.operation import Operation
 from remediator.core.reasons import Reason
 from tests.builders import a_case, at, minutes
 
@@ -48,6 +49,18 @@ def test_a_hold_lasts_since_its_reason_was_told_after_the_last_attempt(
     events: tuple[tuple[float, Reason], ...], since: datetime
 ) -> None:
     assert held_since(a_case(timeline=told(*events)), R.BUDGET_SPENT) == since
+
+
+def test_a_hold_lasts_since_the_time_that_it_shows_whatever_the_timeline_has_left() -> None:
+    shown = Block(R.BUDGET_SPENT, "1 of 1", since=at(3))
+    case = a_case(blocks=(shown,), timeline=told((9, R.BUDGET_SPENT)))
+    assert (held_since(case, R.BUDGET_SPENT), held_since(case, R.BREAKER_OPEN)) == (at(3), at(0))
+
+
+def test_what_is_shown_next_keeps_the_time_of_each_reason_that_stays_and_a_new_one_begins_now() -> None:
+    case = a_case(blocks=(Block(R.BUDGET_SPENT, "1 of 1", since=at(3)), Block(R.PAUSED, "", since=at(4))))
+    blocks = (Block(R.BREAKER_OPEN, ""), Block(R.BUDGET_SPENT, "2 of 2"))
+    assert [block.since for block in dated(case, blocks, at(8))] == [at(8), at(3)]
 
 
 def operation(**times: Any) -> Operation:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remediator.core.case import AttemptOutcome
+from remediator.core.case import AttemptOutcome, Phase
 from remediator.core.ladder import Next, follow_up, next_rung
 from remediator.core.reasons import Reason
 from tests.builders import a_case, a_policy, an_attempt, at
@@ -107,3 +107,54 @@ def test_what_follows_a_try_up_is_no_try_of_the_ladder_nor_of_the_policy():
     policy = a_policy(ladder=(("reset-gpu", 1), ("reboot", 2)), attempts=2)
     case = a_case(attempts=(FIRST, _followed("op-1", "a"), _followed("op-1", "b")))
     assert next_rung(policy, case, [case], NOW) == Next(1, 2)
+
+
+COVERS = {"power-cycle": ("reboot",), "reboot": ("reset-gpu",)}
+CLIMB = a_policy(ladder=(("reboot", 2), ("reset-gpu", 1), ("power-cycle", 1), ("reset-gpu", 1)), attempts=9)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "expected"),
+    [
+        pytest.param([(0, SUCCEEDED)], Next(0, 2), id="its own rung is tried again"),
+        pytest.param([(0, SUCCEEDED), (0, SUCCEEDED)], Next(2, 3), id="what a reboot covers is skipped"),
+        pytest.param([(0, CANCELLED), (0, REFUSED)], Next(1, 3), id="a reboot that was not done covers nothing"),
+        pytest.param(
+            [(0, SUCCEEDED), (2, SUCCEEDED)], Reason.LADDER_EXHAUSTED, id="nor is anything left that is not covered"
+        ),
+    ],
+)
+def test_what_an_operation_covers_is_not_tried_further_up(attempts, expected):
+    tried = tuple(an_attempt(rung, outcome, template=CLIMB.ladder[rung].operation) for rung, outcome in attempts)
+    case = a_case(attempts=tried, rung=attempts[-1][0])
+    assert next_rung(CLIMB, case, [], NOW, COVERS) == expected
+
+
+def test_templates_that_cover_each_other_leave_each_rung_its_first_try():
+    policy = a_policy(ladder=(("a", 1), ("b", 1), ("c", 1)))
+    case = a_case(attempts=(an_attempt(0, SUCCEEDED, template="a"),))
+    assert next_rung(policy, case, [], NOW, {"a": ("b",), "b": ("a",)}) == Next(2, 2)
+    assert next_rung(policy, a_case(), [], NOW, {"a": ("b",), "b": ("a",)}) == Next(0, 1)
+
+
+BOOTED = an_attempt(0, CANCELLED, started=30, reason="Rebooted", counts=False)
+STOPPED = an_attempt(0, CANCELLED, started=30, reason="PolicyPaused")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "more", "expected"),
+    [
+        pytest.param((), {}, Reason.ATTEMPTS_SPENT, id="taken, and nothing was tried"),
+        pytest.param((BOOTED,), {}, Reason.ATTEMPTS_SPENT, id="the node booted by itself while its drain waited"),
+        pytest.param((STOPPED,), {}, Next(0, 1), id="users stopped it"),
+        pytest.param((), {"started": None}, Next(0, 1), id="the node was never taken"),
+        pytest.param((), {"phase": Phase.CANCELLED}, Next(0, 1), id="a user ended it"),
+    ],
+)
+def test_a_node_that_recovers_by_itself_again_and_again_goes_to_a_person(attempts, more, expected):
+    """Four cases within an hour had taken it; each counts for one of the four attempts of its policy."""
+    facts = {"attempts": attempts, "started": at(30), "ended": at(40), "phase": Phase.RECOVERED} | more
+    past = [a_case(f"past-{number}", **facts) for number in range(4)]
+    assert next_rung(a_policy(attempts=4, window=60), a_case(), past, NOW) == expected
+    assert next_rung(a_policy(attempts=4, window=60), a_case(), past[:3], NOW) == Next(0, 1)
+    assert next_rung(a_policy(attempts=4, window=29), a_case(), past, NOW) == Next(0, 1)

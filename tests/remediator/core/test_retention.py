@@ -2,8 +2,11 @@
 
 from datetime import timedelta
 
+import pytest
+
 from remediator.core import retention
-from tests.builders import a_case, a_policy, a_sick_node, an_attempt, at
+from remediator.core.policy import Lemon
+from tests.builders import a_case, a_policy, a_sick_node, an_attempt, at, minutes
 
 DAY = 24 * 60
 
@@ -68,3 +71,20 @@ def test_a_case_is_kept_for_as_long_as_the_node_shows_what_it_was_opened_for():
     assert expired([released], at(100 * DAY), [a_sick_node()]) == []
     again = a_sick_node(uid="another")
     assert expired([released], at(100 * DAY), [again]) == [released], "a namesake is another node"
+
+
+@pytest.mark.parametrize(
+    ("policy", "days"),
+    [
+        (a_policy("other", lemon=Lemon(3, minutes(200 * DAY))), 200),
+        (a_policy("other", relapse=minutes(100 * DAY)), 107),
+        (a_policy("other", lemon=Lemon(3, minutes(DAY)), relapse=minutes(DAY)), 90),
+    ],
+)
+def test_a_case_is_kept_for_as_long_as_a_policy_asks_what_was_done_before(policy, days):
+    """A board may come back on another node, under another policy; a relapse is asked about 7 days longer."""
+    case = ended("c", 0, attempts=(an_attempt(),))
+    assert expired([case], at((days - 1) * DAY), policies=[policy]) == []
+    assert expired([case], at((days + 1) * DAY), policies=[policy]) == [case]
+    idle = ended("idle", 0)
+    assert expired([idle], at(91 * DAY), policies=[policy]) == [idle], "it did nothing"

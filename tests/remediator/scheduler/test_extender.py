@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from remediator.metrics import REGISTRY
 from remediator.scheduler import extender as module
+from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, VerdictReason
 from tests.builders import a_policy
@@ -138,7 +139,7 @@ BAD = [
     pytest.param(b"[]", "Expected `object`", id="no object"),
     pytest.param(b"{}", "Pod is missing", id="no key"),
     pytest.param(b'{"NodeNames": ["a"]}', "Pod is missing", id="no Pod"),
-    pytest.param(b'{"Pod": null, "NodeNames": []}', "$.Pod", id="Pod is null"),
+    pytest.param(b'{"Pod": null, "NodeNames": []}', "Pod: Expected `object`", id="Pod is null"),
     pytest.param(b'{"Pod": {}}', "NodeNames and Nodes are both missing", id="no nodes"),
     pytest.param(b'{"Pod": {}, "NodeNames": [7]}', "$.NodeNames[0]", id="a name that is a number"),
     pytest.param(b'{"Pod": {}, "Nodes": {}}', "items", id="no items"),
@@ -205,6 +206,63 @@ def test_the_shape_that_is_asked_for_most_lately_is_kept(monkeypatch) -> None:
     assert [dict(shape.gpus)[GPU] for shape in found._shapes] == [1, 3]
 
 
+# --- what a Pod asks by attributes -----------------------------------------------------------------------------------
+
+A100 = facts_of({f"{GPU}.memory": "40960", f"{GPU}.product": "NVIDIA-A100-SXM4-40GB"})
+H100 = facts_of({f"{GPU}.memory": "81559", f"{GPU}.product": "NVIDIA-H100-80GB-HBM3"})
+MIXED = {
+    "a100": NodeState(VerdictReason.FIT, ((GPU, 8),), (), A100),
+    "h100": NodeState(VerdictReason.FIT, ((GPU, 8),), (), H100),
+    "bare": NodeState(VerdictReason.FIT, ((GPU, 8),)),
+}
+
+
+def asking(**annotations: str) -> dict[str, Any]:
+    """A Pod that asks for one GPU, with annotations of ours."""
+    wanted = pod()
+    wanted["metadata"]["annotations"] = {
+        "other": "x",
+        **{f"remediator.dev/{key}": text for key, text in annotations.items()},
+    }
+    return wanted
+
+
+def test_a_pod_gets_only_nodes_whose_gpus_are_known_to_be_what_it_requires() -> None:
+    mixed = warm(MIXED)
+    names = list(MIXED)
+    answer = filtered(names_body(names, asking(gpu="memory>=80G")), mixed)
+    assert answer["NodeNames"] == ["h100"]
+    assert answer["FailedAndUnresolvableNodes"] == {
+        "a100": UNRESOLVABLE[VerdictReason.OTHER_ATTRIBUTES],
+        "bare": UNRESOLVABLE[VerdictReason.ATTRIBUTES_UNKNOWN],
+    }
+    assert filtered(names_body(names, asking(gpu="memory<80G")), mixed)["NodeNames"] == ["a100"], "another shape"
+    assert filtered(names_body(names), mixed)["NodeNames"] == names, "who asks for nothing gets any"
+
+
+def test_a_pod_gets_first_what_it_prefers() -> None:
+    scores = scored(names_body([*MIXED], asking(**{"gpu-preferred": "model=*H100*"})), warm(MIXED))
+    assert scores["h100"] > scores["a100"] == scores["bare"]
+
+
+def test_an_annotation_that_cannot_be_read_refuses_every_node_with_the_place_of_the_mistake() -> None:
+    answer = filtered(names_body([*MIXED], asking(gpu="memory>=80G, memroy<1")), warm(MIXED))
+    assert answer["Error"] == "", "an error of an ignorable extender would let the Pod go anywhere"
+    texts = set(answer["FailedAndUnresolvableNodes"].values())
+    words = UNRESOLVABLE[VerdictReason.ATTRIBUTES_MALFORMED]
+    assert len(answer["FailedAndUnresolvableNodes"]) == 3
+    assert len(texts) == 1
+    assert texts.pop().startswith(f"{words}: remediator.dev/gpu: at character 14: 'memroy' is no attribute")
+
+
+def test_a_whole_node_is_judged_by_its_own_labels() -> None:
+    new = node("new")
+    new["metadata"]["labels"] |= {f"{GPU}.memory": "81559"}
+    for limit, left in (("80G", ["new"]), ("90G", [])):
+        answer = filtered(nodes_body([new], asking(gpu=f"memory>={limit}")))
+        assert [entry["metadata"]["name"] for entry in answer["Nodes"]["items"]] == left
+
+
 # --- laws ------------------------------------------------------------------------------------------------------------
 
 names = st.lists(st.sampled_from([*ROWS, "nobody"]) | st.text(max_size=8))
@@ -215,7 +273,7 @@ wanted = st.builds(pod, gpus=st.integers(0, 10), daemon=st.booleans())
 def test_each_name_that_is_sent_is_in_exactly_one_list(sent: list[str], wanted_pod: dict[str, Any]) -> None:
     body = names_body(sent, wanted_pod)
     assert sorted(listed(filtered(body))) == sorted(set(sent))
-    assert [entry["Host"] for entry in json.loads(WARM.prioritize(body))] == sent
+    assert [entry["Host"] for entry in json.loads(WARM.prioritize(body))] == list(dict.fromkeys(sent))
 
 
 @given(names, wanted)
@@ -291,3 +349,24 @@ def _unchanged() -> Iterator[None]:
     """No request leaves anything behind in the fleet."""
     yield
     assert WARM._fleet.rows == ROWS
+
+
+def requires(health: str) -> dict[str, Any]:
+    """A Pod that asks for one GPU, and for a node of such health."""
+    asking = pod(gpus=1)
+    asking["metadata"]["annotations"] = {"remediator.dev/require-health": health}
+    return asking
+
+
+def test_a_pod_that_requires_proven_health_gets_neither_an_unknown_node_nor_a_stranger() -> None:
+    answer = filtered(names_body(["fit", "healthunknown", "stranger", "busy"], requires("proven")))
+    assert answer["NodeNames"] == ["fit", "busy"]
+    text = UNRESOLVABLE[VerdictReason.UNPROVEN]
+    assert answer["FailedAndUnresolvableNodes"] == {"healthunknown": text, "stranger": text}
+    assert filtered(names_body(["stranger"], pod(gpus=1)))["NodeNames"] == ["stranger"]
+
+
+def test_a_requirement_that_cannot_be_read_refuses_every_node_and_says_what_to_write() -> None:
+    answer = filtered(names_body(["fit"], requires("yes")))
+    (text,) = answer["FailedAndUnresolvableNodes"].values()
+    assert text.endswith("remediator.dev/require-health: 'yes' is unknown; write proven; or remove it")

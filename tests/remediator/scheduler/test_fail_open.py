@@ -9,6 +9,7 @@ from remediator.core.case import Phase
 from remediator.metrics import REGISTRY
 from remediator.scheduler.explain import explain
 from remediator.scheduler.fail_open import OpenReason, Tally, open_reason
+from remediator.scheduler.score import TIER
 from remediator.scheduler.verdict import HEALTH, NodeState, Shape, VerdictReason, verdict
 from tests.builders import a_case, a_node, a_policy, a_sick_node, at
 from tests.harness.kinds import EVENTS, NODES
@@ -128,7 +129,7 @@ async def test_while_everything_is_paused_health_only_scores_and_claims_stand(ha
     await until(lambda: left(harness, names) == ["sick", "well"])
     assert gauge(PAUSED) == 1.0
     points = scores(harness, names)
-    assert points["well"] - points["sick"] == 75
+    assert points["well"] - points["sick"] == (TIER[VerdictReason.FIT] - TIER[VerdictReason.ONLY_SCORED]) * 1_000_000
     await harness.pause(None)
     await until(lambda: left(harness, names) == ["well"])
 
@@ -141,7 +142,7 @@ async def test_what_a_policy_in_dry_run_finds_is_let_through_last(harness: Sched
     await until(lambda: left(harness, ["sick", "well"]) == ["sick", "well"])
     assert harness.reason("sick") == "UnhealthyOnlyScored"
     points = scores(harness, ["sick", "well"])
-    assert points["well"] - points["sick"] == 75
+    assert points["well"] - points["sick"] == (TIER[VerdictReason.FIT] - TIER[VerdictReason.ONLY_SCORED]) * 1_000_000
 
 
 async def test_each_change_is_told_once_by_an_event_and_refused_nodes_are_marked(harness: SchedulerHarness) -> None:

@@ -167,6 +167,25 @@ async def test_our_taint_and_our_cordon_are_seen_and_a_persons_cordon_is_left_to
     await harness.sees("n1", "WaitingForRepair")
 
 
+async def test_a_node_that_has_failed_twice_comes_after_the_others_and_is_forgiven_by_itself(
+    harness: SchedulerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two repairs now count 2; 49 hours later less than 1.25, and after 72 hours nobody speaks of a repair."""
+    monkeypatch.setattr(fleet, "ROUND_SECONDS", 0.05)
+    await harness.add_node("n1", GpuLost="False")
+    done = [{"operation": "o", "template": "reboot", "rung": 1, "attempt": 1, "outcome": "Succeeded"}]
+    over = {"phase": "Recovered", "attempts": done, "endedAt": datetime.now(UTC).isoformat()}
+    await harness.case("n1", **over)
+    await harness.sees("n1", "RecentlyRepaired")
+    await harness.case("n1", "second", **over)
+    await harness.sees("n1", "FewFailures")
+    for hours, reason in ((48, "FewFailures"), (50, "RecentlyRepaired"), (73, "Fit")):
+        harness.ahead = timedelta(hours=hours)
+        await harness.condition("n1", "GpuLost", "False")
+        await harness.condition("n1", "Ready", "True")
+        await harness.sees("n1", reason)
+
+
 async def test_a_node_that_goes_is_unknown_and_a_namesake_starts_anew(harness: SchedulerHarness) -> None:
     await harness.add_node("n1", GpuLost="True")
     await harness.case("n1", phase="Escalated")
@@ -208,6 +227,33 @@ async def test_a_round_judges_only_nodes_that_time_may_have_changed(harness: Sch
     assert judged == ["n1"]
     rows._judge(["n1", "n2"])
     assert judged == ["n1", "n1", "n2"]
+
+
+async def test_a_node_is_judged_once_for_many_events_and_before_an_answer(
+    harness: SchedulerHarness, monkeypatch
+) -> None:
+    """Three events, none judged in its own turn of the loop: that belongs to whoever repairs the node."""
+    monkeypatch.setattr(fleet, "SOON", 60.0)
+    await harness.add_node("n1", GpuLost="False")
+    await harness.sees("n1", "Fit")
+    rows, judged, judge = harness.extender._fleet, [], fleet.health
+
+    def counted(node, *arguments):
+        judged.append(node.name)
+        return judge(node, *arguments)
+
+    monkeypatch.setattr(fleet, "health", counted)
+    known = rows._nodes.get("n1")
+    for version in ("1000001", "1000002", "1000003"):
+        rows._nodes._reflector._keep("n1", replace(known, version=version, unschedulable=True, cordoned_by="case"))
+    assert judged == []
+    assert json.loads(harness.extender.filter(names_body(["n1"])))["NodeNames"] == []
+    assert judged == ["n1"]
+
+
+async def test_what_events_say_is_judged_without_any_answer(harness: SchedulerHarness) -> None:
+    await harness.add_node("n1", GpuLost="False")
+    await until(lambda: "n1" in harness.extender._fleet.rows)
 
 
 async def test_answers_that_stand_ready_follow_every_event(harness: SchedulerHarness) -> None:
@@ -291,7 +337,7 @@ async def test_a_repaired_case_that_is_deleted_weeks_later_is_not_kept(harness: 
     harness.ahead = timedelta(days=90)
     await harness.client.delete(CASES, "case-n1")
     await until(lambda: rows._cases == {})
-    await harness.sees("n1", "HealthUnknown")
+    await harness.sees("n1", "DetectorsSilent")
 
 
 @pytest.mark.parametrize("node_goes", [False, True])
@@ -306,3 +352,28 @@ async def test_a_repaired_case_that_stays_is_kept_for_three_days(
     await harness.policy("wakes-the-round", "Other")
     harness.ahead = timedelta(days=3, minutes=1)
     await until(lambda: rows._cases == {})
+
+
+async def test_pods_take_cpu_of_nodes_with_gpus_and_of_no_others(harness: SchedulerHarness) -> None:
+    """Of 96 cores; each Pod asks for one."""
+    await harness.add_node("n1")
+    await harness.add_node("plain", gpus=None)
+    await harness.sees("n1", "HealthUnknown")
+    assert [harness.extender._fleet.rows[name].cpu for name in ("n1", "plain")] == [96_000, 0]
+    await harness.bind("a", "n1", 1)
+    await harness.bind("web", "n1", 0)
+    await until(lambda: harness.extender._fleet.rows["n1"].cpu == 94_000)
+    await harness.delete_pod("web")
+    await until(lambda: harness.extender._fleet.rows["n1"].cpu == 95_000)
+
+
+async def test_the_pods_of_the_cluster_become_its_workload_and_nodes_are_scored_anew(harness: SchedulerHarness) -> None:
+    """Pods of eight GPUs only: one of one GPU leaves nothing of a whole node to them."""
+    await harness.add_node("n1")
+    wanted = names_body(["n1"])
+    await harness.sees("n1", "HealthUnknown")
+    before = json.loads(harness.extender.prioritize(wanted))[0]["Score"]
+    for index in range(10):
+        await harness.bind(f"job-{index}", f"elsewhere-{index}", 8)
+    await until(lambda: json.loads(harness.extender.prioritize(wanted))[0]["Score"] < before - 40_000)
+    assert len(harness.extender._learner.workload) == 1

@@ -6,7 +6,8 @@ import json
 import msgspec
 import pytest
 
-from remediator.kube.api import builtin, decode, gpu_pods
+from remediator.core.spare import NOTHING, Holding
+from remediator.kube.api import builtin, decode, gpu_pods, shared_gpus
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 
@@ -56,6 +57,31 @@ def test_a_part_of_a_gpu_is_an_error_that_shows_what_was_sent(quantity: object) 
     with pytest.raises(ValueError) as caught:
         gpu_pods.asked(msgspec.json.decode(body, type=gpu_pods.Pod))
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("containers", "init", "milli"),
+    [
+        ([{"cpu": "4"}, {"cpu": "500m"}], [], 4500),
+        ([{"cpu": "1"}], [{"cpu": "8"}], 8000),
+        ([{"memory": "1Gi"}], [], 0),
+        ([{"cpu": "odd"}], [], 0),
+    ],
+)
+def test_a_pod_asks_for_cpu_in_thousandths_of_a_core(containers: list, init: list, milli: int) -> None:
+    rows = [[{"resources": {"requests": each}} for each in of] for of in (containers, init)]
+    body = {"metadata": {}, "spec": {"nodeName": "n", "containers": rows[0], "initContainers": rows[1]}}
+    wire = msgspec.json.decode(json.dumps(body), type=gpu_pods.Pod)
+    assert gpu_pods.needed(wire) == ((), milli)
+    assert gpu_pods.asked(wire) == ()
+    assert shared_gpus.holding(wire) == (Holding("n", cpu=milli) if milli else NOTHING)
+
+
+def test_what_a_running_pod_asks_of_gpus_is_kept_unless_it_is_very_long() -> None:
+    for text, kept in (("memory>=40G", "memory>=40G"), ("x" * 2000, "")):
+        body = {"metadata": {"annotations": {"remediator.dev/gpu": text}}, "spec": {"containers": [wants(1)]}}
+        held = shared_gpus.holding(msgspec.json.decode(json.dumps(body), type=gpu_pods.Pod))
+        assert (held.gpus, held.cpu, held.asks) == (((GPU, 1),), 100, (kept, ""))
 
 
 def test_a_node_offers_its_gpus_and_says_so_when_they_are_gone() -> None:

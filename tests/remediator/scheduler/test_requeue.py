@@ -8,6 +8,7 @@ from remediator.core import names
 from remediator.kube.api.builtin import NODE
 from remediator.kube.wire.errors import Unavailable
 from remediator.metrics import REGISTRY
+from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.verdict import NodeState, VerdictReason, schedulable_again
 from tests.harness.kinds import NODES
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body, pod
@@ -43,6 +44,24 @@ async def test_a_node_that_nobody_asked_for_is_not_marked(harness: SchedulerHarn
         await harness.condition(name, "GpuLost", "False")
     await until(lambda: mark(harness, "asked"))
     assert await mark(harness, "spared") == ""
+
+
+async def test_a_node_that_was_refused_to_a_pod_that_requires_proven_health_is_marked_when_it_is_proven(
+    harness: SchedulerHarness,
+) -> None:
+    """Both nodes become well; one was refused to such a Pod, the other to one that finds no room there."""
+    for name in ("proven", "full"):
+        await harness.add_node(name)
+    await harness.bind("a", "full", 8)
+    await until(lambda: harness.reason("full") == "NoFreeGpus")
+    asking = pod(gpus=1)
+    asking["metadata"]["annotations"] = {names.REQUIRE_HEALTH: names.PROVEN}
+    assert b'"NodeNames":[]' in harness.extender.filter(names_body(["proven"], asking))
+    refuse(harness, "full")
+    for name in ("full", "proven"):
+        await harness.condition(name, "GpuLost", "False")
+    await until(lambda: mark(harness, "proven"))
+    assert await mark(harness, "full") == ""
 
 
 async def test_each_refusal_is_told_once_and_a_later_one_again(harness: SchedulerHarness) -> None:
@@ -123,6 +142,12 @@ async def test_a_mark_that_the_api_server_does_not_take_is_tried_again(
 
 EIGHT = ((GPU, 8),)
 SCHEDULABLE_AGAIN_AT = [
+    pytest.param(
+        NodeState(VerdictReason.FIT, ((GPU, 8),)),
+        NodeState(VerdictReason.FIT, ((GPU, 8),), (), facts_of({"nvidia.com/gpu.memory": "40960"})),
+        True,
+        id="its labels say something else of its GPUs",
+    ),
     (NodeState(VerdictReason.UNHEALTHY, EIGHT), NodeState(VerdictReason.FIT, EIGHT), True),
     (NodeState(VerdictReason.CLAIMED, EIGHT), NodeState(VerdictReason.REPAIRED, EIGHT), True),
     (NodeState(VerdictReason.CLAIMED, EIGHT), NodeState(VerdictReason.QUARANTINED, EIGHT), False),

@@ -1,18 +1,22 @@
 """What is said of a node: every reason, every phase of a case, and which of two reasons speaks."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from remediator.core import names
-from remediator.core.case import Block, Case, Phase
+from remediator.core.case import Block, Case, Manual, Phase
 from remediator.core.evidence import STALE_AFTER
 from remediator.core.node import Node, Taint
 from remediator.core.policy import Mode, Urgency
 from remediator.core.reasons import Reason
-from remediator.scheduler.score import STEPS, TIER
+from remediator.scheduler.attributes.catalog import facts_of
+from remediator.scheduler.attributes.selector import selector
+from remediator.scheduler.score import TIER
+from remediator.scheduler.shared.cards import CardsReason
 from remediator.scheduler.verdict import (
     FAILED,
     RECENT,
@@ -22,6 +26,7 @@ from remediator.scheduler.verdict import (
     Shape,
     VerdictReason,
     health,
+    proven_again,
     summary,
     verdict,
 )
@@ -39,6 +44,7 @@ BUDGET, BREAKER, UNREADY = (
 )
 PERSON = Block(Reason.HELD_BY_USER, "")
 CLAIMED = held_by(a_case())
+MEMORY = frozenset(R(reason.value) for reason in CardsReason)
 DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
 REPAIRED = a_case(phase=P.RECOVERED, ended=at(-60), attempts=(an_attempt(),))
 
@@ -183,39 +189,136 @@ def test_of_a_node_for_a_pod(row: NodeState, gpus: tuple[tuple[str, int], ...], 
     assert verdict(row, Shape(gpus)) is reason
 
 
+PROVEN = [
+    pytest.param(R.FIT, 0, R.FIT, id="proven"),
+    pytest.param(R.REPAIRED, 0, R.REPAIRED, id="repaired, and proven since"),
+    pytest.param(R.FIT, 2, R.SOME_FAILURES, id="has failed, and is well now"),
+    pytest.param(R.HEALTH_UNKNOWN, 0, R.UNPROVEN, id="nobody can tell"),
+    pytest.param(R.DETECTORS_SILENT, 0, R.UNPROVEN, id="nobody can tell any more"),
+    pytest.param(R.UNKNOWN_NODE, 0, R.UNPROVEN, id="nobody has told us of it"),
+    pytest.param(R.WAITING, 0, R.UNPROVEN, id="is sick, and waits"),
+    pytest.param(R.ONLY_SCORED, 0, R.UNPROVEN, id="is sick, and health only scores"),
+    pytest.param(R.UNHEALTHY, 0, R.UNHEALTHY, id="sick is sick"),
+]
+
+
+@pytest.mark.parametrize(("reason", "history", "expected"), PROVEN)
+def test_a_pod_that_requires_proven_health_is_kept_off_what_nobody_can_tell(reason, history, expected) -> None:
+    row = NodeState(reason, EIGHT, history=history)
+    assert verdict(row, Shape(((GPU, 1),), proven=True)) is expected
+    assert verdict(row, Shape(((GPU, 1),))) is row.standing
+    assert verdict(row, Shape(daemon=True, proven=True)) is R.FIT
+
+
+def test_proven_health_is_required_also_while_health_only_scores() -> None:
+    assert verdict(NodeState(R.UNHEALTHY, EIGHT), Shape(((GPU, 1),), proven=True), only_scores=True) is R.UNPROVEN
+
+
+@pytest.mark.parametrize(
+    ("health", "history", "expected"),
+    [
+        (R.FIT, 0, R.FIT),
+        (R.FIT, 1, R.FEW_FAILURES),
+        (R.REPAIRED, 2, R.SOME_FAILURES),
+        (R.FIT, 3, R.MANY_FAILURES),
+        (R.HEALTH_UNKNOWN, 3, R.HEALTH_UNKNOWN),
+        (R.UNHEALTHY, 3, R.UNHEALTHY),
+    ],
+)
+def test_failures_count_against_a_node_that_is_well_and_refuse_none(health, history, expected) -> None:
+    row = NodeState(health, EIGHT, history=history)
+    assert verdict(row, Shape(((GPU, 1),))) is expected
+    assert expected in UNRESOLVABLE or TIER[expected] <= TIER[health]
+
+
+@pytest.mark.parametrize(("before", "after"), [(R.HEALTH_UNKNOWN, R.FIT), (R.DETECTORS_SILENT, R.REPAIRED)])
+def test_a_node_that_is_proven_again_may_take_pods_that_it_was_refused_to(before, after) -> None:
+    assert proven_again(NodeState(before, EIGHT), NodeState(after, EIGHT))
+    assert not proven_again(NodeState(after, EIGHT), NodeState(before, EIGHT))
+
+
+A100 = facts_of({"nvidia.com/gpu.memory": "40960", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"})
+ATTRIBUTES = [
+    pytest.param(NodeState(R.FIT, EIGHT, (), A100), "memory>=40Gi", R.FIT, id="the GPUs are what is required"),
+    pytest.param(NodeState(R.FIT, EIGHT, (), A100), "memory>40Gi", R.OTHER_ATTRIBUTES, id="they are not"),
+    pytest.param(NodeState(R.FIT, EIGHT, (), A100), "ecc=true", R.ATTRIBUTES_UNKNOWN, id="nobody knows"),
+    pytest.param(
+        NodeState(R.FIT, EIGHT, (), A100), "ecc=true, memory>40Gi", R.OTHER_ATTRIBUTES, id="no outranks unknown"
+    ),
+    pytest.param(NodeState(R.FIT, EIGHT, (), A100), "memroy>1", R.ATTRIBUTES_MALFORMED, id="nobody can read it"),
+    pytest.param(NodeState(R.UNHEALTHY, EIGHT, (), A100), "memroy>1", R.UNHEALTHY, id="sick outranks attributes"),
+    pytest.param(
+        NodeState(R.FIT, EIGHT, EIGHT, A100),
+        "memory>40Gi",
+        R.OTHER_ATTRIBUTES,
+        id="other outranks full: nobody is evicted",
+    ),
+    pytest.param(NodeState(R.WAITING, EIGHT, (), A100), "memory>=40Gi", R.WAITING, id="waits, and has them"),
+    pytest.param(STRANGER, "memory>40Gi", R.UNKNOWN_NODE, id="a node that nobody has told us of is let through"),
+]
+
+
+@pytest.mark.parametrize(("row", "required", "reason"), ATTRIBUTES)
+def test_of_a_node_for_a_pod_that_asks_by_attributes(row: NodeState, required: str, reason: VerdictReason) -> None:
+    asked = selector(required, None, None)
+    assert verdict(row, Shape(((GPU, 1),), attributes=asked)) is reason
+    if row.health is R.FIT:
+        assert verdict(row, Shape(((GPU, 1),), daemon=True, attributes=asked)) is not reason or reason is R.FIT
+
+
+def test_a_preference_refuses_no_node() -> None:
+    shape = Shape(((GPU, 1),), attributes=selector(None, "memory>40Gi, ecc=true", None))
+    assert verdict(NodeState(R.FIT, EIGHT, (), A100), shape) is R.FIT
+
+
 @pytest.mark.parametrize("reason", VerdictReason)
 def test_a_pod_of_a_daemonset_is_let_through_whatever_is_so_of_the_node(reason: VerdictReason) -> None:
     assert verdict(NodeState(reason), Shape(daemon=True)) is R.FIT
 
 
 def test_the_tables_above_have_every_reason() -> None:
-    assert {row.values[-1] for row in (*NODES, *CASES, *PODS)} | {R.REPAIRED, R.ONLY_SCORED} == set(VerdictReason)
+    elsewhere = {R.REPAIRED, R.ONLY_SCORED, R.DETECTORS_SILENT, R.FEW_FAILURES, R.MANY_FAILURES}
+    tables = (*NODES, *CASES, *PODS, *PROVEN, *ATTRIBUTES)
+    assert {row.values[-1] for row in tables} | elsewhere | MEMORY == set(VerdictReason)
+    assert {reason.value for reason in MEMORY} == set(CardsReason), "their table is in shared/test_cards.py"
 
 
 def test_only_a_lack_of_free_gpus_leaves_the_node_to_preemption() -> None:
-    assert set(FAILED) == {R.NO_FREE_GPUS}
-    assert set(UNRESOLVABLE) == {R.UNHEALTHY, R.NOT_READY, R.CORDONED, R.CLAIMED, R.QUARANTINED, R.TOO_FEW_GPUS}
+    assert set(FAILED) == {R.NO_FREE_GPUS, R.NO_GPU_MEMORY}
+    attributes = {R.OTHER_ATTRIBUTES, R.ATTRIBUTES_UNKNOWN, R.ATTRIBUTES_MALFORMED}
+    health = {R.UNPROVEN, R.UNHEALTHY, R.NOT_READY, R.CORDONED, R.CLAIMED, R.QUARANTINED}
+    assert set(UNRESOLVABLE) == {*health, R.TOO_FEW_GPUS, *attributes, *MEMORY - {R.NO_GPU_MEMORY}}
 
 
 def test_texts_are_few_and_name_no_number_since_the_scheduler_counts_nodes_by_text() -> None:
     texts = [*FAILED.values(), *UNRESOLVABLE.values()]
-    assert len(set(texts)) == len(texts) <= 12
+    assert len(set(texts)) == len(texts)
+    assert len([reason for reason in (*FAILED, *UNRESOLVABLE) if reason not in MEMORY]) <= 12
+    assert len(MEMORY) <= 5, "more for Pods that share GPUs, and only for these"
     assert all(text.startswith("node(s) ") for text in texts)
     assert not any(character.isdigit() or character == "," for text in texts for character in text)
 
 
 def test_the_page_has_a_row_for_every_reason_with_what_the_scheduler_shows() -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", PAGE.read_text(), flags=re.MULTILINE))
+    rows = dict(re.findall(r"^\| `([A-Z]\w+)` \| .* \| (.*) \|$", PAGE.read_text(), flags=re.MULTILINE))
     assert set(rows) == {reason.value for reason in VerdictReason}
     for reason, text in UNRESOLVABLE.items():
         assert rows[reason.value] == f"unresolvable: {text}"
     for reason, text in FAILED.items():
         assert rows[reason.value] == f"failed: {text}"
     for reason, base in TIER.items():
-        assert rows[reason.value] == f"let through, score {base} to {base + STEPS}"
+        assert rows[reason.value] == f"let through, tier {base}"
 
 
 CALLS = a_case("call", policy="nfs", blocks=(Block(Reason.TICKET_ONLY, ""),))
+
+
+@pytest.mark.parametrize(
+    ("urgency", "expected"), [(Urgency.NOW, R.UNHEALTHY), (Urgency.WHEN_IDLE, R.UNHEALTHY), (Urgency.NEVER, R.WAITING)]
+)
+def test_what_is_repaired_when_it_is_idle_gets_no_new_work_now(urgency, expected):
+    """A Pod that came would keep the node from being repaired."""
+    assert health(SICK, [], [a_policy("nfs", when(), urgency=urgency)], at(0)) is expected
 
 
 @pytest.mark.parametrize(
@@ -232,3 +335,11 @@ CALLS = a_case("call", policy="nfs", blocks=(Block(Reason.TICKET_ONLY, ""),))
 def test_a_dead_file_server_leaves_nodes_to_those_who_do_not_need_it(node, cases, expected):
     policy = a_policy("nfs", when(), urgency=Urgency.NEVER, ladder=())
     assert health(node, [summary(case) for case in cases], [policy], at(0)) is expected
+
+
+def test_a_node_that_waits_for_what_a_user_asks_for_is_not_refused_for_its_health() -> None:
+    asked = a_case(trigger=None, policy="", manual=Manual("by-hand", "u", "reboot", {}))
+    well = a_node("gpu-1", condition(status="False"))
+    assert health_of(well, replace(asked, phase=Phase.HELD)) is VerdictReason.WAITING
+    over = replace(asked, phase=Phase.RECOVERED, ended=at(0), attempts=(an_attempt(),))
+    assert health_of(well, over) is VerdictReason.FIT, "nor does a cure count that was none"

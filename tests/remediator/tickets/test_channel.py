@@ -11,6 +11,7 @@ import pytest
 
 from remediator.clock import SYSTEM
 from remediator.core.ticket import IssueRef
+from remediator.tickets import channels
 from remediator.tickets.channels.base import (
     Channel,
     ChannelError,
@@ -148,6 +149,11 @@ CHANNELS: dict[str, Callable[[Path], AbstractAsyncContextManager[tuple[Channel, 
     "GitHub in process": in_process,
     "memory": memory,
 }
+
+
+def test_each_folder_of_a_channel_has_an_entry_here() -> None:
+    folders = [path.parent.name for path in Path(channels.__path__[0]).glob("*/__init__.py")]
+    assert [folder for folder in folders if folder not in {name.lower() for name in CHANNELS}] == []
 
 
 @pytest.fixture(params=CHANNELS)

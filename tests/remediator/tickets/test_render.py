@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from remediator.core.case import Attempt, AttemptOutcome, Block, Case, Phase, Trigger
+from remediator.core.case import Attempt, AttemptOutcome, Block, Case, PastCase, Phase, Trigger
+from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.policy import Mode, Policy, Rung, Severity, TicketWhen, Verify
 from remediator.core.reasons import Reason
 from remediator.core.selector import Selector
 from remediator.core.ticket import About, Alert, Subject, Ticket
 from remediator.tickets.channels.base import Marker
 from remediator.tickets.channels.section import BEGIN, END, fenced, overhead, spliced
-from remediator.tickets.reconcile.input import TicketInput, ticket_input
+from remediator.tickets.reconcile.input import LinkedCase, TicketInput, ticket_input
 from remediator.tickets.reconcile.wanted import of_case
 from remediator.tickets.render import body as render
+from remediator.tickets.render import tables
 from remediator.tickets.render.comments import closing_comment, comment, comments
 from remediator.tickets.render.markdown import code, link, span
 
@@ -70,6 +72,35 @@ def seen(*cases: Case, alerts: tuple[Alert, ...] = (), subject: Subject = SUBJEC
     return ticket_input(ticket, [(case, POLICY) for case in cases])
 
 
+def test_a_case_that_waits_for_an_approval_shows_the_command() -> None:
+    held = replace(a_case(phase=Phase.HELD), blocks=(Block(Reason.APPROVAL_NEEDED, "gpu-lost needs an approval"),))
+    text = section(seen(held))
+    assert "Set spec.approved of the case to true to let it start, or delete the case. (`ApprovalNeeded`)" in text
+    assert """kubectl patch noderemediation gpu-17-gpu-lost-1 --type=merge -p '{"spec":{"approved":true}}'""" in text
+
+
+def test_a_case_shows_since_when_each_of_its_holds_lasts_as_a_time_that_no_later_look_changes() -> None:
+    shown = Block(Reason.BUDGET_SPENT, "1 of 1", since=AT + timedelta(minutes=5))
+    held = replace(a_case(phase=Phase.HELD), blocks=(shown, Block(Reason.PAUSED, "by a user")))
+    why = "BudgetSpent since 2026-11-20 09:05:00 UTC: `1 of 1`; Paused since 2026-11-20 09:00:00 UTC: `by a user`"
+    assert f"| {why} |" in section(seen(held))
+
+
+def test_a_case_shows_the_jobs_that_its_start_would_end_and_how_to_approve_it() -> None:
+    job = JobAtStake("JobSet", "team", "train`@all|", 8, 64, AT, 640)
+    blast = BlastRadius(AT, (job,), 9, 2, 8, 72, 700)
+    held = replace(a_case(phase=Phase.HELD), blocks=(Block(Reason.BLAST_RADIUS, "9 jobs"),), blast=blast)
+    text = section(seen(held))
+    assert "| `gpu-17-gpu-lost-1` | `JobSet team/train'@all¦` | 8 | 64 | 2026-11-20 09:00:00 UTC | 640 |" in text
+    assert "| `gpu-17-gpu-lost-1` | 9 jobs at 2026-11-20 09:00:00 UTC | 8 | 72 | - | 700 |" in text
+    assert """kubectl patch noderemediation gpu-17-gpu-lost-1 --type=merge -p '{"spec":{"approved":true}}'""" in text
+
+
+def test_of_a_node_that_nobody_could_look_at_it_says_why() -> None:
+    unknown = replace(a_case(phase=Phase.DRAINING), blast=BlastRadius(AT, unknown="503 `away`"))
+    assert "| `gpu-17-gpu-lost-1` | unknown: `503 'away'` | - | - | - | - |" in section(seen(unknown))
+
+
 def section(given: TicketInput, room: int = 64_000) -> str:
     """The text with its fence, as it stands in an issue."""
     return fenced(render.section(render.Content(given), room - overhead(MARKER)), MARKER)
@@ -96,7 +127,7 @@ def test_an_escalated_case_says_what_is_wrong_what_was_tried_and_what_to_do() ->
     text = section(seen(a_case(evidence={"gpus": [{"uuid": "GPU-1", "serial": "132"}]})))
     for said in (
         "**Node `gpu-17`** · Critical",
-        "`GpuLost` is True since 2026-11-20 09:00:00 UTC",
+        "`GpuLost` is `True` since 2026-11-20 09:00:00 UTC",
         "Repair the node by hand, then set spec.release of the case to true. (`LadderExhausted`)",
         "remediator explain gpu-17",
         """kubectl patch noderemediation gpu-17-gpu-lost-1 --type=merge -p '{"spec":{"release":true}}'""",
@@ -108,6 +139,13 @@ def test_an_escalated_case_says_what_is_wrong_what_was_tried_and_what_to_do() ->
         assert said in text
     assert text.startswith(f"{BEGIN}\n<!-- remediator ticket 0123456789abcdef 20261120T090000Z -->")
     assert text.endswith(END)
+
+
+def test_a_node_that_looks_healthy_again_is_offered_with_the_command_that_gives_it_back() -> None:
+    text = section(seen(replace(a_case(), healthy_since=AT)))
+    assert "1. The node looks healthy since 2026-" in text
+    assert "where it is repaired, give it back. (`LadderExhausted`)" in text
+    assert """kubectl patch noderemediation gpu-17-gpu-lost-1 --type=merge -p '{"spec":{"release":true}}'""" in text
 
 
 def test_the_hidden_marker_of_a_second_issue_of_one_subject_is_another() -> None:
@@ -233,8 +271,22 @@ def test_a_node_whose_name_means_something_to_a_shell_gets_no_command() -> None:
 
 
 def test_an_open_breaker_on_failures_is_closed_with_a_command_to_copy() -> None:
-    blocks = (Block(Reason.POLICY_FAILING, "4 of the last 4 attempts under policy gpu-lost were in vain"),)
+    why = "4 of the last 4 attempts under policy gpu-lost were in vain; remediator close-breaker policy/gpu-lost"
+    blocks = (Block(Reason.POLICY_FAILING, f"{why}; look why, then close the breaker with the command"),)
     case = replace(a_case(phase=Phase.HELD), blocks=blocks)
     text = section(seen(case, subject=of_case(case)))
     assert "Look why, then close the breaker with the command. (`PolicyFailing`)" in text
-    assert "kubectl annotate rp gpu-lost remediator.dev/breaker-closed-at=$(date -u +%FT%TZ) --overwrite\n" in text
+    assert "let others start:\nremediator close-breaker policy/gpu-lost\n" in text
+
+
+def test_the_history_that_a_person_was_called_for_is_in_the_text_oldest_first_and_each_case_once():
+    older = PastCase("gpu-9-gpu-xid-1", "gpu-9", "gpu-xid", AT - 60 * MINUTE, ("reset-gpu", "reboot"), Phase.RECOVERED)
+    newer = PastCase("gpu-17-gpu-lost-0", "gpu-17", "gpu-lost", AT - MINUTE, (HOSTILE,), Phase.ESCALATED)
+    known = [replace(a_case(), uid=str(number), history=(newer, older)) for number in range(2)]
+    text = tables.history([LinkedCase(case, POLICY, wanted=True) for case in known])
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert rows[0] == (
+        "| `gpu-9-gpu-xid-1` | `gpu-9` | `gpu-xid` | 2026-11-20 08:00:00 UTC | `reset-gpu, reboot` | Recovered |"
+    )
+    assert len(rows) == 2
+    assert tables.history([LinkedCase(a_case(), POLICY, wanted=True)]) == ""

@@ -44,6 +44,12 @@ COMMON = Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="t
         (CALLS, {"ticket": ON}, True),
         (SHARED, {"ticket": ON}, True),
         (replace(BASE, blocks=(Block(Reason.BUDGET_SPENT, "x"),)), {"ticket": ON}, False),
+        (replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.APPROVAL_NEEDED, "x"),)), {"ticket": ON}, True),
+        (replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.OUTSIDE_WINDOW, "x"),)), {"ticket": ON}, False),
+        (replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.BLAST_RADIUS, "x"),)), {"ticket": ON}, True),
+        (replace(BASE, phase=Phase.HELD, blocks=(Block(Reason.BLAST_RADIUS_UNKNOWN, "x"),)), {"ticket": ON}, False),
+        (replace(BASE, blocks=(Block(Reason.WAITING_FOR_IDLE, "x"),)), {"ticket": ON}, False),
+        (replace(BASE, blocks=(Block(Reason.WAITING_FOR_IDLE, "x", reported=True),)), {"ticket": ON}, True),
         (replace(ESCALATED, ended=AT), {"ticket": ON}, False),
     ],
     ids=[
@@ -58,6 +64,12 @@ COMMON = Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message="t
         "only escalates to a person",
         "shares its cause",
         "waits for a budget",
+        "waits for an approval",
+        "waits for its window",
+        "would end too much",
+        "nobody can tell what it would end",
+        "waits for Pods to end",
+        "waits for them for a day",
         "released",
     ],
 )
@@ -151,6 +163,18 @@ def test_a_hold_that_lasts_wants_a_ticket_and_one_that_many_share_wants_one_for_
     assert of_case(full) == Subject(About.CAUSE, policy="gpu-lost", condition="GpuLost", message=message)
     other = replace(full, name="other", node="gpu-99", blocks=(Block(Reason.BUDGET_SPENT, "4 of 3", reported=True),))
     assert of_case(other) == of_case(full)
+
+
+def test_fifty_nodes_that_a_prometheus_cannot_tell_of_are_one_issue_and_each_that_it_denies_is_its_own() -> None:
+    unknown, denied = (
+        [replace(BASE, name=f"c{n}", node=f"gpu-{n}", phase=Phase.HELD, blocks=(block,)) for n in range(50)]
+        for block in (
+            Block(Reason.CONFIRMATION_UNKNOWN, "it cannot be reached", reported=True),
+            Block(Reason.NOT_CONFIRMED, "Prometheus says 0", reported=True),
+        )
+    )
+    assert {of_case(case).message for case in unknown} == {"held: ConfirmationUnknown"}
+    assert len({of_case(case) for case in denied}) == 50
 
 
 def test_fifty_nodes_without_the_label_that_a_budget_groups_by_are_one_issue() -> None:

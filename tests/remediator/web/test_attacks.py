@@ -1,9 +1,12 @@
 """Whoever may not ask, or asks for too much, harms nobody else: over sockets, counted in bytes and connections."""
 
+import gc
 import gzip
 import json
 import random
 import ssl
+import tracemalloc
+from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,12 +16,13 @@ import pytest
 
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import KINDS, SHAPES, STRANGERS, WANTS
+from remediator.scheduler.protocol import OBJECTS
 from remediator.web import extender as page
 from remediator.web import probes
 from remediator.web.body import Bodies
 from remediator.web.caller import Callers
 from remediator.web.endpoints import KUBE_SCHEDULER, PROBES
-from remediator.web.listener import Endpoint, Limits
+from remediator.web.listener import Connection, Endpoint, Limits
 from tests.cluster.control_plane import HOST
 from tests.harness import endpoints
 from tests.harness.endpoints import ELSEWHERE, Talk, caller_context, connected, server_context
@@ -265,6 +269,49 @@ async def test_handshakes_that_nobody_ends_keep_nobody_out() -> None:
             assert WHOLE not in await one.ended()
 
 
+async def test_a_handshake_that_fails_leaves_nothing_for_the_collector() -> None:
+    """A TLS connection holds 40 KB beside its Python objects, which the collector of Python does not know of."""
+    async with secured() as ask:
+        gc.collect()
+        gc.disable()
+        try:
+            assert tls_connections() == 0
+            for _ in range(5):
+                assert b"HTTP" not in await (await connected(ask.port, WHOLE)).ended()
+                (await connected(ask.port, b"\x16\x03\x01\x02\x00")).end()
+            await until(lambda: tls_connections() == 0)
+        finally:
+            gc.enable()
+
+
+async def test_a_silent_connection_takes_24_kib_of_asyncio_and_its_timer_keeps_nothing_of_it_that_has_ended() -> None:
+    """Timers of ten minutes: what they kept, the collector would keep for a day."""
+    patient = Limits(connections=24, strangers=8, first_seconds=600)
+    gc.collect()
+    before = alive(Connection)
+    async with secured(limits=patient) as ask:
+        tracemalloc.start()
+        try:
+            held = [await connected(ask.port, at=ELSEWHERE) for _ in range(8 * patient.strangers)]
+            await until(lambda: tls_connections() == patient.strangers)
+            of_tls = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, sslproto.__file__)])
+        finally:
+            tracemalloc.stop()
+        assert sum(trace.size for trace in of_tls.traces) / patient.strangers < 24 * 1024
+        # Whoever comes next forgets the last one.
+        await until(lambda: alive(Connection) - before <= patient.strangers + 1)
+        for talk in held:
+            talk.end()
+
+
+def tls_connections() -> int:
+    return alive(sslproto.SSLProtocol)
+
+
+def alive(kind: type) -> int:
+    return sum(isinstance(thing, kind) for thing in gc.get_objects())
+
+
 async def test_tls_older_than_1_2_and_plain_text_are_not_spoken() -> None:
     async with secured() as ask:
         old = caller_context(KUBE_SCHEDULER, ssl.TLSVersion.TLSv1_1)
@@ -302,6 +349,7 @@ def mig(number: int, **more: str) -> dict[str, Any]:
     [
         pytest.param(of([mig(n) for n in range(KINDS + 1)]), "kinds of GPUs", id="kinds of GPUs"),
         pytest.param(of([{}] * (WANTS + 1)), "containers", id="containers"),
+        pytest.param(of([{}] * OBJECTS), "objects of JSON", id="objects"),
         pytest.param(of([mig(n, restartPolicy="Always") for n in range(3000)], "initContainers"), "", id="sidecars"),
         pytest.param(names_body(["a"] * (STRANGERS + 3)), "the most in a cluster", id="names"),
         pytest.param(b"[" * MIB, "Expected `object`", id="depth"),

@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from remediator.metrics import REGISTRY
 from remediator.web import probes
 from remediator.web.endpoints import PROBES
 from remediator.web.listener import Endpoint
@@ -65,3 +66,20 @@ async def test_an_address_that_is_taken_is_an_error_at_once() -> None:
         with pytest.raises(OSError, match="address already in use"):
             async with served(probes.application({}, nothing), f"127.0.0.1:{port}"):
                 pass
+
+
+async def test_prometheus_keeps_its_connection_as_long_as_it_asks_and_no_longer() -> None:
+    endpoint = Endpoint("probes", probes.application({}, nothing), PROBES)
+    late = {"endpoint": "probes", "why": "too-slow"}
+    before = REGISTRY.get_sample_value("remediator_refused_calls_total", late) or 0
+    async with endpoint.served("127.0.0.1:0") as port, aiohttp.ClientSession() as session:
+        for _ in range(3):
+            async with session.get(f"http://127.0.0.1:{port}/healthz") as answer:
+                assert answer.status == 200
+            [connection] = endpoint._open.values()
+            endpoint.late(connection)
+            assert endpoint.connections == 1
+        assert (REGISTRY.get_sample_value("remediator_refused_calls_total", late) or 0) == before
+        endpoint.late(connection)
+        assert endpoint.connections == 0
+    assert REGISTRY.get_sample_value("remediator_refused_calls_total", late) == before + 1

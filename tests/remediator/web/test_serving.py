@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from structlog.testing import capture_logs
 
 from remediator.clock import Clock
@@ -121,6 +123,44 @@ async def test_new_files_are_served_to_new_connections_and_a_half_written_pair_c
     (tmp_path / "tls.key").write_bytes(endpoints.authority()["tls.key"])
     await tls.look()
     assert tls.context("extender") not in (first, None)
+
+
+NOT_PEM, ENCRYPTED = "no certificate", BestAvailableEncryption(b"x")
+
+
+def encrypted() -> str:
+    """A private key that only a password opens."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, ENCRYPTED).decode()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "named"),
+    [
+        ("tls.crt", NOT_PEM, ["--tls-cert-file", "--tls-key-file", "(no PEM)"]),
+        ("tls.key", NOT_PEM, ["--tls-cert-file", "--tls-key-file", "without a password"]),
+        ("tls.key", encrypted(), ["--tls-cert-file", "--tls-key-file", "without a password"]),
+        ("tls.crt", endpoints.authority()["tls.crt"].decode(), ["--tls-cert-file", "(KEY_VALUES_MISMATCH)"]),
+        ("ca.crt", NOT_PEM, ["--client-ca-file", "signs the certificates of callers"]),
+        ("tls.crt", None, ["--tls-cert-file", "cannot be read: No such file"]),
+        ("tls.key", None, ["--tls-key-file", "cannot be read: No such file"]),
+        ("ca.crt", None, ["--client-ca-file", "cannot be read: No such file"]),
+    ],
+)
+async def test_what_is_wrong_with_a_file_names_its_option_and_what_to_write(
+    tmp_path: Path, file: str, text: str | None, named: list[str]
+) -> None:
+    files = written(tmp_path, 0)
+    if text is None:
+        (tmp_path / file).unlink()
+    else:
+        (tmp_path / file).write_text(text)
+    with capture_logs() as logs:
+        await Tls(files, tokens=()).look()
+    [entry] = logs
+    assert entry["event"] == "no certificate to serve with"
+    for words in [*named, str(tmp_path / file)]:
+        assert words in entry["error"]
 
 
 async def test_a_caller_must_show_a_certificate_where_no_token_would_do_instead(tmp_path: Path) -> None:

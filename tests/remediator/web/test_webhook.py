@@ -71,12 +71,12 @@ async def test_who_does_not_know_the_token_is_turned_away_and_counted(door: Door
 
 
 async def test_without_a_token_of_our_own_nobody_comes_in(door: Door) -> None:
-    door.token = "\n"
+    door.token = ""
     assert [(await door.post(header=header))[0] for header in ("Bearer ", "Bearer", None)] == [401, 401, 401]
 
 
 async def test_a_token_may_be_exchanged_while_running(door: Door) -> None:
-    door.token = "new\n"
+    door.token = "new"
     assert (await door.post(header="Bearer secret"))[0] == 401
     assert (await door.post(header="bearer new"))[0] == 200
 

@@ -9,6 +9,8 @@ from remediator_sim.apiserver import validation
 
 WORDS: list[tuple[dict[str, Any], Any, str, str]] = [
     ({"x-kubernetes-int-or-string": True}, [], "TypeInvalid", 'a in body must be of type integer,string: "array"'),
+    ({"type": "integer"}, 2**63, "TypeInvalid", "a in body must be of type integer"),
+    ({"type": "integer"}, -(2**63) - 1, "TypeInvalid", "a in body must be of type integer"),
     ({"maxProperties": 0}, {"b": 1}, "TooMany", "Too many: 1: must have at most 0 items"),
     ({"minProperties": 1}, {}, "Invalid", "Invalid value: 0: a in body should have at least 1 properties"),
     ({"maximum": 5, "exclusiveMaximum": True}, 5, "Invalid", "a in body should be less than 5"),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from remediator.controller import case_view, marks, perform, pods
-from remediator.core import breaker, evidence, guard, names, ticket
+from remediator.core import breaker, evidence, ledger_fold, names, ticket
 from remediator.core.case import Case, Diagnosis, Phase
 from remediator.core.evidence import Health
 from remediator.core.ladder import Next
@@ -42,7 +42,7 @@ class Mutation(NamedTuple):
 
 
 def _full_budgets_admit() -> list[Patch]:
-    return [Patch(guard, "_refusal", lambda *asked: ())]
+    return [Patch(ledger_fold, "_refusal", lambda *asked: ())]
 
 
 def _pods_have_random_names() -> list[Patch]:
@@ -108,7 +108,7 @@ def _what_was_known_is_forgotten() -> list[Patch]:
 
 
 def _the_ladder_has_no_end() -> list[Patch]:
-    def next_rung(policy: Any, case: Case, others: Any, now: Any) -> Next:
+    def next_rung(policy: Any, case: Case, *rest: Any) -> Next:
         return Next(case.rung, len(case.attempts) + 1)
 
     return [Patch(case_view, "next_rung", next_rung)]

@@ -26,7 +26,7 @@ from tests.harness.controller import SYSTEM, Answer, ControllerHarness, now, reb
 from tests.harness.kinds import NAMESPACES, NODES
 from tests.harness.replica import an_extender, at_work
 
-GRACE, SETTLE = 0.3, 1.0  # seconds
+GRACE, SETTLE = 0.3, 2.5  # seconds; a busy machine takes one to clear up
 LIMIT = 40.0  # seconds: more than any one wait of a scenario has
 STARTS = 4
 REPOSITORY = "org/repo"

@@ -48,6 +48,20 @@ def half_of_eight_nodes_sick(recording: Recording) -> None:
     recording.answers(names, names, ())
 
 
+def three_of_eight_nodes_sick_and_a_fourth_waits(reason: str) -> History:
+    """The health of n3 cannot be told, and its case waits for this reason."""
+
+    def write(recording: Recording) -> None:
+        names = tuple(f"n{number}" for number in range(8))
+        for number, name in enumerate(names):
+            recording.node(name, fault="True" if number < 3 else "Unknown" if number == 3 else "False")
+        recording.case("a", "n3", "Held", blockedBy=[{"reason": reason}])
+        recording.later(5)
+        recording.answers(names, names, ())
+
+    return write
+
+
 def refusing_to_answer(recording: Recording) -> None:
     five_nodes(recording)
     recording.hear("probe", {"asked": ["n1"], "refused": "500 Internal Server Error"})
@@ -58,6 +72,7 @@ HOLDS = [
     (a_policy_that_only_says_what_it_would_do, 3),
     (everything_paused, 2),
     (half_of_eight_nodes_sick, 1),
+    (three_of_eight_nodes_sick_and_a_fourth_waits("HealthUnknown"), 1),
     (answering("n4 n5", "n1 n2 n3"), 4),
     (answering("n5", "n1 n2 n3 n4"), 4),
 ]
@@ -70,6 +85,7 @@ BROKEN = [
     (answering("n1 n4 n5", "n2 n3"), "gives work to n1 at 12:00:06, which a case holds"),
     (answering("n2 n4 n5", "n1 n3"), "which is not ready"),
     (answering("n3 n4 n5", "n1 n2"), "which is unhealthy as policy p says"),
+    (three_of_eight_nodes_sick_and_a_fourth_waits("BudgetSpent"), "gives work to n0 at 12:00:06, which is unhealthy"),
 ]
 
 

@@ -1,5 +1,7 @@
 """I4: stops: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+import pytest
+
 from tests.remediator_sim.invariants.histories import BOOT, History, breaks, histories, holds
 from tests.remediator_sim.invariants.recording import Recording, tried
 
@@ -22,6 +24,34 @@ def one_start_too_many(recording: Recording) -> None:
     start(recording, "c")
     recording.later(50)
     start(recording, "d")
+
+
+def cancelled_before(recording: Recording, pod: str = "") -> None:
+    """Two starts; the operation of the first was cancelled after its intent, before its Pod or in a phase of that. Then
+    another, under a breaker that lets 2 through for the fleet, and one for a budget that lets 2 through as well.
+    """
+    recording.budget("r", 9, breaker={"starts": 2, "window": "1m"})
+    recording.later(5)
+    start(recording, "a")
+    recording.operation("reset-a", "a", phase="Operating", intent=BOOT)
+    if pod:
+        recording.pod("pod-a", "reset-a", "reset")
+        recording.write("pods", "pod-a", status={"phase": pod})
+    recording.operation("reset-a", "a", phase="Cancelled")
+    start(recording, "c")
+    start(recording, "d")
+
+
+def a_start_after_one_that_was_cancelled_without_a_pod(recording: Recording) -> None:
+    cancelled_before(recording)
+
+
+def a_start_after_one_that_was_cancelled_before_its_pod_had_started(recording: Recording) -> None:
+    cancelled_before(recording, "Pending")
+
+
+def a_start_after_one_that_was_cancelled_with_a_pod(recording: Recording) -> None:
+    cancelled_before(recording, "Running")
 
 
 def a_start_while_paused(recording: Recording) -> None:
@@ -289,6 +319,13 @@ def a_case_held_for_kube_proxy(recording: Recording) -> None:
     held(recording)
 
 
+def says_since(recording: Recording, *holds: dict[str, str]) -> None:
+    """What a case says of its holds, one write after the other: a reason → since when."""
+    recording.node("n1")
+    for since in holds:
+        recording.case("a", "n1", "Held", blockedBy=[{"reason": why, "since": at} for why, at in since.items()])
+
+
 def stopped_in_its_drain(minutes: int, **status: object) -> History:
     """A node is excluded while an operation drains it, which goes on for so long."""
 
@@ -330,6 +367,18 @@ IGNORED = [
     (goes_on_after(41, **DELETED), "case a, deleted by a person at 12:00:00, goes on"),
     (goes_on_after(16, **RELEASED), "case a, released by a person at 12:00:00, goes on"),
 ]
+
+
+def test_the_time_since_when_a_reason_holds_a_case_stays_while_the_reason_stays():
+    noon, later = "2026-01-01T12:00:00Z", "2026-01-01T12:00:05Z"
+    holds("I12", lambda recording: says_since(recording, {"BudgetSpent": noon}, {"BudgetSpent": noon}), 1)
+    holds("I12", lambda recording: says_since(recording, {"BudgetSpent": noon}, {}, {"BudgetSpent": later}), 0)
+    for moved in (later, ""):
+        text = f"case a is held for BudgetSpent since {moved!r}, and had said {noon!r}"
+        both = {"BudgetSpent": moved, "NodeBusy": later}
+        breaks("I12", lambda recording, both=both: says_since(recording, {"BudgetSpent": noon}, both), text)
+
+
 CONTROL_PLANE_HOLDS = [
     (a_claim_at_the_moment_in_which_it_joins, 1),
     (a_user_deletes_a_pod_of_the_control_plane, 0),
@@ -351,6 +400,8 @@ HOLDS = [
     (a_start_where_two_nodes_show_the_same, 1),
     (a_start_where_three_nodes_show_the_same_within_more_than_ten_minutes, 1),
     (as_many_starts_as_the_breaker_lets_through, 9),
+    (a_start_after_one_that_was_cancelled_without_a_pod, 12),
+    (a_start_after_one_that_was_cancelled_before_its_pod_had_started, 13),
     (a_start_a_moment_after_the_pause, 3),
     (a_start_after_the_pause_was_lifted, 3),
     (a_case_ends_while_paused, 4),
@@ -366,6 +417,14 @@ BROKEN = [
     ),
     (a_start_where_etcd_runs, "reset-a was begun at 12:00:05 though n-a is part of the control plane since"),
     (one_start_too_many, "reset-d was start number 3 within 0:01:00 at 12:00:51; the breaker allows 2"),
+    (
+        a_start_after_one_that_was_cancelled_with_a_pod,
+        "reset-d was start number 3 within 0:01:00 under budget r at 12:00:06; its breaker allows 2",
+    ),
+    (
+        a_start_after_one_that_was_cancelled_with_a_pod,
+        "reset-d was start number 3 within 0:01:00 at 12:00:06; the breaker allows 2",
+    ),
     (a_start_while_paused, "though the namespace remediator-system is paused since 12:00:00"),
     (a_start_of_a_policy_that_only_watches, "though policy p lets nothing start since"),
     (a_start_of_a_policy_that_only_calls_a_person, "though policy p lets nothing start since"),
@@ -404,3 +463,15 @@ def test_what_is_stopped_soon_enough_breaks_nothing(history: History, checks: in
 @histories("text", IGNORED)
 def test_what_goes_on_though_it_was_stopped_is_reported(history: History, text: str) -> None:
     breaks("I12", history, text)
+
+
+@pytest.mark.parametrize(("minutes", "broken"), [(14, 0), (16, 1)])
+def test_what_was_begun_long_after_the_stop_has_its_own_minutes_to_end(minutes: int, broken: int) -> None:
+    recording = Recording()
+    start(recording, "a")
+    recording.write("nodes", "n-a", metadata={"labels": {"remediator.dev/exclude": "true"}})
+    recording.later(60 * 60)
+    recording.operation("by-hand", "a")
+    recording.later(60 * minutes)
+    goes_on = {sentence for sentence in recording.found("I12").broken if "operation by-hand goes on" in sentence}
+    assert bool(goes_on) == bool(broken), recording.found("I12").broken

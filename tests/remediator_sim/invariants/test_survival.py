@@ -1,5 +1,7 @@
 """I7: what a kill must not lose: a history that keeps it is counted as checked, one that breaks it is reported."""
 
+from datetime import timedelta
+
 from remediator_sim.invariants.contract import TICKETS
 from remediator_sim.invariants.event import ALERTS
 from tests.remediator_sim.invariants.histories import BOOT, History, breaks, histories, holds
@@ -68,6 +70,20 @@ def work_that_lies_still_after_a_kill(recording: Recording) -> None:
     recording.later(110)
 
 
+def a_case_that_waits_for_a_window_after_a_kill(seconds: int) -> History:
+    """Its case between two attempts; so many seconds after the kill the window opens."""
+
+    def write(recording: Recording) -> None:
+        recording.node("n1")
+        opens = (recording.now + timedelta(seconds=seconds)).isoformat()
+        waits = [{"reason": "OutsideWindow", "until": opens}]
+        recording.case("a", "n1", "Verifying", startedAt=True, attempts=tried("reset-1"), blockedBy=waits)
+        recording.killed()
+        recording.later(110)
+
+    return write
+
+
 def an_alert_that_was_taken(number: int, is_open: bool) -> History:
     """It fires at the end; its Ticket has the issue of this number, 0 for none."""
 
@@ -87,6 +103,7 @@ def an_alert_that_no_ticket_holds(recording: Recording) -> None:
 
 
 HOLDS = [
+    (a_case_that_waits_for_a_window_after_a_kill(120), 1),
     (an_alert_that_was_taken(1, is_open=True), 1),
     (another_issue_after_the_first_was_closed, 3),
     (work_goes_on_after_a_kill, 6),
@@ -106,6 +123,7 @@ BROKEN = [
     (a_case_that_disappears, "case a, there at the kill at 12:00:00, disappeared at 12:00:00 before"),
     (an_operation_that_loses_its_intent, "operation reboot-1, there at the kill at 12:00:00, lost its intent"),
     (a_ticket_that_forgets_its_issue, "ticket t, there at the kill at 12:00:00, lost its issue"),
+    (a_case_that_waits_for_a_window_after_a_kill(90), "case a has not moved since the kill at 12:00:00"),
     (work_that_lies_still_after_a_kill, "case a has not moved since the kill at 12:00:00"),
     (work_that_lies_still_after_a_kill, "operation reboot-1 has not moved since the kill"),
 ]

@@ -1,5 +1,6 @@
 """Fences of the controller: ledgers, versions, uids, boots, attempts, stops, budgets, breakers, evidence, absence."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,8 @@ from remediator.controller import (
     case_view,
     deleted_starts,
     fleet,
+    hold,
+    kubelet_leases,
     ledgers,
     marks,
     operation_view,
@@ -20,10 +23,28 @@ from remediator.controller import (
     presence,
 )
 from remediator.controller.handlers import operation as operation_handlers
-from remediator.core import absence, breaker, budget, case, evidence, failures, guard, ladder, node
+from remediator.core import (
+    absence,
+    account,
+    breaker,
+    budget,
+    budget_breaker,
+    case,
+    evidence,
+    external_drain,
+    failures,
+    guard,
+    ladder,
+    ledger_fold,
+    node,
+    places,
+)
+from remediator.core import admission as core_admission
 from remediator.core.evidence import Health
 from remediator.core.operation_table import Move
+from remediator.kube.api import encode
 from remediator.kube.runtime import elector, informer, leader, reading, skew, versions
+from remediator.prometheus import reading as answer_reading
 from tests.simulation.mutations.patch import (
     Patch,
     Patches,
@@ -63,6 +84,7 @@ def _stops_nothing_claimed(before: Any, held: Any, *asked: Any, **named: Any) ->
 
 HOLDS = ("Paused", "PolicyPaused", "DryRun", "HeldByUser", "OptedOut", "CordonedByUser", "UncordonedByUser", "NodeBusy")
 HOLDS += ("ControlPlane", "HealthUnknown", "PolicyFailing", "SharedCause", "TicketOnly", "Cooldown", "PolicyUnreadable")
+HOLDS += ("ApprovalNeeded", "OutsideWindow", "WaitingForIdle")
 
 
 def _holds() -> Iterator[tuple[str, Patches]]:
@@ -75,21 +97,33 @@ def _holds() -> Iterator[tuple[str, Patches]]:
         "no second look at what stops before a Pod",
         sets(operation_handlers, "_still_wanted", as_it_is),
     )
-    yield "a pause is not read live", sets(perform.Performer, "paused", never)
+    unread = sets(perform.Performer, "paused", never)
+    yield "a pause is not read live", unread
+    # Alone, the live read before each claim and each Pod finds every pause.
+    yield "Paused holds nothing and is not read live", lambda: [*_without_block("Paused")(), *unread()]
+    yield (
+        "a hold that lasts is told to nobody",
+        sets(hold, "_reported", lambda case, blocks, now: (tuple(blocks), None)),
+    )
     yield "static Pods of the control plane are not seen", lambda: everywhere(fleet.static_pod, lambda seen: "")
     yield "labels of the control plane are not seen", answers(node.Node, "control_plane", False)
     yield "a user's cordon is not seen", answers(node.Node, "cordoned_by_user", False)
     yield "an excluded node is not seen", answers(node.Node, "opted_out", False)
+    yield (
+        "the Lease of a silent kubelet is not watched",
+        sets(kubelet_leases.KubeletLeases, "_verdict", lambda self, node: ""),
+    )
+    yield "a node that runs again stays out of service", answers(node.Node, "back_in_service", False)
 
 
 # --- ledgers, versions and marks -------------------------------------------------------------------------------------
 
 
-def _unfenced(plural: str) -> Patches:
-    """Writes of a kind that do not name the version that they were decided on."""
+def _unfenced(*plurals: str) -> Patches:
+    """Writes of these kinds that do not name the version that they were decided on."""
 
     async def patch(before: Any, self: Any, kind: Any, name: str, body: Any, **where: Any) -> None:
-        if kind.plural == plural:
+        if kind.plural in plurals:
             head = {word: value for word, value in body.get("metadata", {}).items() if word != "resourceVersion"}
             body = {**body, "metadata": head}
         await before(self, kind, name, body, **where)
@@ -138,28 +172,28 @@ def _nobody_quarantined(before: Any, self: Any, *asked: Any) -> Any:
 
 
 LEDGERS: tuple[tuple[str, Patches], ...] = (
-    ("budgets admit everything", answers(guard, "_refusal", ())),
+    ("budgets admit everything", answers(ledger_fold, "_refusal", ())),
     ("claims are made without an entry in a ledger", sets(admission.Admissions, "_enter", _refuses_no_ledger)),
-    ("an entry that was refused is taken for made", sets(admission, "_entered", _as_admitted)),
-    ("two cases of one node are admitted in one pass", sets(guard, "_taken", lambda *asked: ())),
-    ("entries of other cases in ledgers are not seen", sets(guard, "_entered", lambda *asked: ())),
+    ("an entry that was refused is taken for made", sets(admission, "entered", _as_admitted)),
+    ("two cases of one node are admitted in one pass", sets(core_admission, "_taken", lambda *asked: ())),
+    ("entries of other cases in ledgers are not seen", sets(core_admission, "_entered", lambda *asked: ())),
     ("entries go while their case goes on", sets(ledgers.Ledgers, "_released", _everything_released)),
     ("entries of standing claims are not made", sets(ledgers.Ledgers, "_claims", lambda *asked: [])),
-    ("a budget that has adopted nothing admits", wraps(guard, "_refusal", _all_adopted)),
+    ("a budget that has adopted nothing admits", wraps(ledger_fold, "_refusal", _all_adopted)),
     ("no default budget is made", wraps(ledgers.Ledgers, "_create_default", lambda before, self: _done())),
-    ("nodes that are down are not counted", sets(budget.Account, "unavailable", property(lambda self: self.claimed))),
-    ("nodes that are down or claimed are not counted", answers(budget.Account, "unavailable", frozenset())),
+    ("nodes that are down are not counted", sets(account.Account, "unavailable", property(lambda self: self.claimed))),
+    ("nodes that are down or claimed are not counted", answers(account.Account, "unavailable", frozenset())),
     (
         "percentages of budgets are rounded up",
         wraps(budget.Amount, "of", _rounded_up),
     ),
     (
         "a node that is down costs nothing",
-        wraps(budget.Account, "admits", _down_or_allowed),
+        wraps(account.Account, "admits", _down_or_allowed),
     ),
     ("a percentage holds for each group only", sets(budget.Budget, "limits_all_groups", property(lambda self: False))),
-    ("quarantine has no ceiling", answers(budget.Account, "full_of_quarantine", False)),
-    ("quarantined nodes are not counted", wraps(budget, "_standing", _without_quarantine)),
+    ("quarantine has no ceiling", answers(account.Account, "full_of_quarantine", False)),
+    ("quarantined nodes are not counted", wraps(account, "_standing", _without_quarantine)),
     ("ledgers do not say who is quarantined", wraps(ledgers.Ledgers, "_claims", _nobody_quarantined)),
     ("claims take nodes that others hold", wraps(marks, "claim", _claim_over_marks)),
     ("a claim takes a node that was not judged", wraps(marks, "claim", _claim_what_was_not_judged)),
@@ -170,6 +204,10 @@ LEDGERS: tuple[tuple[str, Patches], ...] = (
     ("operations are written whatever their version", _unfenced("nodeoperations")),
     ("ledgers are written whatever their version", _unfenced("nodedisruptionbudgets")),
     ("nodes are written whatever their version", _unfenced("nodes")),
+    (
+        "claims and ledgers are written whatever their version",
+        _unfenced("nodes", "noderemediations", "nodedisruptionbudgets"),
+    ),
     ("own writes are not seen before the watch tells", sets(informer.Informer, "note", lambda self, key, fact: None)),
     ("what cannot be read is taken for gone", sets(reading.Reader, "_most_careful", lambda self, raw: None)),
 )
@@ -210,6 +248,10 @@ def _without_most(before: Any, policy: Any, *asked: Any) -> Any:
     return before(replace(policy, attempts_max=MANY), *asked)
 
 
+def _tries_since(held: Any, since: datetime) -> int:
+    return sum(attempt.started > since for attempt in held.tries)
+
+
 def _unhealthy(seen: Any, policy: Any, now: datetime) -> Any:
     return evidence.Judgement(Health.UNHEALTHY)
 
@@ -228,6 +270,9 @@ ATTEMPTS: tuple[tuple[str, Patches], ...] = (
     ("attempts in which nothing runs have no end", sets(ladder, "MOST_IDLE", MANY)),
     ("rungs are tried without end", wraps(ladder, "next_rung", _without_end)),
     ("the most attempts of a policy are not counted", wraps(ladder, "next_rung", _without_most)),
+    ("a relapse starts with the first rung", sets(ladder, "first_rung", lambda *asked: 0)),
+    ("no relapse and no lemon is known", sets(case_view, "known", lambda *asked: None)),
+    ("a node that recovers by itself has all attempts left", sets(ladder, "spent", _tries_since)),
     ("follow-ups are left out", sets(case_view, "_after", lambda known, held: ())),
     ("nothing is ever overdue", answers(operation_view, "_deadline", FAR_OFF)),
     ("everything is overdue at once", answers(operation_view, "_deadline", LONG_AGO)),
@@ -238,9 +283,14 @@ ATTEMPTS: tuple[tuple[str, Patches], ...] = (
 # --- the breakers ----------------------------------------------------------------------------------------------------
 
 
-def _attempted(cases: Any) -> list[datetime]:
+def _attempted(cases: Any) -> list[breaker.Start]:
     """The starts of attempts alone."""
-    return [each.started for held in cases for each in held.attempts if each.counts and not each.follows]
+    return [
+        breaker.Start(each.started, held.uid, held.node)
+        for held in cases
+        for each in held.attempts
+        if each.counts and not each.follows
+    ]
 
 
 def _first_only(before: Any, cases: Any) -> Any:
@@ -251,13 +301,22 @@ def _last_minute(before: Any, self: Any, starts: Any, now: datetime) -> Any:
     return [start for start in before(self, starts, now) if start > now - timedelta(minutes=1)]
 
 
+def _all_may_be_lost(before: Any, *asked: Any) -> dict[str, Any]:
+    return {**before(*asked), "deleteBarePods": True, "deleteEmptyDirData": True}
+
+
 BREAKERS: tuple[tuple[str, Patches], ...] = (
-    ("the breaker never opens", sets(guard, "_breaker", lambda *asked: ())),
+    ("drains are told that all may be lost", wraps(encode, "drain_parameters", _all_may_be_lost)),
+    ("the breaker never opens", sets(core_admission, "_breaker", lambda *asked: ())),
     ("the breaker counts one start", sets(cache, "starts", lambda cases: [])),
     ("the breaker counts the last minute only", wraps(breaker.Breaker, "recent", _last_minute)),
     ("the breaker counts the first attempt of a case only", wraps(breaker, "starts", _first_only)),
     ("claims that wait for their first attempt are no starts", sets(cache, "starts", _attempted)),
     ("the starts of deleted cases are forgotten", sets(deleted_starts.DeletedStarts, "gone", lambda *asked: None)),
+    ("the breaker of a budget never opens", sets(core_admission, "_budget_breakers", lambda *asked: ())),
+    ("the breaker of a budget goes by no failures", answers(budget_breaker, "opened", "")),
+    ("the breaker of a budget counts no starts", sets(budget_breaker, "rate", lambda *asked: None)),
+    ("admitted nodes stay places for Pods of others", sets(places.Places, "without", lambda self, node: self)),
     ("a template that helps nobody stops nobody", answers(failures, "_of_template", "")),
     ("the breaker on failures counts no policy by itself", sets(failures, "MOST", MANY)),
 )
@@ -276,18 +335,29 @@ def _detectors_never_stop(before: Any, seen: Any, name: str, now: datetime) -> s
     return "" if why.startswith("is ignored") else why
 
 
+async def _lead_for_ever(self: Any, task: Any) -> None:
+    await asyncio.wait({task})
+
+
+def _goes_on_without_its_lease() -> list[Patch]:
+    leads = property(lambda self: self._leading)
+    return [Patch(elector.Elector, "_hold", _lead_for_ever), Patch(elector.Elector, "is_leader", leads)]
+
+
 def _never_paused(before: Any, self: Any, now: datetime) -> bool:
     return self._leader.is_leader and self._has_news(now)
 
 
 EVIDENCE: tuple[tuple[str, Patches], ...] = (
     ("stale evidence is believed", answers(evidence, "mistrust", "")),
+    ("a drain of another system is over at once", answers(external_drain, "answered", True)),
     ("detectors that have stopped are believed", wraps(evidence, "mistrust", _detectors_never_stop)),
     ("heartbeats from the future are believed", sets(evidence, "AHEAD", timedelta(days=1))),
     ("old heartbeats are believed", sets(evidence, "STALE_AFTER", timedelta(days=1))),
     ("unknown health counts as a fault", wraps(evidence, "_health", _unknown_is_unhealthy)),
     ("who has the wrong time leads", answers(skew.ServerClock, "differs", False)),
     ("a follower writes, too", answers(elector.Elector, "is_leader", True)),
+    ("a leader who has lost its Lease goes on", _goes_on_without_its_lease),
     ("a lease that has run out is held", sets(elector.Elector, "_left", lambda self: 1.0)),
     ("the lease of another is taken", sets(elector.Elector, "_taken", lambda self: False)),
     ("a restored server is not noticed", lambda: everywhere(versions.is_older, lambda version, other: False)),
@@ -304,4 +374,10 @@ EVIDENCE: tuple[tuple[str, Patches], ...] = (
     ),
 )
 
-FENCES: tuple[tuple[str, Patches], ...] = (*_holds(), *LEDGERS, *ATTEMPTS, *BREAKERS, *EVIDENCE)
+CONFIRMATION: tuple[tuple[str, Patches], ...] = (
+    ("a second source that does not agree holds nothing", lambda: everywhere(guard.unconfirmed, lambda answer: ())),
+    ("an answer with a warning is a verdict", sets(answer_reading, "_incomplete", lambda envelope: None)),
+    ("operations ask no second source", sets(operation_handlers, "_confirmed", lambda checked, *asked: checked)),
+)
+
+FENCES: tuple[tuple[str, Patches], ...] = (*_holds(), *LEDGERS, *ATTEMPTS, *BREAKERS, *EVIDENCE, *CONFIRMATION)

@@ -6,12 +6,13 @@ from typing import Any
 
 from remediator.controller.handlers import case as case_handlers
 from remediator.controller.handlers import operation as operation_handlers
-from remediator.core import case_table, operation_table
+from remediator.controller.handlers import request as request_handlers
+from remediator.core import case_table, offer, operation_table, request_table
 from remediator.core.table import Table
 from remediator.tickets.reconcile import states
 from tests.simulation.mutations.patch import Patches, handler, sets
 
-HANDLERS = (case_handlers.HANDLERS, operation_handlers.HANDLERS)
+HANDLERS = (case_handlers.HANDLERS, operation_handlers.HANDLERS, request_handlers.HANDLERS)
 
 
 def rows() -> Iterator[tuple[str, Patches]]:
@@ -19,6 +20,8 @@ def rows() -> Iterator[tuple[str, Patches]]:
     for module, name, label in (
         (case_table, "CASE_TABLE", "case table"),
         (operation_table, "OPERATION_TABLE", "operation table"),
+        (offer, "OFFER_TABLE", "offer table"),
+        (request_table, "REQUEST_TABLE", "request table"),
     ):
         for row, table in _without(getattr(module, name), looser=True):
             yield f"{label}, {row}", sets(module, name, table)

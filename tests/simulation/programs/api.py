@@ -91,6 +91,49 @@ MASTER, PAUSE = {"node-role.kubernetes.io/master": ""}, {"remediator.dev/paused"
 ENDED = change(OPERATION, "status", phase="Cancelled")
 EXCLUDED = change(NODE, "metadata", labels={"remediator.dev/exclude": "yes"})
 HELD = put(pod("a", labels=WEB), budget("web", 1, WEB))
+SILENT: Change = lambda api: api.ready("Unknown")  # noqa: E731
+LATE = put(pod("late", deletionTimestamp=LONG_AGO, deletionGracePeriodSeconds=30))
+FINALIZED = put(pod("a", deletionTimestamp=LONG_AGO, deletionGracePeriodSeconds=0, finalizers=["example.com/a"]))
+SAFE, KARPENTER = "cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt"
+
+
+def with_data(name: str, *volumes: str, **more: Any) -> dict[str, Any]:
+    """A Pod with emptyDir volumes."""
+    found = pod(name, **more)
+    found["spec"]["volumes"] = [{"name": volume, "emptyDir": {}} for volume in volumes]
+    return found
+
+
+def declared(name: str) -> Change:
+    """Its owner lets the Pod go."""
+    return change(("pods", "team", name), "metadata", annotations={"remediator.dev/evict": "true"})
+
+
+KEPT = put(
+    pod("bare", owner=None),
+    with_data("data", "scratch", "dshm", owner=None),
+    with_data("safe-data", "scratch", annotations={f"{SAFE}-local-volumes": "scratch"}),
+    pod("declared", owner=None, annotations={"remediator.dev/evict": "true"}),
+    pod("not-now", annotations={"remediator.dev/evict": "later"}),
+    with_data("safe", "scratch", owner=None, annotations={SAFE: "true"}),
+    pod("unsafe", annotations={SAFE: "false"}),
+    pod("kept", annotations={KARPENTER: "true", SAFE: "true"}),
+    pod("kept-for-long", annotations={KARPENTER: "100000h"}),
+)
+
+
+def insistent(api: ApiServer) -> None:
+    """A Pod that its controller makes on the node again, whenever it goes."""
+    made = iter(range(100))
+    api.replace = lambda gone: pod(f"again-{next(made)}", creationTimestamp="2026-06-01T00:00:00Z")
+    api.put(pod("again", creationTimestamp="2025-01-01T00:00:00Z"))
+
+
+RULES = [
+    {"namespaces": ["team"], "selector": {"matchLabels": WEB}, "strategy": "Delete"},
+    {"owners": ["ReplicaSet"], "namespaces": ["batch"], "strategy": "Evict"},
+    {"selector": {"matchLabels": {}}, "owners": ["Job"], "strategy": "WaitForCompletion"},
+]
 DRAINS = (
     drain(
         "Pods of every kind",
@@ -99,6 +142,7 @@ DRAINS = (
             pod("b"),
             pod("static", "kube-system", owner="Node", annotations={"kubernetes.io/config.mirror": "x"}),
             pod("agent", "kube-system", owner="DaemonSet"),
+            pod("coredns", "kube-system"),
             pod("ended", phase="Succeeded"),
             pod("broken", phase="Failed"),
             pod("ours", "remediator-operations", owner=None),
@@ -113,18 +157,65 @@ DRAINS = (
     drain("a user holds the case", stopped(change(CASE, "spec", hold=True), ENDED), **NAMED),
     drain("a user releases the case", stopped(change(CASE, "spec", release=True), ENDED), **NAMED),
     drain("a user deletes the case", stopped(change(CASE, "metadata", deletionTimestamp=LONG_AGO), ENDED), **NAMED),
+    drain(
+        "a user takes the approval of the case back",
+        stopped(change(POLICY, "spec", mode="Enforce", approval="Required"), ENDED),
+        **NAMED,
+    ),
+    drain(
+        "a user has approved the case",
+        all_of(
+            put(pod("a")),
+            change(POLICY, "spec", mode="Enforce", approval="Required"),
+            change(CASE, "spec", approved=True),
+        ),
+        **NAMED,
+    ),
     drain("the case is gone", all_of(put(pod("a")), removed(CASE)), **NAMED),
     drain("a user pauses the policy", stopped(change(POLICY, "spec", mode="Paused"), ENDED), **NAMED),
     drain("the policy and the namespace are gone", all_of(put(pod("a")), removed(POLICY), removed(SYSTEM)), **NAMED),
     drain("a user pauses everything", stopped(change(SYSTEM, "metadata", annotations=PAUSE), ENDED), **NAMED),
     drain("the policy may not be read", all_of(put(pod("a")), refuse(403, path="/remediationpolicies")), **NAMED),
-    drain("a budget holds one for good", all_of(HELD, put(pod("b"))), timeoutSeconds=0.8),
-    drain("two budgets over one Pod", all_of(HELD, put(budget("all", 0, WEB))), timeoutSeconds=0.5),
+    drain("a budget holds one for good", all_of(HELD, put(pod("b"))), timeoutSeconds=1.5),
+    drain("two budgets over one Pod", all_of(HELD, put(budget("all", 0, WEB), pod("b"))), timeoutSeconds=1.5),
+    drain(
+        "two budgets over one Pod that is deleted later",
+        all_of(HELD, put(budget("all", 0, WEB), pod("b"))),
+        strategy="EvictThenDelete",
+        timeoutSeconds=4,
+        evictForSeconds=1.5,
+    ),
+    drain(
+        "two budgets over one Pod that runs nothing yet",
+        put(pod("a", labels=WEB, phase="Pending"), budget("web", 1, WEB), budget("all", 0, WEB)),
+    ),
     drain(
         "a budget lets go later",
         all_of(HELD, upon("/poddisruptionbudgets", put(pod("twin", labels=WEB, node="gpu-2")))),
     ),
-    drain("one is ending", put(pod("a", deletionTimestamp="2036-01-01T00:00:00Z")), timeoutSeconds=0.3),
+    drain("one is ending", put(pod("a", deletionTimestamp="2036-01-01T00:00:00Z")), timeoutSeconds=1.5),
+    drain("one should have ended, and is waited for", put(pod("a", deletionTimestamp=LONG_AGO)), timeoutSeconds=1.5),
+    drain("one cannot end, and its kubelet is silent", all_of(LATE, SILENT), timeoutSeconds=1.5),
+    drain("finalizers keep one", all_of(FINALIZED, SILENT), strategy="ForceDelete", timeoutSeconds=1.5),
+    drain("Pods are forgotten", all_of(LATE, put(pod("b")), SILENT), strategy="ForceDelete"),
+    drain("Pods of a node that reports", put(pod("b")), strategy="ForceDelete", timeoutSeconds=1.5),
+    drain("evicted, then deleted", all_of(HELD, put(pod("b"))), strategy="EvictThenDelete", evictForSeconds=2),
+    drain("deleted after half of the time", HELD, strategy="EvictThenDelete", timeoutSeconds=2),
+    drain("work goes on", put(pod("a"), pod("b", owner=None)), strategy="WaitForCompletion", timeoutSeconds=1.5),
+    drain(
+        "work ends",
+        all_of(put(pod("a")), upon("/status", change(("pods", "team", "a"), "status", phase="Succeeded"))),
+        strategy="WaitForCompletion",
+    ),
+    drain("what would be lost", KEPT, timeoutSeconds=1.5),
+    drain("what would be lost is deleted", KEPT, strategy="Delete", timeoutSeconds=1.5),
+    drain("bare Pods may go", KEPT, deleteBarePods=True, timeoutSeconds=1.5),
+    drain("all may go", KEPT, deleteBarePods=True, deleteEmptyDirData=True, timeoutSeconds=1.5),
+    drain("a Pod is declared", all_of(put(pod("a", owner=None)), upon("/status", declared("a")))),
+    drain("other strategies for some", all_of(HELD, KEPT, put(pod("b"))), rules=RULES, timeoutSeconds=1.5),
+    drain("all Pods are left by a rule", put(pod("a")), strategy="None", rules=[{"strategy": "None"}]),
+    drain("none but those of a rule", put(pod("a"), pod("b", "batch")), strategy="None", rules=RULES),
+    drain("a rule with a strategy that there is not", rules=[{"strategy": "Kill"}]),
     drain("one should have ended", put(pod("a", deletionTimestamp=LONG_AGO)), skipWaitForDeleteSeconds=60),
     drain("all are deleted", all_of(HELD, put(pod("b"))), strategy="Delete"),
     drain("nothing is drained", put(pod("a")), strategy="None"),
@@ -150,10 +241,109 @@ DRAINS = (
     drain("the operation may not be read", refuse(403, path="nodeoperations")),
     drain("an eviction fails", all_of(put(pod("a")), refuse(500, path="/eviction"))),
     drain("an eviction meets another change", all_of(put(pod("a")), refuse(409, path="/eviction"))),
-    drain("an eviction may not be", all_of(put(pod("a")), refuse(403, path="/eviction")), timeoutSeconds=0.4),
+    drain("an eviction may not be", all_of(put(pod("a")), refuse(403, path="/eviction")), timeoutSeconds=1.5),
     drain("progress cannot be written", all_of(put(pod("a")), refuse(409, path="/status"))),
+    drain("annotations are overridden", KEPT, overrideAnnotationsAfterSeconds=1, timeoutSeconds=2.5),
+    drain(
+        "all may go, and annotations are overridden",
+        KEPT,
+        overrideAnnotationsAfterSeconds=0.5,
+        deleteBarePods=True,
+        deleteEmptyDirData=True,
+    ),
+    drain("a Pod comes again and again", insistent, timeoutSeconds=9),
+    drain(
+        "progress may not be written",
+        all_of(put(pod("a")), refuse(*[403] * 99, path="/status")),
+        timeoutSeconds=1.5,
+    ),
+    drain(
+        "one keeps the node from the middle on",
+        all_of(HELD, upon("/eviction", put(pod("z", owner=None)))),
+        timeoutSeconds=3,
+    ),
     Scenario("drain", "PARAMETERS are no JSON", parameters="["),
     Scenario("drain", "PARAMETERS are a list", parameters="[]"),
+)
+
+GANG, ASKS = {"jobset.sigs.k8s.io/jobset-name": "train-7"}, {"remediator.dev/checkpoint": "1s"}
+REQUESTED, ANSWER = "remediator.dev/checkpoint-requested", "remediator.dev/checkpoint-done"
+ANSWERED = {"remediator.dev/checkpoint": "1h", REQUESTED: "2026-06-01T00:00:00Z", ANSWER: "2026-06-01T00:00:01Z"}
+HELD_OF_GANG = put(pod("a", labels=GANG | WEB), budget("web", 1, WEB))
+GROUPED = {"schedulingGroup": {"podGroupName": "train-7"}}
+
+
+def gang(count: int, *, labels: dict[str, str] | None = None, notes: dict[str, str] | None = None) -> Change:
+    """The Pods of one gang."""
+    return put(*(pod(f"t-{index}", labels=GANG | (labels or {}), annotations=notes) for index in range(count)))
+
+
+def asking(labels: dict[str, str]) -> Change:
+    """A Pod that wants a checkpoint."""
+    return put(pod("a", labels=labels, annotations=ASKS))
+
+
+def in_a_group(count: int) -> Change:
+    """Pods that name a PodGroup."""
+    pods = [pod(f"t-{index}", labels=WEB if index == 0 else {}) for index in range(count)]
+    return put(*(one | {"spec": one["spec"] | GROUPED} for one in pods), budget("web", 1, WEB))
+
+
+JOBS = (
+    drain("a gang", all_of(gang(3), put(pod("b")))),
+    drain("a budget holds one of a gang", all_of(gang(2), HELD_OF_GANG), timeoutSeconds=1.5),
+    drain(
+        "a budget lets some of a gang go",
+        all_of(gang(2, labels=WEB), put(budget("web", 1, WEB))),
+        timeoutSeconds=1.5,
+    ),
+    drain(
+        "one of a gang is kept on another node",
+        all_of(gang(2), put(pod("leader", labels=GANG, annotations={KARPENTER: "true"}, node="gpu-2"), pod("b"))),
+        timeoutSeconds=1.5,
+    ),
+    drain(
+        "the only one here of a gang that is kept on another node",
+        all_of(gang(1), put(pod("leader", labels=GANG, annotations={KARPENTER: "true"}, node="gpu-2"))),
+        timeoutSeconds=1.5,
+    ),
+    drain(
+        "a gang that is kept on another node is let go",
+        all_of(
+            gang(1),
+            put(pod("leader", labels=GANG, annotations={KARPENTER: "true"}, node="gpu-2"), pod("b")),
+            upon("/status", declared("leader")),
+        ),
+    ),
+    drain("a gang is deleted", all_of(gang(2, labels=WEB), put(budget("web", 2, WEB))), strategy="Delete"),
+    drain(
+        "one of a gang is ending",
+        all_of(gang(2), put(pod("ending", labels=GANG, deletionTimestamp="2036-01-01T00:00:00Z"))),
+        timeoutSeconds=1.5,
+    ),
+    drain(
+        "two budgets over one of a gang", all_of(gang(2), HELD_OF_GANG, put(budget("all", 0, WEB))), timeoutSeconds=1.5
+    ),
+    drain("one of a gang goes in between", all_of(gang(2), refuse(404, path="/eviction"))),
+    drain("a PodGroup that there is not", in_a_group(2), timeoutSeconds=1.5),
+    drain(
+        "a PodGroup that may not be read",
+        all_of(in_a_group(2), refuse(*[403] * 9, path="/podgroups/")),
+        timeoutSeconds=1.5,
+    ),
+    drain("the server fails at a PodGroup", all_of(in_a_group(2), refuse(500, path="/podgroups/")), timeoutSeconds=1.5),
+    drain("a Pod wants a checkpoint and says nothing", put(pod("a", annotations=ASKS))),
+    drain("a Pod wants none", put(pod("a", annotations={"remediator.dev/checkpoint": "0"}))),
+    drain("a Pod has answered", put(pod("a", annotations=ANSWERED))),
+    drain("it was asked long ago", put(pod("a", annotations={**ASKS, REQUESTED: LONG_AGO, ANSWER: LONG_AGO}))),
+    drain("it is asked in 70 years", put(pod("a", annotations={**ASKS, REQUESTED: "2096-01-01T00:00:00Z"}))),
+    drain("it cannot be asked", all_of(put(pod("a", annotations=ASKS)), refuse(403, path="/pods/a", method="PATCH"))),
+    drain("the server fails when it is asked", all_of(put(pod("a", annotations=ASKS)), refuse(500, path="/pods/a"))),
+    drain("it has gone when it is asked", all_of(put(pod("a", annotations=ASKS)), refuse(404, path="/pods/a"))),
+    drain("a gang wants a checkpoint", gang(2, notes=ASKS)),
+    drain(
+        "a budget holds what wants a checkpoint", all_of(asking(WEB), put(budget("web", 1, WEB))), timeoutSeconds=1.5
+    ),
 )
 
 SETS = {"restart-device-plugin": "nvidia-device-plugin-daemonset", "restart-cni": "cilium"}
@@ -272,7 +462,7 @@ CORDONS = (
 )
 
 PLUGINS, AGENTS = restarts("restart-device-plugin"), restarts("restart-cni")
-ALL = (*DRAINS, *PLUGINS, *AGENTS, *CORDONS)
+ALL = (*DRAINS, *JOBS, *PLUGINS, *AGENTS, *CORDONS)
 # Both restarts are one program: of the second one, only these are not for long.
 OFTEN = ("its Pod is old", "it does not tolerate the mark of the case", "no new Pod comes")
 CASES = [

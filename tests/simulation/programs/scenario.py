@@ -72,7 +72,11 @@ def model_node(scenario: Scenario) -> NodeModel:
     return node
 
 
+def run_of(scenario: Scenario, node: NodeModel, client: Client) -> Run:
+    """One start of the model."""
+    return Run(node, node, scenario.template, scenario.environment(), client, Random(1))
+
+
 async def run_model(scenario: Scenario, node: NodeModel, client: Client) -> Ended:
     """The end of the model."""
-    run = Run(node, node, scenario.template, scenario.environment(), client, Random(1))
-    return await PROGRAMS[scenario.template](run)
+    return await PROGRAMS[scenario.template](run_of(scenario, node, client))

@@ -1,12 +1,14 @@
 """Kubernetes' JSON → our nouns, reading side: one function for each kind that we watch."""
 
 from remediator.kube.api.decode.cases import operation, remediation_case
-from remediator.kube.api.decode.nodes import node, operation_pod, paused
-from remediator.kube.api.decode.policies import disruption_budget, remediation_policy, template
+from remediator.kube.api.decode.gpu_ledgers import gpu_ledger
+from remediator.kube.api.decode.nodes import node, operation_pod, paused, user_pod
+from remediator.kube.api.decode.policies import disruption_budget, remediation_policy, template, window
 from remediator.kube.api.decode.tickets import ticket
 
 __all__ = [
     "disruption_budget",
+    "gpu_ledger",
     "node",
     "operation",
     "operation_pod",
@@ -15,4 +17,6 @@ __all__ = [
     "remediation_policy",
     "template",
     "ticket",
+    "user_pod",
+    "window",
 ]

@@ -16,7 +16,7 @@ from remediator.core.case import Attempt, Case
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.kube import api
 from remediator.kube.api.common import Base, ObjectMeta
-from remediator.kube.api.decode.policies import claim, selector
+from remediator.kube.api.decode.policies import breaker_rule, claim, closed_at, failures, selector
 from remediator.kube.api.decode.times import EPOCH, moment
 
 
@@ -35,6 +35,7 @@ class _Attempt(Base, frozen=True, kw_only=True):
     operation: str = ""
     started_at: datetime | None = None
     follows: str = ""
+    probe: bool = False
 
 
 class _Attempts(Base, frozen=True, kw_only=True):
@@ -82,6 +83,19 @@ class _Ledger(Base, frozen=True, kw_only=True):
     status: _Claims = _Claims()
 
 
+class _Limited(Base, frozen=True, kw_only=True):
+    breaker: api.BudgetBreaker | None = None
+
+
+class _Failing(Base, frozen=True, kw_only=True):
+    breaker: api.FailureBreaker | None = None
+
+
+class _Breaker(Base, frozen=True, kw_only=True):
+    spec: _Limited = _Limited()
+    status: _Failing = _Failing()
+
+
 NOTHING = Selector((Requirement("", Operator.EXISTS),))  # no label has an empty name
 T = TypeVar("T")
 
@@ -113,14 +127,18 @@ def _attempts(raw: msgspec.Raw) -> tuple[Attempt, ...]:
     except (msgspec.MsgspecError, RecursionError):
         return ()
     return tuple(
-        Attempt(each.operation, "", 0, moment(each.started_at) or EPOCH, follows=each.follows) for each in tried
+        Attempt(each.operation, "", 0, moment(each.started_at) or EPOCH, follows=each.follows, probe=each.probe)
+        for each in tried
     )
 
 
 def budget(raw: msgspec.Raw) -> budgets.Budget:
-    """A budget that admits nothing for the nodes that it selects; for all nodes where that cannot be read."""
+    """A budget that admits nothing for the nodes that it selects; for all nodes where that cannot be read.
+
+    Its breaker stops attempts of cases that hold their nodes, where that can be read.
+    """
     meta = msgspec.json.decode(raw, type=_Head).metadata
-    selected, ledger = _part(raw, _Selected), _part(raw, _Ledger)
+    selected, ledger, breaker = _part(raw, _Selected), _part(raw, _Ledger), _part(raw, _Breaker) or _Breaker()
     return budgets.Budget(
         name=meta.name,
         uid=meta.uid,
@@ -133,6 +151,9 @@ def budget(raw: msgspec.Raw) -> budgets.Budget:
         claims=tuple(claim(entry) for entry in ledger.status.claims) if ledger else (),
         version=meta.resource_version,
         unreadable=True,
+        breaker=breaker_rule(breaker.spec.breaker),
+        failing=failures(breaker.status.breaker),
+        closed_at=closed_at(meta),
     )
 
 

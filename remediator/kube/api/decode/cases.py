@@ -1,21 +1,35 @@
 """Cases and operations as we read them. There are thousands: the words that many of them have in common are shared."""
 
+from collections import defaultdict
 from collections.abc import Mapping
+from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
 
 from remediator.core import case
+from remediator.core.gpus import gpus_of
+from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
+from remediator.core.node import Gpus
+from remediator.core.operation import Operation, OperationPhase
 from remediator.core.reasons import Reason
+from remediator.core.sharing import Layout
 from remediator.kube import api
 from remediator.kube.api.decode.times import EPOCH, moment
 
 NONE: Mapping[str, str] = MappingProxyType({})  # parameters of most operations
+LONGEST = 2000  # characters of what is said of the Pods in the way: it stands in each attempt
 
 
 def remediation_case(wire: api.NodeRemediation) -> case.Case:
     """A case; of one that has ended and given its finalizer up only what is still needed of it."""
     whole = _case(wire)
     return case.slim(whole) if whole.ended is not None and not whole.finalizers else whole
+
+
+def _set_by(spec: api.NodeRemediationSpec) -> case.SetBy:
+    """Nearly always nobody is named, and then it is one object for all cases."""
+    named = case.SetBy(*(intern(by or "") for by in (spec.hold_set_by, spec.release_set_by, spec.approved_by)))
+    return named if any(named) else case.NOBODY
 
 
 def _case(wire: api.NodeRemediation) -> case.Case:
@@ -25,23 +39,26 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         uid=intern(meta.uid),
         node=intern(spec.node_name),
         node_uid=intern(spec.node_uid),
-        policy=intern(spec.policy_name),
+        policy=intern(spec.policy_name or ""),
+        manual=_manual(spec.manual),
         trigger=_trigger(spec.trigger),
         created=moment(meta.creation_timestamp) or EPOCH,
         version=meta.resource_version,
         hold=spec.hold,
         release=spec.release,
+        approved=spec.approved,
+        set_by=_set_by(spec),
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
         phase=status.phase,
         rung=_rung(status.rung or 1),
         attempts=tuple(_attempt(attempt) for attempt in status.attempts),
-        blocks=tuple(
-            case.Block(_reason(block.reason), block.message, moment(block.until), block.reported)
-            for block in status.blocked_by
-        ),
+        blocks=tuple(_block(block) for block in status.blocked_by),
         diagnosis=status.diagnostics.outcome if status.diagnostics else case.Diagnosis.PENDING,
         evidence=status.evidence,
+        gpus=gpus_of(status.evidence, spec.trigger.condition or "", spec.trigger.message),
+        history=tuple(_past(past) for past in status.history),
+        blast=_blast_radius(status.blast_radius) if status.blast_radius else None,
         timeline=tuple(
             case.CaseEvent(moment(entry.at), _reason(entry.reason), entry.message) for entry in status.timeline
         ),
@@ -49,11 +66,26 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         ended=moment(status.ended_at),
         reason=_reason(status.reason) if status.reason else None,
         message=intern(status.message),
+        healthy_since=moment(status.healthy_since),
     )
 
 
+def _past(wire: api.PastCase) -> case.PastCase:
+    ended = moment(wire.ended_at) or EPOCH
+    return case.PastCase(wire.case, wire.node_name, wire.policy_name, ended, wire.operations, wire.outcome)
+
+
+def _blast_radius(wire: api.BlastRadius) -> BlastRadius:
+    jobs = tuple(
+        JobAtStake(job.kind, job.namespace, job.name, job.gpus_on_node, job.gpus, moment(job.since), job.gpu_hours)
+        for job in wire.largest
+    )
+    numbers = (wire.jobs, wire.pods, wire.gpus_on_node, wire.gpus, wire.gpu_hours)
+    return BlastRadius(moment(wire.at) or EPOCH, jobs, *numbers, unknown=wire.unknown)
+
+
 def _block(wire: api.Blocker) -> case.Block:
-    return case.Block(_reason(wire.reason), wire.message, moment(wire.until), wire.reported)
+    return case.Block(_reason(wire.reason), wire.message, moment(wire.until), wire.reported, moment(wire.since))
 
 
 def _reason(word: str) -> Reason:
@@ -74,6 +106,28 @@ def _trigger(wire: api.Trigger) -> case.Trigger | None:
         intern(wire.message),
         moment(wire.since) or EPOCH,
         intern(wire.cause),
+        _devices(tuple(sorted(wire.devices.items()))) if wire.devices else (),
+        _layout(tuple(sorted(wire.layout.items()))) if wire.layout else (),
+    )
+
+
+@lru_cache(256)
+def _devices(devices: Gpus) -> Gpus:
+    """Nearly all nodes have the same: one object for all."""
+    return devices
+
+
+@lru_cache(256)
+def _layout(layout: Layout) -> Layout:
+    """The same for how they are divided and shared."""
+    return layout
+
+
+def _manual(wire: api.Manual | None) -> case.Manual | None:
+    if wire is None:
+        return None
+    return case.Manual(
+        wire.operation, wire.uid, intern(wire.template_name), wire.parameters, intern(wire.requested_by or "")
     )
 
 
@@ -95,14 +149,15 @@ def _attempt(wire: api.Attempt) -> case.Attempt:
         boot_id=wire.intent.boot_id if wire.intent else "",
         heartbeats={name: moment(at) for name, at in wire.node_heartbeats.items()},
         follows=wire.follows,
+        probe=wire.probe,
         counts=wire.counts,
     )
 
 
-def operation(wire: api.NodeOperation) -> case.Operation:
+def operation(wire: api.NodeOperation) -> Operation:
     """An operation."""
     meta, spec, status = wire.metadata, wire.spec, wire.status
-    return case.Operation(
+    return Operation(
         name=meta.name,
         uid=meta.uid,
         node=intern(spec.node_name),
@@ -115,7 +170,8 @@ def operation(wire: api.NodeOperation) -> case.Operation:
         version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
-        phase=status.phase or case.OperationPhase.PENDING,
+        phase=status.phase or OperationPhase.PENDING,
+        case_name=status.case_name or "",
         drain_round=status.drain_round,
         drained_at=moment(status.drained_at),
         drain_started=moment(status.drain_started_at),
@@ -132,6 +188,9 @@ def operation(wire: api.NodeOperation) -> case.Operation:
 
 
 def _blocked(wire: api.DrainStatus | None) -> str:
-    """The pods in the way, for a person."""
-    blocked = wire.blocked if wire else ()
-    return ", ".join(f"{entry.pod} ({entry.pdb})" if entry.pdb else entry.pod for entry in blocked)
+    """The pods in the way, for a person, by what keeps them: PodDisruptionBudgets by name, else the message."""
+    kept = defaultdict[str, list[str]](list)
+    for entry in wire.blocked if wire else ():
+        kept[entry.pdb or entry.message].append(entry.pod)
+    text = "; ".join(f"{', '.join(names)} ({why})" if why else ", ".join(names) for why, names in kept.items())
+    return text[:LONGEST]

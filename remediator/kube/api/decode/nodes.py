@@ -6,7 +6,8 @@ from sys import intern
 
 from remediator.core import names, pod
 from remediator.core.node import MOST_HANDLED, Condition, Gpus, Node, Status, Taint
-from remediator.kube.api import builtin, gpu_pods
+from remediator.core.user_pod import UserPod
+from remediator.kube.api import builtin, gpu_pods, shared_gpus
 from remediator.kube.api.decode.times import EPOCH, moment, moment_of_node
 
 KINDS_OF_NODES = 256  # by the GPUs that they offer
@@ -27,12 +28,20 @@ def node(wire: builtin.Node) -> Node:
         taints=tuple(Taint(taint.key, taint.value, taint.effect, taint.time_added) for taint in wire.spec.taints),
         unschedulable=wire.spec.unschedulable,
         boot_id=wire.status.node_info.boot_id,
+        kernel=intern(wire.status.node_info.kernel_version[:128]),
         handled=_handled(annotations.get(names.HANDLED, "")),
         cordoned_by=annotations.get(names.CORDONED_BY, ""),
         kept_cordoned=annotations.get(names.KEPT_CORDONED, ""),
+        in_service=annotations.get(names.IN_SERVICE, ""),
+        cordon_reason=annotations.get(names.CORDON_REASON, ""),
+        out_of_service_boot=annotations.get(names.OUT_OF_SERVICE_BOOT, ""),
         scale_down_disabled=annotations.get(names.SCALE_DOWN_DISABLED, ""),
         scale_down_disabled_by=annotations.get(names.SCALE_DOWN_DISABLED_BY, ""),
         gpus=_shared(gpu_pods.readable(wire)),
+        devices=_shared(gpu_pods.devices(wire)),
+        cards=shared_gpus.sizes(wire),
+        cpu=gpu_pods.milli_cores((wire.status.allocatable or {}).get(gpu_pods.CPU, 0)),
+        drain_requested=moment_of_node(annotations.get(names.DRAIN_REQUESTED)),
         version=wire.metadata.resource_version,
     )
 
@@ -68,9 +77,10 @@ _STATUSES = {status.value: status for status in Status}
 
 def operation_pod(wire: builtin.Pod) -> pod.Pod:
     """A Pod, of ours or not. A mirror Pod never is: any kubelet may make one, with labels as it likes."""
-    mirror, owners = names.MIRROR in wire.metadata.annotations, wire.metadata.owner_references
+    mirror = names.MIRROR in wire.metadata.annotations
     labels = {} if mirror else wire.metadata.labels
     ended = wire.status.container_statuses[0].state.terminated if wire.status.container_statuses else None
+    waiting = _waiting(wire.status)
     return pod.Pod(
         name=wire.metadata.name,
         namespace=wire.metadata.namespace,
@@ -81,11 +91,12 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
         case_uid=labels.get(names.CASE_UID_LABEL, ""),
         template=labels.get(names.OPERATION_LABEL, ""),
         exit_code=ended.exit_code if ended else None,
-        message=(ended.message if ended else "") or wire.status.message or _unscheduled(wire),
+        message=(ended.message if ended else "") or wire.status.message or _words(waiting) or _unscheduled(wire),
         reason=wire.status.reason or (ended.reason if ended else ""),
+        waiting=waiting.reason if waiting else "",
+        disrupted=_disrupted(wire),
         deletion=moment(wire.metadata.deletion_timestamp),
         finalizers=wire.metadata.finalizers,
-        daemon=any(owner.kind == "DaemonSet" and owner.controller for owner in owners),
         mirror=mirror,
         created=moment(wire.metadata.creation_timestamp),
         ready=any(entry.type == "Ready" and entry.status == "True" for entry in wire.status.conditions),
@@ -94,6 +105,46 @@ def operation_pod(wire: builtin.Pod) -> pod.Pod:
 
 
 _POD_PHASES = frozenset(pod.PodPhase)
+
+
+def user_pod(wire: builtin.Pod) -> UserPod:
+    """A Pod as it matters to a drain of its node."""
+    meta = wire.metadata
+    return UserPod(
+        name=meta.name,
+        namespace=meta.namespace,
+        labels=meta.labels,
+        owner=next((owner.kind for owner in meta.owner_references if owner.controller), ""),
+        mirror=names.MIRROR in meta.annotations,
+        ended=wire.status.phase in ("Succeeded", "Failed"),
+        deletion=moment(meta.deletion_timestamp),
+    )
+
+
+def _waiting(status: builtin.PodStatus) -> builtin.Waiting | None:
+    """Of the first container that waits for more than its turn: the first words of a kubelet say nothing yet.
+
+    None where another one has begun: such a Pod is Pending, too.
+    """
+    if any(container.state.running or container.state.terminated for container in status.container_statuses):
+        return None
+    containers = (*status.init_container_statuses, *status.container_statuses)
+    waits = (container.state.waiting for container in containers)
+    return next((each for each in waits if each and each.reason not in _TURN), None)
+
+
+_TURN = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+
+def _words(waiting: builtin.Waiting | None) -> str:
+    """What the kubelet says of it, which begins with its one word for it."""
+    return ": ".join(word for word in (waiting.reason, waiting.message) if word) if waiting else ""
+
+
+def _disrupted(wire: builtin.Pod) -> str:
+    """Why Kubernetes ends it, in one word; "" where it does not."""
+    entries = (entry for entry in wire.status.conditions if entry.type == "DisruptionTarget" and entry.status == "True")
+    return next((entry.reason or entry.type for entry in entries), "")
 
 
 def _unscheduled(wire: builtin.Pod) -> str:

@@ -1,11 +1,15 @@
 """Policies, templates and budgets as we read them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
 
 from remediator.core import budget, names, policy
 from remediator.core.selector import Operator, Requirement, Selector
+from remediator.core.template import DrainRule, Template, Toleration
+from remediator.core.window import Window
 from remediator.kube import api
-from remediator.kube.api.decode.times import EPOCH, duration, moment, moment_of_node
+from remediator.kube.api.decode.times import EPOCH, duration, limited, moment, moment_of_node
 
 
 def selector(wire: api.LabelSelector) -> Selector:
@@ -21,29 +25,48 @@ def remediation_policy(wire: api.RemediationPolicy) -> policy.Policy:
     return policy.Policy(
         name=wire.metadata.name,
         selector=selector(spec.node_selector),
-        when=tuple(_when(entry) for entry in spec.when),
+        when=tuple(_when(entry, number) for number, entry in enumerate(spec.when)),
         ladder=tuple(policy.Rung(rung.operation, rung.attempts, rung.parameters) for rung in spec.ladder),
         severity=spec.severity,
-        verify=policy.Verify(
-            *(duration(text) for text in (spec.verify.settle, spec.verify.fresh, spec.verify.timeout))
-        ),
+        verify=_verify(spec.verify),
         attempts_max=spec.attempts.max,
-        attempts_window=duration(spec.attempts.window),
-        cooldown=duration(spec.cooldown),
+        attempts_window=limited(spec.attempts.window, "spec.attempts.window"),
+        cooldown=limited(spec.cooldown, "spec.cooldown"),
         mode=spec.mode,
         urgency=spec.urgency.mode if spec.urgency else policy.Urgency.NOW,
+        idle_deadline=_idle_deadline(spec.urgency),
+        windows=tuple(map(window, spec.windows)),
+        approval=spec.approval,
         ticket=spec.ticket.when if spec.ticket else policy.TicketWhen.NEVER,
         route=(spec.ticket.route if spec.ticket else None) or "",
         correlation=_correlation(spec.correlation),
+        confirm=_confirm(spec.confirm),
+        release=spec.escalation.release if spec.escalation else policy.Release.MANUAL,
+        require_spare_gpus=spec.require_spare_gpus,
+        max_blast_radius=_blast_limit(spec.max_blast_radius),
+        relapse=limited(spec.relapse.window, "spec.relapse.window") if spec.relapse else None,
+        lemon=policy.Lemon(spec.lemon.cases, limited(spec.lemon.window, "spec.lemon.window")) if spec.lemon else None,
         generation=wire.metadata.generation,
-        closed_at=moment_of_node(wire.metadata.annotations.get(names.BREAKER_CLOSED_AT)),
-        breaker=_breaker(wire.status.breaker),
+        closed_at=closed_at(wire.metadata),
+        breaker=failures(wire.status.breaker),
         readiness=_readiness(wire.status.conditions),
         version=wire.metadata.resource_version,
     )
 
 
-def _breaker(wire: api.FailureBreaker | None) -> policy.FailureBreaker:
+def closed_at(meta: api.ObjectMeta) -> datetime | None:
+    """When a user closed the breaker on failures last."""
+    return moment_of_node(meta.annotations.get(names.BREAKER_CLOSED_AT))
+
+
+def _verify(wire: api.Verify) -> policy.Verify:
+    settle, fresh = limited(wire.settle, "spec.verify.settle"), limited(wire.fresh, "spec.verify.fresh")
+    times = (settle, fresh, limited(wire.timeout, "spec.verify.timeout"))
+    return policy.Verify(*times, wire.probe or "", wire.inventory)
+
+
+def failures(wire: api.FailureBreaker | None) -> policy.FailureBreaker:
+    """A breaker on failures, as a status says."""
     if wire is None:
         return policy.FailureBreaker()
     records = tuple(
@@ -58,35 +81,85 @@ def _readiness(conditions: Iterable[api.Condition]) -> policy.Readiness | None:
     return policy.Readiness(ready.status, ready.reason, ready.observed_generation) if ready else None
 
 
+def window(wire: api.Window) -> Window:
+    """A time in which cases may start."""
+    return Window(wire.cron, duration(wire.duration), wire.time_zone)
+
+
+def _idle_deadline(wire: api.Urgency | None) -> timedelta | None:
+    """How long WhenIdle waits; None where it waits for ever, or another mode does not wait at all."""
+    if wire is None or wire.mode is not policy.Urgency.WHEN_IDLE or wire.deadline == "None":
+        return None
+    return limited(wire.deadline or "24h", "spec.urgency.deadline")
+
+
 def _correlation(wire: api.Correlation | None) -> policy.Correlation | None:
-    return policy.Correlation(wire.nodes, duration(wire.within), wire.by or (policy.MESSAGE,)) if wire else None
+    if wire is None:
+        return None
+    within = limited(wire.within, "spec.correlation.within")
+    return policy.Correlation(wire.nodes, within, wire.by or (policy.MESSAGE,))
 
 
-def _when(wire: api.When) -> policy.When:
+def _confirm(wire: api.Confirm | None) -> policy.Confirm | None:
+    return policy.Confirm(wire.prom_ql, duration(wire.within)) if wire else None
+
+
+def _blast_limit(wire: api.MaxBlastRadius | None) -> policy.BlastLimit | None:
+    return policy.BlastLimit(wire.jobs, wire.gpu_hours) if wire else None
+
+
+def _when(wire: api.When, number: int) -> policy.When:
     entries: Iterable[api.ConditionMatch | api.When] = wire.all or (wire,)
-    return policy.When(tuple(_clause(entry) for entry in entries), duration(wire.for_))
+    return policy.When(tuple(_clause(entry) for entry in entries), limited(wire.for_, f"spec.when[{number}].for"))
 
 
 def _clause(wire: api.ConditionMatch | api.When) -> policy.Clause:
     return policy.Clause(wire.condition or "", wire.status, frozenset(wire.reasons))
 
 
-def template(wire: api.NodeOperationTemplate) -> policy.Template:
+def template(wire: api.NodeOperationTemplate) -> Template:
     """A template."""
-    spec, skip = wire.spec, wire.spec.drain.skip_wait_for_delete
-    return policy.Template(
+    spec, drain = wire.spec, wire.spec.drain
+    skip, evict_for, override = drain.skip_wait_for_delete, drain.evict_for, drain.override_annotations_after
+    return Template(
         name=wire.metadata.name,
-        strategy=spec.drain.strategy,
-        drain_timeout=duration(spec.drain.timeout),
-        skip_wait_for_delete=duration(skip) if skip else None,
+        strategy=drain.strategy,
+        drain_timeout=limited(drain.timeout, "spec.drain.timeout"),
+        skip_wait_for_delete=limited(skip, "spec.drain.skipWaitForDelete") if skip else None,
         run_on=spec.run_on,
-        timeout=duration(spec.timeout),
+        timeout=limited(spec.timeout, "spec.timeout"),
         boot_id_changed=spec.success.boot_id_changed,
         node_ready=spec.success.node_ready,
         pod=spec.pod_template,
         version=wire.metadata.resource_version,
         after=spec.after,
+        covers=spec.covers,
+        tolerations=_tolerations(spec.pod_template),
+        drain_rules=tuple(_drain_rule(rule) for rule in drain.rules),
+        evict_for=limited(evict_for, "spec.drain.evictFor") if evict_for else None,
+        delete_bare_pods=drain.delete_bare_pods,
+        delete_empty_dir_data=drain.delete_empty_dir_data,
+        override_annotations_after=duration(override) if override else None,
+        drain_condition=spec.drain.condition or "",
     )
+
+
+def _drain_rule(wire: api.DrainRule) -> DrainRule:
+    labels = wire.selector.match_labels if wire.selector else {}
+    return DrainRule(wire.strategy, wire.namespaces, labels, wire.owners)
+
+
+def _tolerations(pod: Mapping[str, Any]) -> tuple[Toleration, ...]:
+    """What the Pod bears, as far as it can be read: the API server judges it when the Pod is made."""
+    spec = pod.get("spec")
+    listed = spec.get("tolerations") if isinstance(spec, dict) else None
+    return tuple(_toleration(entry) for entry in listed or () if isinstance(entry, dict))
+
+
+def _toleration(entry: Mapping[str, Any]) -> Toleration:
+    key, effect = str(entry.get("key") or ""), str(entry.get("effect") or "")
+    exists = entry.get("operator") == "Exists"
+    return Toleration(key, None if exists else str(entry.get("value") or ""), effect)
 
 
 def disruption_budget(wire: api.NodeDisruptionBudget) -> budget.Budget:
@@ -107,7 +180,19 @@ def disruption_budget(wire: api.NodeDisruptionBudget) -> budget.Budget:
         max_quarantined=_amount(wire.spec.max_quarantined) or budget.DEFAULT_QUARANTINED,
         group_by=wire.spec.group_by or "",
         grouped_by=status.grouped_by,
+        breaker=breaker_rule(wire.spec.breaker),
+        failing=failures(status.breaker),
+        closed_at=closed_at(meta),
     )
+
+
+def breaker_rule(wire: api.BudgetBreaker | None) -> budget.BreakerRule | None:
+    """When nothing more starts under a budget; None where it does not say."""
+    if wire is None:
+        return None
+    limit = wire.failures or api.FailureLimit()
+    most = limit.most if wire.failures else None
+    return budget.BreakerRule(wire.starts, wire.percent, duration(wire.window), limit.of, most)
 
 
 def claim(wire: api.Claim) -> budget.Claim:

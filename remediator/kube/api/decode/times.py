@@ -46,3 +46,10 @@ def _moment_of_node(text: str) -> datetime:
 def duration(text: str) -> timedelta:
     """ "1h30m" as a timedelta, LONGEST at most."""
     return min(timedelta(seconds=api.seconds(text)), LONGEST)
+
+
+def limited(text: str, field: str) -> timedelta:
+    """The duration of a field. Raises ValueError, with its name, for one that was stored when it could be longer."""
+    if api.too_long(text):
+        raise ValueError(f"{field} is {text}: {api.AT_MOST.message}")
+    return duration(text)

@@ -1,7 +1,16 @@
 """Our nouns → Kubernetes' JSON, writing side: what we create and what we patch. Pure."""
 
-from remediator.kube.api.encode.cases import case_status, new_case, new_operation, operation_status, timeline_entry
-from remediator.kube.api.encode.nodes import event, namespace_event, node_marks
+from remediator.kube.api.encode.cases import (
+    case_status,
+    manual_case,
+    new_case,
+    new_operation,
+    operation_status,
+    timeline_entry,
+)
+from remediator.kube.api.encode.drains import drain_parameters
+from remediator.kube.api.encode.gpu_ledgers import binding, fence, gpu_ledger, new_gpu_ledger
+from remediator.kube.api.encode.nodes import event, namespace_event, node_condition, node_marks
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
 from remediator.kube.api.encode.policies import default_budget, ledger, policy_breaker, policy_ready
@@ -11,15 +20,22 @@ from remediator.kube.api.patch import Body
 __all__ = [
     "Body",
     "annotations",
+    "binding",
     "case_status",
     "default_budget",
+    "drain_parameters",
     "event",
+    "fence",
+    "gpu_ledger",
     "ledger",
+    "manual_case",
     "name_of",
     "namespace_event",
     "new_case",
+    "new_gpu_ledger",
     "new_operation",
     "new_ticket",
+    "node_condition",
     "node_marks",
     "operation_status",
     "pod",

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 
 from remediator.core import names
-from remediator.core.case import Attempt, Block, Case, CaseEvent, Operation, Trigger
+from remediator.core.case import Attempt, Block, Case, CaseEvent, PastCase, Trigger
+from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.node import Node
+from remediator.core.operation import Operation
 from remediator.kube import api
+from remediator.kube.api.blast_radius import MOST
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
 from remediator.kube.api.patch import Body
 
@@ -19,8 +22,24 @@ def new_case(name: str, node: Node, policy: str, trigger: Trigger) -> Body:
         message=trigger.message[:4096],
         since=second(trigger.since),
         cause=trigger.cause[:4096],
+        devices=dict(trigger.devices),
+        layout=dict(trigger.layout),
     )
     spec = api.NodeRemediationSpec(node_name=node.name, node_uid=node.uid, policy_name=policy, trigger=seen)
+    meta = api.ObjectMeta(name=name, finalizers=(names.CASE_FINALIZER,))
+    return body(api.NodeRemediation(metadata=meta, spec=spec))
+
+
+def manual_case(name: str, operation: Operation) -> Body:
+    """A NodeRemediation for an operation that a user has made, holding our finalizer from birth."""
+    asked = api.Manual(
+        operation=operation.name,
+        uid=operation.uid,
+        template_name=operation.template,
+        parameters=dict(operation.parameters),
+        requested_by=operation.requested_by or None,
+    )
+    spec = api.NodeRemediationSpec(node_name=operation.node, node_uid=operation.node_uid, manual=asked)
     meta = api.ObjectMeta(name=name, finalizers=(names.CASE_FINALIZER,))
     return body(api.NodeRemediation(metadata=meta, spec=spec))
 
@@ -37,15 +56,63 @@ def case_status(case: Case) -> Body:
         evidence=dict(case.evidence or {}),
         attempts=tuple(_attempt(attempt, number) for number, attempt in enumerate(case.attempts, 1)),
         timeline=tuple(timeline_entry(entry) for entry in case.timeline),
+        history=tuple(_past(past) for past in case.history),
+        blast_radius=_blast_radius(case.blast) if case.blast else None,
         started_at=second_or_none(case.started),
         ended_at=second_or_none(case.ended),
+        healthy_since=second_or_none(case.healthy_since),
     )
     return status_patch(case.version, status)
 
 
+def _past(past: PastCase) -> api.PastCase:
+    return api.PastCase(
+        case=past.case,
+        node_name=past.node,
+        policy_name=past.policy,
+        ended_at=second(past.ended),
+        operations=past.operations,
+        outcome=past.outcome,
+    )
+
+
+def _blast_radius(radius: BlastRadius) -> api.BlastRadius:
+    return api.BlastRadius(
+        at=second(radius.at),
+        unknown=radius.unknown[:4096],
+        pods=_number(radius.pods),
+        gpus_on_node=_number(radius.here),
+        jobs=_number(radius.count),
+        gpus=_number(radius.gpus),
+        gpu_hours=_number(radius.gpu_hours),
+        largest=tuple(_at_stake(job) for job in radius.jobs),
+    )
+
+
+def _at_stake(job: JobAtStake) -> api.JobAtStake:
+    return api.JobAtStake(
+        kind=job.kind,
+        namespace=job.namespace,
+        name=job.name,
+        gpus_on_node=_number(job.here),
+        gpus=_number(job.gpus),
+        since=second_or_none(job.since),
+        gpu_hours=_number(job.gpu_hours),
+    )
+
+
+def _number(count: int) -> int:
+    """One too large would have the whole status refused, and nothing of the case would be written."""
+    return min(count, MOST)
+
+
 def _blocker(block: Block) -> api.Blocker:
     return api.Blocker(
-        reason=block.reason, message=block.message[:4096], until=second_or_none(block.until), reported=block.reported
+        reason=block.reason,
+        message=block.message[:4096],
+        since=second_or_none(block.since),
+        until=second_or_none(block.until),
+        reported=block.reported,
     )
 
 
@@ -56,6 +123,7 @@ def _attempt(attempt: Attempt, number: int) -> api.Attempt:
         rung=attempt.rung + 1,
         attempt=number,
         follows=attempt.follows,
+        probe=attempt.probe,
         counts=attempt.counts,
         intent=api.Intent(boot_id=attempt.boot_id) if attempt.boot_id else None,
         started_at=second(attempt.started),
@@ -98,6 +166,7 @@ def operation_status(operation: Operation) -> Body:
     intent = api.Intent(boot_id=operation.intent_boot_id, at=second_or_none(operation.intent_at))
     status = api.NodeOperationStatus(
         phase=operation.phase,
+        case_name=operation.case_name or None,
         reason=operation.reason,
         message=operation.message[:4096],
         started_at=second(operation.created),

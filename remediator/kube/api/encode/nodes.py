@@ -6,12 +6,13 @@ from datetime import datetime
 from msgspec import UNSET, UnsetType
 
 from remediator.core.case import Case, CaseEvent
-from remediator.core.node import Node, Taint
+from remediator.core.node import Condition, Node, Taint
 from remediator.core.reasons import WARNINGS
 from remediator.kube import api
 from remediator.kube.api import builtin
 from remediator.kube.api.encode.objects import body, second
 from remediator.kube.api.patch import Body, MetaPatch, Patch
+from remediator.kube.wire.times import stamp
 
 
 def node_marks(
@@ -57,3 +58,19 @@ def _event(name: str, involved: builtin.ObjectReference, reason: str, message: s
             count=1,
         )
     )
+
+
+def node_condition(node: Node, condition: Condition) -> Body:
+    """A strategic merge patch of one Condition of the node's status: those of others are left alone.
+
+    Refused where the node is another one of the same name.
+    """
+    written = builtin.NodeCondition(
+        type=condition.type,
+        status=condition.status.value,
+        reason=condition.reason,
+        message=condition.message,
+        last_transition_time=stamp(condition.since),
+        last_heartbeat_time=stamp(condition.heartbeat),
+    )
+    return body(Patch(metadata=MetaPatch(uid=node.uid), status=builtin.NodeConditionsPatch(conditions=(written,))))

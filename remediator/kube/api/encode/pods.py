@@ -5,7 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 from remediator.core import names
-from remediator.core.policy import RunOn, Template
+from remediator.core.places import BORNE
+from remediator.core.selector import EVERYTHING, Requirement, Selector
+from remediator.core.template import RunOn, Template
 from remediator.kube.api.patch import Body
 
 NODE_NAME = "$(NODE_NAME)"  # in the name of a Secret's volume: the node that the operation is about
@@ -19,12 +21,14 @@ def pod(
     labels: Mapping[str, str],
     env: Mapping[str, str],
     deadline: timedelta,
+    on: Selector = EVERYTHING,
     avoid: Sequence[str] = (),
 ) -> Body:
     """The Pod of one operation: the template's, made ours.
 
     On the target it is bound at once, tolerates every taint, asks for nothing and may not be preempted; elsewhere the
-    scheduler places it on any node but the target, and on those to `avoid` only where no other fits.
+    scheduler places it on a node that `on` chooses and that is not the target, and on those to `avoid` only where no
+    other fits; it bears the taint of control planes.
     """
     written = dict(template.pod)
     meta, spec = dict(written.get("metadata") or {}), dict(written.get("spec") or {})
@@ -49,7 +53,7 @@ def pod(
             "restartPolicy": "Never",
             "activeDeadlineSeconds": max(1, int(deadline.total_seconds())),
             **_volumes(spec, target),
-            **_placement(template, spec, target, avoid),
+            **_placement(template, spec, target, on, avoid),
         },
     }
 
@@ -73,7 +77,7 @@ def _volume(volume: Mapping[str, Any], target: str) -> Mapping[str, Any]:
     return {**volume, "secret": {**secret, "secretName": secret["secretName"].replace(NODE_NAME, target)}}
 
 
-def _placement(template: Template, spec: Mapping[str, Any], target: str, avoid: Sequence[str]) -> Body:
+def _placement(template: Template, spec: Mapping[str, Any], target: str, on: Selector, avoid: Sequence[str]) -> Body:
     if template.run_on is RunOn.TARGET:
         return {"nodeName": target, "tolerations": [{"operator": "Exists"}]}
     away = {"key": "metadata.name", "operator": "NotIn", "values": [target]}
@@ -81,7 +85,7 @@ def _placement(template: Template, spec: Mapping[str, Any], target: str, avoid: 
     node_affinity = affinity.get("nodeAffinity") or {}
     required = node_affinity.get(_REQUIRED) or {}
     terms = [
-        {**term, "matchFields": [*(term.get("matchFields") or []), away]}
+        {**term, **_chosen(term, on), "matchFields": [*(term.get("matchFields") or []), away]}
         for term in required.get("nodeSelectorTerms") or [{}]
     ]
     node_affinity = {**node_affinity, _REQUIRED: {**required, "nodeSelectorTerms": terms}}
@@ -89,7 +93,21 @@ def _placement(template: Template, spec: Mapping[str, Any], target: str, avoid: 
         others = {"matchFields": [{**away, "values": [name]} for name in avoid]}
         preferred = [*(node_affinity.get(_PREFERRED) or []), {"weight": 100, "preference": others}]
         node_affinity = {**node_affinity, _PREFERRED: preferred}
-    return {"affinity": {**affinity, "nodeAffinity": node_affinity}}
+    borne = {"key": BORNE.key, "operator": "Exists", "effect": BORNE.effect}
+    tolerations = [*(spec.get("tolerations") or []), borne]
+    return {"affinity": {**affinity, "nodeAffinity": node_affinity}, "tolerations": tolerations}
+
+
+def _chosen(term: Mapping[str, Any], on: Selector) -> Body:
+    """What a term of the template asks of labels, and what the settings ask."""
+    ours = [_expression(requirement) for requirement in on.requirements]
+    expressions = [*(term.get("matchExpressions") or []), *ours]
+    return {"matchExpressions": expressions} if expressions else {}
+
+
+def _expression(requirement: Requirement) -> Body:
+    values = {"values": list(requirement.values)} if requirement.values else {}
+    return {"key": requirement.key, "operator": requirement.operator.value, **values}
 
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -23,6 +23,7 @@ def ledger(budget: Budget, counts: Counts) -> Body:
         ungrouped=counts.ungrouped,
         groups=tuple(_group(group) for group in counts.groups),
         grouped_by=budget.group_by,
+        breaker=_failures(budget.failing) if budget.failing != FailureBreaker() else None,
         observed_generation=budget.generation,
         adopted_generation=budget.generation,
         adopted_uid=budget.uid,
@@ -67,6 +68,10 @@ def policy_ready(readiness: Readiness, message: str, now: datetime) -> Body:
 
 def policy_breaker(version: str, breaker: FailureBreaker) -> Body:
     """A merge patch of a policy's breaker on failures, refused if the policy has moved since we read it."""
+    return body(Patch(metadata=MetaPatch(resource_version=version), status={"breaker": whole(_failures(breaker))}))
+
+
+def _failures(breaker: FailureBreaker) -> api.FailureBreaker:
     attempts = tuple(
         api.AttemptRecord(
             operation=record.operation,
@@ -77,7 +82,6 @@ def policy_breaker(version: str, breaker: FailureBreaker) -> Body:
         )
         for record in breaker.records
     )
-    wire = api.FailureBreaker(
+    return api.FailureBreaker(
         opened_at=second_or_none(breaker.opened), message=breaker.message[:4096], attempts=attempts
     )
-    return body(Patch(metadata=MetaPatch(resource_version=version), status={"breaker": whole(wire)}))

@@ -8,6 +8,8 @@ from typing import Any
 import celpy
 from celpy import celtypes
 
+from remediator.kube.manifests.schema.limits import compiled
+
 
 class RuleError(ValueError):
     """A rule that does not compile."""
@@ -21,7 +23,7 @@ def _strings(items: Any) -> list[str]:
     return [str(item) for item in items]
 
 
-# Kubernetes' own functions for strings and lists, as far as celpy lacks them.
+# Kubernetes' own functions for strings and lists, as far as celpy lacks them or reads patterns in another way.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "split": lambda text, by: celtypes.ListType([celtypes.StringType(part) for part in str(text).split(str(by))]),
     "join": lambda items, by="": celtypes.StringType(str(by).join(_strings(items))),
@@ -33,6 +35,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "substring": lambda text, start, end=None: celtypes.StringType(str(text)[int(start) : end and int(end)]),
     "isSorted": lambda items: celtypes.BoolType(list(items) == sorted(items)),
     "sum": lambda items: sum(items, celtypes.IntType(0)),
+    "findAll": lambda text, by: celtypes.ListType(
+        [celtypes.StringType(match[0]) for match in re.finditer(str(by), str(text))]
+    ),
+    "matches": lambda text, by: celtypes.BoolType(compiled(str(by)).search(str(text)) is not None),
     "find": lambda text, by: celtypes.StringType(match[0] if (match := re.search(str(by), str(text))) else ""),
 }
 
@@ -46,8 +52,15 @@ class Rule:
     reason: str
     field_path: str
     transition: bool
+    fields: frozenset[str] | None  # of `self` and `oldSelf` that it speaks of; None where of all that they have
     _program: Any
     _message_program: Any = None
+
+    def seen(self, value: Any) -> Any:
+        """What of a value the rule can speak of: all else may change, and its answer stays."""
+        if self.fields is None or not isinstance(value, dict):
+            return value
+        return {key: item for key, item in value.items() if key in self.fields}
 
     def broken(self, values: dict[str, Any]) -> str | None:
         """Why the rule does not hold for `self` (and `oldSelf`), or None where it does. Raises Unanswered."""
@@ -82,6 +95,17 @@ def _program(text: str) -> Any:
     return _programs[text]
 
 
+_ROOT = re.compile(r"\b(?:self|oldSelf)\b(?!\s*\()")
+_FIELD = re.compile(r"\b(?:self|oldSelf)\.(\w+)\b(?!\s*\()")
+
+
+def _fields(text: str) -> frozenset[str] | None:
+    """The fields that a text speaks of; None where it may speak of all, or by an escaped name."""
+    fields = _FIELD.findall(text)
+    plain = len(fields) == len(_ROOT.findall(text)) and not any("__" in field for field in fields)
+    return frozenset(fields) if plain else None
+
+
 def compile_rules(raw: Sequence[dict[str, Any]]) -> tuple[Rule, ...]:
     """The rules of one schema node. Raises RuleError for one that does not compile."""
     return tuple(
@@ -91,6 +115,7 @@ def compile_rules(raw: Sequence[dict[str, Any]]) -> tuple[Rule, ...]:
             reason=rule.get("reason", "FieldValueInvalid"),
             field_path=rule.get("fieldPath", ""),
             transition=bool(re.search(r"\boldSelf\b", rule["rule"])),
+            fields=_fields(rule["rule"] + " " + rule.get("messageExpression", "")),
             _program=_program(rule["rule"]),
             _message_program=_program(rule["messageExpression"]) if rule.get("messageExpression") else None,
         )

@@ -1,5 +1,6 @@
 """What an API server removes from an object and adds to it before it validates the object."""
 
+from collections.abc import Collection
 from copy import deepcopy
 from typing import Any
 
@@ -15,22 +16,31 @@ METADATA = frozenset(
 
 def prune(value: Any, node: Node, path: str = "") -> list[str]:
     """Remove in place what the schema does not name; the answer is the paths of what was removed."""
-    return [at(path, steps) for steps in _pruned(value, node)]
+    return [at(path, steps) for steps, _ in _pruned(value, node)]
 
 
-def _pruned(value: Any, node: Node) -> list[Steps]:
+def strays(value: Any, node: Node) -> list[tuple[str, frozenset[str]]]:
+    """As `prune`; beside each path the names that the schema has there."""
+    return [(at("", steps), frozenset(names)) for steps, names in _pruned(value, node)]
+
+
+# The way to what was removed, and what the schema names there.
+_Removed = tuple[Steps, Collection[str]]
+
+
+def _pruned(value: Any, node: Node) -> list[_Removed]:
     """The way to each thing that was removed: hardly ever anything is, so no path is put together before."""
-    removed: list[Steps] = []
+    removed: list[_Removed] = []
     if isinstance(value, list) and node.items is not None:
         for number, item in enumerate(value):
-            removed += [(number, *steps) for steps in _pruned(item, node.items)]
+            removed += [((number, *steps), names) for steps, names in _pruned(item, node.items)]
     elif isinstance(value, dict):
         for key in list(value):
-            removed += [(key, *steps) for steps in _pruned_field(value, key, node)]
+            removed += [((key, *steps), names) for steps, names in _pruned_field(value, key, node)]
     return removed
 
 
-def _pruned_field(value: dict[str, Any], key: str, node: Node) -> list[Steps]:
+def _pruned_field(value: dict[str, Any], key: str, node: Node) -> list[_Removed]:
     if node.embedded and key in ("apiVersion", "kind", "metadata"):
         return _pruned_metadata(value[key]) if key == "metadata" else []
     if (known := node.child(key)) is not None:
@@ -38,14 +48,14 @@ def _pruned_field(value: dict[str, Any], key: str, node: Node) -> list[Steps]:
     if node.preserve:
         return []
     del value[key]
-    return [()]
+    return [((), node.properties)]
 
 
-def _pruned_metadata(metadata: Any) -> list[Steps]:
+def _pruned_metadata(metadata: Any) -> list[_Removed]:
     unknown = [key for key in metadata if key not in METADATA] if isinstance(metadata, dict) else []
     for key in unknown:
         del metadata[key]
-    return [(key,) for key in unknown]
+    return [((key,), METADATA) for key in unknown]
 
 
 def fill(value: Any, node: Node) -> None:

@@ -12,8 +12,11 @@ def fits(value: Any, node: Node) -> bool:
 
     False says only that this is not certain.
     """
-    if value.__class__ is node.leaf:
+    kind = value.__class__
+    if kind is node.leaf:
         return True
+    if kind is node.holder:
+        return _fields_fit(value, node) if kind is dict else _items_fit(value, node)
     if value is None or node.alternatives or not node.takes(value) or (node.enum and value not in node.enum):
         return False
     if node.limits and any(exceeded(value, node.limits)):
@@ -24,8 +27,9 @@ def fits(value: Any, node: Node) -> bool:
 
 
 def _fields_fit(value: dict[str, Any], node: Node) -> bool:
-    if node.must and not all(key in value for key in node.must):
-        return False
+    for key in node.must:
+        if key not in value:
+            return False
     properties, additional, loose = node.properties, node.additional, node.preserve
     for key, item in value.items():
         part = properties.get(key) or additional

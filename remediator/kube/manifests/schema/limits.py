@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from remediator.kube.manifests.schema.values import TYPES
@@ -23,12 +24,21 @@ def _at_least(value: Any, limit: Any) -> bool:
     return len(value) >= int(limit)
 
 
+_END = re.compile(r"(\\.|\[\^?\]?[^\]]*\])|\$")
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern as an API server (Go) reads it: `$` is the end and not before a last line feed. Raises re.error."""
+    return re.compile(_END.sub(lambda match: match[1] or r"\Z", pattern), re.ASCII)
+
+
 # keyword → the type of value that it speaks of, and whether such a value keeps to it
 _LIMITS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "format": ("string", lambda value, limit: limit != "date-time" or _is_date(value)),
     "maxLength": ("string", _at_most),
     "minLength": ("string", _at_least),
-    "pattern": ("string", lambda value, limit: limit.search(value)),
+    "pattern": ("string", lambda value, limit: compiled(limit.pattern).search(value)),
     "maxItems": ("array", _at_most),
     "minItems": ("array", _at_least),
     "maxProperties": ("object", _at_most),

@@ -9,7 +9,8 @@ from remediator.kube.manifests.schema.limits import limits_of
 from remediator.kube.manifests.schema.values import TYPES
 
 ABSENT: Any = object()
-LEAVES = {"string": str, "boolean": bool, "integer": int}
+LEAVES = {"string": str, "boolean": bool}  # not integer: one may be too large
+HOLDERS = {"object": dict, "array": list}
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class Node:
     defaults: tuple[tuple[str, Any], ...] = field(init=False)  # of the properties that have one
     must: tuple[str, ...] = field(init=False)  # properties without which something is wrong, or would be filled in
     leaf: Any = field(init=False)  # a value of this very class needs no look; None where every value needs one
+    holder: Any = field(init=False)  # of a value of this very class only the content needs a look
     answers: dict[str, Any] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )  # of rules that were asked before, see rules.py
@@ -54,6 +56,7 @@ class Node:
         self.must = (*self.required, *(key for key, _ in self.defaults))
         limited = self.enum or self.limits or self.alternatives
         self.leaf = None if limited or len(self.types) != 1 else LEAVES.get(self.type)
+        self.holder = None if limited or len(self.types) != 1 else HOLDERS.get(self.type)
 
     def takes(self, value: Any) -> bool:
         """Whether a value is of a type that may stand here."""
@@ -117,6 +120,8 @@ def build(raw: dict[str, Any], *, root: bool = False) -> Node:
     parts = [*node.properties.values(), *filter(None, (node.additional, node.items))]
     node.ruled = bool(node.rules) or any(part.ruled for part in parts)
     node.transitions = any(rule.transition for rule in node.rules) or any(part.transitions for part in parts)
+    if node.embedded and "metadata" in node.properties:
+        node.properties["metadata"].preserve = True  # which fields it has is the same for all kinds, see content.py
     return node
 
 

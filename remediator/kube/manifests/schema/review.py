@@ -1,13 +1,14 @@
 """All violations of a new object, as plain sentences. (The messages of an API server have other words.)"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from remediator.kube.manifests.schema.content import fill, prune
+from remediator.kube.manifests.schema.content import fill, strays
 from remediator.kube.manifests.schema.node import Node
 from remediator.kube.manifests.schema.rules import broken
-from remediator.kube.manifests.schema.shape import Fault, faults
-from remediator.kube.manifests.schema.values import name_of, within
+from remediator.kube.manifests.schema.shape import faults
+from remediator.kube.manifests.schema.values import below, within
+from remediator.kube.manifests.schema.words import NO_VALUE, about, message, unknown_field
 
 
 class Violation(NamedTuple):
@@ -24,13 +25,25 @@ def review(value: Any, node: Node) -> Iterator[Violation]:
     where no fault lies below it that explains why.
     """
     whole = _copy(value)
-    yield from (Violation(path, "unknown field") for path in prune(whole, node))
+    yield from (Violation(path, unknown_field(path, names)) for path, names in strays(whole, node))
+    yield from (Violation(path, NO_VALUE) for path in _without_value(whole, node))
     fill(whole, node)
     wrong = list(faults(whole, node))
-    yield from (Violation(fault.path, _message(fault)) for fault in wrong)
+    yield from (Violation(fault.path, message(fault)) for fault in wrong)
     for rule in broken(whole, node):
         if rule.answered or not any(within(fault.path, rule.place) for fault in wrong):
-            yield Violation(rule.path, rule.message)
+            yield Violation(rule.path, about(rule.value, rule.message))
+
+
+def _without_value(value: Any, node: Node, path: str = "") -> Iterator[str]:
+    """Entries of maps that are null: an API server drops them, and a selector without them selects more."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, part in parts:
+        known = node.child(step) if isinstance(step, str) else node.items
+        if part is None and known is not None and known is node.additional and not known.nullable:
+            yield below(path, step)
+        elif known is not None:
+            yield from _without_value(part, known, below(path, step))
 
 
 def _copy(value: Any) -> Any:
@@ -38,37 +51,3 @@ def _copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _copy(part) for key, part in value.items()}
     return [_copy(part) for part in value] if isinstance(value, list) else value
-
-
-def _listed(limit: Any) -> str:
-    return ", ".join(map(str, limit))
-
-
-_WORDS: dict[str, str | Callable[[Fault], str]] = {
-    "type": lambda fault: f"must be {' or '.join(fault.limit)}, not {name_of(fault.value)}",
-    "enum": lambda fault: f"must be one of {_listed(fault.limit)}",
-    "required": "is required",
-    "unique": "stands here twice",
-    "format": "must be a {}",
-    "pattern": lambda fault: f"must match {fault.limit.pattern}",
-    "maxLength": "must have at most {} characters",
-    "minLength": "must have at least {} characters",
-    "maxItems": "must have at most {} items",
-    "minItems": "must have at least {} items",
-    "maxProperties": "must have at most {} entries",
-    "minProperties": "must have at least {} entries",
-    "maximum": "must be at most {}",
-    "minimum": "must be at least {}",
-    "exclusiveMaximum": "must be less than {}",
-    "exclusiveMinimum": "must be more than {}",
-    "multipleOf": "must be a multiple of {}",
-    "allOf": "must fit all the schemas of allOf",
-    "anyOf": "must fit a schema of anyOf",
-    "oneOf": "must fit exactly one schema of oneOf",
-    "not": "must not fit the schema of not",
-}
-
-
-def _message(fault: Fault) -> str:
-    words = _WORDS[fault.word]
-    return words.format(fault.limit) if isinstance(words, str) else words(fault)

@@ -9,7 +9,7 @@ from remediator.kube.manifests.schema.node import ABSENT, Node
 from remediator.kube.manifests.schema.typed import typed
 from remediator.kube.manifests.schema.values import below
 
-MOST_ANSWERS = 64  # that are remembered of one place of a schema
+MOST_ANSWERS = 128  # that are remembered of one place of a schema
 UNCHANGED = "self == oldSelf"  # the rule that needs no evaluation where nothing has changed
 
 
@@ -38,44 +38,55 @@ def broken(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterato
         return
     asked = [rule for rule in node.rules if (old is not ABSENT if rule.transition else not unchanged)]
     asked = [rule for rule in asked if not (unchanged and rule.text == UNCHANGED)]
-    if asked:
-        yield from _asked(asked, value, node, old, path)
+    yield from _asked(asked, value, node, old, path)
     if isinstance(value, dict):
         before = old if isinstance(old, dict) else {}
         for key, item in value.items():
             known = node.child(key)
             if known is not None and known.ruled:
-                yield from broken(item, known, before.get(key, ABSENT), below(path, key))
+                place = f"{path}[{key}]" if known is node.additional else below(path, key)
+                yield from broken(item, known, before.get(key, ABSENT), place)
     elif isinstance(value, list) and node.items is not None:
         for at, item in enumerate(value):
             yield from broken(item, node.items, node.predecessor(item, old), below(path, at))
 
 
 def _asked(rules: Sequence[Rule], value: Any, node: Node, old: Any, path: str) -> Iterator[Broken]:
-    """The same objects are written again and again, and celpy takes its time: what holds for a value is remembered."""
+    for rule in rules:
+        answer = _remembered(rule, rule.seen(value), node, ABSENT if old is ABSENT else rule.seen(old))
+        if answer.why is not None:
+            blamed = (path + rule.field_path).lstrip(".") if answer.read else path
+            yield Broken(blamed, path, value, rule.reason, answer.why, answer.evaluated)
+
+
+class Answer(NamedTuple):
+    """Why a rule does not hold, None where it does; whether its value could be read, and the rule evaluated."""
+
+    why: str | None
+    read: bool = True
+    evaluated: bool = True
+
+
+def _remembered(rule: Rule, value: Any, node: Node, old: Any) -> Answer:
+    """The same values are written again and again, and celpy takes its time: what was answered once is remembered."""
     try:
-        key = json.dumps([[rule.text for rule in rules], value, None if old is ABSENT else [old], path])
+        key = json.dumps([rule.text, value, None if old is ABSENT else [old]])
     except (TypeError, ValueError):  # of YAML, which has more types
-        yield from _answers(rules, value, node, old, path)
-        return
+        return _answer(rule, value, node, old)
     if key not in node.answers:
         if len(node.answers) >= MOST_ANSWERS:
             node.answers.clear()
-        node.answers[key] = tuple(_answers(rules, value, node, old, path))
-    yield from node.answers[key]
+        node.answers[key] = _answer(rule, value, node, old)
+    answer: Answer = node.answers[key]
+    return answer
 
 
-def _answers(rules: Sequence[Rule], value: Any, node: Node, old: Any, path: str) -> Iterator[Broken]:
+def _answer(rule: Rule, value: Any, node: Node, old: Any) -> Answer:
     try:
         values = {"self": typed(value, node)} | ({} if old is ABSENT else {"oldSelf": typed(old, node)})
     except (TypeError, ValueError) as error:
-        why = f"rule evaluation error: {error}"
-        yield from (Broken(path, path, value, rule.reason, why, answered=False) for rule in rules)
-        return
-    for rule in rules:
-        try:
-            message, answered = rule.broken(values), True
-        except Unanswered as error:
-            message, answered = str(error), False
-        if message is not None:
-            yield Broken((path + rule.field_path).lstrip("."), path, value, rule.reason, message, answered)
+        return Answer(f"rule evaluation error: {error}", read=False, evaluated=False)
+    try:
+        return Answer(rule.broken(values))
+    except Unanswered as error:
+        return Answer(str(error), evaluated=False)

@@ -19,18 +19,19 @@ class Fault(NamedTuple):
     word: str
     value: Any
     limit: Any = None
+    node: Node | None = None  # what stands there, by the schema
 
 
 def faults(value: Any, node: Node, old: Any = ABSENT, path: str = "") -> Iterator[Fault]:
     """Everything wrong with the shape of `value`; `old` is what it replaces. Rules are not asked."""
     if old is not ABSENT and old == value:
         return
-    for steps, word, odd, limit in _wrong(value, node, old):
-        yield Fault(at(path, steps), word, odd, limit)
+    for steps, word, odd, limit, place in _wrong(value, node, old):
+        yield Fault(at(path, steps), word, odd, limit, place)
 
 
-# The way to it, keyword, value, limit: as in a Fault. Hardly ever there is one, so no path is put together before.
-_Wrong = tuple[Steps, str, Any, Any]
+# The way to it, keyword, value, limit, node: as in a Fault. Hardly ever there is one, so no path is put together.
+_Wrong = tuple[Steps, str, Any, Any, Node | None]
 
 
 def _wrong(value: Any, node: Node, old: Any) -> list[_Wrong]:
@@ -38,14 +39,14 @@ def _wrong(value: Any, node: Node, old: Any) -> list[_Wrong]:
     if value is None and node.nullable:
         return []
     if not node.takes(value):
-        return [((), "type", value, node.types)]
+        return [((), "type", value, node.types, node)]
     wrong: list[_Wrong] = []
     if node.enum and value not in node.enum:
-        wrong.append(((), "enum", value, node.enum))
+        wrong.append(((), "enum", value, node.enum, node))
     if node.limits:
-        wrong += [((), word, value, limit) for word, limit in exceeded(value, node.limits)]
+        wrong += [((), word, value, limit, node) for word, limit in exceeded(value, node.limits)]
     if node.alternatives:
-        wrong += [((), word, value, None) for word in _unfit(value, node)]
+        wrong += [((), word, value, None, node) for word in _unfit(value, node)]
     if isinstance(value, dict):
         wrong += _wrong_fields(value, node, old)
     elif isinstance(value, list):
@@ -54,7 +55,9 @@ def _wrong(value: Any, node: Node, old: Any) -> list[_Wrong]:
 
 
 def _wrong_fields(value: dict[str, Any], node: Node, old: Any) -> list[_Wrong]:
-    wrong: list[_Wrong] = [((key,), "required", None, None) for key in node.required if key not in value]
+    wrong: list[_Wrong] = [
+        ((key,), "required", None, None, node.child(key)) for key in node.required if key not in value
+    ]
     before = old if isinstance(old, dict) else {}
     for key, item in value.items():
         known, was = node.child(key), before.get(key, ABSENT)
@@ -68,14 +71,14 @@ def _wrong_items(value: list[Any], node: Node, old: Any) -> list[_Wrong]:
     repeated = node.repeated(value)
     for number, item in enumerate(value):
         if number in repeated:
-            wrong.append(((number,), "unique", repeated[number], None))
+            wrong.append(((number,), "unique", repeated[number], None, node.items))
         if node.items is not None and (was := node.predecessor(item, old)) != item:
             wrong += _below(number, _wrong(item, node.items, was))
     return wrong
 
 
 def _below(step: str | int, wrong: list[_Wrong]) -> list[_Wrong]:
-    return [((step, *steps), word, value, limit) for steps, word, value, limit in wrong]
+    return [((step, *steps), *rest) for steps, *rest in wrong]
 
 
 def _unfit(value: Any, node: Node) -> Iterator[str]:

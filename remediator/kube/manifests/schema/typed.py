@@ -8,6 +8,7 @@ import celpy
 from celpy import celtypes
 
 from remediator.kube.manifests.schema.node import Node
+from remediator.kube.manifests.schema.values import name_of
 
 # Words of the language; a field of that name is written `__word__` in a rule.
 _WORDS = "true false null in as break const continue else for function if import let loop package namespace return"
@@ -32,7 +33,12 @@ _SCALARS: dict[tuple[str, str], Callable[[Any], Any]] = {
 
 
 def typed(value: Any, node: Node | None) -> Any:
-    """A value as rules see it. Raises TypeError or ValueError where it is not what its schema says."""
+    """A value as rules see it. Raises TypeError or ValueError where it is not what its schema says.
+
+    celpy would walk a long text in the place of a list, and take memory without end.
+    """
+    if node is not None and value is not None and not node.takes(value):
+        raise TypeError(f"expected {' or '.join(node.types)}, not {name_of(value)}")
     if isinstance(value, dict):
         named = node.properties if node else {}
         return celtypes.MapType(

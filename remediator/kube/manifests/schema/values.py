@@ -5,8 +5,9 @@ from typing import Any
 
 
 def _integer(value: Any) -> bool:
+    """An API server keeps integers in 64 bits, and refuses what does not fit."""
     whole = isinstance(value, float) and value.is_integer()
-    return whole or (isinstance(value, int) and not isinstance(value, bool))
+    return (whole or (isinstance(value, int) and not isinstance(value, bool))) and -(2**63) <= value < 2**63
 
 
 TYPES: dict[str, Callable[[Any], bool]] = {

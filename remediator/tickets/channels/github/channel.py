@@ -7,6 +7,7 @@ again.
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -122,7 +123,8 @@ class GitHub:
             raise
         except Exception as error:
             # What it was made of may quote the token, and would be logged with it: it is left out.
-            raise self._without_secrets(self._limits.failed(error, call)) from None
+            failure = self._limits.failed(error, replace(call, hidden=self._credentials.hidden))
+            raise self._without_secrets(failure) from None
         self._limits.answered()
         return answer
 

@@ -2,7 +2,6 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,14 @@ import requests
 from github import Auth
 from github.Requester import Requester, WithRequester
 
+from remediator import secret_file
 from remediator.tickets.channels.github.errors import NoToken
 
 
 class SecretFile:
     """A secret in a file, so that a rotation needs no restart. `wrong` says what is wrong with it, "" for nothing."""
 
-    def __init__(self, path: Path, wrong: Callable[[str], str]) -> None:
+    def __init__(self, path: Path, wrong: secret_file.Wrong) -> None:
         self._path, self._wrong = path, wrong
         self._stamp: tuple[int, int, int] | None = None
         self._text = ""
@@ -38,13 +38,13 @@ class SecretFile:
             stat = self._path.stat()
             stamp = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
             again = force or stamp != self._stamp
-            text = self._path.read_text(errors="replace").strip() if again else self._text
+            text = secret_file.read(self._path, self._wrong) if again else self._text
         except OSError:
             if self._text:
                 return False
             raise
-        if text and (wrong := self._wrong(text)):  # an error about it would quote it
-            raise OSError(f"the file {self._path} {wrong}")
+        except ValueError as error:
+            raise OSError(str(error)) from None
         before, self._text, self._stamp = self._text, text or self._text, stamp
         return before != self._text
 
@@ -69,7 +69,7 @@ class TokenFile(Credentials):
     """A fine-grained, personal or installation token in a file."""
 
     def __init__(self, path: str | Path) -> None:
-        self._file = SecretFile(Path(path), _no_token)
+        self._file = SecretFile(Path(path), secret_file.not_one_word)
         self._sent = ""
 
     @property
@@ -145,11 +145,6 @@ class AppKeyFile(Credentials, WithRequester["AppKeyFile"]):
 
 
 NO_KEY = "holds no private key in PEM; write the key of the App alone into it, as GitHub gave it"
-
-
-def _no_token(text: str) -> str:
-    """A token is one word that a header can hold."""
-    return "" if re.fullmatch("[!-~]+", text) else "holds more than one word of ASCII; write the token alone into it"
 
 
 def _no_key(text: str) -> str:

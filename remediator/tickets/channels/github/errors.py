@@ -38,6 +38,7 @@ class Call:
     what: str  # for a user: "create an issue in org/repo"
     once: bool = False  # repeating it could do it twice
     issue: bool = False  # it is about one issue that should exist
+    hidden: Callable[[str], str] = str  # takes what is secret out of GitHub's words, before they are cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,8 @@ def _refusal(error: GithubException, call: Call) -> tuple[str, str]:
 
 def _connection(error: requests.ConnectionError, call: Call, when: When) -> ChannelError:
     if _never_sent(error):
-        return Later(f"could not {call.what}: no connection to GitHub ({_root(error)})", SOON)
-    return _lost(f"could not {call.what}: the connection broke ({_root(error)})", call, SOON)
+        return Later(f"could not {call.what}: no connection to GitHub ({_root(error, call)})", SOON)
+    return _lost(f"could not {call.what}: the connection broke ({_root(error, call)})", call, SOON)
 
 
 def _never_sent(error: requests.ConnectionError) -> bool:
@@ -155,7 +156,7 @@ def _redirected(error: Exception, call: Call, when: When) -> ChannelError:
 
 
 def _no_token(error: NoToken, call: Call, when: When) -> ChannelError:
-    failure = translate(error.cause, Call(f"get a token of the App to {call.what}"), when)
+    failure = translate(error.cause, Call(f"get a token of the App to {call.what}", hidden=call.hidden), when)
     if not isinstance(failure, Refused):
         return failure
     return Refused(f"{failure.message.partition('. ')[0]}. {APP_REMEDY}", "token")
@@ -172,9 +173,8 @@ def _lost(text: str, call: Call, after: float) -> ChannelError:
 
 def _sentence(error: GithubException, call: Call) -> str:
     details = ", ".join(filter(None, map(_detail, _details(error))))
-    return f"could not {call.what}: GitHub answered {error.status} {_message(error)}" + (
-        f" ({details})" if details else ""
-    )
+    answer = call.hidden(_message(error))[:300].rstrip(".")
+    return f"could not {call.what}: GitHub answered {error.status} {answer}" + (f" ({details})" if details else "")
 
 
 def _detail(detail: Mapping[str, Any]) -> str:
@@ -185,7 +185,7 @@ def _detail(detail: Mapping[str, Any]) -> str:
 def _message(error: GithubException) -> str:
     data: Any = error.data
     text = str(data.get("message") or "") if isinstance(data, dict) else str(data or "")
-    return " ".join(text.split())[:300].rstrip(".")
+    return " ".join(text.split())
 
 
 def _details(error: GithubException) -> list[Mapping[str, Any]]:
@@ -198,10 +198,10 @@ def _headers(error: GithubException) -> Mapping[str, str]:
     return {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
 
 
-def _root(error: BaseException) -> str:
+def _root(error: BaseException, call: Call) -> str:
     """The innermost cause, in one line."""
     inner: Any = getattr(error.args[0], "reason", error.args[0]) if error.args else error
-    return " ".join(str(inner).split())[:200]
+    return call.hidden(" ".join(str(inner).split()))[:200]
 
 
 APP_REMEDY = (

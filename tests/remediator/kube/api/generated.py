@@ -9,6 +9,8 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import inspect
 
+from remediator.kube import api
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECONDS = st.integers(946_684_800_000_000, 7_258_118_400_000_000)  # the years 2000 to 2200
 TIMES = MICROSECONDS.map(lambda count: EPOCH + timedelta(microseconds=count))
@@ -38,7 +40,9 @@ def _values(info: inspect.Type) -> st.SearchStrategy[Any]:
             most = min(2, info.max_length or 2)
             return st.lists(_values(info.item_type), min_size=info.min_length or 0, max_size=most).map(tuple)
         case inspect.DictType():
-            return st.dictionaries(_values(info.key_type), _values(info.value_type), max_size=2)
+            return st.dictionaries(
+                _values(info.key_type), _values(info.value_type), min_size=info.min_length or 0, max_size=2
+            )
         case inspect.StrType():
             return _texts(info)
         case inspect.IntType():
@@ -54,8 +58,18 @@ def _ours(field: inspect.Field) -> bool:
 def _texts(info: inspect.StrType) -> st.SearchStrategy[str]:
     if info.pattern:
         most = info.max_length or 20
-        return st.from_regex(re.compile(info.pattern), fullmatch=True).filter(lambda text: len(text) <= most)
+        return st.from_regex(re.compile(info.pattern), fullmatch=True).filter(lambda text: _taken(text, most))
     return st.text(LETTERS, min_size=info.min_length or 0, max_size=min(20, info.max_length or 20))
+
+
+def _taken(text: str, most: int) -> bool:
+    """Whether the API takes a text of the pattern of its field: a duration has a limit that msgspec does not know."""
+    if len(text) > most:
+        return False
+    try:
+        return not api.too_long(text)
+    except ValueError:  # no duration
+        return True
 
 
 _PLAIN: dict[type, st.SearchStrategy[Any]] = {

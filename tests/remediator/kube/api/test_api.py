@@ -1,11 +1,15 @@
-"""The types of our six kinds: what goes over the wire, and what comes back."""
+"""The types of our seven kinds: what goes over the wire, and what comes back."""
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
 from remediator.kube import api
+from remediator.kube.api import decode
+from remediator.kube.api.decode import times
 
 
 @pytest.mark.parametrize(
@@ -22,10 +26,64 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         api.seconds(text)
 
 
-def test_the_longest_duration_keeps_dates_in_range() -> None:
-    whole = msgspec.convert({"operation": "x"}, api.Rung)
-    assert whole.attempts == 1
-    assert datetime.fromtimestamp(1_900_000_000 + api.seconds("999999d999999d"), UTC).year < 9999
+POLICY = {"mode": "Enforce", "nodeSelector": {}, "when": [{"condition": "A"}]}
+TEMPLATE = {"drain": {"strategy": "Evict"}, "podTemplate": {}}
+TOO_LONG: dict[str, tuple[type, Any, dict[str, Any]]] = {
+    "spec.cooldown": (api.RemediationPolicy, decode.remediation_policy, {"cooldown": "367d"}),
+    "spec.attempts.window": (api.RemediationPolicy, decode.remediation_policy, {"attempts": {"window": "367d"}}),
+    "spec.relapse.window": (api.RemediationPolicy, decode.remediation_policy, {"relapse": {"window": "367d"}}),
+    "spec.lemon.window": (api.RemediationPolicy, decode.remediation_policy, {"lemon": {"window": "367d"}}),
+    "spec.verify.settle": (api.RemediationPolicy, decode.remediation_policy, {"verify": {"settle": "367d"}}),
+    "spec.verify.fresh": (api.RemediationPolicy, decode.remediation_policy, {"verify": {"fresh": "367d"}}),
+    "spec.verify.timeout": (api.RemediationPolicy, decode.remediation_policy, {"verify": {"timeout": "367d"}}),
+    "spec.correlation.within": (
+        api.RemediationPolicy,
+        decode.remediation_policy,
+        {"correlation": {"nodes": 3, "within": "367d"}},
+    ),
+    "spec.urgency.deadline": (
+        api.RemediationPolicy,
+        decode.remediation_policy,
+        {"urgency": {"mode": "WhenIdle", "deadline": "367d"}},
+    ),
+    "spec.when[1].for": (
+        api.RemediationPolicy,
+        decode.remediation_policy,
+        {"when": [{"condition": "A"}, {"condition": "B", "for": "367d"}]},
+    ),
+    "spec.timeout": (api.NodeOperationTemplate, decode.template, {"timeout": "367d"}),
+    "spec.drain.timeout": (
+        api.NodeOperationTemplate,
+        decode.template,
+        {"drain": {"strategy": "Evict", "timeout": "367d"}},
+    ),
+    "spec.drain.evictFor": (
+        api.NodeOperationTemplate,
+        decode.template,
+        {"drain": {"strategy": "Evict", "evictFor": "367d"}},
+    ),
+    "spec.drain.skipWaitForDelete": (
+        api.NodeOperationTemplate,
+        decode.template,
+        {"drain": {"strategy": "Evict", "skipWaitForDelete": "367d"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("field", TOO_LONG)
+def test_a_duration_of_more_than_366_days_that_was_stored_before_is_not_read_and_is_named(field: str) -> None:
+    kind, read, changes = TOO_LONG[field]
+    usual = POLICY if kind is api.RemediationPolicy else TEMPLATE
+    wire = msgspec.convert({"metadata": {"name": "a"}, "spec": usual | changes}, kind)
+    with pytest.raises(ValueError, match=re.escape(f"{field} is 367d: must be at most 366d (8784h)")):
+        read(wire)
+
+
+def test_a_duration_of_366_days_is_read_as_the_schema_counts_it() -> None:
+    assert times.limited("366d", "a") == timedelta(days=366)
+    assert times.limited("366d999ms", "a") == timedelta(days=366, seconds=0.999)
+    with pytest.raises(ValueError, match="a is 366d1s"):
+        times.limited("366d1s", "a")
 
 
 def test_a_new_case_says_kind_and_version_and_leaves_defaults_out() -> None:

@@ -3,7 +3,8 @@
 import json
 
 from remediator.core import names
-from remediator.core.policy import RunOn
+from remediator.core.selector import parse
+from remediator.core.template import RunOn
 from remediator.kube.api import encode
 from remediator_sim.kubelet.container import environment
 from tests.builders import a_template, minutes
@@ -81,6 +82,24 @@ def test_elsewhere_the_affinity_of_the_template_stays_and_each_of_its_terms_is_k
     assert affinity["nodeAffinity"] == preferred | {
         REQUIRED: {"nodeSelectorTerms": [zone | {"matchFields": [AWAY]}, rack | {"matchFields": [AWAY]}]}
     }
+
+
+def test_elsewhere_it_runs_on_the_nodes_of_the_settings_and_bears_the_taint_of_control_planes():
+    own = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+    borne = {"key": "mine", "operator": "Exists"}
+    written = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [own]}}}, "tolerations": [borne]}
+    template = a_template(run_on=RunOn.ELSEWHERE, pod={"spec": written})
+    chosen = parse("!nvidia.com/gpu.present,pool in (infra)")
+    body = encode.pod(template, "p", "gpu-1", labels=LABELS, env=ENV, deadline=minutes(1), on=chosen)
+    (term,) = body["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [
+        {"key": "zone", "operator": "Exists"},
+        {"key": "nvidia.com/gpu.present", "operator": "DoesNotExist"},
+        {"key": "pool", "operator": "In", "values": ["infra"]},
+    ]
+    assert term["matchFields"] == [AWAY]
+    control_plane = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
+    assert body["spec"]["tolerations"] == [borne, control_plane]
 
 
 def test_the_template_itself_is_not_changed():

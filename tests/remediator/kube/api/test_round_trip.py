@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remediator.core.budget import Claim, Members, counts
-from remediator.core.case import Attempt, AttemptOutcome, Block, CaseEvent, Diagnosis, OperationPhase, Phase
+from remediator.core.account import Members, counts
+from remediator.core.budget import Claim
+from remediator.core.case import Attempt, AttemptOutcome, Block, CaseEvent, Diagnosis, Phase
+from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.node import Status, Taint
+from remediator.core.operation import OperationPhase
 from remediator.core.policy import Readiness, Severity
 from remediator.core.reasons import Reason
 from remediator.core.ticket import (
@@ -42,6 +45,7 @@ DECODERS: dict[Kind[Any], Callable[[Any], object]] = {
     api.TEMPLATE: decode.template,
     api.BUDGET: decode.disruption_budget,
     api.TICKET: decode.ticket,
+    api.GPU_LEDGER: decode.gpu_ledger,
     builtin.NODE: decode.node,
     builtin.POD: decode.operation_pod,
 }
@@ -80,12 +84,22 @@ attempts = st.builds(
     follows=words,
     counts=st.booleans(),
 )
+jobs = st.builds(JobAtStake, names, names, names, st.integers(0, 8), st.integers(0, 99), maybe, st.integers(0, 99))
+radii = st.builds(
+    BlastRadius,
+    times,
+    st.lists(jobs, max_size=3).map(tuple),
+    *[st.integers(0, 99)] * 5,
+    unknown=words,
+)
+blocks = st.builds(Block, st.sampled_from(Reason), words, maybe, st.booleans(), maybe)
 cases = st.builds(
     a_case,
+    blast=st.none() | radii,
     phase=st.sampled_from(Phase),
     rung=st.integers(0, 15),
     attempts=st.lists(attempts, max_size=3).map(tuple),
-    blocks=st.lists(st.builds(Block, st.sampled_from(Reason), words, maybe), max_size=3).map(tuple),
+    blocks=st.lists(blocks, max_size=3).map(tuple),
     diagnosis=st.sampled_from(Diagnosis),
     evidence=st.dictionaries(words, words | st.integers(0, 99), max_size=3),
     timeline=st.lists(st.builds(CaseEvent, times, st.sampled_from(Reason), words), max_size=3).map(tuple),
@@ -266,3 +280,13 @@ def test_a_time_is_written_in_whole_seconds_as_kubernetes_does() -> None:
     assert json.loads(json.dumps(status["claims"])) == [
         {"node": "gpu-1", "case": "c1", "since": "2026-01-01T12:00:00Z"}
     ]
+
+
+def test_numbers_beyond_what_the_schema_takes_are_written_as_its_largest_one() -> None:
+    """An API server refuses a status with a larger one as a whole: the case could never be written again."""
+    huge = 2**63
+    radius = BlastRadius(at(0), (JobAtStake("Job", "team", "a", huge, huge, at(0), huge),), *[huge] * 5)
+    written = encode.case_status(a_case(blast=radius))["status"]["blastRadius"]
+    fields = ("gpusOnNode", "gpus", "gpuHours")
+    assert {written[field] for field in ("pods", "jobs", *fields)} == {10**12}
+    assert {written["largest"][0][field] for field in fields} == {10**12}

@@ -42,27 +42,35 @@ def _when(**entry: Any) -> Object:
     return _policy(when=[entry])
 
 
+RULE = "spec.drain.rules[0]"
+
+
+def _drain(**changes: Any) -> Object:
+    return manifest("NodeOperationTemplate", drain={"strategy": "Evict"} | changes)
+
+
+def _rule(**changes: Any) -> Object:
+    rule = {"strategy": "Delete"} | changes
+    return _drain(rules=[{key: value for key, value in rule.items() if value is not None}])
+
+
+def _window(**changes: Any) -> Object:
+    window = {"cron": "0 2 * * 1-5", "duration": "4h", "timeZone": "Asia/Tokyo"} | changes
+    return _policy(windows=[{key: value for key, value in window.items() if value is not None}])
+
+
 # what is wrong → the manifest, and the field that an API server and lint both name
 NOT_SUPPORTED: dict[str, tuple[Object, str]] = {
     "an alert": (_when(alert="NodeGpuXid"), "spec.when[0].alert"),
-    "confirm": (_policy(confirm={"promQL": "up"}), "spec.confirm"),
-    "a probe": (_policy(verify={"probe": "gpu-check"}), "spec.verify.probe"),
-    "relapse": (_policy(relapse={"window": "72h"}), "spec.relapse"),
-    "urgency WhenIdle": (_policy(urgency={"mode": "WhenIdle"}), "spec.urgency.mode"),
-    "a deadline": (_policy(urgency={"deadline": "24h"}), "spec.urgency.deadline"),
-    "windows": (_policy(windows=[{"cron": "0 2 * * *", "duration": "4h"}]), "spec.windows"),
-    "approval Required": (_policy(approval="Required"), "spec.approval"),
-    "a breaker": (manifest("NodeDisruptionBudget", breaker={}), "spec.breaker"),
-    "covers": (manifest("NodeOperationTemplate", covers=["reset-gpu"]), "spec.covers"),
-    "ForceDelete": (manifest("NodeOperationTemplate", drain={"strategy": "ForceDelete"}), "spec.drain.strategy"),
-    "drain rules": (
-        manifest("NodeOperationTemplate", drain={"strategy": "Evict", "rules": [{"strategy": "None"}]}),
-        "spec.drain.rules",
-    ),
-    "an operation without a case": (manifest("NodeOperation", caseUID=None), "spec.caseUID"),
-    "an approved case": (manifest("NodeRemediation", approved=True), "spec.approved"),
+    "another time until a condition is stale": (_when(condition="A", staleAfter="0s"), "spec.when[0].staleAfter"),
+    "who keeps a condition": (_when(condition="A", reportedBy={"namespace": "nvsentinel"}), "spec.when[0].reportedBy"),
 }
 WRONG: dict[str, tuple[Object, str]] = {
+    "no time to relapse in": (_policy(relapse={"window": "0s"}), "spec.relapse.window"),
+    "no case of a lemon": (_policy(lemon={"cases": 0}), "spec.lemon.cases"),
+    "too many cases of a lemon": (_policy(lemon={"cases": 21}), "spec.lemon.cases"),
+    "no time of a lemon": (_policy(lemon={"window": "0h"}), "spec.lemon.window"),
+    "no name of what is covered": (manifest("NodeOperationTemplate", covers=[""]), "spec.covers[0]"),
     "no mode": (_policy(mode=None), "spec.mode"),
     "a mistyped mode": (_policy(mode="Enforced"), "spec.mode"),
     "no selector": (_policy(nodeSelector=None), "spec.nodeSelector"),
@@ -88,6 +96,57 @@ WRONG: dict[str, tuple[Object, str]] = {
     "a status that is a boolean": (_when(condition="A", status=True), "spec.when[0].status"),
     "a duration in words": (_when(**{"condition": "A", "for": "5 minutes"}), "spec.when[0].for"),
     "a duration past all dates": (_policy(cooldown="9999999d"), "spec.cooldown"),
+    "a duration of more than a year": (_policy(cooldown="367d"), "spec.cooldown"),
+    "a duration of more than a year in all": (_policy(attempts={"window": "365d24h1s"}), "spec.attempts.window"),
+    "a deadline of more than a year": (
+        _policy(urgency={"mode": "WhenIdle", "deadline": "8785h"}),
+        "spec.urgency.deadline",
+    ),
+    "a tolerance of more than a year": (_when(**{"condition": "A", "for": "527041m"}), "spec.when[0].for"),
+    "a template that may run for more than a year": (
+        manifest("NodeOperationTemplate", timeout="366d1s"),
+        "spec.timeout",
+    ),
+    "a drain of more than a year": (_drain(timeout="999999d999999d"), "spec.drain.timeout"),
+    "attempts that are forgotten at once": (_policy(attempts={"window": "1ms"}), "spec.attempts.window"),
+    "attempts that are forgotten within the hour": (_policy(attempts={"window": "59m59s"}), "spec.attempts.window"),
+    "cases of a lemon that are forgotten at once": (_policy(lemon={"window": "1ms"}), "spec.lemon.window"),
+    "a relapse within a moment": (_policy(relapse={"window": "59s"}), "spec.relapse.window"),
+    "nodes that fall ill within a moment": (_policy(correlation={"within": "1ms"}), "spec.correlation.within"),
+    "no time to recover": (_policy(verify={"timeout": "999ms"}), "spec.verify.timeout"),
+    "two days to settle": (_policy(verify={"settle": "48h"}), "spec.verify.settle"),
+    "heartbeats that come in two days": (_policy(verify={"fresh": "24h1s"}), "spec.verify.fresh"),
+    "a deadline in no time": (_policy(urgency={"mode": "WhenIdle", "deadline": "1ms"}), "spec.urgency.deadline"),
+    "an operation of no time": (manifest("NodeOperationTemplate", timeout="1ms"), "spec.timeout"),
+    "a drain of no time": (_drain(timeout="1ms"), "spec.drain.timeout"),
+    "evictions of no time": (_drain(strategy="EvictThenDelete", evictFor="1ms"), "spec.drain.evictFor"),
+    "annotations that hold for no time": (
+        _drain(overrideAnnotationsAfter="1ms"),
+        "spec.drain.overrideAnnotationsAfter",
+    ),
+    "a line after a duration": (_policy(cooldown="5m\n"), "spec.cooldown"),
+    "a reason without a word": (_when(condition="A", reasons=[""]), "spec.when[0].reasons[0]"),
+    "an expression on what is no label key": (
+        _policy(nodeSelector={"matchExpressions": [{"key": "a b", "operator": "Exists"}]}),
+        "spec.nodeSelector.matchExpressions[0].key",
+    ),
+    "an expression on what is no label value": (
+        _policy(nodeSelector={"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}),
+        "spec.nodeSelector.matchExpressions[0].values[0]",
+    ),
+    "a label whose key no node can have": (
+        _policy(nodeSelector={"matchLabels": {"pool": "a", "not a key!": "a"}}),
+        "spec.nodeSelector.matchLabels",
+    ),
+    "a budget by a label whose key no node can have": (
+        manifest("NodeDisruptionBudget", selector={"matchLabels": {"a/b/c": "a"}}),
+        "spec.selector.matchLabels",
+    ),
+    "a label that no node can have": (
+        _policy(nodeSelector={"matchLabels": {"pool": "a b"}}),
+        "spec.nodeSelector.matchLabels[pool]",
+    ),
+    "an approval that YAML reads as a boolean": (_policy(approval=True), "spec.approval"),
     "a timeout of nothing": (_policy(verify={"timeout": "0s"}), "spec.verify.timeout"),
     "an empty ladder": (_policy(ladder=[]), "spec.ladder"),
     "no ladder": (_policy(ladder=None), "spec.ladder"),
@@ -96,8 +155,37 @@ WRONG: dict[str, tuple[Object, str]] = {
         "spec.when[0].status",
     ),
     "status Unknown inside all": (_when(all=[{"condition": "A", "status": "Unknown"}]), "spec.when[0].all[0].status"),
-    "status Unknown and a ladder": (_when(condition="Ready", status="Unknown"), "spec.when"),
+    "a confirmation without a query": (_policy(confirm={"within": "5m"}), "spec.confirm.promQL"),
+    "a query about no node": (_policy(confirm={"promQL": "up"}), "spec.confirm.promQL"),
+    "another placeholder": (_policy(confirm={"promQL": 'up{a="{{node}}",b="{{gpu}}"}'}), "spec.confirm.promQL"),
+    "a placeholder with spaces": (_policy(confirm={"promQL": 'up{a="{{ node }}"}'}), "spec.confirm.promQL"),
+    "a long query": (_policy(confirm={"promQL": 'up{a="{{node}}"}' + " " * 2048}), "spec.confirm.promQL"),
+    "within less than two answers may take": (
+        _policy(confirm={"promQL": 'up{a="{{node}}"}', "within": "29s"}),
+        "spec.confirm.within",
+    ),
+    "within a day": (_policy(confirm={"promQL": 'up{a="{{node}}"}', "within": "24h"}), "spec.confirm.within"),
+    "within days": (_policy(confirm={"promQL": 'up{a="{{node}}"}', "within": "1d"}), "spec.confirm.within"),
     "a correlation of one": (_policy(correlation={"nodes": 1}), "spec.correlation.nodes"),
+    "a deadline of a policy that does not wait": (_policy(urgency={"deadline": "24h"}), "spec.urgency.deadline"),
+    "a deadline beside Now": (_policy(urgency={"mode": "Now", "deadline": "24h"}), "spec.urgency.deadline"),
+    "a deadline of nothing": (_policy(urgency={"mode": "WhenIdle", "deadline": "0s"}), "spec.urgency.deadline"),
+    "a deadline in words": (_policy(urgency={"mode": "WhenIdle", "deadline": "never"}), "spec.urgency.deadline"),
+    "a mistyped approval": (_policy(approval="required"), "spec.approval"),
+    "a window without cron": (_window(cron=None), "spec.windows[0].cron"),
+    "a window without duration": (_window(duration=None), "spec.windows[0].duration"),
+    "a cron of four fields": (_window(cron="0 2 * *"), "spec.windows[0].cron"),
+    "a cron by a nickname": (_window(cron="@daily"), "spec.windows[0].cron"),
+    "a cron at 24 o'clock": (_window(cron="0 24 * * *"), "spec.windows[0].cron"),
+    "a cron on a 32nd": (_window(cron="0 2 32 * *"), "spec.windows[0].cron"),
+    "a cron by day of the month and of the week": (_window(cron="0 2 1 * 1"), "spec.windows[0].cron"),
+    "a window of half a minute": (_window(duration="30s"), "spec.windows[0].duration"),
+    "a window of nothing": (_window(duration="0h"), "spec.windows[0].duration"),
+    "a window of more than a week": (_window(duration="169h"), "spec.windows[0].duration"),
+    "a window of more than a week in minutes": (_window(duration="168h1m"), "spec.windows[0].duration"),
+    "a zone that is no name": (_window(timeZone="+09:00"), "spec.windows[0].timeZone"),
+    "windows without number": (_policy(windows=[{"cron": "0 2 * * *", "duration": "4h"}] * 17), "spec.windows"),
+    "an approval that is a word": (manifest("NodeRemediation", approved="yes"), "spec.approved"),
     "a Ticket about nothing": (manifest("Ticket", subject=None), "spec.subject"),
     "a Ticket about a node without a name": (manifest("Ticket", subject={"kind": "Node"}), "spec.subject.nodeName"),
     "a Ticket about a node and an alert": (
@@ -120,13 +208,71 @@ WRONG: dict[str, tuple[Object, str]] = {
     ),
     "a group by nothing": (manifest("NodeDisruptionBudget", groupBy=""), "spec.groupBy"),
     "a group by a name of 64": (manifest("NodeDisruptionBudget", groupBy=f"a.b/{'r' * 64}"), "spec.groupBy"),
+    "a breaker that counts nothing": (manifest("NodeDisruptionBudget", breaker={}), "spec.breaker"),
+    "a breaker at no start": (manifest("NodeDisruptionBudget", breaker={"starts": 0}), "spec.breaker.starts"),
+    "a breaker at more than all": (manifest("NodeDisruptionBudget", breaker={"percent": 101}), "spec.breaker.percent"),
+    "a breaker over no time": (
+        manifest("NodeDisruptionBudget", breaker={"starts": 5, "window": "0m"}),
+        "spec.breaker.window",
+    ),
+    "a breaker over a second": (
+        manifest("NodeDisruptionBudget", breaker={"starts": 5, "window": "1s"}),
+        "spec.breaker.window",
+    ),
+    "a breaker that looks at fewer attempts than it opens at": (
+        manifest("NodeDisruptionBudget", breaker={"failures": {"of": 2}}),
+        "spec.breaker.failures",
+    ),
+    "a breaker over three years": (
+        manifest("NodeDisruptionBudget", breaker={"starts": 5, "window": "1000d"}),
+        "spec.breaker.window",
+    ),
+    "a breaker that can never open": (
+        manifest("NodeDisruptionBudget", breaker={"failures": {"of": 3, "most": 4}}),
+        "spec.breaker.failures",
+    ),
     "a budget without selector": (manifest("NodeDisruptionBudget", selector=None), "spec.selector"),
     "a template without drain": (manifest("NodeOperationTemplate", drain=None), "spec.drain"),
     "Pods left behind before what is no reboot": (
         manifest("NodeOperationTemplate", drain={"strategy": "Evict", "skipWaitForDelete": "5m"}, success=None),
         "spec.drain",
     ),
+    "a time for evictions of what only evicts": (_drain(evictFor="5m"), "spec.drain"),
+    "ForceDelete on the node itself": (_drain(strategy="ForceDelete"), "spec.drain"),
+    "ForceDelete by a rule on the node itself": (_rule(namespaces=["a"], strategy="ForceDelete"), "spec.drain"),
+    "a strategy that there is not": (_drain(strategy="Kill"), "spec.drain.strategy"),
+    "a rule for any Pod": (_rule(), f"{RULE}.namespaces"),
+    "a rule without strategy": (_rule(strategy=None, namespaces=["a"]), f"{RULE}.strategy"),
+    "a rule for no namespace": (_rule(namespaces=[]), f"{RULE}.namespaces"),
+    "a rule for no label": (_rule(selector={"matchLabels": {}}), f"{RULE}.selector.matchLabels"),
+    "a rule for kube-system": (_rule(namespaces=["team", "kube-system"]), f"{RULE}.namespaces"),
+    "a rule for what is no namespace": (_rule(namespaces=["Team*"]), f"{RULE}.namespaces[0]"),
+    "a rule for DaemonSets": (_rule(owners=["Job", "DaemonSet"]), f"{RULE}.owners"),
+    "a rule for static Pods": (_rule(owners=["Node"]), f"{RULE}.owners"),
+    "a rule for Deployments": (_rule(owners=["Deployment"]), f"{RULE}.owners"),
+    "a rule for CronJobs": (_rule(owners=["CronJob"]), f"{RULE}.owners"),
+    "a drain that is handed over to nobody": (
+        manifest("NodeOperationTemplate", drain={"strategy": "External"}),
+        "spec.drain",
+    ),
+    "a drain of ours that waits for a condition": (
+        manifest("NodeOperationTemplate", drain={"strategy": "Evict", "condition": "SlurmDrained"}),
+        "spec.drain",
+    ),
     "a template without Pod": (manifest("NodeOperationTemplate", podTemplate=None), "spec.podTemplate"),
+    "a template without a spec of its Pod": (
+        manifest("NodeOperationTemplate", podTemplate={"metadata": {}}),
+        "spec.podTemplate.spec",
+    ),
+    "a template whose Pod has no containers": (
+        manifest("NodeOperationTemplate", podTemplate={"spec": {"hostPID": True}}),
+        "spec.podTemplate.spec.containers",
+    ),
+    "a template whose Pod has an empty list of containers": (
+        manifest("NodeOperationTemplate", podTemplate={"spec": {"containers": []}}),
+        "spec.podTemplate.spec.containers",
+    ),
+    "a template that is done after itself": (manifest("NodeOperationTemplate", after=["reboot"]), "spec.after"),
     "a template's name too long for a label": (manifest("NodeOperationTemplate", name="a" * 64), "<nil>"),
     "a case without node": (manifest("NodeRemediation", nodeUID=None), "spec.nodeUID"),
 }

@@ -5,8 +5,8 @@ import re
 import pytest
 import yaml
 
-from remediator.kube.api.not_yet import NOT_YET, NotYet
-from remediator.kube.manifests import lint
+from remediator.kube.api.not_yet import NOT_YET
+from remediator.kube.manifests import api_pods, dead_nodes, lint
 from tests.remediator.kube.manifests.examples import NOT_SUPPORTED, SPECS, TYPOS, WRONG, Object, manifest
 
 KNOWN = {"reboot", "a"}
@@ -34,16 +34,6 @@ def test_every_row_of_what_is_not_supported_yet_has_its_example() -> None:
     assert sorted(refused) == sorted((row.kind, row.path) for row in NOT_YET)
 
 
-@pytest.mark.parametrize("row", [row for row in NOT_YET if row.values], ids=lambda row: row.path)
-def test_the_other_values_of_such_a_field_are_taken(row: NotYet) -> None:
-    given: dict[str, Object] = {
-        "spec.urgency.mode": {"urgency": {"mode": "Now"}},
-        "spec.approval": {"approval": "None"},
-        "spec.drain.strategy": {"drain": {"strategy": "None"}},
-    }
-    assert fields(manifest(row.kind, **given[row.path])) == {}
-
-
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_value_is_named_by_its_field(case: str) -> None:
     document, field = WRONG[case]
@@ -53,12 +43,93 @@ def test_a_wrong_value_is_named_by_its_field(case: str) -> None:
 @pytest.mark.parametrize("case", TYPOS)
 def test_a_mistyped_field_is_named(case: str) -> None:
     document, field = TYPOS[case]
-    assert fields(document)[field] == "unknown field"
+    assert fields(document)[field].startswith("unknown field; ")
 
 
 @pytest.mark.parametrize("key", ["rack", "topology.kubernetes.io/rack", f"{'.'.join(['d' * 63] * 4)[:253]}/{'r' * 63}"])
 def test_a_label_key_of_up_to_317_characters_is_taken(key: str) -> None:
     assert fields(manifest("NodeDisruptionBudget", groupBy=key)) == {}
+
+
+@pytest.mark.parametrize("time", ["366d", "8784h", "527040m", "365d24h", "999999s", "59m60999ms", "1h5ms"])
+def test_a_duration_of_up_to_366_days_is_taken(time: str) -> None:
+    assert fields(manifest("RemediationPolicy", attempts={"window": time}, cooldown=time)) == {}
+
+
+def test_a_duration_that_is_too_long_says_how_long_it_may_be() -> None:
+    assert fields(manifest("RemediationPolicy", cooldown="367d")) == {
+        "spec.cooldown": '"367d" must be at most 366d (8784h); write a shorter time'
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "field", "message"),
+    [
+        (
+            "RemediationPolicy",
+            {"attempts": {"window": "1ms"}},
+            "spec.attempts.window",
+            '"1ms" must be at least 1h; what is older is forgotten, so a short window sets no limit',
+        ),
+        (
+            "RemediationPolicy",
+            {"cooldown": "5 minutes"},
+            "spec.cooldown",
+            '"5 minutes" must be numbers with units (ms, s, m, h, d), such as 30s, 5m, 1h30m or 7d',
+        ),
+        (
+            "RemediationPolicy",
+            {"approval": True},
+            "spec.approval",
+            "true must be one of None, Required, as text: put it in quotes, "
+            "for YAML reads yes, no, on and off as true or false",
+        ),
+        (
+            "RemediationPolicy",
+            {"nodeSelector": {"matchLabels": {"generation": 5}}},
+            "spec.nodeSelector.matchLabels.generation",
+            "5 must be text; put it in quotes",
+        ),
+        (
+            "RemediationPolicy",
+            {"nodeSelector": {"matchLabels": {"pool": "a", "zone": None}}},
+            "spec.nodeSelector.matchLabels.zone",
+            'has no value; write one ("" for an empty one), or remove it',
+        ),
+        ("RemediationPolicy", {"cooldwn": "5m"}, "spec.cooldwn", "unknown field; did you mean cooldown?"),
+        (
+            "RemediationPolicy",
+            {"mode": None},
+            "spec.mode",
+            "is required; write one of DryRun, Enforce, Paused",
+        ),
+        (
+            "NodeDisruptionBudget",
+            {"breaker": {"failures": {"of": 2}}},
+            "spec.breaker.failures",
+            "most must not be more than of; write both, for most is 4 and of is 8 where they are left out",
+        ),
+        (
+            "NodeDisruptionBudget",
+            {"maxUnavailable": "half"},
+            "spec.maxUnavailable",
+            '"half" must be a number of nodes or a percentage: 5 or 10%',
+        ),
+        (
+            "NodeOperationTemplate",
+            {"after": ["reboot"]},
+            "spec.after",
+            "names this operation itself, which would run a second time; remove it",
+        ),
+    ],
+)
+def test_a_refusal_shows_the_value_and_what_to_write(kind: str, spec: Object, field: str, message: str) -> None:
+    assert fields(manifest(kind, **spec)) == {field: message}
+
+
+@pytest.mark.parametrize("window", ["1m", "10m", "600s", "1h30m", "41d"])
+def test_the_window_of_a_breaker_is_a_duration_as_any_other(window: str) -> None:
+    assert fields(manifest("NodeDisruptionBudget", breaker={"starts": 5, "window": window})) == {}
 
 
 def test_an_empty_selector_is_right_where_all_nodes_are_meant() -> None:
@@ -80,15 +151,59 @@ def test_a_status_is_checked_like_everything_else() -> None:
     assert set(fields(document)) == {"status.phase", "status.startedAt"}
 
 
+@pytest.mark.parametrize(
+    "cron", ["0 2 * * 1-5", "*/20 0-6 * jan,7 *", "30 22 1,15 * *", "0 2 * * sat,sun", "5 4 */2 * *"]
+)
+@pytest.mark.parametrize("duration", ["1m", "4h", "1h30m", "168h", "10080m"])
+def test_crons_are_those_of_a_cronjob_and_durations_up_to_a_week(cron: str, duration: str) -> None:
+    windows = [{"cron": cron, "duration": duration, "timeZone": "America/Argentina/Buenos_Aires"}]
+    assert fields(manifest("RemediationPolicy", windows=windows)) == {}
+
+
+@pytest.mark.parametrize("deadline", ["24h", "30m", "1500ms", "7d", "None", None])
+def test_when_idle_has_a_deadline_or_none_or_that_of_a_day(deadline: str | None) -> None:
+    urgency = {"mode": "WhenIdle"} | ({"deadline": deadline} if deadline else {})
+    assert fields(manifest("RemediationPolicy", urgency=urgency)) == {}
+
+
+@pytest.mark.parametrize(
+    ("window", "field", "words"),
+    [
+        ({"timeZone": "Asia/Tokio"}, "timeZone", "'Asia/Tokio' is unknown"),
+        ({"cron": "0 2 31 2 *"}, "cron", "never comes; correct the day and the month"),
+        ({"cron": "0 5-2 * * *"}, "cron", "cannot be read"),
+    ],
+)
+def test_what_a_schema_cannot_know_of_a_window_is_found_with_its_field_and_what_to_write(
+    window: Object, field: str, words: str
+) -> None:
+    found = fields(manifest("RemediationPolicy", windows=[{"cron": "0 2 * * *", "duration": "4h"} | window]))
+    assert list(found) == [f"spec.windows[0].{field}"]
+    assert words in found[f"spec.windows[0].{field}"]
+
+
 def test_all_findings_come_at_once() -> None:
     document = manifest("RemediationPolicy", mode=None, nodeSelector={}, cooldown=5, confirm={}, extra=1)
     assert set(fields(document)) == {
         "spec.mode",
         "spec.nodeSelector",
         "spec.cooldown",
-        "spec.confirm",
+        "spec.confirm.promQL",
         "spec.extra",
     }
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ('max(X{node="{{node}}"}) > bool 0', []),
+        ('max(X{node="{{node}}"}', ["( is not closed; close it"]),
+        ("X{node={{node}}}", ['{{node}} stands outside of quotes, where it is not replaced; write node="{{node}}"']),
+    ],
+)
+def test_a_query_is_read_as_far_as_it_can_be_without_prometheus(query: str, found: list[str]) -> None:
+    findings = lint.lint([("f:1", manifest("RemediationPolicy", confirm={"promQL": query}))], {"reboot"})
+    assert [(finding.field, finding.message) for finding in findings] == [("spec.confirm.promQL", it) for it in found]
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"when": 1, "nodeSelector": [], "ladder": [1, {"operation": 2}]}])
@@ -209,3 +324,75 @@ def test_a_policy_that_only_calls_a_person_needs_no_ladder_and_may_ask_for_a_sil
     when = [{"condition": "Ready", "status": "Unknown", "for": "10m"}]
     calls = {"urgency": {"mode": "Never"}, "ticket": {"when": "Always", "route": "gpu"}, "correlation": {"nodes": 3}}
     assert fields(manifest("RemediationPolicy", when=when, ladder=None, **calls)) == {}
+
+
+def _about_dead_nodes(**template: object) -> list[str]:
+    """What is found in a policy on Ready Unknown with one rung, and the template of that."""
+    when = [{"condition": "Ready", "status": "Unknown"}]
+    policy = manifest("RemediationPolicy", when=when, ladder=[{"operation": "cycle"}])
+    spec = {"drain": {"strategy": "None"}, "runOn": "Elsewhere"} | template
+    documents = [policy, manifest("NodeOperationTemplate", name="cycle", **spec)]
+    return [str(finding) for finding in lint.lint([("x.yaml:1", document) for document in documents], KNOWN)]
+
+
+def test_on_ready_unknown_an_operation_that_runs_elsewhere_and_drains_nothing_is_right() -> None:
+    assert _about_dead_nodes() == []
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        (
+            {"runOn": "Target"},
+            "'cycle' runs on the node, whose kubelet does not report: name operations whose",
+        ),
+        ({"drain": {"strategy": "Evict"}}, "'cycle' drains the node, and no Pod of a node whose kubelet does not"),
+    ],
+)
+def test_on_ready_unknown_what_runs_on_the_node_or_drains_it_is_named(template: Object, words: str) -> None:
+    (finding,) = _about_dead_nodes(**template)
+    assert finding.startswith("x.yaml:1: RemediationPolicy/")
+    assert f"spec.ladder[0].operation: {words}" in finding
+
+
+UNKNOWN, LOST = {"condition": "Ready", "status": "Unknown"}, {"condition": "GpuLost"}
+
+
+@pytest.mark.parametrize(
+    ("when", "force", "found", "warned"),
+    [
+        pytest.param([UNKNOWN], "true", [], [], id="silent nodes alone"),
+        pytest.param([LOST], "true", [], [], id="nodes that are alive alone"),
+        pytest.param(
+            [UNKNOWN, LOST],
+            "true",
+            [
+                "spec.ladder[0].parameters.force: 'cycle' acts also on a node that is alive, for spec.when[1], and "
+                "nothing is drained: make Ready Unknown a policy of its own, or take force out"
+            ],
+            ["spec.when[1] is about a node that is alive, and the ladder of a policy on Ready Unknown runs and drains"],
+            id="both, by force",
+        ),
+        pytest.param(
+            [LOST, UNKNOWN],
+            "false",
+            [],
+            ["spec.when[0] is about a node that is alive, and the ladder of a policy on Ready Unknown runs and drains"],
+            id="both",
+        ),
+    ],
+)
+def test_ready_unknown_beside_a_fault_of_nodes_that_are_alive_is_named(
+    when: list[Object], force: str, found: list[str], warned: list[str]
+) -> None:
+    policy = manifest(
+        "RemediationPolicy", when=when, ladder=[{"operation": "cycle", "parameters": {"force": force}}], name="dead"
+    )
+    template = manifest("NodeOperationTemplate", name="cycle", drain={"strategy": "None"}, runOn="Elsewhere")
+    documents = [("x.yaml:1", document) for document in (policy, template)]
+    findings = [f"{finding.field}: {finding.message}" for finding in lint.lint(documents, KNOWN)]
+    warnings = list(dead_nodes.warnings(api_pods.policies(documents)))
+    assert findings == found
+    assert [
+        warning.removeprefix("policy dead: ")[: len(start)] for warning, start in zip(warnings, warned, strict=True)
+    ] == warned

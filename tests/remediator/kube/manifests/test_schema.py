@@ -9,28 +9,37 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from remediator.kube.manifests import schema
+from remediator.kube.manifests.schema.cel import Rule
 
 WORDS: list[tuple[dict[str, Any], Any, str]] = [
-    ({"type": "object"}, [], "must be object, not array"),
-    ({"x-kubernetes-int-or-string": True}, True, "must be integer or string, not boolean"),
-    ({"enum": ["a", "b"]}, "c", "must be one of a, b"),
-    ({"type": "string", "format": "date-time"}, "2026-01-02", "must be a date-time"),
-    ({"type": "string", "pattern": "^a+$"}, "b", "must match ^a+$"),
-    ({"type": "string", "maxLength": 1}, "ab", "must have at most 1 characters"),
-    ({"type": "string", "minLength": 1}, "", "must have at least 1 characters"),
-    ({"type": "array", "maxItems": 1}, [1, 2], "must have at most 1 items"),
-    ({"type": "array", "minItems": 1}, [], "must have at least 1 items"),
-    ({"type": "object", "additionalProperties": True, "maxProperties": 0}, {"a": 1}, "must have at most 0 entries"),
-    ({"type": "object", "minProperties": 1}, {}, "must have at least 1 entries"),
-    ({"type": "integer", "maximum": 5}, 6, "must be at most 5"),
-    ({"type": "integer", "minimum": 5}, 4, "must be at least 5"),
-    ({"type": "integer", "maximum": 5, "exclusiveMaximum": True}, 5, "must be less than 5"),
-    ({"type": "integer", "minimum": 5, "exclusiveMinimum": True}, 5, "must be more than 5"),
-    ({"type": "integer", "multipleOf": 2}, 3, "must be a multiple of 2"),
-    ({"allOf": [{"minimum": 1}, {"maximum": 3}]}, 4, "must fit all the schemas of allOf"),
-    ({"anyOf": [{"minimum": 3}, {"maximum": 1}]}, 2, "must fit a schema of anyOf"),
-    ({"oneOf": [{"minimum": 1}, {"maximum": 3}]}, 2, "must fit exactly one schema of oneOf"),
-    ({"not": {"minimum": 1}}, 2, "must not fit the schema of not"),
+    ({"type": "object"}, [], "must be an object (a line with name: value for each field), not array"),
+    ({"x-kubernetes-int-or-string": True}, True, "true must be a whole number of at most 64 bits or text"),
+    ({"enum": ["a", "b"]}, "c", '"c" must be one of a, b'),
+    (
+        {"type": "string", "format": "date-time"},
+        "2026-01-02",
+        '"2026-01-02" must be a date-time, such as 2026-01-02T03:04:05Z',
+    ),
+    ({"type": "string", "pattern": "^a+$"}, "b", '"b" must match ^a+$'),
+    ({"type": "string", "maxLength": 1}, "ab", '"ab" must have at most 1 characters; shorten it'),
+    ({"type": "string", "minLength": 1}, "", '"" must have at least 1 characters; write it, or remove the field'),
+    ({"type": "array", "maxItems": 1}, [1, 2], "must have at most 1 items; remove some"),
+    ({"type": "array", "minItems": 1}, [], "must have at least 1 items; add one"),
+    (
+        {"type": "object", "additionalProperties": True, "maxProperties": 0},
+        {"a": 1},
+        "must have at most 0 entries; remove some",
+    ),
+    ({"type": "object", "minProperties": 1}, {}, "must have at least 1 entries; add one"),
+    ({"type": "integer", "maximum": 5}, 6, "6 must be at most 5"),
+    ({"type": "integer", "minimum": 5}, 4, "4 must be at least 5"),
+    ({"type": "integer", "maximum": 5, "exclusiveMaximum": True}, 5, "5 must be less than 5"),
+    ({"type": "integer", "minimum": 5, "exclusiveMinimum": True}, 5, "5 must be more than 5"),
+    ({"type": "integer", "multipleOf": 2}, 3, "3 must be a multiple of 2"),
+    ({"allOf": [{"minimum": 1}, {"maximum": 3}]}, 4, "4 must fit all the schemas of allOf"),
+    ({"anyOf": [{"minimum": 3}, {"maximum": 1}]}, 2, "2 must fit a schema of anyOf"),
+    ({"oneOf": [{"minimum": 1}, {"maximum": 3}]}, 2, "2 must fit exactly one schema of oneOf"),
+    ({"not": {"minimum": 1}}, 2, "2 must not fit the schema of not"),
 ]
 
 
@@ -45,12 +54,34 @@ def test_every_keyword_is_said_in_plain_words(raw: dict[str, Any], value: Any, w
 
 def test_every_limit_that_a_text_does_not_keep_to_is_said() -> None:
     found = said("bbb", {"type": "string", "maxLength": 2, "pattern": "^a+$"})
-    assert found == [("", "must have at most 2 characters"), ("", "must match ^a+$")]
+    assert found == [("", '"bbb" must have at most 2 characters; shorten it'), ("", '"bbb" must match ^a+$')]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"type": "string", "pattern": "^a$"},
+        {"type": "string", "x-kubernetes-validations": [{"rule": "self.matches('^a$')", "message": "must be a"}]},
+    ],
+)
+def test_the_end_of_a_pattern_is_that_of_the_text_as_an_api_server_reads_it(raw: dict[str, Any]) -> None:
+    assert said("a", raw) == []
+    assert len(said("a\n", raw)) == 1
+
+
+def test_a_rule_about_a_list_is_not_asked_of_a_long_text() -> None:
+    """celpy takes memory without end to walk a text."""
+    items = {"type": "array", "items": {"type": "string"}}
+    rule = {"rule": "!has(self.a) || self.a.exists(x, x == 'b')", "message": "must have b"}
+    raw = {"type": "object", "properties": {"a": items}, "x-kubernetes-validations": [rule]}
+    assert said({"a": "x" * 40}, raw) == [
+        ("a", f'"{"x" * 40}" must be a list (a line with - for each item)'),
+    ]
 
 
 def test_a_required_field_is_named_by_its_own_path() -> None:
     raw = {"type": "array", "items": {"type": "object", "required": ["a"]}}
-    assert said([{}], raw) == [("[0].a", "is required")]
+    assert said([{}], raw) == [("[0].a", "is required; add it")]
 
 
 @pytest.mark.parametrize(
@@ -62,14 +93,14 @@ def test_a_required_field_is_named_by_its_own_path() -> None:
     ],
 )
 def test_an_item_may_not_stand_twice_in_a_set_or_a_map(raw: dict[str, Any], value: Any, places: list[str]) -> None:
-    assert said(value, {"type": "array"} | raw) == [(place, "stands here twice") for place in places]
+    assert said(value, {"type": "array"} | raw) == [(place, "stands here twice; remove one") for place in places]
 
 
 def test_a_review_leaves_the_object_as_it_was() -> None:
     raw = {"type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {"type": "string"}}}
     value = {"b": None, "c": 5}
     before = deepcopy(value)
-    assert said(value, raw) == [("c", "unknown field")]
+    assert said(value, raw) == [("c", "unknown field; write one of a, b")]
     assert value == before
 
 
@@ -77,11 +108,13 @@ def test_an_object_that_stands_in_two_places_is_judged_in_both() -> None:
     shared = {"x": 1, "z": 1}
     parts = {name: {"type": "object", "properties": {name: {"type": "integer"}}} for name in ("x", "y")}
     found = said({"x": shared, "y": shared}, {"type": "object", "properties": parts})
-    assert found == [(path, "unknown field") for path in ("x.z", "y.x", "y.z")]
+    assert found == [
+        (path, f"unknown field; write one of {name}") for path, name in (("x.z", "x"), ("y.x", "y"), ("y.z", "y"))
+    ]
 
 
 def test_a_key_that_is_no_text_is_unknown_and_no_crash() -> None:
-    assert said({5: 1}, {"type": "object"}) == [("5", "unknown field")]
+    assert said({5: 1}, {"type": "object"}) == [("5", "unknown field; remove it")]
 
 
 def test_what_a_limit_leaves_unsaid_is_not_asked() -> None:
@@ -97,20 +130,20 @@ def ruled(rule: str, **properties: Any) -> dict[str, Any]:
 def test_a_broken_rule_is_told_beside_faults_elsewhere() -> None:
     raw = ruled("self.n > 5", n={"type": "integer"})
     assert said({"part": {"n": 1}, "party": 5}, raw) == [
-        ("party", "must be string, not integer"),
+        ("party", "5 must be text; put it in quotes"),
         ("part.n", "never"),
     ]
 
 
 def test_a_rule_that_a_fault_below_it_makes_unanswerable_is_silent() -> None:
     raw = ruled("self.n > 5", n={"type": "integer"})
-    assert said({"part": {"n": "many"}}, raw) == [("part.n", "must be integer, not string")]
+    assert said({"part": {"n": "many"}}, raw) == [("part.n", '"many" must be a whole number of at most 64 bits')]
 
 
 def test_a_rule_that_nothing_excuses_is_told_with_why_it_cannot_be_evaluated() -> None:
     raw = ruled("self.n > 5", n={"type": "integer"})
     (first, second) = said({"part": {}, "party": 5}, raw)
-    assert first == ("party", "must be string, not integer")
+    assert first == ("party", "5 must be text; put it in quotes")
     assert second[0] == "part.n"
     assert "rule evaluation error" in second[1]
 
@@ -189,3 +222,26 @@ def test_an_object_with_all_that_it_may_have_fits() -> None:
     node = schema.build({"type": "object", "properties": FIELDS}, root=True)
     assert schema.fits(whole | {"kind": "Thing", "metadata": {"name": "x"}}, node)
     assert not schema.fits(whole | {"h": 1}, node)
+
+
+def test_an_object_with_metadata_fits_though_its_schema_names_no_field_of_it() -> None:
+    node = schema.build({"type": "object", "properties": {"metadata": {"type": "object"}}}, root=True)
+    assert schema.fits({"kind": "Thing", "metadata": {"name": "a", "labels": {"b": "c"}}}, node)
+    assert not schema.fits({"kind": "Thing", "metadata": {"nane": "a"}}, node)
+
+
+def test_a_rule_is_not_asked_again_where_only_what_it_does_not_speak_of_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = schema.build({"type": "object", "x-kubernetes-validations": [{"rule": "self.n > 5", "message": "never"}]})
+    asked: list[Any] = []
+    evaluate = Rule.broken
+
+    def answer(self: Rule, values: dict[str, Any]) -> str | None:
+        asked.append(values)
+        return evaluate(self, values)
+
+    monkeypatch.setattr(Rule, "broken", answer)
+    for value in ({"n": 1, "m": 1}, {"n": 1, "m": 2}, {"n": 9, "m": 2}):
+        assert [found.value for found in schema.broken(value, node)] == ([value] if value["n"] == 1 else [])
+    assert len(asked) == 2

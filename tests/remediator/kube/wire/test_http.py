@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 import yaml
 from aiohttp import web
-from kubernetes.aio.config import incluster_config
+from structlog.testing import capture_logs
 
-from remediator.kube.wire import http
+from remediator.kube.wire import kubeconfig_connection, service_account
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import Expired, TooManyRequests, Unavailable
 from remediator.kube.wire.http import HttpTransport
@@ -360,15 +360,15 @@ def token_plugin(tmp_path):
 @pytest.mark.parametrize("stumbles", [False, True])
 async def test_the_token_of_an_exec_plugin_is_renewed(tmp_path, monkeypatch, stumbles):
     """An expired token is replaced while we run, also after a renewal has failed."""
-    monkeypatch.setattr(http, "REFRESH_SECONDS", 0.05)
-    real, failures = http.config.refresh_token, [True] if stumbles else []
+    monkeypatch.setattr(kubeconfig_connection, "REFRESH_SECONDS", 0.05)
+    real, failures = kubeconfig_connection.config.refresh_token, [True] if stumbles else []
 
     async def refresh(*args, **options):
         if failures:
             raise RuntimeError(failures.pop())
         await real(*args, **options)
 
-    monkeypatch.setattr(http.config, "refresh_token", refresh)
+    monkeypatch.setattr(kubeconfig_connection.config, "refresh_token", refresh)
 
     async def handler(request):
         return web.Response(text=request.headers["authorization"])
@@ -384,24 +384,31 @@ async def test_the_token_of_an_exec_plugin_is_renewed(tmp_path, monkeypatch, stu
 
 async def test_inside_a_cluster_the_service_account_is_used(tmp_path, monkeypatch):
     """Address, CA and token come from where Kubernetes puts them; a certificate of another CA is refused."""
-    tls, ca = self_signed(tmp_path)
-    (tmp_path / "token").write_text("account")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(ca))
+    tls, _ = self_signed(tmp_path)
+    (tmp_path / "token").write_text("account\n")
+    monkeypatch.setattr(service_account, "MOUNTED", tmp_path)
 
     async def handler(request):
-        return web.Response(text=request.headers["authorization"].lower())
+        return web.Response(text=request.headers["authorization"])
 
     async with talking_to(tmp_path, handler, tls=tls) as outside:
-        host, port = outside._server.removeprefix("http://").split(":")
+        host, port = outside.connection.server.removeprefix("http://").split(":")
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
         inside = await HttpTransport.in_cluster()
-        assert (await inside.request("GET", "/x")).body == b"bearer account"
+        assert (await inside.request("GET", "/x")).body == b"Bearer account"
+        (tmp_path / "token").write_text("renewed\n")
+        assert (await inside.request("GET", "/x")).body == b"Bearer renewed"
+        (tmp_path / "token").unlink()
+        with capture_logs() as logs:
+            for _ in range(2):
+                assert (await inside.request("GET", "/x")).body == b"Bearer renewed"
+        assert [entry["event"] for entry in logs] == ["token not read; the last one is shown"]
         await inside.close()
         (tmp_path / "other").mkdir()
         _, other = self_signed(tmp_path / "other")
-        monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(other))
+        (other.parent / "token").write_text("account")
+        monkeypatch.setattr(service_account, "MOUNTED", other.parent)
         stranger = await HttpTransport.in_cluster()
         with pytest.raises(Unavailable, match="certificate"):
             await stranger.request("GET", "/x")

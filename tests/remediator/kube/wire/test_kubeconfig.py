@@ -87,10 +87,12 @@ async def test_a_context_without_its_cluster_or_user_says_which(tmp_path: Path, 
     assert f"current-context 'it': {said}" in await refused(path)
 
 
-async def test_a_token_in_a_file_of_its_own_may_end_with_a_line_break(tmp_path: Path) -> None:
+async def test_a_token_in_a_file_of_its_own_may_end_with_a_line_break_and_is_renewed(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("secret\n")
     transport = await HttpTransport.from_kubeconfig(written(tmp_path / "config", user={"tokenFile": "token"}))
-    assert transport._client.configuration.api_key["BearerToken"] == "Bearer secret"
+    assert transport.connection.authorization() == "Bearer secret"
+    (tmp_path / "token").write_text("another\n")
+    assert transport.connection.authorization() == "Bearer another"
     await transport.close()
 
 
@@ -101,7 +103,7 @@ async def test_of_several_files_the_first_that_names_a_context_decides_as_with_k
     joined = f"{tmp_path / 'nowhere'}:{none}:{first}:{last}"
     assert current_context(joined) == "first"
     transport = await HttpTransport.from_kubeconfig(joined)
-    assert transport._server == "https://127.0.0.1:1"
+    assert transport.connection.server == "https://127.0.0.1:1"
     await transport.close()
 
 

@@ -1,0 +1,52 @@
+"""What the API server answers to an eviction or a deletion of a Pod, and what each answer means. Pure: one table."""
+
+from collections import namedtuple
+
+from nodelib.k8s.api import Reply
+
+SEVERAL = "let only one of these PodDisruptionBudgets select it"
+
+
+class Answer(namedtuple("Answer", "name status words keeps remedy", defaults=["", True, ""])):
+    """One row: the HTTP status (its hundreds for a class), and words that its message must have, in any case.
+
+    `keeps`: the Pod is still there for this reason, and is asked again later. `remedy`: added to what the server says.
+    """
+
+    __slots__ = ()
+
+
+# The first row that fits counts.
+ANSWERS = (
+    Answer("granted", 2, keeps=False),
+    Answer("gone", 404, keeps=False),
+    # Another Pod has its name by now: the next list has that one, by its own uid.
+    Answer("replaced", 409, "the uid in the precondition", keeps=False),
+    Answer("changed meanwhile", 409, remedy="another write came between; it is asked again"),
+    # May pass: the server says in Retry-After when to ask again, if it knows.
+    Answer("held by a budget", 429, "disruption budget"),
+    Answer("too many requests", 429, remedy="the API server sheds load; it is asked again"),
+    # Does not pass by itself: the server never evicts such a Pod.
+    Answer("several budgets", 500, "more than one poddisruptionbudget", remedy=SEVERAL),
+    Answer("forbidden", 403, remedy="look for a missing right, a webhook or an admission policy"),
+    Answer("invalid", 422, remedy="look for a webhook or an admission policy"),
+    Answer("server error", 5, remedy="the API server, or a webhook, does not work; it is asked again"),
+    Answer("refused", 4),
+)
+
+
+def answer_of(reply: Reply) -> Answer:
+    """Return the row of a reply; the last one where none fits."""
+    message = reply.message.lower()
+    fitting = (row for row in ANSWERS if reply.status in (row.status, *_class(row)) and row.words in message)
+    return next(fitting, ANSWERS[-1])
+
+
+def message_of(reply: Reply) -> str:
+    """Return why a Pod is still there, with the remedy."""
+    remedy = answer_of(reply).remedy
+    return reply.message[:300] + (f"; {remedy}" if remedy else "")
+
+
+def _class(row: Answer) -> range:
+    return range(row.status * 100, row.status * 100 + 100) if row.status < 10 else range(0)

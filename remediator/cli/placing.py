@@ -1,0 +1,162 @@
+"""`remediator why` and `remediator what-if`: which nodes take a Pod, and what would make more of them take it."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from remediator.cli.common import Kubeconfig, Namespace, app, out, reading, refusal
+from remediator.clock import SYSTEM
+from remediator.core import names
+
+if TYPE_CHECKING:
+    from remediator.kube.wire.client import Client
+    from remediator.scheduler.outlook import Outlook
+    from remediator.scheduler.verdict import Shape
+    from remediator.scheduler.why import NodeClass
+
+SHOWN = 3  # names of nodes in a line
+MOST_PODS = 100_000
+
+
+class Form(StrEnum):
+    """How the answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Output = Annotated[Form, typer.Option("--output", "-o", help="For people, or for programs.")]
+
+
+@app.command()
+def why(
+    pod: Annotated[str, typer.Argument(help="NAME, or NAMESPACE/NAME. NAME alone is in the namespace default.")],
+    kubeconfig: Kubeconfig = None,
+    namespace: Namespace = names.SYSTEM_NAMESPACE,
+    output: Output = Form.TEXT,
+) -> None:
+    """Say which nodes take a Pod, which do not, and what would make it fit. Exit 1 where none does. Changes nothing."""
+    raise typer.Exit(asyncio.run(_why(pod, kubeconfig, names.Namespaces(namespace), output)))
+
+
+@app.command(name="what-if")
+def what_if(
+    gpus: Annotated[int, typer.Option(min=1, max=1024, help="Of one Pod.")],
+    replicas: Annotated[int, typer.Option(min=1, max=MOST_PODS, help="How many such Pods.")] = 1,
+    resource: Annotated[str, typer.Option(help="What the Pods request.")] = "nvidia.com/gpu",
+    attributes: Annotated[str, typer.Option(help=f"As in the annotation {names.GPU}, such as memory>=40G.")] = "",
+    kubeconfig: Kubeconfig = None,
+    namespace: Namespace = names.SYSTEM_NAMESPACE,
+    output: Output = Form.TEXT,
+) -> None:
+    """Say whether so many Pods with GPUs would find nodes now. Exit 1 where not all do. Changes nothing."""
+    from remediator.kube.api import gpu_pods
+    from remediator.scheduler.attributes.selector import ANYTHING, selector
+    from remediator.scheduler.verdict import Shape
+
+    if not gpu_pods.is_gpu(resource):
+        raise refusal(f"--resource is {resource!r}, which does not count as a GPU; name one such as nvidia.com/gpu")
+    asked = selector(attributes, None, None) if attributes else ANYTHING
+    if asked.mistake:
+        raise refusal(f"--attributes: {asked.mistake.removeprefix(names.GPU + ': ')}")
+    shape = Shape(((resource, gpus),), attributes=asked)
+    raise typer.Exit(asyncio.run(_what_if(shape, replicas, kubeconfig, names.Namespaces(namespace), output)))
+
+
+async def _why(name: str, kubeconfig: Path | None, namespaces: names.Namespaces, form: Form) -> int:
+    from remediator.kube.api import builtin, gpu_pods
+    from remediator.kube.wire import errors
+    from remediator.scheduler.extender import shape_of
+    from remediator.scheduler.protocol import Malformed
+    from remediator.scheduler.why import classes
+
+    space, _, short = name.rpartition("/")
+    space = space or "default"
+
+    async def asked(client: "Client") -> tuple[gpu_pods.Pod, builtin.Pod]:
+        try:
+            pod = await client.get(gpu_pods.POD, short, namespace=space)
+            return pod, await client.get(builtin.POD, short, namespace=space)
+        except errors.NotFound:
+            raise refusal(f"no Pod {space}/{short} in the cluster; name one as NAMESPACE/NAME") from None
+
+    seen, (pod, wire) = await _read(kubeconfig, namespaces, asked)
+    try:
+        shape = shape_of(pod)
+    except Malformed as wrong:
+        raise refusal(wrong) from None
+    met = classes(seen.rows, seen.cordoned, shape, seen.open is not None)
+    at = pod.spec.node_name or ""
+    scheduled = next((row for row in wire.status.conditions if row.type == "PodScheduled"), None)
+    message = scheduled.message if scheduled is not None and not at else ""
+    fitting = sum(len(each.nodes) for each in met if each.fits)
+    report = {"pod": f"{space}/{short}", "requests": dict(shape.gpus), "node": at, "fits": fitting}
+    report |= {"classes": list(map(_object, met)), "scheduler": message, "health": seen.health}
+    state = f"runs on {at}" if at else "waits"
+    lines = [f"{space}/{short} requests {_words(shape)} and {state}; {fitting} of {len(seen.rows)} nodes take it"]
+    lines += _lines(met) + ([f"kube-scheduler says: {message}"] if message else [])
+    _print(form, report, [*lines, f"health: {seen.health}"])
+    return 0 if at or fitting else 1
+
+
+async def _what_if(
+    shape: "Shape", replicas: int, kubeconfig: Path | None, namespaces: names.Namespaces, form: Form
+) -> int:
+    from remediator.scheduler.what_if import what_if as placed
+
+    async def nothing(_: "Client") -> None:
+        return None
+
+    seen, _ = await _read(kubeconfig, namespaces, nothing)
+    plan = placed(seen.rows, seen.cordoned, shape, replicas, seen.open is not None)
+    report: dict[str, Any] = {"requests": dict(shape.gpus), "replicas": replicas, "placed": plan.pods}
+    report["nodes"] = [{"node": place.node, "reason": place.reason, "pods": place.pods} for place in plan.placed]
+    report |= {"next": list(map(_object, plan.next_one)), "health": seen.health}
+    lines = [f"{plan.pods} of {replicas} Pods with {_words(shape)} each find a node"]
+    shown = [f"{place.node} ({place.pods})" for place in plan.placed[: 4 * SHOWN]]
+    more = len(plan.placed) - len(shown)
+    lines += [f"  {', '.join(shown)}{f' and {more} more nodes' if more else ''}"] if shown else []
+    lines += ["one more would meet:" if plan.pods == replicas else "the next one meets:", *_lines(plan.next_one)]
+    _print(form, report, [*lines, f"health: {seen.health}"])
+    return 0 if plan.pods == replicas else 1
+
+
+async def _read(kubeconfig: Path | None, namespaces: names.Namespaces, also: Any) -> "tuple[Outlook, Any]":
+    """The fleet, and what else is asked of the API server."""
+    from remediator.scheduler.outlook import outlook
+
+    async with reading(kubeconfig) as client:
+        asked = await also(client)
+        return await outlook(client, namespaces, SYSTEM), asked
+
+
+def _words(shape: "Shape") -> str:
+    return ", ".join(f"{count} {name}" for name, count in shape.gpus) or "no GPUs"
+
+
+def _object(each: "NodeClass") -> dict[str, Any]:
+    fields = {"reason": each.reason, "says": each.says, "fits": each.fits, "remedy": each.remedy}
+    return {**fields, "count": len(each.nodes), "nodes": each.nodes}
+
+
+def _lines(met: "Sequence[NodeClass]") -> list[str]:
+    """Two lines for each class of nodes: what is said of how many, and what would help."""
+    lines = []
+    for each in met:
+        shown = ", ".join(each.nodes[:SHOWN]) + (", …" if len(each.nodes) > SHOWN else "")
+        lines.append(f"{len(each.nodes):>5} {each.reason.value}: {each.says} ({shown})")
+        lines += [f"      {each.remedy}"] if each.remedy else []
+    return lines
+
+
+def _print(form: Form, report: dict[str, Any], lines: list[str]) -> None:
+    if form is Form.JSON:
+        typer.echo(json.dumps(report))
+        return
+    for line in lines:
+        out.print(line, markup=False)

@@ -1,0 +1,74 @@
+"""What has become of the attempts of a case, and what its node proves since the newest one. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from remediator.core import evidence, manual, probe
+from remediator.core.absence import Absences
+from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
+from remediator.core.case_table import Tried
+from remediator.core.evidence import Proof
+from remediator.core.node import Node
+from remediator.core.operation import Operation
+from remediator.core.policy import Policy
+
+# How long a case waits for a policy that somebody deleted: then it escalates, or ends where it holds no node.
+WITHOUT_POLICY = timedelta(minutes=30)
+# Of a case that a person has: probes that could not tell, and when it is looked at again.
+MOST_PROBES, LONGEST_LOOK = 8, timedelta(hours=1)
+
+
+def end_of_try(case: Case) -> tuple[datetime | None, Mapping[str, datetime]]:
+    """From when on health is proven, and the node's heartbeats then: the end of the newest attempt, or the claim."""
+    attempt = case.newest_counted
+    return (attempt.finished, attempt.heartbeats or {}) if attempt else (case.started, {})
+
+
+def tried(case: Case, operation: Operation | None, node: Node | None) -> Tried:
+    """The state of the newest attempt. One after which the node has booted is not known to have failed: what it asked
+    for may have come late, and what the node shows may be from before.
+    """
+    attempt = case.attempt
+    if attempt is None:
+        return Tried.NONE
+    if attempt.outcome is AttemptOutcome.OPEN:
+        return Tried.REPORTED if operation and operation.phase.outcome is not AttemptOutcome.OPEN else Tried.OPEN
+    if attempt.stopped or attempt.probe:
+        return tried(replace(case, attempts=case.counted), operation, node)
+    if node is not None and attempt.before_boot(node.boot_id):
+        return Tried.SUCCEEDED
+    succeeded = _does_not_apply(attempt) or attempt.outcome in (AttemptOutcome.SUCCEEDED, AttemptOutcome.CANCELLED)
+    return Tried.SUCCEEDED if succeeded else Tried.FAILED
+
+
+def has_succeeded(case: Case) -> bool:
+    """Whether what follows the newest attempt may be done: one that was cancelled in time has nothing to complete."""
+    attempt = case.newest_counted
+    return attempt is not None and (attempt.outcome is AttemptOutcome.SUCCEEDED or _does_not_apply(attempt))
+
+
+def _does_not_apply(attempt: Attempt) -> bool:
+    """A follow-up that has nothing to do on this node: what it would complete is complete without it."""
+    return bool(attempt.follows) and attempt.nothing_to_do
+
+
+def prove(
+    case: Case, node: Node | None, policy: Policy | None, absences: Absences, lacking: str, now: datetime
+) -> tuple[Proof, datetime | None]:
+    """Recovery is proven from the end of the newest attempt, or, before any, from the claim."""
+    ended, base = end_of_try(case)
+    if node is None or ended is None or (case.manual and not manual.carried_out(case)):
+        return Proof.WAITING, None
+    if policy is None:  # it may come back; without it nobody can say what healthy means
+        late = absences.deadline(ended, WITHOUT_POLICY)
+        return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, min(late, now + timedelta(seconds=10)))
+    proof, again = evidence.prove(node, policy, base, ended, now, absences)
+    deadline, health = absences.deadline(ended, policy.verify.timeout), evidence.health(node, policy, now)
+    if case.phase is Phase.ESCALATED:  # a person has it, and no time runs
+        deadline = now + LONGEST_LOOK if len(probe.of_this_proof(case)) < MOST_PROBES else now
+    if proof is Proof.PASSED and lacking:
+        over = now >= deadline and case.phase is not Phase.ESCALATED
+        return (Proof.REFUTED, None) if over else (Proof.WAITING, min(now + evidence.LOOK_AGAIN, max(deadline, now)))
+    proof, due = probe.judged(case, policy, node, proof, health, deadline, now)
+    return proof, due or again

@@ -1,0 +1,64 @@
+"""What a case that a person has says of its node → its effects. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from remediator.controller import case_plan
+from remediator.controller.case_view import CaseView
+from remediator.controller.effects import Plan, SaveCase
+from remediator.core.case import TIMELINE, Case, CaseEvent, Phase, release_command
+from remediator.core.evidence import well_since
+from remediator.core.offer import Offer
+from remediator.core.probe import of_this_proof
+from remediator.core.reasons import Reason
+
+
+def offered(case: Case) -> str:
+    """What a user reads of a case whose node has become healthy; "" where it has not."""
+    if case.healthy_since is None or not case.open or case.phase is not Phase.ESCALATED:
+        return ""
+    since = f"{case.healthy_since:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{case.node} looks healthy since {since}; where it is repaired, give it back with: {release_command(case)}"
+
+
+def nothing(view: CaseView, now: datetime) -> Plan:
+    """What the case says is true."""
+    return ()
+
+
+def say(view: CaseView, now: datetime) -> Plan:
+    """Offer the release. The timeline says so once: a node that goes to and fro must not fill it."""
+    case = view.case
+    since = well_since(view.node, view.policy) if view.node and view.policy else None
+    if since is None:
+        return ()
+    after = replace(case, healthy_since=since)
+    if not any(event.reason is Reason.HEALTHY_AGAIN for event in case.timeline):
+        event = CaseEvent(now, Reason.HEALTHY_AGAIN, offered(after))
+        after = replace(after, timeline=(*case.timeline, event)[-TIMELINE:])
+    return (SaveCase(case, after),)
+
+
+def take_back(view: CaseView, now: datetime) -> Plan:
+    """The node does not look healthy any more."""
+    return (SaveCase(view.case, replace(view.case, healthy_since=None)),)
+
+
+def release(view: CaseView, now: datetime) -> Plan:
+    """The node has proven its health, and its policy gives it back."""
+    since = well_since(view.node, view.policy) if view.node and view.policy else None
+    probed = f", and {view.policy.verify.probe} has succeeded" if view.policy and of_this_proof(view.case) else ""
+    healthy = f"healthy since {since:%Y-%m-%d %H:%M:%S} UTC{probed}" if since else "healthy"
+    message = f"{healthy}; the policy gives the node back by itself (spec.escalation.release)"
+    return case_plan.give_back(view, Reason.RELEASED_HEALTHY, message, now)
+
+
+PLANS: Mapping[Offer, Callable[[CaseView, datetime], Plan]] = {
+    Offer.NOTHING: nothing,
+    Offer.WATCH: case_plan.stop,
+    Offer.RELEASE: release,
+    Offer.PROBE: case_plan.probe,
+    Offer.SAY: say,
+    Offer.TAKE_BACK: take_back,
+}

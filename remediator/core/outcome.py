@@ -1,0 +1,153 @@
+"""How an operation ends whose program gave no result, or did not succeed: one table, with the reason of every row."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from remediator.core.operation import OperationPhase
+from remediator.core.pod import Pod
+from remediator.core.reasons import Reason
+from remediator.core.table import Row, Table
+
+
+class PodEnd(Enum):
+    """How far the Pod of an operation has come when the operation ends."""
+
+    ABSENT = auto()
+    UNPLACED = auto()  # the scheduler has found no node for it
+    IMAGE = auto()  # its image could not be pulled
+    CONFIG = auto()  # what its container reads, a Secret for example, is not there
+    PENDING = auto()  # it has a node, and never started there
+    RUNNING = auto()
+    EVICTED = auto()  # by a kubelet, the scheduler, the Eviction API
+    DELETED = auto()  # by somebody
+    LOST = auto()  # it ended without an exit code of the contract
+    SAID = auto()  # with one
+
+
+# What a kubelet says of a container that waits, and what that means.
+_IMAGE = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+_CONFIG = frozenset({"CreateContainerConfigError"})
+_EVICTED = frozenset({"Evicted", "Preempting"})  # reasons of a Pod that its kubelet has ended
+
+
+def pod_end(pod: Pod | None) -> PodEnd:
+    """How far it has come."""
+    if pod is None:
+        return PodEnd.ABSENT
+    if pod.ended:
+        return _ended(pod)
+    if pod.pending and pod.waiting in _IMAGE | _CONFIG:
+        return PodEnd.IMAGE if pod.waiting in _IMAGE else PodEnd.CONFIG
+    if pod.deleting:
+        return PodEnd.EVICTED if pod.disrupted else PodEnd.DELETED
+    return PodEnd.UNPLACED if pod.unplaced else PodEnd.PENDING if pod.pending else PodEnd.RUNNING
+
+
+def _ended(pod: Pod) -> PodEnd:
+    if pod.exit_code in (0, 1, 2):
+        return PodEnd.SAID
+    if pod.disrupted or pod.reason in _EVICTED:
+        return PodEnd.EVICTED
+    return PodEnd.DELETED if pod.deleting else PodEnd.LOST
+
+
+@dataclass(frozen=True, slots=True)
+class EndObservation:
+    """What is observed of an operation that ends in vain."""
+
+    gone: bool  # its node was deleted, or is another one by now
+    late: bool  # its time is over
+    pod: PodEnd
+    silent: bool  # the kubelet of the node that runs the Pod does not report
+    criteria: bool  # its success would have to show on the node
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of an operation. `then` says what becomes of the case, for the page that lists all of these."""
+
+    phase: OperationPhase
+    reason: Reason
+    then: str
+
+
+_COUNTS = "counts as an attempt: the rung is tried again, or the next one"
+_WAITS = "counts as no attempt: the case is held with this reason, you are told, and it tries again after 10 min to 1 h"
+
+OUTCOME_TABLE: Table[Outcome] = Table(
+    (
+        Row(
+            {"gone": True},
+            Outcome(OperationPhase.CANCELLED, Reason.NODE_GONE, "the case ends as Cancelled"),
+            "Nothing can be said of a node that is not there, whatever became of its Pods: they went with it.",
+        ),
+        Row(
+            {"late": False, "pod": PodEnd.SAID},
+            Outcome(OperationPhase.FAILED, Reason.PROGRAM_FAILED, _COUNTS),
+            "The program itself says that it failed.",
+        ),
+        Row(
+            {"pod": PodEnd.IMAGE},
+            Outcome(OperationPhase.CANCELLED, Reason.IMAGE_NOT_PULLED, _WAITS),
+            "Nothing ran, and the registry or the template is to blame: a reboot would not help, and no node must be "
+            "handed to a person for it. It stands above the row of a silent kubelet, since this one has spoken.",
+        ),
+        Row(
+            {"pod": PodEnd.CONFIG},
+            Outcome(OperationPhase.CANCELLED, Reason.CONTAINER_NOT_CREATED, _WAITS),
+            "The same where the kubelet misses a Secret or a ConfigMap that the template names.",
+        ),
+        Row(
+            {"pod": PodEnd.UNPLACED},
+            Outcome(OperationPhase.CANCELLED, Reason.POD_NOT_PLACED, _WAITS),
+            "Nothing ran, since kube-scheduler has placed the Pod nowhere.",
+        ),
+        Row(
+            {"pod": PodEnd.EVICTED},
+            Outcome(OperationPhase.FAILED, Reason.POD_EVICTED, _COUNTS),
+            "It may have acted before it was ended, so it counts, or an attempt could be repeated without end.",
+        ),
+        Row(
+            {"pod": PodEnd.DELETED},
+            Outcome(OperationPhase.FAILED, Reason.POD_DELETED, _COUNTS),
+            "The same where somebody has deleted it. To stop a case, hold it.",
+        ),
+        Row(
+            {"pod": PodEnd.LOST, "criteria": False},
+            Outcome(OperationPhase.FAILED, Reason.POD_LOST, _COUNTS),
+            "It ended without a result: killed, out of memory, its image has no such program. Where success shows on "
+            "the node, the reboot that it asked for may have killed it: then the rows below say what was waited for.",
+        ),
+        Row(
+            {"silent": True},
+            Outcome(OperationPhase.FAILED, Reason.KUBELET_SILENT, _COUNTS),
+            "Nobody knows whether it runs. It stands above the row of a Pod that has not started, for that is only the "
+            "last that was heard of it.",
+        ),
+        Row(
+            {"pod": PodEnd.PENDING},
+            Outcome(OperationPhase.FAILED, Reason.POD_NOT_STARTED, _COUNTS),
+            "The kubelet reports, and starts no Pod: that is a fault of the node, which a milder rung has not cured.",
+        ),
+        Row(
+            {},
+            Outcome(OperationPhase.FAILED, Reason.TIMED_OUT, _COUNTS),
+            "It ran longer than the template allows, or the node did not show success in time.",
+        ),
+    )
+)
+
+
+def outcome(observation: EndObservation) -> Outcome:
+    """How the operation ends."""
+    return OUTCOME_TABLE.result(observation)

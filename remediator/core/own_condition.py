@@ -1,0 +1,31 @@
+"""A Condition that the controller itself writes on a node: what is to be written, and when it is said again. Pure."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from remediator.core.node import Condition, Status
+
+# A third of the time after which a heartbeat proves nothing; sooner where a node has to prove that it is well.
+BEAT, BEAT_OF_CASE = timedelta(minutes=5), timedelta(minutes=1)
+
+
+class Finding(NamedTuple):
+    """What is to be said: the type of the Condition, its status, reason and message. UNKNOWN proves nothing."""
+
+    type: str
+    status: Status
+    reason: str
+    message: str
+
+
+def due(before: Condition | None, finding: Finding, now: datetime, every: timedelta) -> Condition | None:
+    """The Condition as it is to be written now; None where the one that stands says the same, not long ago.
+
+    `since` moves with the status only. A heartbeat from the future is written anew: it is no word of ours.
+    """
+    since = before.since if before is not None and before.status is finding.status else now
+    condition = Condition(finding.type, finding.status, finding.reason, since, now, finding.message)
+    if before is None or replace(before, heartbeat=now) != condition or before.message != finding.message:
+        return condition
+    return None if timedelta(0) <= now - before.heartbeat < every else condition

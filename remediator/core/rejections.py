@@ -1,0 +1,106 @@
+"""Whether a node rejects the Pods that are placed on it although it says that it is ready. Pure.
+
+A kubelet that cannot give a device away rejects each Pod, the scheduler sees free GPUs, and the next Pod goes there.
+Pods that a node has rejected are kept as Failed; they are all that the count rests on.
+
+* Few owners prove little: one bad Pod template is rejected wherever it goes. So OWNERS distinct owners must have been
+  rejected, or PODS Pods of fewer. An owner whose Pods MANY_NODES nodes have rejected counts for none of them.
+* What has lasted is not forgotten at once: a node that gets no work rejects none. So it counts as rejecting for STAYS.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from remediator.core.node import Condition, Status
+
+PODS_REJECTED = "PodsRejected"  # the Condition
+WINDOW = timedelta(minutes=10)  # Pods that were rejected longer ago do not count
+OWNERS, PODS, MANY_NODES = 3, 10, 3
+STAYS = timedelta(minutes=30)  # that the Condition is True, at least
+BEATS = timedelta(minutes=2)  # between two heartbeats of a Condition that somebody waits for
+OUT_OF_RESOURCES, NONE = "OutOfResources", "NoPodsRejected"
+# What a kubelet says of a Pod that it does not take, and of a container that it cannot start.
+ADMISSION = frozenset({"UnexpectedAdmissionError", "TopologyAffinityError"})
+START = frozenset({"CreateContainerError", "RunContainerError"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One Pod that a node did not take, or could not start. `owner`: the uid of its controller, or its own."""
+
+    node: str = ""
+    owner: str = ""
+    reason: str = ""
+    at: datetime | None = None
+
+    @property
+    def version(self) -> str:
+        """None: no write of ours is ever awaited."""
+        return ""
+
+
+NO_REJECTION = Rejection()  # of all other Pods
+
+
+class Judged(NamedTuple):
+    """What the Condition should say, and when that may change by itself."""
+
+    status: Status
+    reason: str
+    message: str
+    until: datetime | None = None
+
+
+def rejection_reason(status_reason: str, waiting: Iterable[str]) -> str:
+    """Why a node did not take a Pod, in one word; "" where it did, or where the Pod is at fault.
+
+    >>> [rejection_reason(word, ()) for word in ("UnexpectedAdmissionError", "OutOfcpu", "Evicted")]
+    ['UnexpectedAdmissionError', 'OutOfResources', '']
+    """
+    if status_reason in ADMISSION:
+        return status_reason
+    if status_reason.startswith("OutOf"):
+        return OUT_OF_RESOURCES
+    return next((word for word in waiting if word in START), "")
+
+
+def judge(
+    rejections: Iterable[Rejection], nodes_of: Callable[[str], int], before: Condition | None, now: datetime
+) -> Judged:
+    """What a node's Pods prove now. `nodes_of`: how many nodes have rejected Pods of an owner. `before`: the Condition.
+
+    A clock of a node that is ahead must not make a rejection count for ever: what lies ahead does not count.
+    """
+    lately = [each for each in rejections if each.at is not None and timedelta(0) <= now - each.at < WINDOW]
+    counted = [each for each in lately if nodes_of(each.owner) < MANY_NODES]
+    owners = Counter(each.owner for each in counted)
+    if len(owners) >= OWNERS or len(counted) >= PODS:
+        ((reason, _),) = Counter(sorted(each.reason for each in counted)).most_common(1)
+        message = f"rejected {len(counted)} Pods of {len(owners)} owners within {WINDOW.total_seconds() / 60:g} minutes"
+        return Judged(Status.TRUE, reason, f"{message}, most of them: {reason}", _next(counted))
+    if before is not None and before.status is Status.TRUE and timedelta(0) <= now - before.since < STAYS:
+        return Judged(Status.TRUE, before.reason, before.message, before.since + STAYS)
+    return Judged(Status.FALSE, NONE, "no more Pods were rejected lately than single Pods can cause")
+
+
+def _next(counted: Iterable[Rejection]) -> datetime | None:
+    """When the oldest does not count any more."""
+    return min((each.at + WINDOW for each in counted if each.at is not None), default=None)
+
+
+def to_write(judged: Judged, before: Condition | None, awaited: bool, now: datetime) -> Condition | None:
+    """The Condition to write; None where nothing is. `awaited`: a case of the node waits for what it says.
+
+    While the status stays, so does all but the heartbeat: nobody wants a number that changes with each Pod.
+    """
+    if before is None or before.status is not judged.status:
+        if before is None and judged.status is not Status.TRUE:
+            return None
+        return Condition(PODS_REJECTED, judged.status, judged.reason, now, now, judged.message)
+    beats = judged.status is Status.TRUE or awaited
+    if not beats or timedelta(0) <= now - before.heartbeat < BEATS:
+        return None
+    return Condition(PODS_REJECTED, before.status, before.reason, before.since, now, before.message)

@@ -1,0 +1,78 @@
+"""Durations of our kinds: one form, and for each use the least and the most that makes sense.
+
+The limits are those that nobody can mean. `remediator lint` warns of times that are legal, and hardly meant: see
+manifests/times.py.
+"""
+
+import re
+from typing import Annotated
+
+from remediator.kube.api.common import Rule, rules, shaped
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_FORM = "([0-9]{1,6}(ms|s|m|h|d))+"
+SAYS = "must be numbers with units (ms, s, m, h, d), such as 30s, 5m, 1h30m or 7d"
+# CEL knows no days: they are read as hours, 24 times. Parts of a second count nowhere.
+_PARTS = (
+    "self.findAll('[0-9]+(ms|s|m|h|d)').map(part, part.endsWith('d') "
+    "? duration(part.replace('d', 'h')).getSeconds() * 24 : duration(part).getSeconds())"
+)
+
+
+def seconds(duration: str) -> float:
+    """A `Duration` in seconds: "1h30m" is 5400.0. Raises ValueError for anything else."""
+    return sum(int(count) * _UNITS[unit] for count, unit in _parts(duration))
+
+
+def too_long(duration: str) -> bool:
+    """Whether AT_MOST refuses it. Raises ValueError for what is no duration."""
+    return sum(int(int(count) * _UNITS[unit]) for count, unit in _parts(duration)) > LONGEST
+
+
+def _parts(duration: str) -> list[tuple[str, str]]:
+    if not re.fullmatch(_FORM, duration):
+        raise ValueError(f"not a duration: {duration!r}")
+    return re.findall(r"([0-9]+)(ms|s|m|h|d)", duration)
+
+
+LONGEST = 366 * 86400  # seconds of a duration: no case is kept for longer
+
+
+def at_least(duration: str, remedy: str = "write a longer time") -> Rule:
+    """The rule for a text that may have other forms, too: those are passed over."""
+    count = f"{_PARTS}.sum() >= {seconds(duration):.0f}"
+    return Rule(f"!self.matches('^{_FORM}$') || {count}", f"must be at least {duration}; {remedy}")
+
+
+def at_most(duration: str, remedy: str = "write a shorter time") -> Rule:
+    """As `at_least`."""
+    return Rule(f"{_PARTS}.sum() <= {seconds(duration):.0f}", f"must be at most {duration}; {remedy}")
+
+
+AT_MOST = Rule(f"{_PARTS}.sum() <= {LONGEST}", "must be at most 366d (8784h); write a shorter time")
+_TEXT = shaped(f"^{_FORM}$", SAYS, 16)
+DEADLINE = shaped(f"^(None|{_FORM})$", f"must be None, or {SAYS.removeprefix('must be ')}", 16)
+
+Duration = Annotated[str, _TEXT, rules(AT_MOST)]  # 0s is a choice: at once, or no rest
+# Tests and the demo count in seconds; below one second nothing can happen.
+Timeout = Annotated[str, _TEXT, rules(at_least("1s"), AT_MOST)]
+# What a node has to prove is proven within a day, or its case never ends.
+Proof = Annotated[str, _TEXT, rules(at_most("24h"))]
+# Nothing happens twice within less.
+ShortWindow = Annotated[str, _TEXT, rules(at_least("1m"), AT_MOST)]
+# What began longer ago is no longer known.
+BreakerWindow = Annotated[str, _TEXT, rules(at_least("1m"), at_most("41d"))]
+# An attempt may take an hour: a shorter window forgets it before the next one, and attempts have no end.
+HistoryWindow = Annotated[
+    str, _TEXT, rules(at_least("1h", "what is older is forgotten, so a short window sets no limit"), AT_MOST)
+]
+# As long as answers of Prometheus may take, and as samples say something of now.
+SampleAge = Annotated[
+    str,
+    _TEXT,
+    rules(
+        at_least("30s", "Prometheus may take 10 s to answer, and an answer is used for half of this time at most"),
+        at_most("1h", "a sample that is older than an hour says nothing of now"),
+    ),
+]
+Open = Annotated[str, _TEXT, rules(at_least("1m"), at_most("168h", "write several windows for more"))]

@@ -1,0 +1,48 @@
+"""Looks at what templates cover: a name that is not there, a cycle, a rung of a ladder that is never tried."""
+
+from collections.abc import Iterable, Iterator, Set
+from typing import Any
+
+import msgspec
+
+from remediator.core.covers import Covers, covered, cycle
+from remediator.kube import api
+from remediator.kube.manifests.api_pods import policies
+
+
+def warnings(documents: Iterable[tuple[str, dict[str, Any]]], known: Set[str]) -> Iterator[str]:
+    """What to look at, a sentence each. `known`: templates that are in the cluster besides those in the documents."""
+    documents = list(documents)
+    templates = _templates(documents)
+    covers = {name: template.spec.covers for name, template in templates.items()}
+    for name, covered_by_it in covers.items():
+        missing = [other for other in covered_by_it if other not in templates.keys() | known]
+        for other in missing:
+            yield f"template {name}: spec.covers names {other}, which is no template; create it, or take it out"
+        if cycle(covers, name):
+            yield f"template {name}: spec.covers leads back to {name}; let only the stronger one cover the other"
+    yield from _never_tried(documents, covers)
+
+
+def _never_tried(documents: list[tuple[str, dict[str, Any]]], covers: Covers) -> Iterator[str]:
+    """A rung that an earlier one covers is only tried where that one did not work."""
+    for policy in policies(documents):
+        operations = [rung.operation for rung in policy.ladder]
+        for index, operation in enumerate(operations):
+            before = [earlier for earlier in operations[:index] if operation in covered(covers, (earlier,))]
+            if before:
+                skipped = f"spec.ladder[{index}] ({operation}) is skipped where {before[0]} has worked, which covers it"
+                yield f"policy {policy.name}: {skipped}; put it before {before[0]}, or take it out"
+
+
+def _templates(documents: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, api.NodeOperationTemplate]:
+    """Those that can be read, by name."""
+    readable = {}
+    for _, document in documents:
+        if document.get("kind") == api.TEMPLATE.name:
+            try:
+                template = msgspec.convert(document, api.NodeOperationTemplate)
+            except (msgspec.ValidationError, ValueError):
+                continue
+            readable[template.metadata.name] = template
+    return readable

@@ -1,0 +1,127 @@
+"""Prometheus as the parts of a replica ask it: in threads of its own, never on the loop, with a limit on time."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import requests
+
+from remediator.clock import Clock
+from remediator.core import promql
+from remediator.prometheus import reading
+from remediator.prometheus.connection import BrokenOff, Connection, NoToken, TooLarge, TooSlow
+from remediator.prometheus.failure_log import FailureLog
+from remediator.prometheus.metrics import QUERIES, SECONDS
+from remediator.prometheus.reading import CannotTell, Doubt, Reading
+from remediator.prometheus.source import AT_ONCE
+
+PATIENCE = 10.0  # seconds for which one answer is waited for
+ANSWERED = "Answered"
+# Ask stores that leave out what they cannot reach to refuse instead: Thanos, and VictoriaMetrics.
+WHOLE = {"partial_response": "false", "deny_partial_response": "1"}
+
+
+class Prometheus:
+    """A `Source` over HTTP.
+
+    Args:
+        url: where its API begins, before /api/v1.
+        clock: by which samples are old.
+        token: file with a bearer token, read anew for each question.
+        authority: file with the certificates that sign the server's; None for those that everybody trusts.
+        patience: seconds for which one answer is waited for.
+        worker: what runs the requests; threads of its own where none is given.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        *,
+        token: Path | None = None,
+        authority: Path | None = None,
+        patience: float = PATIENCE,
+        worker: Executor | None = None,
+    ) -> None:
+        self._clock, self._patience = clock, patience
+        self.connection = Connection(url, token, authority, clock.monotonic)
+        self._failures = FailureLog()
+        self._worker = worker or ThreadPoolExecutor(AT_ONCE, thread_name_prefix="prometheus")
+
+    async def instant(self, query: str, within: timedelta) -> Reading:
+        """See Source."""
+        began = self._clock.monotonic()
+        asked = asyncio.get_running_loop().run_in_executor(self._worker, self._ask, query, within)
+        try:
+            # As long for a thread that is free as for the answer.
+            answer = await asyncio.wait_for(asked, 2 * self._patience)
+        except TimeoutError:
+            answer = _failure(TooSlow(), self._patience)
+        SECONDS.observe(max(0.0, self._clock.monotonic() - began))
+        self._failures.note(answer, query, self._clock.monotonic())
+        QUERIES.labels(answer.doubt.value if isinstance(answer, CannotTell) else ANSWERED).inc()
+        return answer
+
+    async def aclose(self) -> None:
+        """Drop what waits, and give the connections back; what is under way ends by its limit."""
+        self._worker.shutdown(wait=False, cancel_futures=True)
+        self.connection.close()
+
+    # From here on everything runs in the worker.
+
+    def _ask(self, query: str, within: timedelta) -> Reading:
+        now = self._clock.wall()
+        seconds = within.total_seconds()
+        try:
+            asked = promql.fresh(query, seconds)
+        except ValueError as undated:
+            return CannotTell(Doubt.UNDATED, str(undated))
+        # Newer servers look back so far, older ones as far as they always do.
+        limits = {"lookback_delta": f"{seconds:g}", "timeout": f"{self._patience:g}"}
+        try:
+            status, body = self.connection.instant({"query": asked, **limits, **WHOLE}, self._patience)
+        except Exception as failed:
+            detail = reading.shown(self.connection.hidden(_cause(failed)))
+            return replace(_failure(failed, self._patience), detail=detail)
+        answer = reading.of_answer(status, body, within, now)
+        if isinstance(answer, CannotTell):
+            return replace(answer, message=self.connection.hidden(answer.message))
+        return answer
+
+
+def _cause(failed: Exception) -> str:
+    """What the connection came to; the library writes the whole address before it."""
+    inner = failed.args[0] if failed.args else None
+    return str(getattr(inner, "reason", None) or failed)
+
+
+def _failure(failed: Exception, patience: float) -> CannotTell:
+    """Why no answer came. What the library says of it is long, and says where it asked: the log has that."""
+    for kinds, doubt, message in FAILURES:
+        if isinstance(failed, kinds):
+            return CannotTell(doubt, reading.shown(message(failed, patience)))
+    raise failed
+
+
+def _says(text: str) -> Callable[[Exception, float], str]:
+    return lambda failed, patience: text
+
+
+# In this order: a certificate that is refused is a failure to connect, too.
+_AWAY = _says("it cannot be reached; look at --prometheus-url")
+FAILURES: tuple[tuple[tuple[type[Exception], ...], Doubt, Callable[[Exception, float], str]], ...] = (
+    ((NoToken,), Doubt.NO_TOKEN, lambda failed, _: str(failed)),
+    ((TooLarge,), Doubt.TOO_LARGE, _says("its answer is larger than 1 MiB; let the query give one number")),
+    ((requests.ConnectTimeout,), Doubt.UNREACHABLE, _AWAY),
+    ((TooSlow, requests.Timeout), Doubt.TIMED_OUT, lambda _, patience: f"it gave no answer within {patience:g} s"),
+    (
+        (requests.exceptions.SSLError,),
+        Doubt.UNTRUSTED,
+        _says("its certificate is not trusted; give --prometheus-ca-file the authority that signs it"),
+    ),
+    ((BrokenOff,), Doubt.UNREADABLE, _says("its answer breaks off")),
+    ((requests.RequestException, OSError), Doubt.UNREACHABLE, _AWAY),
+)

@@ -1,0 +1,26 @@
+"""Detectors that have been silent for long: what they said last is not known to hold any more. Pure."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from remediator.core.evidence import COUNTED, DETECTOR_STALE
+from remediator.core.node import Node, Status
+from remediator.core.policy import Policy
+
+LONG = timedelta(hours=1)  # an hour of silence is no restart, and no upgrade of detectors
+
+
+def silent_conditions(node: Node, now: datetime) -> tuple[str, ...]:
+    """The conditions that were heard of, and have not been for long; all of them where DetectorStale has said so."""
+    stale = node.conditions.get(DETECTOR_STALE)
+    if stale is not None and stale.status is not Status.FALSE and now - stale.since > LONG:
+        return tuple(node.conditions)
+    return tuple(
+        name for name, condition in node.conditions.items() if now - condition.heartbeat > LONG and name not in COUNTED
+    )
+
+
+def silent(node: Node, policies: Iterable[Policy], now: datetime) -> bool:
+    """Whether a detector that one of these policies rests on has been silent for long."""
+    names = frozenset(silent_conditions(node, now))
+    return any(clause.condition in names for policy in policies for when in policy.when for clause in when.clauses)

@@ -1,0 +1,113 @@
+"""Which cards of a node have room, and which of them a Pod gets. Pure; numbers are signed: a card may lack memory."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from remediator.core.shared_gpus import Ask, CardPod, CardSizes, Ledger, Shares
+
+Free = Mapping[int, int]  # memory that nobody holds, by card; below 0 where more was given than there is
+
+
+class CardsReason(StrEnum):
+    """Why no card of a node can be given; the same words as the verdicts."""
+
+    MALFORMED = "GpuMemoryMalformed"
+    WHOLE = "GpusSharedAndWhole"
+    UNKNOWN = "GpuCardsUnknown"
+    TOO_SMALL = "GpuCardsTooSmall"
+    NO_ROOM = "NoFreeGpuMemory"
+
+
+class Cards(NamedTuple):
+    """The cards of a node: what is free on each that is well, and the sizes of these.
+
+    `reason`: why none can be given; None where they can. `sizes`: of all cards, by index.
+    """
+
+    free: tuple[tuple[int, int], ...] = ()
+    well: tuple[int, ...] = ()  # sizes of cards that are well, largest first
+    sizes: tuple[int, ...] = ()
+    reason: CardsReason | None = None
+    why: str = ""
+
+
+NO_CARDS = Cards()
+
+
+def shares_of(ledger: Ledger, pods: Iterable[CardPod]) -> dict[str, Shares]:
+    """What each Pod holds or has reserved, by uid. Where ledger and annotations differ, the more of both."""
+    held = {entry.pod_uid: entry.shares for entry in ledger.reservations}
+    for pod in pods:
+        if not pod.ended:
+            mine, theirs = dict(held.get(pod.uid, ())), dict(pod.shares)
+            most = {card: max(mine.get(card, 0), theirs.get(card, 0)) for card in mine | theirs}
+            held[pod.uid] = tuple(sorted(most.items()))
+    return held
+
+
+def cards(sizes: CardSizes, unhealthy: frozenset[int] | None, ledger: Ledger, pods: Iterable[CardPod]) -> Cards:
+    """The cards of a node as ledger and Pods show them; `unhealthy` None: nobody can tell which are."""
+    pods = [pod for pod in pods if not pod.ended]
+    held = shares_of(ledger, pods)
+    used: Counter[int] = Counter()
+    for shares in held.values():
+        used.update(dict(shares))
+    well = {index: size for index, size in enumerate(sizes.sizes) if index not in (unhealthy or ())}
+    free = tuple((index, size - used[index]) for index, size in well.items())
+    reason, why = _reason(sizes, unhealthy, [pod for pod in pods if pod.unreadable and not held.get(pod.uid)], used)
+    return Cards(free, tuple(sorted(well.values(), reverse=True)), sizes.sizes, reason, why)
+
+
+def _reason(
+    sizes: CardSizes, unhealthy: frozenset[int] | None, strange: list[CardPod], used: Mapping[int, int]
+) -> tuple[CardsReason | None, str]:
+    named = sum(size for index, size in enumerate(sizes.sizes) if index in (unhealthy or ()))
+    gone = sorted(index for index in used if index >= len(sizes.sizes))
+    rows = (
+        (sizes.unknown, sizes.unknown),
+        (unhealthy is None, "the list of its unhealthy cards cannot be read"),
+        (
+            sizes.withheld > named,
+            f"{sizes.withheld} of its memory is withheld, and the list of unhealthy cards has {named}",
+        ),
+        (gone, f"Pods hold cards {gone}, which it does not have"),
+        (
+            strange,
+            f"nobody can tell which cards {', '.join(f'{pod.namespace}/{pod.name}' for pod in strange[:3])} hold",
+        ),
+    )
+    if sizes.whole:
+        return CardsReason.WHOLE, "it offers whole GPUs, too"
+    return next(((CardsReason.UNKNOWN, why) for holds, why in rows if holds), (None, ""))
+
+
+def _names(pods: list[CardPod]) -> str:
+    return ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods[:3])
+
+
+def refusal(mine: Cards, ask: Ask) -> CardsReason | None:
+    """Why a Pod that asks so gets no cards here; None where it does.
+
+    >>> eight = Cards(((0, 8), (1, 3)), (16, 16), (16, 16))
+    >>> [refusal(eight, ask) for ask in (Ask(8), Ask(9), Ask(17), Ask(6, 2))]
+    [None, <CardsReason.NO_ROOM: 'NoFreeGpuMemory'>, <CardsReason.TOO_SMALL: 'GpuCardsTooSmall'>, None]
+    """
+    rows = (
+        (bool(ask.mistake), CardsReason.MALFORMED),
+        (mine.reason is not None, mine.reason),
+        (sum(size >= ask.each for size in mine.well) < ask.cards, CardsReason.TOO_SMALL),
+        (sum(free >= ask.each for _, free in mine.free) < ask.cards, CardsReason.NO_ROOM),
+    )
+    return next((reason for holds, reason in rows if holds), None)
+
+
+def choose(free: Iterable[tuple[int, int]], ask: Ask) -> Shares | None:
+    """The cards with the least room that is enough, the lower index first; None where too few have enough.
+
+    >>> choose(((0, 16), (1, 8), (2, 8)), Ask(6)), choose(((0, 16), (1, 8), (2, 4)), Ask(16, 2)), choose((), Ask(1))
+    (((1, 6),), ((0, 8), (1, 8)), None)
+    """
+    fitting = sorted((room, index) for index, room in free if room >= ask.each)[: ask.cards]
+    return tuple(sorted((index, ask.each) for _, index in fitting)) if len(fitting) == ask.cards else None

@@ -1,0 +1,64 @@
+"""Whether so many Pods of one shape would find nodes now, and what the next one lacks. Pure.
+
+How many fit does not depend on the order of the nodes, since all Pods ask for the same. The order is that of packing
+within the verdict: kube-scheduler, with other plugins and weights, may take other nodes.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from remediator.scheduler.verdict import NodeState, Shape, VerdictReason, verdict
+from remediator.scheduler.why import NodeClass, classes
+
+_BEST_FIRST = {reason: place for place, reason in enumerate(VerdictReason)}
+
+
+class Placement(NamedTuple):
+    """How many of the Pods go to one node, and what is said of it."""
+
+    node: str
+    reason: VerdictReason
+    pods: int
+
+
+class WhatIf(NamedTuple):
+    """Where Pods would go, and the classes of nodes that the next one would meet."""
+
+    placed: list[Placement]
+    next_one: list[NodeClass]
+
+    @property
+    def pods(self) -> int:
+        """How many find a node."""
+        return sum(place.pods for place in self.placed)
+
+
+def what_if(
+    rows: Mapping[str, NodeState], cordoned: Collection[str], shape: Shape, replicas: int, only_scores: bool
+) -> WhatIf:
+    """Place up to `replicas` Pods of a shape with GPUs. `cordoned`: the nodes that a user has cordoned."""
+    now, placed = dict(rows), list[Placement]()
+    fitting = [name for each in classes(rows, cordoned, shape, only_scores) if each.fits for name in each.nodes]
+    reasons = {name: verdict(rows[name], shape, only_scores) for name in fitting}
+    for name in sorted(fitting, key=lambda name: (_BEST_FIRST[reasons[name]], sum(now[name].free().values()), name)):
+        count = min(room(now[name], shape), replicas - sum(place.pods for place in placed))
+        if count:
+            now[name] = _taken(now[name], shape, count)
+            placed.append(Placement(name, reasons[name], count))
+    return WhatIf(placed, classes(now, cordoned, shape, only_scores))
+
+
+def room(row: NodeState, shape: Shape) -> int:
+    """How many Pods of the shape find GPUs on a node that lists them all.
+
+    >>> room(NodeState(VerdictReason.FIT, (("gpu", 8),), (("gpu", 1),)), Shape((("gpu", 2),)))
+    3
+    """
+    return min((max(0, total - used) // asked for total, used, asked in row.of(shape.gpus) if asked), default=0)
+
+
+def _taken(row: NodeState, shape: Shape, pods: int) -> NodeState:
+    used = dict(row.used)
+    for name, count in shape.gpus:
+        used[name] = used.get(name, 0) + count * pods
+    return row._replace(used=tuple(sorted(used.items())))

@@ -1,0 +1,141 @@
+"""Why a Pod has no node: the nodes by verdict, how many of each, and what would make the Pod fit there. Pure.
+
+The verdicts are those that kube-scheduler is answered with. What kube-scheduler refuses by itself is told of as far as
+our rows show it: nodes that do not list the resource, and nodes that a user has cordoned.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from remediator.core.node import Gpus
+from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, Shape, VerdictReason, verdict
+
+REFUSED: Mapping[VerdictReason, str] = {**UNRESOLVABLE, **FAILED}
+LET_THROUGH = "let through by Remediator"
+NOT_LISTED = "let through by Remediator, but they do not list what the Pod requests"
+USERS_CORDON = "let through by Remediator, but a user has cordoned them"
+
+
+class NodeClass(NamedTuple):
+    """Nodes of which the same is said. `says`: what kube-scheduler shows of them; `fits`: whether the Pod may go there.
+
+    `remedy`: what would make it fit, where it does not.
+    """
+
+    reason: VerdictReason
+    says: str
+    fits: bool
+    nodes: tuple[str, ...]
+    remedy: str
+
+
+class _Group(NamedTuple):
+    """The nodes of one class, and the Pod that asks."""
+
+    rows: Mapping[str, NodeState]
+    shape: Shape
+
+    @property
+    def example(self) -> str:
+        return min(self.rows)
+
+    @property
+    def roomy(self) -> int:
+        """How many would let the Pod through if nothing were wrong with them."""
+        sound = (verdict(row._replace(health=VerdictReason.FIT), self.shape) for row in self.rows.values())
+        return sum(reason not in REFUSED for reason in sound)
+
+
+def classes(
+    rows: Mapping[str, NodeState], cordoned: Collection[str], shape: Shape, only_scores: bool
+) -> list[NodeClass]:
+    """Every node in one class: those that fit first, else the class with the most nodes first.
+
+    `cordoned`: the nodes that a user has cordoned.
+    """
+    groups: defaultdict[tuple[VerdictReason, str], dict[str, NodeState]] = defaultdict(dict)
+    for name, row in rows.items():
+        reason = verdict(row, shape, only_scores)
+        groups[reason, REFUSED.get(reason) or _let_through(name, row, cordoned, shape)][name] = row
+    made = [_class(reason, says, _Group(group, shape)) for (reason, says), group in groups.items()]
+    return sorted(made, key=lambda each: (not each.fits, -len(each.nodes), each.reason, each.says))
+
+
+def _let_through(name: str, row: NodeState, cordoned: Collection[str], shape: Shape) -> str:
+    if name in cordoned:
+        return USERS_CORDON
+    listed = {resource for resource, _ in row.total}
+    return LET_THROUGH if listed.issuperset(shape.resources) else NOT_LISTED
+
+
+def _class(reason: VerdictReason, says: str, group: _Group) -> NodeClass:
+    fits = says == LET_THROUGH
+    remedy = "" if fits else (REMEDIES[reason] if reason in REFUSED else _OTHERS[says])(group)
+    return NodeClass(reason, says, fits, tuple(sorted(group.rows)), remedy)
+
+
+# --- what would make it fit ------------------------------------------------------------------------------------------
+
+
+def _sound(deed: str) -> Callable[[_Group], str]:
+    """A remedy that makes the nodes sound, and how many of them have room then."""
+
+    def remedy(group: _Group) -> str:
+        return f"{deed.format(node=group.example)}; {group.roomy} of {len(group.rows)} would have room"
+
+    return remedy
+
+
+def _missing(row: NodeState, gpus: Gpus) -> list[tuple[str, int]]:
+    return [(name, count - row.free()[name]) for name, count in gpus if row.free().get(name, count) < count]
+
+
+def _more_free(group: _Group) -> str:
+    asked = group.shape.gpus
+    lacks = {name: sum(count for _, count in _missing(row, asked)) for name, row in group.rows.items()}
+    name = min(lacks, key=lambda name: (lacks[name], name))
+    row = group.rows[name]
+    lacking = ", ".join(f"{count} more {resource}" for resource, count in _missing(row, asked))
+    have = ", ".join(
+        f"{max(0, row.free()[resource])} of {dict(row.total)[resource]}" for resource, _ in _missing(row, asked)
+    )
+    sums = {resource: sum(max(0, row.free().get(resource, 0)) for row in group.rows.values()) for resource, _ in asked}
+    in_all = ", ".join(f"{count} {resource}" for resource, count in sums.items())
+    return f"{lacking} free on {name}, where {have} are; {in_all} are free on all of them together"
+
+
+def _larger(group: _Group) -> str:
+    most = (
+        f"{max(dict(row.total).get(resource, 0) for row in group.rows.values())} {resource}"
+        for resource, _ in group.shape.gpus
+    )
+    return f"request at most {', '.join(most)}, the most that one of them has, or add larger nodes"
+
+
+def _annotation(group: _Group) -> str:
+    return f"correct the annotation: {group.shape.attributes.mistake}"
+
+
+REMEDIES: Mapping[VerdictReason, Callable[[_Group], str]] = {
+    VerdictReason.QUARANTINED: _sound("a person releases them: `remediator explain {node}` says how"),
+    VerdictReason.CLAIMED: _sound("wait for their repair: `remediator explain {node}` says how far it is"),
+    VerdictReason.CORDONED: _sound("`kubectl uncordon {node}`, or what `remediator explain {node}` says"),
+    VerdictReason.NOT_READY: _sound("their kubelets must report again: `kubectl describe node {node}`"),
+    VerdictReason.UNHEALTHY: _sound("repair them: `remediator explain {node}` says what holds it"),
+    VerdictReason.UNPROVEN: _sound("drop require-health from the Pod, or see what `remediator explain {node}` lacks"),
+    VerdictReason.TOO_FEW_GPUS: _larger,
+    VerdictReason.NO_FREE_GPUS: _more_free,
+    VerdictReason.NO_GPU_MEMORY: _sound("wait for memory of a card: `remediator gpus` shows who holds it"),
+    VerdictReason.GPU_CARDS_TOO_SMALL: _sound("request less memory of one card, or add nodes with larger GPUs"),
+    VerdictReason.GPU_CARDS_UNKNOWN: _sound("`remediator gpus` says for each node what nobody can tell"),
+    VerdictReason.SHARED_AND_WHOLE: _sound("offer the GPUs of {node} whole or by memory, not both"),
+    VerdictReason.GPU_MEMORY_MALFORMED: lambda group: f"correct the Pod: {group.shape.memory.mistake}",
+    VerdictReason.OTHER_ATTRIBUTES: _sound("require other GPUs in the annotation, or add nodes that have them"),
+    VerdictReason.ATTRIBUTES_UNKNOWN: _sound("label the nodes, by GPU Feature Discovery or by hand"),
+    VerdictReason.ATTRIBUTES_MALFORMED: _annotation,
+}
+_OTHERS: Mapping[str, Callable[[_Group], str]] = {
+    NOT_LISTED: lambda _: "none: they have no such GPUs, or their device plugin does not run",
+    USERS_CORDON: _sound("`kubectl uncordon {node}`"),
+}

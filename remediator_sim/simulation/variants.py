@@ -1,0 +1,198 @@
+"""What is otherwise in some plans: Pods fill the GPUs, a zone is cut off, versions in common, gangs on many nodes."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+from remediator_sim.simulation.fault import ACTING, DRAINING
+from remediator_sim.simulation.plan import Plan, Step, Words
+from remediator_sim.simulation.steps import approvals, wires
+from remediator_sim.simulation.steps.kind import Fleet
+
+# In `shows` of a plan: Pods hold GPUs; nodes have a zone; nodes have one of two versions of the kernel and the driver;
+# the gangs of three nodes are one, whose Pods hold GPUs.
+GPUS, ZONES, VERSIONS, GANGS = "gpus", "zones", "versions", "gangs"
+SHARES = {GPUS: 0.25, ZONES: 0.15, VERSIONS: 0.25, GANGS: 0.2}  # of the plans
+ZONE, DRIVER = "topology.kubernetes.io/zone", "nvidia.com/cuda.driver-version.full"
+ZONE_NAMES, CUT_OFF_FOR = ("a", "b", "c"), (1500, 3000)  # seconds
+UNREACHABLE = "node-unreachable"
+KERNELS, DRIVERS = ("6.8.0-40", "6.8.0-41"), ("570.1", "570.2")
+COMPARED = (["kernelVersion"], ["driverVersion"], ["reason", "kernelVersion"], ["reason", "driverVersion"])
+# So many nodes of one version, and so many of the other, fall ill together; so many get well soon, by themselves.
+ALIKE, OTHERS, WELL, WITHIN = 5, 1, 3, "5m"
+TOGETHER, WELL_AFTER = 40.0, (600.0, 900.0)  # seconds
+# In some plans two replicas lead for a while, and so many more nodes fall ill meanwhile, one after the other.
+LEADERS, MEANWHILE, EVERY = 0.25, 5, 3.0
+FREE = ((0, 0, 0, 1, 1, 2), (0, 0, 0, 1, 1, 2), (0, 0, 1, 2, 4))  # GPUs that nothing holds on a node, by plan
+MOST = 4  # GPUs that one Pod asks for
+WIDE = 3  # nodes that a gang has Pods on
+# What one or two policies let a start end at most; a person approves most of what they hold.
+BLASTS: tuple[dict[str, int], ...] = (
+    {"jobs": 1},
+    {"jobs": 2},
+    {"gpuHours": 3},
+    {"gpuHours": 8},
+    {"jobs": 2, "gpuHours": 12},
+)
+APPROVED, NARROWED, UNLISTED = 0.6, 0.5, 0.7  # of the faults, and of these plans
+NARROWED_FOR = (60, 600)  # seconds
+
+
+class Variant(NamedTuple):
+    """What a plan has besides: see `specs` and `shows` of Plan."""
+
+    shows: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    specs: tuple[tuple[str, Words], ...] = ()
+    steps: tuple[Step, ...] = ()
+
+
+def drawn_for(seed: int, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """What a plan has besides; most have one of these, or nothing."""
+    parts = [
+        draw(chance, fleet, faults, begin, last)
+        for draw, chance in ((draw, Random(f"{name} {seed}")) for name, draw in DRAWN.items())
+    ]
+    specs: dict[str, dict[str, object]] = {}
+    for name, words in (pair for part in parts for pair in part.specs):
+        specs.setdefault(name, {}).update(words)
+    return Variant(
+        tuple(word for part in parts for word in part.shows),
+        tuple(name for part in parts for name in part.policies),
+        tuple((name, tuple(words.items())) for name, words in specs.items()),
+        tuple(step for part in parts for step in part.steps),
+    )
+
+
+def _full(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Policies that take a node only where its Pods find GPUs elsewhere, of which few are free."""
+    if chance.random() >= SHARES[GPUS]:
+        return Variant()
+    acting = [name for name in fleet.policies if name in ACTING]
+    asking = chance.sample(acting, chance.randint(1, max(1, len(acting) - 1)))
+    return Variant((GPUS,), (), tuple((name, (("requireSpareGPUs", True),)) for name in asking))
+
+
+def _zones(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """A zone that is cut off; in most of these plans nothing but that keeps its nodes from a power-cycle."""
+    if chance.random() >= SHARES[ZONES]:
+        return Variant()
+    words = (
+        ("label", ZONE),
+        ("value", f"zone-{chance.choice(ZONE_NAMES)}"),
+        ("seconds", chance.choice(CUT_OFF_FOR)),
+    )
+    step = Step(round(chance.uniform(begin, last), 3), "cut-off", "", words)
+    alone = ((UNREACHABLE, (("correlation", None),)),) if chance.random() < 0.8 else ()
+    return Variant((ZONES,), (UNREACHABLE,), alone, (step,))
+
+
+def _versions(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Nodes of one version fall ill together; once most are well again, those that are not are repaired one by one."""
+    draining = sorted(set(fleet.policies) & DRAINING)
+    if chance.random() >= SHARES[VERSIONS] or not draining:
+        return Variant()
+    policy = chance.choice(draining)
+    known = ACTING[policy]
+    by_version = [[name for name in fleet.nodes if _place(name, KERNELS) == number] for number in (0, 1)]
+    chance.shuffle(by_version)
+    alike, others = (
+        sorted(chance.sample(names, len(names)), key=lambda name: name in fleet.sick) for names in by_version
+    )
+    at = chance.uniform(begin, last / 2)
+    words = (("condition", known.condition), ("cures", known.cures), ("tries", 1))
+    ill = [
+        Step(round(at + chance.uniform(0.0, TOGETHER), 3), "fault", name, words)
+        for name in (*alike[:ALIKE], *others[:OTHERS])
+    ]
+    well = [Step(round(at + chance.uniform(*WELL_AFTER), 3), "heal", step.target) for step in ill[:WELL]]
+    rule = {"nodes": 3, "within": WITHIN, "by": chance.choice(COMPARED)}
+    return Variant((VERSIONS,), (), ((policy, (("correlation", rule),)),), (*ill, *well))
+
+
+def _two_leaders(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Nodes fall ill every few seconds, and from the first case on two replicas lead for a while."""
+    draining = sorted(set(fleet.policies) & DRAINING)
+    if chance.random() >= LEADERS or not draining:
+        return Variant()
+    known, at = ACTING[chance.choice(draining)], chance.uniform(begin, last)
+    words = (("condition", known.condition), ("cures", known.cures), ("tries", 1))
+    names = chance.sample(fleet.nodes, MEANWHILE)
+    ill = [Step(round(at + EVERY * number, 3), "fault", name, words) for number, name in enumerate(names)]
+    return Variant(steps=(*ill, Step(round(at, 3), "two-leaders", names[0])))
+
+
+def _limited(chance: Random, fleet: Fleet, faults: Sequence[Step], begin: float, last: float) -> Variant:
+    """Gangs on three nodes, and policies that let a start end little of their work without an approval.
+
+    In some of these plans such a policy lets nothing end for a while, and in most the leader cannot list the Pods of
+    nodes for a while.
+    """
+    shown = {fault["condition"] for fault in faults}
+    asking = [name for name in fleet.policies if name in ACTING and ACTING[name].condition in shown]
+    if chance.random() >= SHARES[GANGS] or not asking:
+        return Variant()
+    chosen = chance.sample(asking, min(len(asking), chance.randint(1, 2)))
+    steps = [step for name in chosen for step in _approvals(chance, fleet, faults, name)]
+    if chance.random() < NARROWED:
+        words = (("part", "maxBlastRadius"), ("value", {"jobs": 0}), ("seconds", chance.choice(NARROWED_FOR)))
+        at = chance.choice(faults).at + chance.uniform(0.0, WELL_AFTER[0])
+        steps.append(Step(round(at, 3), "edit-gates", chosen[0], words))
+    if chance.random() < UNLISTED:
+        at = chance.choice([fault.at for fault in faults if fault["condition"] == ACTING[chosen[0]].condition])
+        steps.append(Step(at, wires.UNLISTED.name, *wires.UNLISTED.draw(chance, fleet)))
+    limits = tuple((name, (("maxBlastRadius", chance.choice(BLASTS)),)) for name in chosen)
+    return Variant((GANGS,), (), limits, tuple(steps))
+
+
+def _approvals(chance: Random, fleet: Fleet, faults: Sequence[Step], policy: str) -> list[Step]:
+    """A person approves the cases of most nodes that fall ill with what the policy is about."""
+    (kind,) = approvals.KINDS
+    ill = [fault for fault in faults if fault["condition"] == ACTING[policy].condition and chance.random() < APPROVED]
+    return [
+        Step(fault.at, kind.name, fault.target, (*kind.draw(chance, fleet).words, ("policy", policy))) for fault in ill
+    ]
+
+
+DRAWN = {GPUS: _full, ZONES: _zones, VERSIONS: _versions, "two leaders": _two_leaders, GANGS: _limited}
+
+
+# --- what a node shows -----------------------------------------------------------------------------------------------
+
+
+def _place(name: str, values: Sequence[str]) -> int:
+    return sum(name.encode()) % len(values)
+
+
+def labels(plan: Plan, name: str) -> dict[str, str]:
+    """The labels that a node has besides."""
+    shown = {ZONES: (ZONE, f"zone-{ZONE_NAMES[_place(name, ZONE_NAMES)]}"), VERSIONS: (DRIVER, _of(name, DRIVERS))}
+    return dict(shown[word] for word in plan.shows if word in shown)
+
+
+def kernel(plan: Plan, name: str) -> str:
+    """The version of the kernel of a node, "" where nobody asks."""
+    return _of(name, KERNELS) if VERSIONS in plan.shows else ""
+
+
+def _of(name: str, values: Sequence[str]) -> str:
+    return values[_place(name, values)]
+
+
+def gpus_of_pods(plan: Plan, node: str, pods: int) -> list[int]:
+    """How many GPUs each of so many Pods of a node holds, and those of as many Pods more as fill it but a few GPUs."""
+    chance = Random(f"gpus {plan.seed} {node}")
+    if GPUS not in plan.shows:
+        return [chance.choice((0, 1, 2)) if GANGS in plan.shows else 0 for _ in range(pods)]
+    left = 8 - chance.choice(Random(f"free {plan.seed}").choice(FREE))
+    sizes: list[int] = []
+    while len(sizes) < pods or left:
+        sizes.append(min(left, chance.choice((1, 2, MOST))))
+        left -= sizes[-1]
+    return sizes
+
+
+def gang(plan: Plan, node: str) -> str:
+    """The name of the gang that has Pods on a node: its own, or in some plans that of three nodes."""
+    place = plan.nodes.index(node) // WIDE if GANGS in plan.shows else node
+    return f"job-{place}"

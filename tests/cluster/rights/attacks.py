@@ -1,0 +1,347 @@
+"""What whoever has the credentials of a worker, a tenant or one of our Pods would try; docs/security.md shows it."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+from tests.cluster.rights.world import (
+    CASE,
+    OPERATIONS,
+    OTHER,
+    OWN,
+    SYSTEM,
+    Object,
+    Request,
+    lease,
+    named,
+    operation_pod,
+    patch,
+    plain_pod,
+)
+
+NODES, OURS = "/api/v1/nodes", "/apis/remediator.dev/v1alpha1"
+SPACES, LEASES = "/api/v1/namespaces", "/apis/coordination.k8s.io/v1/namespaces"
+RBAC, ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
+THEIRS = f"{SPACES}/{OPERATIONS}/pods"
+CALLED = {"kubelet": "the kubelet", "detectors": "the detectors", "controller": "the controller"}
+
+
+class Attack(NamedTuple):
+    """What is tried in words, the request, and who succeeds: name → why that is its own node or its work."""
+
+    words: str
+    request: Request
+    succeeds: Mapping[str, str] = {}
+
+    @property
+    def row(self) -> str:
+        """Its row in docs/security.md."""
+        by_why: dict[str, list[str]] = {}
+        for who, why in self.succeeds.items():
+            by_why.setdefault(why, []).append(CALLED.get(who, f"`{who}`"))
+        told = "; ".join(f"{', '.join(who)}: {why}" for why, who in by_why.items())
+        return f"| {self.words} | {told or 'nobody'} |"
+
+
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+WORK = {"controller": "its work"}
+OWNED = {**WORK, "kubelet": "its own node"}
+READS = {
+    **WORK,
+    "drain": "it lists the Pods of its node",
+    "restart-device-plugin": "it lists the Pods of its node",
+    "restart-cni": "it lists the Pods of its node",
+}
+
+
+def condition(kind: str) -> Object:
+    return {"status": {"conditions": [{"type": kind, "status": "True", "reason": "Said", "message": "m"}]}}
+
+
+def taints(node: str, *keys: str) -> Request:
+    """Its taints are these, and that of Kubernetes for a node that has not been Ready yet."""
+    given = [{"key": key, "effect": "PreferNoSchedule"} for key in keys]
+    return patch(f"{NODES}/{node}", {"spec": {"taints": [*given, NOT_READY]}})
+
+
+def event(node: str) -> Object:
+    about = {"kind": "Node", "name": node, "apiVersion": "v1"}
+    return {**named("Event", "said"), "involvedObject": about, "reason": "Said", "message": "m", "type": "Normal"}
+
+
+def eviction(pod: str, space: str, **options: object) -> Request:
+    body = named("Eviction", pod, "policy/v1", metadata={"namespace": space}, deleteOptions=options)
+    return Request("POST", f"{SPACES}/{space}/pods/{pod}/eviction", body)
+
+
+def ours(kind: str, plural: str, **spec: object) -> Request:
+    return Request("POST", f"{OURS}/{plural}", named(kind, "forged", "remediator.dev/v1alpha1", spec=spec))
+
+
+def token_request(account: str, space: str, pod: str = "") -> Request:
+    spec: Object = {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod}} if pod else {}
+    body = named("TokenRequest", account, "authentication.k8s.io/v1", spec=spec)
+    return Request("POST", f"{SPACES}/{space}/serviceaccounts/{account}/token", body)
+
+
+def mirror(namespace: str = OPERATIONS) -> Object:
+    pod = operation_pod("forged", OWN)
+    pod["metadata"]["namespace"] = namespace
+    del pod["spec"]["serviceAccountName"]
+    pod["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": OWN, "uid": CASE, "controller": True}
+    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner]}}
+
+
+def held() -> Object:
+    """The Lease of the leader in a version that is long gone: whoever may write it is told of a conflict."""
+    return {**lease("remediator"), "metadata": {"name": "remediator", "resourceVersion": "1"}}
+
+
+def binding(space: str) -> Object:
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": "tenant"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    kind = "RoleBinding" if space else "ClusterRoleBinding"
+    return named(kind, "forged", "rbac.authorization.k8s.io/v1", roleRef=role, subjects=[subject])
+
+
+TRIGGER = {"condition": "GpuLost", "status": "True", "since": "2026-01-01T00:00:00Z"}
+CASE_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "policyName": "gpu-lost", "trigger": TRIGGER}
+OPERATION_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "caseUID": CASE, "templateName": "reboot"}
+DEBUG = {"spec": {"ephemeralContainers": [{"name": "x", "image": "i"}]}}
+
+ATTACKS = (
+    Attack("label another worker", patch(f"{NODES}/{OTHER}", {"metadata": {"labels": {"pool": "mine"}}})),
+    Attack(
+        "label its own worker as part of the control plane",
+        patch(f"{NODES}/{OWN}", {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}),
+    ),
+    Attack(
+        "the same through the status of the Node",
+        patch(f"{NODES}/{OWN}/status", {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}),
+    ),
+    Attack(
+        "have its own worker chosen for Pods with rights in the API, by a label of `node-restriction.kubernetes.io`",
+        patch(f"{NODES}/{OWN}", {"metadata": {"labels": {"node-restriction.kubernetes.io/api-pods": "true"}}}),
+    ),
+    Attack(
+        "the same by the shipped selector: take the label `nvidia.com/gpu.present` off its own worker",
+        patch(f"{NODES}/{OWN}", {"metadata": {"labels": {"nvidia.com/gpu.present": None}}}),
+        {"kubelet": "its own node"},
+    ),
+    Attack("taint another worker", taints(OTHER, "remediator.dev/case", "example.com/reserved", "mine")),
+    Attack("take a taint of others off its own worker", taints(OWN, "remediator.dev/case")),
+    Attack("cancel the case of its own worker: take its taint off", taints(OWN, "example.com/reserved"), WORK),
+    Attack("cancel the case of another worker", taints(OTHER, "example.com/reserved"), WORK),
+    Attack("uncordon its own worker", patch(f"{NODES}/{OWN}", {"spec": {"unschedulable": False}}), OWNED),
+    Attack("uncordon another worker", patch(f"{NODES}/{OTHER}", {"spec": {"unschedulable": False}}), WORK),
+    Attack(
+        "say whose cordon that of another worker is",
+        patch(f"{NODES}/{OTHER}", {"metadata": {"annotations": {"remediator.dev/cordoned-by": "mine"}}}),
+        WORK,
+    ),
+    Attack(
+        "write an annotation of others on another worker",
+        patch(f"{NODES}/{OTHER}", {"metadata": {"annotations": {"example.com/note": "mine"}}}),
+    ),
+    Attack(
+        "say that another worker is unhealthy",
+        patch(f"{NODES}/{OTHER}/status", condition("GpuLost"), STRATEGIC_PATCH),
+    ),
+    Attack(
+        "say that its own worker is unhealthy",
+        patch(f"{NODES}/{OWN}/status", condition("GpuLost"), STRATEGIC_PATCH),
+        {"kubelet": "its own node", "detectors": "its own node"},
+    ),
+    Attack(
+        "say that its own worker is Ready",
+        patch(f"{NODES}/{OWN}/status", condition("Ready"), STRATEGIC_PATCH),
+        {"kubelet": "its own node"},
+    ),
+    Attack(
+        "say how many GPUs its own worker has",
+        patch(f"{NODES}/{OWN}/status", {"status": {"capacity": {"nvidia.com/gpu": "8"}}}),
+        {"kubelet": "its own node"},
+    ),
+    Attack("delete another worker", Request("DELETE", f"{NODES}/{OTHER}")),
+    Attack("register a worker of another name", Request("POST", NODES, named("Node", "worker-c"))),
+    Attack(
+        "say that another worker is alive: renew its Lease",
+        patch(f"{LEASES}/kube-node-lease/leases/{OTHER}", {"spec": {"holderIdentity": OTHER}}),
+    ),
+    Attack(
+        "tell an Event about another worker",
+        Request("POST", f"{SPACES}/default/events", event(OTHER)),
+        {**WORK, "kubelet": "Kubernetes lets it; nothing of ours reads Events"},
+    ),
+    Attack("read the Pods of all workers", Request("GET", "/api/v1/pods"), READS),
+    Attack(
+        "read another Node",
+        Request("GET", f"{NODES}/{OTHER}"),
+        {
+            **WORK,
+            **dict.fromkeys(
+                ("detectors", "drain", "cordon", "uncordon", "restart-device-plugin", "restart-cni", "power-cycle"),
+                "a role can name no Node; it changes nothing",
+            ),
+        },
+    ),
+    Attack(
+        "make a Pod that is root on a node",
+        Request("POST", THEIRS, operation_pod("forged", OTHER, account="remediator-host")),
+        WORK,
+    ),
+    Attack(
+        "make a Pod on its own worker that mirrors a file, with the labels of an operation",
+        Request("POST", THEIRS, mirror()),
+        WORK,
+    ),
+    Attack(
+        "make a Pod on its own worker that mirrors a file, behind the Services of the controller",
+        Request("POST", f"{SPACES}/{SYSTEM}/pods", mirror(SYSTEM)),
+    ),
+    Attack("get into the Pod of an operation", Request("POST", f"{THEIRS}/host/exec?command=sh&stdout=1")),
+    Attack("attach to the Pod of an operation", Request("POST", f"{THEIRS}/host/attach?stdout=1")),
+    Attack(
+        "put a container into the Pod of an operation",
+        patch(f"{THEIRS}/host/ephemeralcontainers", DEBUG, STRATEGIC_PATCH),
+    ),
+    Attack(
+        "change what the Pod of an operation runs",
+        patch(f"{THEIRS}/host", {"spec": {"containers": [{"name": "c", "image": "mine"}]}}, STRATEGIC_PATCH),
+    ),
+    Attack(
+        "give the Pod of an operation to another case",
+        patch(f"{THEIRS}/host", {"metadata": {"labels": {"remediator.dev/case-uid": "mine"}}}),
+    ),
+    Attack("delete the Pod of an operation on another worker", Request("DELETE", f"{THEIRS}/elsewhere"), WORK),
+    Attack(
+        "say how the Pod of an operation on another worker ended",
+        patch(f"{THEIRS}/elsewhere/status", {"status": {"phase": "Succeeded"}}),
+    ),
+    Attack(
+        "say how the Pod of an operation on its own worker ended",
+        patch(f"{THEIRS}/host/status", {"status": {"phase": "Succeeded"}}),
+        {"kubelet": "it runs there"},
+    ),
+    Attack(
+        "make that Pod another's through its status",
+        patch(f"{THEIRS}/host/status", {"metadata": {"labels": {"remediator.dev/case-uid": "mine"}}}),
+    ),
+    Attack(
+        "delete a Pod of another worker",
+        Request("DELETE", f"{SPACES}/team/pods/on-{OTHER}"),
+        {"drain": "its operation is about that node"},
+    ),
+    Attack(
+        "delete a Pod of its own worker",
+        Request("DELETE", f"{SPACES}/team/pods/on-{OWN}"),
+        {"kubelet": "its own node"},
+    ),
+    Attack(
+        "evict a Pod of another worker",
+        eviction(f"on-{OTHER}", "team"),
+        {"drain": "its work; budgets count it"},
+    ),
+    Attack(
+        "ask a Pod of another worker for a checkpoint",
+        patch(
+            f"{SPACES}/team/pods/on-{OTHER}",
+            {"metadata": {"annotations": {"remediator.dev/checkpoint-requested": "2026-01-01T00:00:00Z"}}},
+        ),
+        {"drain": "its operation is about that node"},
+    ),
+    Attack(
+        "run another image in a Pod of another worker",
+        patch(
+            f"{SPACES}/team/pods/on-{OTHER}",
+            {"spec": {"containers": [{"name": "c", "image": "mine"}]}},
+            STRATEGIC_PATCH,
+        ),
+    ),
+    Attack("evict a Pod of kube-system", eviction(f"on-{OTHER}", "kube-system")),
+    Attack("delete a Pod of kube-system", Request("DELETE", f"{SPACES}/kube-system/pods/on-{OTHER}")),
+    Attack("delete a mirror Pod of another worker", Request("DELETE", f"{SPACES}/team/pods/mirror")),
+    Attack(
+        "read the BMC password of another worker",
+        Request("GET", f"{SPACES}/{OPERATIONS}/secrets/remediator-bmc-{OTHER}"),
+    ),
+    Attack("list the Secrets of operations", Request("GET", f"{SPACES}/{OPERATIONS}/secrets")),
+    Attack("read the keys of our endpoints", Request("GET", f"{SPACES}/{SYSTEM}/secrets/remediator-serving"), WORK),
+    Attack("ask for a token of the controller", token_request("remediator", SYSTEM)),
+    Attack("ask for a token of a drain that is bound to no Pod", token_request("remediator-drain", OPERATIONS)),
+    Attack(
+        "ask for a token of an account of which no Pod is on its worker",
+        token_request("remediator-host", OPERATIONS, "elsewhere"),
+    ),
+    Attack(
+        "speak as an administrator",
+        Request("GET", NODES, headers={"Impersonate-User": "a", "Impersonate-Group": "system:masters"}),
+    ),
+    Attack(
+        "speak as the controller",
+        Request("GET", NODES, headers={"Impersonate-User": f"system:serviceaccount:{SYSTEM}:remediator"}),
+    ),
+    Attack("become an administrator", Request("POST", f"{RBAC}/clusterrolebindings", binding(""))),
+    Attack(
+        "become an administrator of our namespace",
+        Request("POST", f"{RBAC}/namespaces/{OPERATIONS}/rolebindings", binding(OPERATIONS)),
+    ),
+    Attack(
+        "take an admission policy away",
+        Request("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/remediator-operations-are-the-controllers"),
+    ),
+    Attack("open a case", ours("NodeRemediation", "noderemediations", **CASE_SPEC), WORK),
+    Attack(
+        "approve a case",
+        patch(f"{OURS}/noderemediations/waiting", {"spec": {"approved": True}}),
+        {"controller": "a role cannot tell the fields of a case apart; it approves none"},
+    ),
+    Attack("start an operation", ours("NodeOperation", "nodeoperations", **OPERATION_SPEC), WORK),
+    Attack(
+        "write how an operation stands",
+        patch(f"{OURS}/nodeoperations/drained/status", {"status": {"phase": "Succeeded"}}),
+        WORK,
+    ),
+    Attack(
+        "write the progress of the drain of another operation",
+        patch(f"{OURS}/nodeoperations/of-another/status", {"status": {"drain": {"left": 0}}}),
+        WORK,
+    ),
+    Attack("let a policy act", patch(f"{OURS}/remediationpolicies/gpu-lost", {"spec": {"mode": "Enforce"}})),
+    Attack(
+        "write what an operation runs",
+        patch(f"{OURS}/nodeoperationtemplates/reboot", {"spec": {"timeout": "1m"}}),
+    ),
+    Attack("raise a budget", patch(f"{OURS}/nodedisruptionbudgets/default", {"spec": {"maxUnavailable": "90%"}})),
+    Attack(
+        "write who holds a budget",
+        patch(f"{OURS}/nodedisruptionbudgets/default/status", {"status": {"claims": []}}),
+        WORK,
+    ),
+    Attack(
+        "pause everything",
+        patch(f"{SPACES}/{SYSTEM}", {"metadata": {"annotations": {"remediator.dev/paused": "true"}}}),
+    ),
+    Attack(
+        "lead in the place of the controller",
+        Request("PUT", f"{LEASES}/{SYSTEM}/leases/remediator", held()),
+        WORK,
+    ),
+    Attack(
+        "say that an attempt of somebody else has begun",
+        Request("POST", f"{LEASES}/{OPERATIONS}/leases", lease("op-of-another")),
+    ),
+    Attack(
+        "make a Pod beside the controller",
+        Request("POST", f"{SPACES}/{SYSTEM}/pods", plain_pod("x", OWN, "remediator")),
+    ),
+    Attack(
+        "change what the controller runs",
+        patch(f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/remediator", {"spec": {"replicas": 0}}),
+    ),
+    Attack(
+        "change what the detectors run",
+        patch(f"{SPACES}/{SYSTEM}/configmaps/node-problem-detector", {"data": {"x": "y"}}),
+    ),
+)

@@ -1,0 +1,260 @@
+"""What each of our accounts does at the API server, and what is refused to it beside that: one row for each verb."""
+
+from typing import NamedTuple
+
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+from tests.cluster.rights.attacks import (
+    LEASES,
+    NODES,
+    NOT_READY,
+    OURS,
+    SPACES,
+    THEIRS,
+    condition,
+    event,
+    eviction,
+    taints,
+)
+from tests.cluster.rights.world import CASE, OPERATIONS, OTHER, OWN, Object, Request, lease, operation_pod, patch
+
+MARK, KEPT = "remediator.dev/cordoned-by", "remediator.dev/kept-cordoned"
+
+
+class Deed(NamedTuple):
+    """Whose deed it is, in words, the request; and words of the policy that refuses it, "" where it is allowed."""
+
+    who: str
+    words: str
+    request: Request
+    refused: str = ""
+
+
+def notes(node: str, **marks: str | None) -> Request:
+    given = {MARK: marks.get("mark"), KEPT: marks.get("kept")}
+    return patch(f"{NODES}/{node}", {"metadata": {"annotations": given}})
+
+
+def said(*types: str) -> Object:
+    return {"status": {"conditions": [condition(kind)["status"]["conditions"][0] for kind in types]}}
+
+
+def cleared(request: Request) -> Request:
+    return request._replace(body={"metadata": {"annotations": None, "labels": None, "finalizers": ["a/b"]}})
+
+
+def out_of_service(node: str, value: str = "nodeshutdown") -> Request:
+    """The taint beside those that the node has, and the annotation that says whose it is."""
+    case = {"key": "remediator.dev/case", "value": CASE, "effect": "PreferNoSchedule"}
+    reserved = {"key": "example.com/reserved", "effect": "PreferNoSchedule"}
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": value, "effect": "NoExecute"}
+    marks = {"annotations": {"remediator.dev/out-of-service-boot": "b"}}
+    return patch(f"{NODES}/{node}", {"metadata": marks, "spec": {"taints": [case, reserved, NOT_READY, taint]}})
+
+
+def checkpoint(pod: str, space: str = "team", name: str = "remediator.dev/checkpoint-requested") -> Request:
+    return patch(f"{SPACES}/{space}/pods/{pod}", {"metadata": {"annotations": {name: "2026-01-01T00:00:00Z"}}})
+
+
+POD = f"{SPACES}/team/pods"
+STATUS = f"{NODES}/{OWN}/status"
+AT_ONCE = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "dryRun": ["All"]}
+AUTOSCALER = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+HANDLED, REASON = "remediator.dev/handled", "nodeset.slinky.slurm.net/node-cordon-reason"
+ASKS = "nothing of a Pod but its annotation remediator.dev/checkpoint-requested"
+DEEDS = (
+    # The controller.
+    Deed("controller", "cordon", patch(f"{NODES}/{OTHER}", {"spec": {"unschedulable": True}})),
+    Deed(
+        "controller", "taints", taints(OTHER, "remediator.dev/case", "remediator.dev/degraded", "example.com/reserved")
+    ),
+    Deed(
+        "controller",
+        "annotations",
+        patch(f"{NODES}/{OTHER}", {"metadata": {"annotations": dict.fromkeys((AUTOSCALER, REASON, HANDLED), "x")}}),
+    ),
+    Deed("controller", "a taint of others", taints(OTHER, "a"), "only taints of its own"),
+    Deed(
+        "controller",
+        "an annotation of others",
+        patch(f"{NODES}/{OTHER}", {"metadata": {"annotations": {"a": "b"}}}),
+        "only annotations of its own",
+    ),
+    Deed(
+        "controller",
+        "a label",
+        patch(f"{NODES}/{OTHER}", {"metadata": {"labels": {"a": "b"}}}),
+        "nothing of a Node but",
+    ),
+    Deed("controller", "a finalizer", cleared(patch(f"{NODES}/{OTHER}", {})), "nothing of a Node but"),
+    Deed(
+        "controller",
+        "another field of the spec",
+        patch(f"{NODES}/{OTHER}", {"spec": {"providerID": "mine"}}),
+        "nothing of a Node but",
+    ),
+    Deed(
+        "controller",
+        "what a Pod of an operation runs",
+        patch(f"{THEIRS}/host", {"spec": {"containers": [{"name": "c", "image": "mine"}]}}, STRATEGIC_PATCH),
+        "nobody changes what",
+    ),
+    Deed("controller", "the finalizer of a Pod", patch(f"{THEIRS}/host", {"metadata": {"finalizers": ["a/b"]}})),
+    # cordon and uncordon.
+    Deed("cordon", "the mark becomes the other", notes(OTHER, kept=CASE)),
+    Deed("uncordon", "the mark stays", notes(OTHER, mark=CASE)),
+    Deed("cordon", "another case", notes(OTHER, kept="mine"), "name no other case"),
+    Deed("cordon", "another node", notes(OWN, kept=CASE), "only what its operation is about"),
+    Deed("uncordon", "another node", notes(OWN, kept=CASE), "only what its operation is about"),
+    Deed(
+        "cordon", "the cordon", patch(f"{NODES}/{OTHER}", {"spec": {"unschedulable": False}}), "nothing of a Node but"
+    ),
+    Deed("cordon", "a taint", taints(OTHER), "nothing of a Node but"),
+    Deed(
+        "uncordon", "a label", patch(f"{NODES}/{OTHER}", {"metadata": {"labels": {"a": "b"}}}), "nothing of a Node but"
+    ),
+    Deed("uncordon", "every annotation", cleared(patch(f"{NODES}/{OTHER}", {})), "nothing of a Node but"),
+    # The drain.
+    Deed("drain", "evict", eviction(f"on-{OTHER}", "team")),
+    Deed("drain", "delete", Request("DELETE", f"{POD}/on-{OTHER}")),
+    Deed("drain", "its progress", patch(f"{OURS}/nodeoperations/drained/status", {"status": {"drain": {"left": 1}}})),
+    Deed("drain", "evict at once", eviction(f"on-{OTHER}", "team", gracePeriodSeconds=0), "its own grace period"),
+    Deed("drain", "delete at once what is not Ready", Request("DELETE", f"{POD}/on-{OTHER}", AT_ONCE)),
+    Deed("drain", "delete what is Ready", Request("DELETE", f"{POD}/ready")),
+    Deed("drain", "delete at once what is Ready", Request("DELETE", f"{POD}/ready", AT_ONCE), "its own grace period"),
+    Deed("drain", "evict in kube-system", eviction(f"on-{OTHER}", "kube-system"), "no Pod of the cluster itself"),
+    Deed("drain", "evict an operation", eviction("elsewhere", OPERATIONS), "none of an operation"),
+    Deed("drain", "delete an operation", Request("DELETE", f"{THEIRS}/elsewhere"), "none of an operation"),
+    Deed("drain", "delete on another node", Request("DELETE", f"{POD}/on-{OWN}"), "only what its operation is about"),
+    Deed("drain", "delete a mirror Pod", Request("DELETE", f"{POD}/mirror"), "no mirror Pod"),
+    Deed("drain", "delete a Pod of a DaemonSet", Request("DELETE", f"{POD}/daemon"), "no Pod of a DaemonSet"),
+    Deed("drain", "ask for a checkpoint", checkpoint(f"on-{OTHER}")),
+    Deed("drain", "ask on another node", checkpoint(f"on-{OWN}"), "only what its operation is about"),
+    Deed("drain", "ask in kube-system", checkpoint(f"on-{OTHER}", "kube-system"), "no Pod of the cluster itself"),
+    Deed("drain", "ask one that wants none", checkpoint("daemon"), "that want to be asked"),
+    Deed("drain", "another annotation", checkpoint(f"on-{OTHER}", name="example.com/note"), ASKS),
+    Deed("drain", "the answer to it", checkpoint(f"on-{OTHER}", name="remediator.dev/checkpoint-done"), ASKS),
+    Deed("drain", "every annotation", cleared(patch(f"{POD}/on-{OTHER}", {})), ASKS),
+    Deed("drain", "a label of a Pod", patch(f"{POD}/on-{OTHER}", {"metadata": {"labels": {"a": "b"}}}), ASKS),
+    Deed(
+        "drain",
+        "the image of a Pod",
+        patch(f"{POD}/on-{OTHER}", {"spec": {"containers": [{"name": "c", "image": "mine"}]}}, STRATEGIC_PATCH),
+        ASKS,
+    ),
+    Deed(
+        "drain",
+        "its phase",
+        patch(f"{OURS}/nodeoperations/drained/status", {"status": {"phase": "Succeeded"}}),
+        "status.drain and nothing else",
+    ),
+    Deed(
+        "drain",
+        "the progress of another",
+        patch(f"{OURS}/nodeoperations/of-another/status", {"status": {"drain": {"left": 1}}}),
+        "its own NodeOperation only",
+    ),
+    # Restarts.
+    *(
+        deed
+        for who in ("restart-device-plugin", "restart-cni")
+        for deed in (
+            Deed(who, "delete a Pod of a DaemonSet", Request("DELETE", f"{POD}/daemon")),
+            Deed(who, "delete another", Request("DELETE", f"{POD}/on-{OTHER}"), "only the Pod of a DaemonSet"),
+            Deed(
+                who, "delete one elsewhere", Request("DELETE", f"{POD}/daemon-here"), "only what its operation is about"
+            ),
+        )
+    ),
+    # power-cycle.
+    Deed("power-cycle", "its Lease", Request("POST", f"{LEASES}/{OPERATIONS}/leases", lease("op-power-cycle"))),
+    Deed(
+        "power-cycle",
+        "another Lease",
+        Request("POST", f"{LEASES}/{OPERATIONS}/leases", lease("op-other")),
+        "only what its operation is about",
+    ),
+    Deed("power-cycle", "out of service", out_of_service(OTHER)),
+    # Two policies refuse it: the node is another's, and it is Ready.
+    Deed("power-cycle", "another node, which is Ready", out_of_service(OWN), "denied request"),
+    Deed("power-cycle", "another taint", taints(OTHER, "remediator.dev/case", "a"), "the taint out-of-service and"),
+    Deed("power-cycle", "another value", out_of_service(OTHER, value="mine"), "the taint out-of-service and"),
+    Deed("power-cycle", "the mark of a cordon", notes(OTHER, mark="mine"), "no other annotation"),
+    Deed(
+        "power-cycle",
+        "the cordon",
+        patch(f"{NODES}/{OTHER}", {"spec": {"unschedulable": False}}),
+        "nothing of a Node but one taint",
+    ),
+    Deed(
+        "controller",
+        "out of service",
+        out_of_service(OTHER),
+        "only taints of its own",
+    ),
+    # node-problem-detector.
+    Deed("detectors", "our conditions", patch(STATUS, said("GpuLost", "NfsStale"), STRATEGIC_PATCH)),
+    Deed("detectors", "an Event", Request("POST", f"{SPACES}/default/events", event(OWN))),
+    Deed("detectors", "Ready", patch(STATUS, said("Ready"), STRATEGIC_PATCH), "only the conditions of our detectors"),
+    Deed("detectors", "a type of others", patch(STATUS, said("Mine"), STRATEGIC_PATCH), "only the conditions of our"),
+    Deed(
+        "detectors",
+        "take Ready away",
+        patch(STATUS, {"status": {"conditions": [{"type": "Ready", "$patch": "delete"}]}}, STRATEGIC_PATCH),
+        "only the conditions of our",
+    ),
+    Deed(
+        "detectors",
+        "another node",
+        patch(f"{NODES}/{OTHER}/status", said("GpuLost"), STRATEGIC_PATCH),
+        "only the node that",
+    ),
+    Deed(
+        "detectors",
+        "a label",
+        patch(STATUS, {"metadata": {"labels": {"a": "b"}}}),
+        "nothing of a Node but its conditions",
+    ),
+    Deed("detectors", "annotations", cleared(patch(STATUS, {})), "nothing of a Node but its conditions"),
+    Deed(
+        "detectors",
+        "its capacity",
+        patch(STATUS, {"status": {"capacity": {"nvidia.com/gpu": "8"}}}),
+        "nothing of a Node but its conditions",
+    ),
+    Deed(
+        "detectors",
+        "an Event on another",
+        Request("POST", f"{SPACES}/default/events", event(OTHER)),
+        "only of the node",
+    ),
+    # An administrator, who has every right.
+    Deed(
+        "administrator",
+        "an operation",
+        Request("POST", THEIRS, operation_pod("x", OWN, account="remediator-host")),
+        "only the account of",
+    ),
+    Deed(
+        "administrator",
+        "a shell",
+        Request("POST", f"{THEIRS}/host/exec?command=sh&stdout=1", dry=False),
+        "only the account of",
+    ),
+    Deed(
+        "administrator",
+        "kubectl debug",
+        patch(
+            f"{THEIRS}/host/ephemeralcontainers",
+            {"spec": {"ephemeralContainers": [{"name": "x", "image": "i"}]}},
+            STRATEGIC_PATCH,
+        ),
+        "only the account of",
+    ),
+    Deed(
+        "administrator",
+        "another image",
+        patch(f"{THEIRS}/host", {"spec": {"containers": [{"name": "c", "image": "mine"}]}}, STRATEGIC_PATCH),
+        "nobody changes what",
+    ),
+    Deed("administrator", "annotate", patch(f"{THEIRS}/host", {"metadata": {"annotations": {"a": "b"}}})),
+)

@@ -1,0 +1,96 @@
+"""Which rights deploy/rbac.yaml gives to an account, and which of them it has used."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.harness import yaml_files
+
+RBAC = Path(__file__).parents[3] / "deploy" / "rbac.yaml"
+TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
+DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
+# What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.
+LATER = {
+    "remediator": {
+        "patch nodes/status": "a node rejects Pods, or a driver taints its devices",
+        "create nodedisruptionbudgets": "the cluster has no budget",
+        "get nodedisruptionbudgets": "somebody else has written the ledger meanwhile",
+        "get pods in remediator-operations": "the name of a new Pod is taken",
+        "get leases in kube-node-lease": "a kubelet does not report",
+        "delete noderemediations": OLD,
+        "delete nodeoperations": OLD,
+        "patch nodeoperations": OLD,
+        "create tickets": TICKETS,
+        "get tickets": TICKETS,
+        "list tickets": TICKETS,
+        "watch tickets": TICKETS,
+        "patch tickets": TICKETS,
+        "delete tickets": TICKETS,
+        "patch tickets/status": TICKETS,
+        "get namespaces in kube-system": TICKETS,
+        "get secrets in remediator-system": SERVES,
+        "update secrets in remediator-system": SERVES,
+        "list resourceslices": DEVICES,
+        "watch resourceslices": DEVICES,
+        "list devicetaintrules": ISOLATED,
+        "delete devicetaintrules": ISOLATED,
+        "update noderemediations/finalizers": "no request: OwnerReferencesPermissionEnforcement asks for it",
+        "update nodeoperations/finalizers": "no request: OwnerReferencesPermissionEnforcement asks for it",
+    },
+    "node-problem-detector": {"patch events in default": "an Event is told again"},
+}
+
+
+class Right(NamedTuple):
+    """One verb on one resource, everywhere or in one namespace."""
+
+    verb: str
+    resource: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{f' in {self.namespace}' if self.namespace else ''}"
+
+    def covers(self, event: dict[str, Any]) -> bool:
+        """Whether a request is one of this right."""
+        about = event.get("objectRef") or {}
+        parts = (about.get("resource", ""), about.get("subresource", ""))
+        return (
+            self.verb == event["verb"]
+            and self.resource == "/".join(part for part in parts if part)
+            and self.namespace in ("", about.get("namespace", ""), about.get("name", ""))
+        )
+
+
+def granted(account: str) -> Iterator[Right]:
+    """All rights of one account."""
+    documents = yaml_files.read_all(RBAC)
+    roles = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in documents}
+    for binding in documents:
+        if account in [subject["name"] for subject in binding.get("subjects", ())]:
+            space, reference = binding["metadata"].get("namespace", ""), binding["roleRef"]
+            role = roles[reference["kind"], space, reference["name"]]
+            for rule in role["rules"]:
+                named = rule.get("resourceNames", [""]) if rule["resources"] == ["namespaces"] else [space]
+                yield from (
+                    Right(verb, resource, name)
+                    for verb in rule["verbs"]
+                    for resource in rule["resources"]
+                    for name in named
+                )
+
+
+def row(account: str) -> str:
+    """Its row in docs/security.md: the account, its rights, how many of them a test uses, the others and when."""
+    rights, later = [str(right) for right in granted(account)], LATER.get(account, {})
+    by_when: dict[str, list[str]] = {}
+    for right, when in later.items():
+        by_when.setdefault(when, []).append(right)
+    told = "; ".join(f"{', '.join(names)} ({when})" for when, names in by_when.items())
+    return f"| `{account}` | {len(rights)} | {len(rights) - len(later)} | {told or 'none'} |"
+
+
+def unused(account: str, events: Iterable[dict[str, Any]]) -> set[str]:
+    """The rights of an account that no request was one of."""
+    asked = [event for event in events if event["user"]["username"].rpartition(":")[2] == account]
+    return {str(right) for right in granted(account) if not any(map(right.covers, asked))}

@@ -1,0 +1,312 @@
+"""A control plane with all that is shipped, two workers, our Pods on one of them, and everybody's credentials."""
+
+import http.client
+import json
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deploy.images.programs import binary
+from remediator.core import names
+from remediator.kube.wire.transport import MERGE_PATCH
+from tests.cluster.control_plane import ControlPlane
+
+ROOT = Path(__file__).parents[3]
+SYSTEM, OPERATIONS = "remediator-system", "remediator-operations"
+# The worker whose root attacks, and another one. What our Pods on the first one do is about the other one.
+OWN, OTHER = "worker-a", "worker-b"
+CASE = "11111111-1111-1111-1111-111111111111"
+# The accounts of operations, each with a Pod of its name on the worker of the attacker.
+PODS = ("drain", "cordon", "uncordon", "restart-device-plugin", "restart-cni", "power-cycle", "host")
+Object = dict[str, Any]
+
+
+class Request(NamedTuple):
+    """One request; nothing of it is kept, unless it is not `dry`."""
+
+    method: str
+    path: str
+    body: Object | None = None
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = {}
+    dry: bool = True
+
+
+class Reply(NamedTuple):
+    """The HTTP status, and what the server says in words or in JSON."""
+
+    status: int
+    text: str
+
+    @property
+    def json(self) -> Object:
+        """The object that it answers with."""
+        found: Object = json.loads(self.text)
+        return found
+
+    @property
+    def refused(self) -> bool:
+        """By authentication, a role or admission; 404 and 409 would be of a world that is not as it should be."""
+        return self.status in (401, 403, 422)
+
+
+class Speaker:
+    """Whoever holds a token or a client certificate."""
+
+    def __init__(self, url: str, context: ssl.SSLContext, token: str = "") -> None:
+        self._where, self._context = url.removeprefix("https://"), context
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._connection = http.client.HTTPSConnection(self._where, context=context, timeout=30)
+
+    def __call__(self, asked: Request) -> Reply:
+        """Ask."""
+        writes = asked.method in ("POST", "PATCH", "PUT", "DELETE")
+        dry = f"{'&' if '?' in asked.path else '?'}dryRun=All" if asked.dry and writes else ""
+        headers = {**self._headers, **asked.headers, "Content-Type": asked.content_type}
+        body = None if asked.body is None else json.dumps(asked.body)
+        self._connection.request(asked.method, asked.path + dry, body, headers)
+        answer = self._connection.getresponse()
+        return Reply(answer.status, answer.read().decode())
+
+
+def patch(path: str, body: Object, content_type: str = MERGE_PATCH) -> Request:
+    """A change of an object."""
+    return Request("PATCH", path, body, content_type)
+
+
+def named(kind: str, name: str, api: str = "v1", **parts: Any) -> Object:
+    """An object without a namespace, or in that of its path."""
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **parts.pop("metadata", {})}, **parts}
+
+
+def operation_pod(program: str, worker: str, *, account: str = "", about: str = OTHER) -> Object:
+    """A Pod as the controller makes them."""
+    env = {"NODE_NAME": about, "ATTEMPT_ID": f"op-{program}"}
+    container = {"name": "c", "image": "i", "env": [{"name": name, "value": value} for name, value in env.items()]}
+    spec = {"nodeName": worker, "serviceAccountName": account or f"remediator-{program}", "containers": [container]}
+    return named("Pod", pod_name(program), metadata={"labels": {"remediator.dev/operation": program}}, spec=spec)
+
+
+def pod_name(program: str) -> str:
+    """The name of the Pod of a program, as the controller gives it; of a host Pod, which may write nothing, any."""
+    return names.name(OTHER, program, "uid") if program in PODS[:-1] else program
+
+
+def worker(name: str) -> Object:
+    """A node that a case holds."""
+    marks = {"remediator.dev/cordoned-by": CASE, "example.com/note": "rack 7"}
+    taint = {"key": "remediator.dev/case", "value": CASE, "effect": "PreferNoSchedule"}
+    spec = {"taints": [taint, {"key": "example.com/reserved", "effect": "PreferNoSchedule"}], "unschedulable": True}
+    return named(
+        "Node",
+        name,
+        metadata={"annotations": marks, "labels": {"pool": "gpu", "nvidia.com/gpu.present": "true"}},
+        spec=spec,
+    )
+
+
+class World:
+    """`with World() as world`: `world.speakers` by name."""
+
+    def __init__(self) -> None:
+        self.plane = ControlPlane(controllers=False, scheduler=False, kwok=False)
+        self.speakers: dict[str, Speaker] = {}
+
+    def __enter__(self) -> "World":
+        self.plane.start()
+        try:
+            self._fill()
+        except BaseException:
+            self.plane.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.plane.stop()
+
+    def kubectl(self, *arguments: str) -> str:
+        """What kubectl prints for an administrator. Raises RuntimeError where it fails."""
+        command = [str(binary("kubectl")), "--kubeconfig", str(self.plane.kubeconfig), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{arguments}: {done.stderr}")
+        return done.stdout
+
+    def token(self, account: str, namespace: str, bound: tuple[str, str, str] | None = None) -> str:
+        """A token of an account, as an administrator gets it; `bound` to (kind, path, name) of an object."""
+        spec: Object = {}
+        if bound:
+            kind, path, name = bound
+            uid = self.admin(Request("GET", f"{path}/{name}")).json["metadata"]["uid"]
+            spec["boundObjectRef"] = {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid}
+        asked = named("TokenRequest", account, "authentication.k8s.io/v1", spec=spec)
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        reply = self.admin(Request("POST", path, asked, dry=False))
+        assert reply.status == 201, reply
+        token: str = reply.json["status"]["token"]
+        return token
+
+    def bearer(self, token: str) -> Speaker:
+        """Whoever holds this token."""
+        return Speaker(self.plane.url, ssl.create_default_context(cafile=str(self.plane.ca_file)), token)
+
+    def certified(self, user: str, *groups: str) -> Speaker:
+        """Whoever holds a client certificate of this user."""
+        kubeconfig = self.plane.kubeconfig_for(user, groups)
+        context = ssl.create_default_context(cafile=str(self.plane.ca_file))
+        context.load_cert_chain(kubeconfig.with_suffix(".crt"), kubeconfig.with_suffix(".key"))
+        return Speaker(self.plane.url, context)
+
+    def make(self, path: str, *objects: Object, by: Speaker | None = None) -> None:
+        """Create objects for good."""
+        for one in objects:
+            reply = (by or self.admin)(Request("POST", path, one, dry=False))
+            assert reply.status in (201, 409), reply
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait: a policy, a role, a Pod count at the server a moment after they were made."""
+        end = time.monotonic() + 30
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+    def _fill(self) -> None:
+        self.admin = self.certified("administrator", "system:masters")
+        self.kubectl("apply", "-k", str(ROOT / "deploy/crds"))
+        ours = ("crd", "-l", "app.kubernetes.io/name=remediator")
+        self.kubectl("wait", "--for=condition=Established", *ours, "--timeout=30s")
+        self.kubectl("apply", "-k", str(ROOT / "deploy"))
+        self.make("/api/v1/nodes", worker(OWN), worker(OTHER))
+        conditions = [{"type": "Ready", "status": "True"}, {"type": "GpuLost", "status": "False"}]
+        self.admin(patch(f"/api/v1/nodes/{OWN}/status", {"status": {"conditions": conditions}})._replace(dry=False))
+        self._fill_namespaces()
+        self._speak()
+        self._fill_operations()
+
+    def _fill_namespaces(self) -> None:
+        self.make("/api/v1/namespaces", named("Namespace", "team"), named("Namespace", "tenant"))
+        for space in ("team", "tenant", "kube-system", SYSTEM):
+            self.make(f"/api/v1/namespaces/{space}/serviceaccounts", named("ServiceAccount", "default"))
+        for space in ("team", "kube-system"):
+            for place in (OWN, OTHER):
+                pod = plain_pod(f"on-{place}", place)
+                pod["metadata"]["annotations"] = {"remediator.dev/checkpoint": "10m", "example.com/note": "ours"}
+                self.make(f"/api/v1/namespaces/{space}/pods", pod)
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": CASE, "controller": True}
+        daemon, mirror = plain_pod("daemon", OTHER), plain_pod("mirror", OTHER, account="")
+        daemon["metadata"]["ownerReferences"] = [owner]
+        mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+        here = {**plain_pod("daemon-here", OWN), "metadata": {**daemon["metadata"], "name": "daemon-here"}}
+        self.make("/api/v1/namespaces/team/pods", daemon, here, mirror, plain_pod("ready", OTHER))
+        ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        assert self.admin(patch("/api/v1/namespaces/team/pods/ready/status", ready)._replace(dry=False)).status == 200
+        self.make(f"/api/v1/namespaces/{SYSTEM}/pods", plain_pod("controller", OTHER, "remediator"))
+        bmc = named("Secret", f"remediator-bmc-{OTHER}", stringData={"password": "p"})
+        self.make(f"/api/v1/namespaces/{OPERATIONS}/secrets", bmc)
+        group = "rbac.authorization.k8s.io"
+        subject = {"kind": "ServiceAccount", "name": "default", "namespace": "tenant"}
+        for part in (
+            "admin",
+            "edit",
+            "view",
+        ):  # what the role `admin` is made of, by a controller that does not run here
+            role = {"apiGroup": group, "kind": "ClusterRole", "name": f"system:aggregate-to-{part}"}
+            bound = named("RoleBinding", f"tenant-{part}", f"{group}/v1", roleRef=role, subjects=[subject])
+            self.make(f"/apis/{group}/v1/namespaces/tenant/rolebindings", bound)
+
+    def _speak(self) -> None:
+        """The credentials that need no Pod of an operation."""
+        controller = self.token("remediator", SYSTEM, ("Pod", f"/api/v1/namespaces/{SYSTEM}/pods", "controller"))
+        detectors = self.token("node-problem-detector", SYSTEM, ("Node", "/api/v1/nodes", OWN))
+        self.speakers = {
+            "kubelet": self.certified(f"system:node:{OWN}", "system:nodes"),
+            "detectors": self.bearer(detectors),
+            "tenant": self.bearer(self.token("default", "tenant")),
+            "controller": self.bearer(controller),
+        }
+
+    def _fill_operations(self) -> None:
+        pods = f"/api/v1/namespaces/{OPERATIONS}/pods"
+        ours = (
+            *(operation_pod(name, OWN) for name in PODS),
+            operation_pod("elsewhere", OTHER, account="remediator-host"),
+        )
+        self.make(pods, *ours, by=self.speakers["controller"])
+        self.make("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease(OWN), lease(OTHER))
+        leader = self.speakers["controller"]
+        self.make(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("remediator"), by=leader)
+        for name in PODS:
+            token = self.token(f"remediator-{name}", OPERATIONS, ("Pod", pods, pod_name(name)))
+            self.speakers[name] = self.bearer(token)
+        self._fill_kinds()
+        for asked in SIGNS:
+            speaker = self.speakers.get(asked[0], self.admin)
+            self.until(lambda speaker=speaker, asked=asked: speaker(asked[1]).status == 422)
+
+    def _fill_kinds(self) -> None:
+        path, controller = "/apis/remediator.dev/v1alpha1", self.speakers["controller"]
+        uid = self.admin(Request("GET", f"/api/v1/nodes/{OTHER}")).json["metadata"]["uid"]
+        about = {"nodeName": OTHER, "nodeUID": uid}
+        for name in ("drained", "of-another"):
+            spec = {**about, "caseUID": CASE, "templateName": "reboot"}
+            self.make(
+                f"{path}/nodeoperations",
+                named("NodeOperation", name, "remediator.dev/v1alpha1", spec=spec),
+                by=controller,
+            )
+        case = {**about, "policyName": "gpu-lost"}
+        self.make(
+            f"{path}/noderemediations",
+            named("NodeRemediation", "waiting", "remediator.dev/v1alpha1", spec=case),
+            by=controller,
+        )
+        status = {"status": {"phase": "Draining", "drainPod": pod_name("drain")}}
+        reply = controller(patch(f"{path}/nodeoperations/drained/status", status)._replace(dry=False))
+        assert reply.status == 200, reply
+
+
+def plain_pod(name: str, place: str, account: str = "default") -> Object:
+    """A Pod of somebody."""
+    spec = {"nodeName": place, "containers": [{"name": "c", "image": "i"}]}
+    return named("Pod", name, spec={**spec, **({"serviceAccountName": account} if account else {})})
+
+
+def lease(name: str) -> Object:
+    """A Lease that nobody holds."""
+    return named("Lease", name, "coordination.k8s.io/v1", spec={"leaseDurationSeconds": 15})
+
+
+# Who is refused what by each admission policy, once it counts.
+SIGNS = (
+    ("controller", patch(f"/api/v1/nodes/{OTHER}", {"metadata": {"labels": {"a": "b"}}})),
+    ("cordon", patch(f"/api/v1/nodes/{OTHER}", {"metadata": {"annotations": {"a": "b"}}})),
+    ("uncordon", patch(f"/api/v1/nodes/{OWN}", {"metadata": {"annotations": {"remediator.dev/cordoned-by": None}}})),
+    ("detectors", patch(f"/api/v1/nodes/{OWN}/status", {"status": {"phase": "x"}})),
+    ("detectors", Request("POST", "/api/v1/namespaces/default/events", named("Event", "e", involvedObject={}))),
+    ("drain", Request("DELETE", f"/api/v1/namespaces/kube-system/pods/on-{OTHER}")),
+    ("drain", patch("/apis/remediator.dev/v1alpha1/nodeoperations/drained/status", {"status": {"phase": "Failed"}})),
+    ("drain", patch(f"/api/v1/namespaces/team/pods/on-{OTHER}", {"metadata": {"labels": {"a": "b"}}})),
+    ("restart-cni", Request("DELETE", f"/api/v1/namespaces/team/pods/on-{OTHER}")),
+    ("restart-cni", Request("DELETE", "/api/v1/namespaces/team/pods/daemon-here")),
+    ("administrator", Request("POST", f"/api/v1/namespaces/{OPERATIONS}/pods", plain_pod("x", OWN, "remediator-host"))),
+    (
+        "administrator",
+        patch(f"/api/v1/namespaces/{OPERATIONS}/pods/host", {"metadata": {"labels": {"remediator.dev/a": ""}}}),
+    ),
+    (
+        "administrator",
+        Request(
+            "POST",
+            f"/api/v1/namespaces/{OPERATIONS}/secrets",
+            named(
+                "Secret",
+                "s",
+                type="kubernetes.io/service-account-token",
+                metadata={"annotations": {"kubernetes.io/service-account.name": "remediator-host"}},
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,183 @@
+"""Binding Pods to cards on a real API server, with the rights of deploy/shared-gpus: races, kills, and its time."""
+
+import asyncio
+import json
+import subprocess
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from deploy.images.programs import binary
+from remediator.clock import SYSTEM, Clock
+from remediator.kube import api
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.http import HttpTransport
+from remediator.kube.wire.transport import Transport
+from remediator_sim.accounts import token
+from remediator_sim.kubeconfig import write_kubeconfig
+from tests.cluster.control_plane import ControlPlane
+from tests.harness.kinds import NODES, PODS, Object, plain
+from tests.harness.replica import at_work
+from tests.harness.waiting import until
+from tests.remediator.scheduler.shared.stand import Judge, Replica, node, pod
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT / "deploy" / "shared-gpus"
+PATCH = ("-n", "remediator-system", "patch", "deployment", "remediator")
+SEEDS = 50
+LATER = timedelta(minutes=5)
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """An API server with everything of deploy/shared-gpus."""
+    with ControlPlane(controllers=False, scheduler=False, kwok=False) as plane:
+        for step in (
+            ("apply", "-k", str(ROOT / "deploy" / "crds")),
+            ("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=remediator"),
+            ("apply", "-k", str(ROOT / "deploy")),
+            ("apply", "-k", str(SHARED)),
+            (*PATCH, "--patch-file", str(SHARED / "deployment.yaml")),
+            ("-n", "default", "create", "serviceaccount", "default"),
+        ):
+            command = [str(binary("kubectl")), "--kubeconfig", str(plane.kubeconfig), *step]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert (done.returncode, done.stderr) == (0, ""), step
+        yield plane
+
+
+class Fleet:
+    """What replicas stand on: the account of the controller, and a clock that a test may turn."""
+
+    def __init__(self, admin: Client, transport: Transport) -> None:
+        self.admin, self.transport, self.ahead = admin, transport, timedelta()
+        self.clock = Clock(lambda: SYSTEM.wall() + self.ahead, SYSTEM.monotonic)
+        self.judge = Judge({})
+
+    def look(self) -> None:
+        """The judge looks at what a watch has told, see `judged`."""
+
+    async def node(self, *sizes: int) -> str:
+        name = f"gpu-{uuid.uuid4().hex[:8]}"
+        self.judge.sizes[name] = sizes
+        await self.admin.create(NODES, node(name, *sizes))
+        return name
+
+    async def pod(self, memory: int) -> Object:
+        return await self.admin.create(PODS, pod(f"p-{uuid.uuid4().hex[:8]}", memory), namespace="default")
+
+    async def bound(self, on: set[str]) -> list[Object]:
+        pods = await self.admin.list_all(PODS, namespace="default")
+        return [each for each in pods if each["spec"].get("nodeName") in on]
+
+    async def reserved(self, on: set[str]) -> list[str]:
+        ledgers = await self.admin.list_all(plain(api.GPU_LEDGER))
+        return [
+            entry["name"]
+            for ledger in ledgers
+            if ledger["metadata"]["name"] in on
+            for entry in ledger["spec"].get("reservations") or ()
+        ]
+
+    @asynccontextmanager
+    async def replicas(self, count: int, chance: Random) -> AsyncIterator[list[Replica]]:
+        made = [Replica(self, Random(chance.random()), self.transport) for _ in range(count)]
+        async with at_work(*(replica.informers.run() for replica in made)):
+            for replica in made:
+                await replica.informers.synced()
+            yield made
+
+
+@pytest.fixture
+async def fleet(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Fleet]:
+    root = await HttpTransport.from_kubeconfig(plane.kubeconfig)
+    admin = Client(root)
+    ours = await token(admin, "remediator", "remediator-system")
+    file = write_kubeconfig(tmp_path, "controller", plane.url, ours, plane.ca_file)
+    transport = await HttpTransport.from_kubeconfig(file)
+    try:
+        yield Fleet(admin, transport)
+    finally:
+        await transport.close()
+        await root.close()
+
+
+async def test_no_card_is_sold_twice_and_no_reservation_is_left_whatever_goes_wrong(fleet: Fleet) -> None:
+    """50 seeds: eight Pods, three replicas that lose answers, send twice and die, two nodes, a sweep in between."""
+    for seed in range(SEEDS):
+        chance = Random(seed)
+        names = [await fleet.node(16), await fleet.node(16, 8)]
+        async with fleet.replicas(3, chance) as replicas:
+            for replica in replicas[:2]:
+                replica.wire.trouble = chance.choice((0.0, 0.1, 0.3))
+                replica.wire.dies_at = chance.choice((-1, chance.randrange(1, 60)))
+            pods = [await fleet.pod(chance.choice((4, 8, 8, 16))) for _ in range(8)]
+            await until(lambda: all(replica.informers.nodes.get(names[1]) for replica in replicas))  # noqa: B023
+
+            async def scheduler(made: Object) -> None:
+                for _ in range(4):
+                    replica = chance.choice(replicas)  # noqa: B023
+                    if await replica.bind(made, chance.choice(names)) == "":  # noqa: B023
+                        return
+
+            async def sweep() -> None:
+                await asyncio.sleep(chance.random() / 10)  # noqa: B023
+                fleet.ahead += LATER
+                await replicas[2].sweep.once(names)  # noqa: B023
+
+            again = [scheduler(each) for each in pods if chance.random() < 0.3]
+            await asyncio.gather(*(scheduler(each) for each in pods), *again, sweep())
+            for each in pods[:2]:
+                path = PODS.path(each["metadata"]["name"], "default")
+                await fleet.admin.transport.request("DELETE", path, body=b'{"gracePeriodSeconds":0}')
+            bound = await fleet.bound(set(names))
+            fleet.judge.look(bound)
+
+            async def swept() -> bool:
+                fleet.ahead += LATER
+                await replicas[2].sweep.once(names)  # noqa: B023
+                left = await fleet.reserved(set(names))  # noqa: B023
+                return sorted(left) == sorted(each["metadata"]["name"] for each in bound)  # noqa: B023
+
+            await until(swept, 20)
+            fleet.judge.look(await fleet.bound(set(names)))
+
+
+async def test_of_eight_binders_for_one_card_exactly_one_gets_it(fleet: Fleet) -> None:
+    name = await fleet.node(16)
+    async with fleet.replicas(8, Random(0)) as replicas:
+        pods = [await fleet.pod(16) for _ in replicas]
+        answers = await asyncio.gather(*(r.bind(each, name) for r, each in zip(replicas, pods, strict=True)))
+        assert sorted(answer.partition(":")[0] for answer in answers) == ["", *["NoFreeGpuMemory"] * 7]
+        (bound,) = await fleet.bound({name})
+        assert json.loads(bound["metadata"]["annotations"]["scheduler.framework.gpushare.allocation"]) == {
+            "0": {"0": 16}
+        }
+
+
+async def test_fifty_binds_at_once_take_at_most_ten_times_as_long_as_those_of_pods_without_a_card(
+    fleet: Fleet,
+) -> None:
+    """On ten nodes; the slowest of 50 counts, in the best of three rounds of each sort, side by side."""
+    names = [await fleet.node(16, 16, 16, 16, 16, 16, 16, 16) for _ in range(10)]
+    slowest: dict[int, list[float]] = {0: [], 8: []}
+    async with fleet.replicas(1, Random(0)) as (replica,):
+        await until(lambda: all(replica.informers.nodes.get(name) for name in names))
+        for memory in (0, 8) * 3:
+            pods = [await fleet.pod(memory) for _ in range(50)]
+
+            async def timed(made: Object, name: str) -> float:
+                began = time.perf_counter()
+                assert await replica.bind(made, name) == ""
+                return time.perf_counter() - began
+
+            took = await asyncio.gather(*(timed(each, names[place % 10]) for place, each in enumerate(pods)))
+            slowest[memory].append(max(took))
+    assert min(slowest[8]) <= 10 * min(slowest[0]), slowest

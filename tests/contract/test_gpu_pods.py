@@ -1,0 +1,114 @@
+"""A real API server holds Pods with GPUs to what the examples ask of them."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.images.programs import binary
+from tests.cluster.control_plane import ControlPlane
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+EXAMPLES = Path(__file__).parents[2] / "deploy" / "examples"
+GPU = "nvidia.com/gpu"
+TAINT = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
+Kubectl = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def kubectl() -> Iterator[Kubectl]:
+    """kubectl as administrator, on an API server of its own with the two policies that validate."""
+    with ControlPlane(controllers=False, scheduler=False, kwok=False) as plane:
+
+        def run(*args: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
+            command = [str(binary("kubectl")), "--kubeconfig", str(plane.kubeconfig), *args]
+            text = None if stdin is None else json.dumps(stdin)
+            return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+
+        for name in ("default", "apart"):
+            run("create", "namespace", name)
+            run("create", "serviceaccount", "default", "-n", name)
+        run("label", "namespace", "apart", "remediator.dev/gpu-pods=unchecked")
+        for example in ("attributes", "scheduler"):
+            done = run("apply", "--validate=strict", "-f", str(EXAMPLES / f"gpu-pods-{example}.yaml"))
+            assert (done.returncode, done.stderr) == (0, "")
+        until(lambda: "gpu cannot be read" in refusal(run, pod(asks="memroy")))
+        until(lambda: "set spec.schedulerName" in refusal(run, pod(scheduler="default-scheduler")))
+        yield run
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """A new policy holds after a moment."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def pod(scheduler: str = "gpu", gpus: int = 1, asks: str = "", **more: Any) -> dict[str, Any]:
+    """A Pod of the second scheduler."""
+    resources = {"limits": {GPU: str(gpus)}} if gpus else {}
+    meta = {"name": "tried", "annotations": {"remediator.dev/gpu": asks} if asks else {}}
+    meta |= {"ownerReferences": more.pop("owners")} if "owners" in more else {}
+    spec = {"schedulerName": scheduler, "containers": [{"name": "a", "image": "a:1", "resources": resources}], **more}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def refusal(kubectl: Kubectl, body: dict[str, Any], namespace: str = "default") -> str:
+    """What the server says against the Pod; "" where it takes it. It makes none."""
+    done = kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=body)
+    return done.stderr
+
+
+DAEMON = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(pod(), "", id="a Pod with GPUs that names the scheduler"),
+        pytest.param(pod("default-scheduler"), "set spec.schedulerName to gpu", id="one that does not"),
+        pytest.param(pod("default-scheduler", 0), "", id="a Pod without GPUs"),
+        pytest.param(pod("default-scheduler", nodeName="n"), "", id="a Pod that nobody schedules"),
+        pytest.param(pod(tolerations=[TAINT]), "", id="a Pod with GPUs that tolerates GPU nodes"),
+        pytest.param(pod("default-scheduler", 0, tolerations=[TAINT]), "only Pods that ask", id="one without GPUs"),
+        pytest.param(pod("default-scheduler", 0, tolerations=[TAINT], owners=DAEMON), "", id="one of a DaemonSet"),
+        pytest.param(pod("default-scheduler", 0, tolerations=[{"operator": "Exists"}]), "", id="who tolerates all"),
+        pytest.param(pod(asks="memory>=40G, model in (*A100*, *H100*)"), "", id="an annotation that can be read"),
+        pytest.param(pod(asks="memory>=40Gx"), "annotation remediator.dev/gpu cannot be read", id="one that cannot"),
+    ],
+)
+def test_a_pod_is_taken_or_refused_with_what_would_help(kubectl: Kubectl, body: dict[str, Any], words: str) -> None:
+    told = refusal(kubectl, body)
+    assert words in told if words else told == ""
+
+
+def test_a_namespace_with_the_label_is_left_alone(kubectl: Kubectl) -> None:
+    assert refusal(kubectl, pod("default-scheduler", asks="memroy"), "apart") == ""
+
+
+def test_the_twin_fills_in_the_scheduler_and_the_toleration_of_pods_with_gpus_alone(kubectl: Kubectl) -> None:
+    assert kubectl("apply", "--validate=strict", "-f", str(EXAMPLES / "gpu-pods-defaults.yaml")).stderr == ""
+    try:
+        until(lambda: refusal(kubectl, pod("default-scheduler")) == "")
+        mine = {"key": "mine", "operator": "Exists"}
+        assert made(kubectl, pod("default-scheduler")) == ("gpu", [TAINT])
+        assert made(kubectl, pod("default-scheduler", tolerations=[mine])) == ("gpu", [mine, TAINT])
+        assert made(kubectl, pod("default-scheduler", tolerations=[TAINT])) == ("gpu", [TAINT])
+        assert made(kubectl, pod("default-scheduler", 0)) == ("default-scheduler", [])
+        assert "set spec.schedulerName to gpu" in refusal(kubectl, pod("other"))
+    finally:
+        kubectl("delete", "-f", str(EXAMPLES / "gpu-pods-defaults.yaml"))
+
+
+def made(kubectl: Kubectl, body: dict[str, Any]) -> tuple[str, list[Any]]:
+    """The scheduler and the tolerations that the server makes of a Pod, without those of every Pod."""
+    done = kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=body)
+    assert done.stderr == ""
+    spec = json.loads(done.stdout)["spec"]
+    every = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    return spec["schedulerName"], [row for row in spec.get("tolerations", []) if row.get("key") not in every]

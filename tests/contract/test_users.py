@@ -1,0 +1,321 @@
+"""What people may do, by the roles and the admission policies of deploy/, on a real API server."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.images.programs import binary
+from remediator.kube import api
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.http import HttpTransport
+from remediator_sim.accounts import token
+from remediator_sim.kubeconfig import write_kubeconfig
+from tests.cluster.control_plane import ControlPlane
+from tests.contract.test_manifests import ROOT
+from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, OPERATIONS, POLICIES, Object
+from tests.harness.waiting import until
+from tests.remediator.kube.manifests.examples import manifest
+from tests.remediator.test_cli import spawned
+
+pytestmark = pytest.mark.cluster
+
+USERS = {"vera": "viewer", "olga": "operator", "oscar": "operator", "adam": "admin"}  # and their roles
+READ = {"get", "list", "watch"}
+WRITE = {"create", "patch", "update", "delete"}
+VERBS = sorted(READ | WRITE | {"deletecollection"})
+OURS = {kind.plural for kind in api.KINDS}
+SYSTEM = "remediator-system"
+# Per role, the verbs on each resource; on all that is not named here, none.
+ALLOWED: dict[str, dict[str, set[str]]] = {
+    "viewer": {},
+    "operator": {
+        "noderemediations": WRITE,
+        "nodeoperations": {"create", "delete"},
+        "nodedisruptionbudgets": {"patch"},
+        "remediationpolicies": {"patch"},
+    },
+    "admin": {
+        **{plural: {*WRITE, "deletecollection"} for plural in OURS - {"nodeoperations"}},
+        "nodeoperations": {"create", "delete", "deletecollection"},
+        "noderemediations/finalizers": {"update"},
+    },
+}
+READABLE = OURS | {"nodes", "pods", "namespaces", "events"}
+ASKED = (
+    *sorted(OURS),
+    *sorted(f"{plural}/{part}" for plural in OURS for part in ("status", "finalizers")),
+    *("nodes", "nodes/status", "pods", "pods/exec", "pods/log", "pods/eviction", "namespaces", "events", "secrets"),
+    *("serviceaccounts", "serviceaccounts/token", "configmaps", "clusterroles.rbac.authorization.k8s.io"),
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+)
+REVIEWS = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", Object)
+STAMPS = str(ROOT / "deploy/admission-stamps.yaml")
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """An API server with everything of deploy/, and users with each of the roles for people."""
+    with ControlPlane(controllers=False, scheduler=False, kwok=False) as plane:
+        for step in (
+            ("apply", "-k", str(ROOT / "deploy" / "crds")),
+            ("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=remediator"),
+            ("apply", "-k", str(ROOT / "deploy")),
+            *(
+                ("create", "clusterrolebinding", user, f"--clusterrole=remediator-{role}", f"--user={user}")
+                for user, role in USERS.items()
+            ),
+        ):
+            kubectl(plane, *step)
+        yield plane
+
+
+def kubectl(plane: ControlPlane, *args: str) -> None:
+    """Run it as an administrator."""
+    command = [str(binary("kubectl")), "--kubeconfig", str(plane.kubeconfig), *args]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), args
+
+
+@asynccontextmanager
+async def speaking(plane: ControlPlane, user: str, groups: tuple[str, ...] = ()) -> AsyncIterator[Client]:
+    """A client of a user."""
+    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(user, groups))
+    try:
+        yield Client(transport)
+    finally:
+        await transport.close()
+
+
+@pytest.fixture
+async def admin(plane: ControlPlane) -> AsyncIterator[Client]:
+    async with speaking(plane, "root", ("system:masters",)) as client:
+        yield client
+
+
+@pytest.fixture
+async def operator(plane: ControlPlane) -> AsyncIterator[Client]:
+    async with speaking(plane, "olga") as client:
+        yield client
+
+
+@pytest.fixture
+async def controller(plane: ControlPlane, admin: Client, tmp_path: Path) -> AsyncIterator[Client]:
+    """A client with the token of the controller's account."""
+    ours = await token(admin, "remediator", SYSTEM)
+    kubeconfig = write_kubeconfig(tmp_path, "controller", plane.url, ours, plane.ca_file)
+    transport = await HttpTransport.from_kubeconfig(kubeconfig)
+    try:
+        yield Client(transport)
+    finally:
+        await transport.close()
+
+
+async def refusal(work: Any) -> str:
+    """What the server says against it; "" where it has done it."""
+    try:
+        await work
+    except errors.ApiError as error:
+        return error.message
+    return ""
+
+
+@pytest.mark.parametrize("user", ["vera", "olga", "adam"])
+async def test_a_user_may_do_what_the_table_says_of_their_role_and_nothing_else(admin: Client, user: str) -> None:
+    async def allowed(asked: str, verb: str, **where: str) -> bool:
+        plural, _, sub = asked.partition("/")
+        group = "remediator.dev" if plural in OURS else plural.partition(".")[2]
+        attributes = {"group": group, "resource": plural.partition(".")[0], "subresource": sub, "verb": verb} | where
+        review = {"spec": {"user": user, "resourceAttributes": attributes}}
+        body = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.name} | review
+        return bool((await admin.create(REVIEWS, body))["status"]["allowed"])
+
+    wanted = {
+        asked: sorted(ALLOWED[USERS[user]].get(asked, set()) | (READ if asked in READABLE else set()))
+        for asked in ASKED
+    }
+    found = {asked: [verb for verb in VERBS if await allowed(asked, verb)] for asked in ASKED}
+    assert found == wanted
+    pauses = [verb for verb in sorted(WRITE) if await allowed("namespaces", verb, name=SYSTEM)]
+    assert pauses == ([] if user == "vera" else ["patch", "update"])
+
+
+def operation(name: str, **spec: Any) -> Object:
+    """What a user asks for: an operation without a case."""
+    return manifest("NodeOperation", name=name, **{"caseUID": None} | spec)
+
+
+async def test_who_asks_for_an_operation_names_themselves_and_no_case(operator: Client, controller: Client) -> None:
+    async def asked(client: Client, **spec: Any) -> str:
+        return await refusal(client.create(OPERATIONS, operation("asked", **spec), query=[("dryRun", "All")]))
+
+    remedy = "spec.requestedBy must be your own name: set it to olga"
+    await until(lambda: _says(asked(operator), remedy))  # a new policy holds after a moment
+    assert remedy in await asked(operator, requestedBy="oscar")
+    assert await asked(operator, requestedBy="olga") == ""
+    named = operation("gpu-17-reboot-0123456789", requestedBy="olga")
+    refused = await refusal(operator.create(OPERATIONS, named, query=[("dryRun", "All")]))
+    assert "names that end in 10 hexadecimal digits are those of the controller" in refused
+    told = await asked(operator, requestedBy="olga", caseUID="c1")
+    assert "only the controller sets spec.caseUID; leave it out" in told
+    assert await asked(controller, requestedBy="gpu-17-gpu-lost", caseUID="c1") == ""
+
+
+# What a user decides about a case, and who stands beside it.
+NAMED = (("hold", "holdSetBy"), ("release", "releaseSetBy"), ("approved", "approvedBy"))
+
+
+async def _says(work: Any, text: str) -> bool:
+    return text in await work
+
+
+@pytest.mark.parametrize(("field", "set_by"), NAMED)
+async def test_who_sets_it_stands_beside_it_and_nobody_else_is_named(
+    plane: ControlPlane, operator: Client, controller: Client, field: str, set_by: str
+) -> None:
+    name = f"by-{field}"
+    await controller.create(CASES, manifest("NodeRemediation", name=name))
+    try:
+        async with speaking(plane, "oscar") as other:
+
+            async def says(client: Client, **spec: Any) -> str:
+                return await refusal(client.patch(CASES, name, {"spec": spec}))
+
+            own = f"spec.{set_by} must be your own name where you set spec.{field}: set it to olga"
+            kept = f"spec.{set_by} says who has set spec.{field}, which you do not change: leave it as it is"
+            assert own in await says(operator, **{field: True, set_by: "oscar"})
+            assert kept in await says(operator, **{set_by: "olga"})
+            assert await says(operator, **{field: True}) == "", "where nothing fills names in, none need be written"
+            assert kept in await says(operator, **{set_by: "olga"})
+            assert await says(operator, **{field: False}) == ""
+            assert await says(operator, **{field: True, set_by: "olga"}) == ""
+            assert own.replace("olga", "oscar") in await says(other, **{field: False})
+            assert kept in await says(other, **{set_by: "oscar"})
+            assert kept in await says(other, **{set_by: None})
+            assert await says(other, **{field: False, set_by: "oscar"}) == ""
+            assert await says(controller, **{field: True}) == ""
+    finally:
+        await controller.delete(CASES, name)
+
+
+async def test_what_was_seen_and_the_finalizer_of_a_case_are_the_controllers(
+    plane: ControlPlane, operator: Client, controller: Client
+) -> None:
+    case = manifest("NodeRemediation", name="kept", trigger={"condition": "GpuLost"})
+    case["metadata"]["finalizers"] = ["remediator.dev/release"]
+    await controller.create(CASES, case)
+    unlocked = {"metadata": {"finalizers": None}}
+    forged = manifest("NodeRemediation", name="forged", trigger={"condition": "GpuLost", "status": "@all"})
+    assert "only the controller writes it, leave it out" in await refusal(operator.create(CASES, forged))
+    manual = {"operation": "reboot-gpu-17", "uid": "u1", "templateName": "reboot"}
+    asked = manifest("NodeRemediation", name="asked", policyName=None, manual=manual)
+    told = await refusal(operator.create(CASES, asked))
+    assert "spec.manual is written by the controller; for one operation on a node make a NodeOperation" in told
+    assert await refusal(controller.create(CASES, asked, query=[("dryRun", "All")])) == ""
+    told = await refusal(operator.patch(CASES, "kept", {"spec": {"trigger": {"condition": "Other"}}}))
+    assert "only the controller writes it" in told
+    assert "only administrators take it off" in await refusal(operator.patch(CASES, "kept", unlocked))
+    await operator.delete(CASES, "kept")  # cancels it
+    async with speaking(plane, "adam") as administrator:
+        assert await refusal(administrator.patch(CASES, "kept", unlocked)) == ""
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in api.KINDS if kind not in (api.TEMPLATE, api.GPU_LEDGER)], ids=lambda kind: kind.name
+)
+async def test_nobody_but_the_controller_writes_a_status(admin: Client, controller: Client, kind: Kind[Any]) -> None:
+    plain = Kind(kind.group, kind.version, kind.plural, kind.name, Object)
+    name = f"status-{kind.plural}"
+    maker = controller if kind is api.OPERATION else admin
+    await maker.create(plain, manifest(kind.name, name=name))
+    status = {"status": {"observedGeneration": 1}}
+    try:
+        told = await refusal(admin.patch(plain, name, status, subresource="status"))
+        assert "only the controller writes the status of its objects; change the spec, or delete the object" in told
+        assert await refusal(controller.patch(plain, name, status, subresource="status")) == ""
+    finally:
+        await admin.delete(plain, name)
+
+
+async def test_an_operator_pauses_everything_and_changes_nothing_else_of_the_namespace(operator: Client) -> None:
+    async def says(**metadata: Any) -> str:
+        return await refusal(operator.patch(NAMESPACES, SYSTEM, {"metadata": metadata}))
+
+    assert await says(annotations={"remediator.dev/paused": "true"}) == ""
+    assert await says(annotations={"remediator.dev/paused": None}) == ""
+    only = "you may change only the annotation remediator.dev/paused of this namespace"
+    assert only in await says(annotations={"other": "true"})
+    assert only in await says(labels={"pod-security.kubernetes.io/enforce": "restricted"})
+    assert "forbidden" in await refusal(operator.patch(NAMESPACES, "default", {"metadata": {"labels": {"a": "b"}}}))
+
+
+async def test_an_operator_closes_breakers_with_one_command_and_changes_nothing_else_of_policies_and_budgets(
+    plane: ControlPlane, admin: Client, operator: Client, controller: Client
+) -> None:
+    """The two breakers have opened by failures; the operator runs the command line with her own rights, twice."""
+    opened = {"openedAt": "2026-11-02T10:00:00Z", "message": "4 of the last 4 attempts were in vain"}
+    limits = {"maxUnavailable": 1, "breaker": {"starts": 5, "percent": 10, "failures": {"of": 8, "most": 4}}}
+    objects = {
+        POLICIES: manifest("RemediationPolicy", name="storm"),
+        BUDGETS: manifest("NodeDisruptionBudget", name="racks", **limits),
+    }
+    only = "you may change only the annotation remediator.dev/breaker-closed-at here"
+    try:
+        for (kind, body), of in zip(objects.items(), ("policy", "budget"), strict=True):
+            name = body["metadata"]["name"]
+            await admin.create(kind, body)
+            await controller.patch(kind, name, {"status": {"breaker": opened}}, subresource="status")
+            command = ("close-breaker", f"{of}/{name}", "--kubeconfig", plane.kubeconfig_for("olga", ()))
+            closed, again = await spawned(*command), await spawned(*command)
+            assert (closed[0], closed[1].partition(",")[0]) == (0, f"closed the breaker on failures of {of}/{name}")
+            assert again[:2] == (0, f"the breaker on failures of {of}/{name} is closed: nothing to do\n")
+            for change in ({"spec": {"mode": "Paused", "maxUnavailable": 9}}, {"metadata": {"labels": {"a": "b"}}}):
+                assert only in await refusal(operator.patch(kind, name, change))
+    finally:
+        for kind, body in objects.items():
+            await refusal(admin.delete(kind, body["metadata"]["name"]))
+
+
+async def test_a_server_that_knows_the_stamps_fills_the_names_in(
+    plane: ControlPlane, operator: Client, controller: Client
+) -> None:
+    await asyncio.to_thread(kubectl, plane, "apply", "--validate=strict", "-f", STAMPS)
+    try:
+
+        async def stamped(**spec: Any) -> Any:
+            try:
+                made = await operator.create(OPERATIONS, operation("stamped", **spec), query=[("dryRun", "All")])
+            except errors.ApiError:
+                return ""
+            return made["spec"]["requestedBy"]
+
+        await until(lambda: _is(stamped(), "olga"))  # new policies hold after a moment
+        assert await stamped(requestedBy="oscar") == "olga"
+        await controller.create(CASES, manifest("NodeRemediation", name="stamped"))
+        for field, set_by in NAMED:
+
+            async def spec(body: Any, field: str = field, set_by: str = set_by) -> Any:
+                try:
+                    return (await operator.patch(CASES, "stamped", {"spec": {field: body}}))["spec"].get(set_by)
+                except errors.ApiError:
+                    return ""
+
+            await until(lambda spec=spec: _is(spec(True), "olga"))
+            async with speaking(plane, "oscar") as other:
+                undone = await other.patch(CASES, "stamped", {"spec": {field: False}})
+            assert undone["spec"][set_by] == "oscar"
+        ours = manifest("NodeOperation", name="ours", requestedBy="gpu-17-gpu-lost")
+        made = await controller.create(OPERATIONS, ours, query=[("dryRun", "All")])
+        assert made["spec"]["requestedBy"] == "gpu-17-gpu-lost"
+    finally:
+        await asyncio.to_thread(kubectl, plane, "delete", "-f", STAMPS)
+        await refusal(controller.delete(CASES, "stamped"))
+
+
+async def _is(work: Any, wanted: Any) -> bool:
+    return bool(await work == wanted)

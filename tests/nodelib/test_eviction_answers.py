@@ -1,0 +1,49 @@
+"""What each answer to an eviction means."""
+
+import json
+
+import pytest
+
+from nodelib.k8s.api import Reply
+from nodelib.k8s.eviction_answers import ANSWERS, SEVERAL, answer_of, message_of
+
+BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+TWICE = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+REPLACED = (
+    'Operation cannot be fulfilled on pods "a": the UID in the precondition (x) does not match the UID in record (y). '
+    "The object might have been deleted and then recreated"
+)
+SAID = [
+    (200, "", "granted", False),
+    (201, "", "granted", False),
+    (404, 'pods "a" not found', "gone", False),
+    (409, REPLACED, "replaced", False),
+    (409, "the object has been modified", "changed meanwhile", True),
+    (429, BUDGET, "held by a budget", True),
+    (429, "too many requests, please try again later", "too many requests", True),
+    (500, TWICE, "several budgets", True),
+    (500, "failed calling webhook", "server error", True),
+    (504, "timeout", "server error", True),
+    (403, "pods is forbidden", "forbidden", True),
+    (422, "is invalid", "invalid", True),
+    (400, "bad request", "refused", True),
+]
+
+
+def reply(status, message=""):
+    return Reply(status, json.dumps({"message": message}).encode(), {})
+
+
+@pytest.mark.parametrize(("status", "message", "name", "keeps"), SAID)
+def test_each_answer_has_its_name_and_says_whether_the_pod_is_still_there(status, message, name, keeps):
+    answer = answer_of(reply(status, message))
+    assert (answer.name, answer.keeps) == (name, keeps)
+
+
+def test_every_row_is_reached():
+    assert [row.name for row in ANSWERS if row.name not in {name for _, _, name, _ in SAID}] == []
+
+
+def test_a_pod_under_two_budgets_is_named_with_what_to_do():
+    assert message_of(reply(500, TWICE)) == f"{TWICE}; {SEVERAL}"
+    assert message_of(reply(429, BUDGET)) == BUDGET

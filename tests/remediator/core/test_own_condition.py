@@ -1,0 +1,43 @@
+"""When a Condition of ours is written, and when it is said again."""
+
+from dataclasses import replace
+
+import pytest
+
+from remediator.core.node import Condition, Status
+from remediator.core.own_condition import BEAT, Finding, due
+from tests.builders import at
+
+TAINTED = Finding("GpuDeviceTainted", Status.TRUE, "xid", "gpu-3")
+STANDING = Condition("GpuDeviceTainted", Status.TRUE, "xid", at(0), at(0), "gpu-3")
+
+
+def test_the_first_word_is_written_since_now():
+    assert due(None, TAINTED, at(7), BEAT) == replace(STANDING, since=at(7), heartbeat=at(7))
+
+
+def test_the_same_is_said_again_after_five_minutes_and_not_before():
+    assert due(STANDING, TAINTED, at(4.9), BEAT) is None
+    again = due(STANDING, TAINTED, at(5), BEAT)
+    assert again is not None
+    assert (again.since, again.heartbeat) == (at(0), at(5))
+
+
+@pytest.mark.parametrize("change", [{"reason": "gpu-lost"}, {"message": "gpu-4"}])
+def test_another_reason_or_message_is_written_at_once_and_holds_since_then(change):
+    written = due(STANDING, TAINTED._replace(**change), at(1), BEAT)
+    assert written is not None
+    assert (written.since, written.heartbeat) == (at(0), at(1))
+
+
+def test_another_status_holds_since_now():
+    written = due(STANDING, TAINTED._replace(status=Status.FALSE), at(1), BEAT)
+    assert written is not None
+    assert written.since == at(1)
+
+
+def test_a_heartbeat_from_the_future_is_no_word_of_ours():
+    ahead = replace(STANDING, heartbeat=at(9))
+    written = due(ahead, TAINTED, at(1), BEAT)
+    assert written is not None
+    assert written.heartbeat == at(1)

@@ -1,0 +1,63 @@
+"""What a drain is told of its template, and that the program reads it as it was meant."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from nodelib.k8s.drain_orders import Rule, read_orders
+from remediator.core.template import DrainRule, Strategy, Template
+from remediator.kube.api import decode, encode
+from remediator.kube.api.builtin import Pod
+from tests.builders import a_template, minutes
+
+NAMED = {"operation": "op-1", "operationUID": "op-uid", "caseUID": "case-1"}
+RULE = DrainRule(Strategy.WAIT_FOR_COMPLETION, ("lab",), {"app": "web"}, ("Job",))
+
+
+def told(template: Template, left: timedelta) -> Any:
+    return read_orders(NAMED | encode.drain_parameters(template, left))
+
+
+def test_the_program_reads_what_the_controller_tells_it() -> None:
+    template = a_template(drain_rules=(RULE,), delete_bare_pods=True, skip_wait_for_delete=minutes(5))
+    orders = told(template, minutes(20))
+    assert (orders.strategy, orders.timeout, orders.skip) == ("Evict", 1200.0, 300.0)
+    assert (orders.bare, orders.empty_dirs) == (True, False)
+    assert orders.rules == (Rule(("lab",), ("Job",), {"app": "web"}, "WaitForCompletion"),)
+
+
+@pytest.mark.parametrize(
+    ("evict_for", "left", "deletes"),
+    [
+        (None, 30, 15.0),  # half of the 30 minutes
+        (None, 20, 15.0),  # the first Pod of the drain was lost after ten minutes: it deletes when that one would have
+        (None, 10, 10.0),
+        (25, 30, 5.0),
+        (45, 30, 0.0),  # longer than the drain: it never deletes
+    ],
+)
+def test_a_drain_that_begins_anew_deletes_at_the_same_moment(evict_for, left, deletes) -> None:
+    template = a_template(
+        strategy=Strategy.EVICT_THEN_DELETE, evict_for=minutes(evict_for) if evict_for is not None else None
+    )
+    assert told(template, minutes(left)).delete_for == deletes * 60
+
+
+@pytest.mark.parametrize(
+    ("after", "left", "overrides"),
+    [(None, 30, 0.0), (20, 30, 10.0), (20, 15, 10.0), (20, 5, 5.0)],  # the third: a drain that begins anew
+)
+def test_annotations_are_overridden_only_where_the_template_says_so(after, left, overrides) -> None:
+    template = a_template(override_annotations_after=minutes(after) if after else None)
+    assert told(template, minutes(left)).override_for == overrides * 60
+
+
+def test_a_pod_of_a_user_is_read_with_its_labels_and_its_controller() -> None:
+    owners = [{"kind": "Node"}, {"kind": "Job", "controller": True}]
+    meta = {"name": "p", "namespace": "team", "labels": {"a": "b"}, "ownerReferences": owners}
+    wire = {"metadata": meta, "status": {"phase": "Failed"}}
+    pod = decode.user_pod(msgspec.convert(wire, Pod))
+    assert (pod.name, pod.namespace, pod.labels, pod.owner) == ("p", "team", {"a": "b"}, "Job")
+    assert (pod.mirror, pod.ended, pod.deletion) == (False, True, None)

@@ -1,0 +1,74 @@
+"""`remediator lint` warns of probes that are legal and unwise, and refuses those that are not there."""
+
+import pytest
+
+from remediator.kube.manifests import lint, probes
+from tests.remediator.kube.manifests.examples import manifest
+
+
+def documents(**spec):
+    """A policy with a probe, and the template that it names."""
+    template = manifest("NodeOperationTemplate", name="gpu-check", **{"drain": {"strategy": "None"}} | spec)
+    ladder = [{"operation": "reboot"}]
+    policy = manifest("RemediationPolicy", name="gpu-lost", verify={"probe": "gpu-check"}, ladder=ladder)
+    return [("policies.yaml:1", policy), ("policies.yaml:20", template)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "warning"),
+    [
+        pytest.param({}, "", id="it only looks"),
+        pytest.param({"drain": {"strategy": "Evict"}}, "drains the node first (drain.strategy Evict)", id="it drains"),
+        pytest.param(
+            {"success": {"bootIDChanged": True}}, "succeeds by a reboot, which proves nothing", id="it reboots"
+        ),
+    ],
+)
+def test_a_probe_should_only_look(spec, warning):
+    found = list(probes.warnings(documents(**spec)))
+    expected = f"policy gpu-lost: verify.probe gpu-check {warning}; name one that only looks"
+    assert found == ([expected] if warning else [])
+
+
+def test_a_probe_that_is_not_there_is_an_error_like_a_rung():
+    policy = documents()[:1]
+    found = [finding for finding in lint.lint(policy, frozenset({"reboot"})) if "probe" in finding.field]
+    assert [(finding.field, finding.message) for finding in found] == [
+        ("spec.verify.probe", "there is no NodeOperationTemplate named 'gpu-check'")
+    ]
+
+
+def rungs(*names, **verify):
+    """A policy with these rungs, and the templates: of these only reboot drains."""
+    policy = manifest("RemediationPolicy", ladder=[{"operation": name} for name in names], name="p", verify=verify)
+    drains = {"restart": "None", "gpu-check": "None", "reboot": "Evict"}
+    templates = [manifest("NodeOperationTemplate", name=name, drain={"strategy": how}) for name, how in drains.items()]
+    return [("x.yaml:1", document) for document in (policy, *templates)]
+
+
+@pytest.mark.parametrize(
+    ("names", "verify", "warned"),
+    [
+        (("reboot",), {"probe": "gpu-check"}, []),
+        (("restart", "reboot"), {}, []),
+        (("reboot", "gpu-check"), {}, []),
+        (
+            ("restart", "reboot"),
+            {"probe": "gpu-check"},
+            [
+                "policy p: verify.probe gpu-check cannot tell while Pods use the GPUs, and spec.ladder[0] (restart) "
+                "drains nothing; write a drain into its template, or name no probe"
+            ],
+        ),
+        (
+            ("restart", "gpu-check"),
+            {},
+            [
+                "policy p: spec.ladder[1] (gpu-check) refuses a GPU that a Pod uses; put a rung before it whose "
+                "template drains"
+            ],
+        ),
+    ],
+)
+def test_a_check_of_gpus_comes_after_a_drain(names, verify, warned):
+    assert list(probes.warnings(rungs(*names, **verify))) == warned

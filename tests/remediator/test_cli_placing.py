@@ -1,0 +1,123 @@
+"""`remediator why` and `remediator what-if` against a server: on one screen, as JSON, and by their exit codes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.harness.cluster import MemoryCluster
+from tests.harness.kinds import NAMESPACES, NODES, PODS
+from tests.harness.scheduler import GPU, SchedulerHarness, node, pod
+from tests.remediator.test_cli import beside, remediator
+
+WAITS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}
+
+
+async def cluster(**pods: dict[str, Any]) -> SchedulerHarness:
+    """Two nodes of eight GPUs, one of them half full, and an unhealthy one."""
+    harness = SchedulerHarness()
+    await harness.prepare()
+    for name, sick in (("gpu-1", "False"), ("gpu-2", "False"), ("gpu-3", "True")):
+        await harness.add_node(name, GpuLost=sick)
+    await harness.bind("half", "gpu-1", 4)
+    for name, body in pods.items():
+        await harness.client.create(PODS, body | {"metadata": body["metadata"] | {"name": name}}, namespace="default")
+    return harness
+
+
+async def asked(harness: MemoryCluster, *args: str) -> tuple[int, str, str]:
+    async with harness.server.serve() as endpoint:
+        return await beside(*args, "--kubeconfig", str(endpoint.kubeconfig))
+
+
+async def test_a_pod_that_fits_nowhere_hears_why_by_class_with_numbers_and_remedies() -> None:
+    harness = await cluster(big=pod(gpus=8))
+    await harness.bind("one", "gpu-2", 1)
+    await harness.client.patch(
+        PODS, "big", {"status": {"conditions": [WAITS]}}, namespace="default", subresource="status"
+    )
+    code, out, err = await asked(harness, "why", "big")
+    assert (code, err) == (1, "")
+    assert out.splitlines() == [
+        f"default/big requests 8 {GPU} and waits; 0 of 3 nodes take it",
+        "    2 NoFreeGpus: node(s) with too few free GPUs (gpu-1, gpu-2)",
+        f"      1 more {GPU} free on gpu-2, where 7 of 8 are; 11 {GPU} are free on all of them together",
+        "    1 Unhealthy: node(s) found unhealthy by Remediator (gpu-3)",
+        "      repair them: `remediator explain gpu-3` says what holds it; 1 of 1 would have room",
+        "kube-scheduler says: 0/3 nodes are available",
+        "health: nodes are refused for their health; 1 of 3 GPU nodes are unhealthy or not ready",
+    ]
+
+
+async def test_the_same_is_there_for_programs() -> None:
+    code, out, _ = await asked(await cluster(job=pod(gpus=8)), "why", "default/job", "-o", "json")
+    report = json.loads(out)
+    assert (code, report["fits"], report["requests"]) == (0, 1, {GPU: 8})
+    assert {each["reason"]: each["nodes"] for each in report["classes"]} == {
+        "Fit": ["gpu-2"],
+        "NoFreeGpus": ["gpu-1"],
+        "Unhealthy": ["gpu-3"],
+    }
+
+
+async def test_a_pod_that_runs_is_said_to_run() -> None:
+    code, out, _ = await asked(await cluster(), "why", "half")
+    assert (code, out.splitlines()[0]) == (0, f"default/half requests 4 {GPU} and runs on gpu-1; 2 of 3 nodes take it")
+
+
+async def test_a_pod_that_is_not_there_or_cannot_be_read_is_refused_in_one_line() -> None:
+    code, out, err = await asked(await cluster(), "why", "team/none")
+    assert (code, out) == (2, "")
+    assert err == "remediator: no Pod team/none in the cluster; name one as NAMESPACE/NAME\n"
+
+
+@pytest.mark.parametrize(("replicas", "code", "placed"), [(1, 0, 1), (3, 0, 3), (4, 1, 3)])
+async def test_so_many_pods_find_nodes_or_the_exit_code_says_that_not_all_do(
+    replicas: int, code: int, placed: int
+) -> None:
+    args = ("what-if", "--gpus", "4", "--replicas", str(replicas), "-o", "json")
+    got, out, _ = await asked(await cluster(), *args)
+    assert (got, json.loads(out)["placed"]) == (code, placed)
+
+
+async def test_what_if_says_where_and_what_the_next_one_meets() -> None:
+    code, out, _ = await asked(await cluster(), "what-if", "--gpus", "4", "--replicas", "4")
+    assert code == 1
+    assert out.splitlines()[:4] == [
+        f"3 of 4 Pods with 4 {GPU} each find a node",
+        "  gpu-1 (1), gpu-2 (2)",
+        "the next one meets:",
+        "    2 NoFreeGpus: node(s) with too few free GPUs (gpu-1, gpu-2)",
+    ]
+
+
+async def test_nothing_is_written() -> None:
+    harness = await cluster(job=pod(gpus=1))
+    before = list(harness.server.audit)
+    await asked(harness, "why", "job")
+    await asked(harness, "what-if", "--gpus", "1")
+    assert list(harness.server.audit) == before
+
+
+async def test_a_server_without_our_kinds_is_told_apart() -> None:
+    from remediator_sim.apiserver import EmbeddedServer
+
+    harness = MemoryCluster(EmbeddedServer())
+    await harness.client.create(NAMESPACES, {"metadata": {"name": "remediator-system"}})
+    await harness.client.create(NODES, node("n"))
+    code, _, err = await asked(harness, "what-if", "--gpus", "1")
+    assert (code, "are Remediator's kinds in it" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("what-if", "--gpus", "1", "--resource", "cpu"), "--resource is 'cpu', which does not count as a GPU"),
+        (("what-if", "--gpus", "1", "--attributes", "memory>=4x"), "--attributes: at character 9: '4x' is no size"),
+        (("what-if", "--gpus", "0"), "--gpus"),
+    ],
+)
+def test_a_wrong_question_is_refused(args: tuple[str, ...], words: str) -> None:
+    done = remediator(*args)
+    assert done.exit_code == 2
+    assert words in done.stderr

@@ -1,0 +1,43 @@
+"""Fences of what only some plans have: spare GPUs, zones, what nodes have in common, windows, limits of what ends."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from remediator import windows
+from remediator.core import admission, blast_radius, correlation, dead_node
+from remediator.core.spare import SpareGpus
+from remediator.core.window import Closed
+from tests.simulation.mutations.patch import Patches, answers, everywhere, sets, wraps
+
+
+def _an_hour_later(before: Any, *asked: Any) -> Any:
+    shut = before(*asked)
+    return replace(shut, until=shut.until + timedelta(hours=1)) if isinstance(shut, Closed) else shut
+
+
+def _known(before: Any, seen: Any, limit: Any) -> bool:
+    return not seen.unknown and before(seen, limit)
+
+
+def _all_of_it(before: Any, self: SpareGpus, node: str, resource: str) -> int:
+    return max(before(self, node, resource), 8)
+
+
+def _nobody_looks(held: Any, limit: Any, seen: Any, now: Any) -> blast_radius.Verdict:
+    return blast_radius.Verdict((), False, seen)
+
+
+FENCES: tuple[tuple[str, Patches], ...] = (
+    ("spare GPUs are not counted", sets(admission, "_spare", lambda *asked: ())),
+    ("GPUs that Pods hold are free", wraps(SpareGpus, "free", _all_of_it)),
+    ("a zone that is cut off is not seen", answers(dead_node.Zone, "cut_off", False)),
+    ("nodes of a former group are repaired together", sets(admission, "_one_by_one", lambda *asked: ())),
+    ("the version of the kernel is not compared", lambda: everywhere(correlation.KERNEL, "not compared")),
+    ("the version of the driver is not compared", lambda: everywhere(correlation.DRIVER, "not compared")),
+    ("more may end than a policy lets end", lambda: everywhere(blast_radius.exceeds, lambda seen, limit: False)),
+    ("what nobody can tell of ends nothing", wraps(blast_radius, "exceeds", _known)),
+    ("nobody waits for a look at what ends", lambda: everywhere(blast_radius.verdict, _nobody_looks)),
+    ("only the Pods on the node are of a job", lambda: everywhere(blast_radius.spread, lambda *asked: set())),
+    ("a window opens an hour later than is said", wraps(windows, "shut", _an_hour_later)),
+)
