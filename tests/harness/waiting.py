@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 
-async def until(condition, seconds=20.0):
+async def until(condition, seconds=60.0):
     """What `condition()` gives (awaited if need be) once it is true; fails after `seconds`."""
     end = time.monotonic() + seconds
     while True:
