@@ -51,10 +51,10 @@ def test_a_target_runs_the_tests_of_its_markers(target: str, markers: str) -> No
     assert {found and (found[1] or found[2]) for found in asked} == {markers}
 
 
-def test_make_test_is_one_run_that_leaves_out_unchanged_fakes_and_ci_leaves_out_nothing() -> None:
+def test_make_test_is_one_run_that_leaves_out_unchanged_fakes_and_takes_samples_and_ci_leaves_out_nothing() -> None:
     done = subprocess.run(["make", "-n", "test"], cwd=ROOT, env=CLEAN, capture_output=True, text=True, timeout=60)
     (run,) = [line for line in done.stdout.splitlines() if "bin/pytest" in line]
-    assert "--changed-fakes" in run
+    assert {"--changed-fakes", "--sample"} <= set(run.split())
     assert re.search(r"^export CI=true\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster.e2e.case_run import ONCE, Left, made, play, request_lines
 from tests.cluster.e2e.proxy import Cut
-from tests.cluster.e2e.sample import sampled, turn
+from tests.harness.sample import sampled, turn
 from tests.cluster.e2e.stage import Stage
 from tests.cluster.servers import serving
 

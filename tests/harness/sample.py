@@ -20,5 +20,5 @@ def turn() -> int:
 
 
 def sampled(items: Sequence[Item], number: int) -> Sequence[Item]:
-    """Every SHARE-th item; SHARE numbers in a row have each item once."""
-    return items[number % SHARE :: SHARE]
+    """Every SHARE-th item, of fewer one; SHARE numbers in a row have each item at least once."""
+    return items[number % min(SHARE, len(items)) :: SHARE] if items else items

@@ -1,0 +1,161 @@
+"""The options of `remediator run` by what they are about. Most have the name of the setting that they become."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from remediator.cli.common import Starts, Window
+from remediator.core import names
+from remediator.core.breaker import Breaker
+from remediator.settings import ExtenderScore, Level
+
+CertFile = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="Certificate to serve extender and webhook with. Left out: one of our own, in the Secret "
+        f"{names.SERVING_SECRET}.",
+    ),
+]
+
+DeviceTaints = Annotated[
+    bool,
+    typer.Option(
+        "--device-taints",
+        help="Watch ResourceSlices (DRA, Kubernetes 1.37) and write what their taints say as Conditions of nodes.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingOptions:
+    """What is served, and to whom."""
+
+    listen: Annotated[str, typer.Option(help="host:port for probes and metrics.")] = "127.0.0.1:8080"
+    listen_extender: Annotated[
+        str | None, typer.Option(help="host:port for the scheduler extender. Left out: nobody may ask it.")
+    ] = None
+    listen_webhook: Annotated[str | None, typer.Option(help="host:port for Alertmanager. Left out: no webhook.")] = None
+    no_tls: Annotated[
+        bool, typer.Option("--no-tls", help="Extender and webhook in clear text, on loopback only, to try them out.")
+    ] = False
+    tls_cert_file: CertFile = None
+    tls_key_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Key of --tls-cert-file; both are reread.")
+    ] = None
+    client_ca_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Who signs callers' certificates. Left out: our own authority."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderOptions:
+    """Who may ask the scheduler extender, and how it answers."""
+
+    extender_token_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="File with a bearer token that may ask the extender, too."),
+    ] = None
+    extender_whole_nodes: Annotated[
+        bool, typer.Option("--extender-whole-nodes", help="Take requests of 96 MiB instead of 4: nodeCacheCapable off.")
+    ] = False
+    gang_topology: Annotated[
+        str,
+        typer.Option(help="Labels by which Pods of a gang keep together, the narrowest domain first. Empty: none."),
+    ] = ",".join(names.DOMAINS)
+    shared_gpus: Annotated[
+        bool,
+        typer.Option(
+            "--shared-gpus", envvar="SHARED_GPUS", help="Filter and bind Pods that ask for aliyun.com/gpu-mem."
+        ),
+    ] = False
+    extender_score: Annotated[
+        ExtenderScore, typer.Option(help="How nodes are scored; docs/packing.md says which is right when.")
+    ] = "fgd"
+    extender_workload: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="YAML file with the kinds of Pods. Left out: learnt from Pods."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """How much may be done at once, and for how long one replica leads."""
+
+    drains: Annotated[int, typer.Option(min=1, help="How many nodes may drain at once.")] = 50
+    starts: Starts = 10
+    window: Window = 600
+    lease_seconds: Annotated[
+        float, typer.Option(min=1.0, max=3600.0, help="How long the leader's lease lasts without being renewed.")
+    ] = 15.0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What they become."""
+        return {
+            "drains": self.drains,
+            "breaker": Breaker(self.starts, timedelta(seconds=self.window)),
+            "lease_duration": self.lease_seconds,
+            "lease_renew": self.lease_seconds * 2 / 3,
+            "lease_retry": self.lease_seconds * 2 / 15,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TicketOptions:
+    """Where issues go, and who may post alerts."""
+
+    routes: Annotated[
+        Path | None, typer.Option(help="YAML file that says which repository issues go to. Left out: no tickets.")
+    ] = None
+    github_url: Annotated[
+        str, typer.Option(help="GitHub's REST API; https://HOST/api/v3 for an Enterprise Server.")
+    ] = "https://api.github.com"
+    github_token_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File with a token that may write issues.")
+    ] = None
+    github_app_id: Annotated[
+        str, typer.Option(help="The id or the client id of a GitHub App, in place of a token.")
+    ] = ""
+    github_app_installation_id: Annotated[int, typer.Option(min=0, help="The number of the App's installation.")] = 0
+    github_app_key_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File with the App's private key, PEM.")
+    ] = None
+    github_spacing: Annotated[
+        float, typer.Option(min=0.0, max=3600.0, help="Seconds between two writes to GitHub.")
+    ] = 1.0
+    webhook_token_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="File with a bearer token that may post to the webhook, too."),
+    ] = None
+    webhook_mib: Annotated[int, typer.Option(min=1, max=64, help="Largest post to the webhook, in MiB.")] = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusOptions:
+    """The second source of policies that want one."""
+
+    prometheus_url: Annotated[
+        str,
+        typer.Option(help="Prometheus that is asked what policies want confirmed; left out, their cases are held."),
+    ] = ""
+    prometheus_token_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File with a bearer token for Prometheus.")
+    ] = None
+    prometheus_ca_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Who signs the certificate of Prometheus, PEM."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What is logged, and in which form."""
+
+    log_level: Annotated[Level, typer.Option(case_sensitive=False, help="What is said at least.")] = "info"
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False

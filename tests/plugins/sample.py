@@ -1,0 +1,54 @@
+"""`--sample`: of the cases of a test that is marked `sampled`, a fourth runs: another one at each commit, in CI all."""
+
+import os
+from collections.abc import Iterable
+
+import pytest
+
+from tests.harness.sample import SHARE, sampled, turn
+
+OPTION = "--sample"
+
+
+class Sample:
+    """Leaves out what is not in the sample of this number."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def pytest_report_header(self) -> str:
+        """One line on what is left out."""
+        return f"of sampled tests: one case in {SHARE}, with TURN={self._number % SHARE} (CI=1 runs all)"
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """After what other options leave out."""
+        chosen = {item.nodeid for cases in _by_test(items) for item in sampled(cases, self._number)}
+        left_out = [item for item in items if _is_sampled(item) and item.nodeid not in chosen]
+        if left_out:
+            items[:] = [item for item in items if not _is_sampled(item) or item.nodeid in chosen]
+            config.hook.pytest_deselected(items=left_out)
+
+
+def _is_sampled(item: pytest.Item) -> bool:
+    return item.get_closest_marker("sampled") is not None
+
+
+def _by_test(items: Iterable[pytest.Item]) -> Iterable[list[pytest.Item]]:
+    """The cases of each test, in their order."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in filter(_is_sampled, items):
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return cases.values()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option that `make test` gives."""
+    parser.addoption(OPTION, action="store_true", help="of tests that are marked sampled, try one case in four")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin, where the option is given, outside CI. All workers of a run take the same number."""
+    if config.getoption(OPTION) and not os.environ.get("CI"):
+        os.environ["TURN"] = str(turn())
+        config.pluginmanager.register(Sample(int(os.environ["TURN"])), "sample-of-remediator")

@@ -1,0 +1,82 @@
+"""A sample is a fourth of the cases, and four commits in a row try them all."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.harness.sample import SHARE, sampled, turn
+from tests.plugins.changed_fakes import ROOT
+
+pytest_plugins = ["pytester"]
+
+TESTS = """
+import pytest
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("number", range(8))
+def test_many(number): pass
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("number", range(3))
+def test_few(number): pass
+
+@pytest.mark.parametrize("number", range(8))
+def test_whole(number): pass
+"""
+
+
+@pytest.mark.parametrize("first", [0, 5, 1000])
+def test_samples_in_a_row_have_each_case_once(first):
+    items = list(range(45))
+    samples = [sampled(items, number) for number in range(first, first + SHARE)]
+    assert sorted(item for sample in samples for item in sample) == items
+    assert {len(sample) for sample in samples} == {11, 12}
+
+
+def test_the_number_of_commits_chooses_the_sample_and_the_environment_another(monkeypatch):
+    monkeypatch.delenv("TURN", raising=False)
+    command = ["git", "rev-list", "--count", "HEAD"]
+    counted = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False).stdout
+    assert turn() == int(counted or 0)
+    monkeypatch.setenv("TURN", "3")
+    assert turn() == 3
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Run a project of two sampled tests and a whole one with this TURN; the cases that ran, by test."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(test_it=TESTS)
+
+    def running(number: int, *options: str) -> dict[str, set[str]]:
+        monkeypatch.setenv("TURN", str(number))
+        done = pytester.inline_run("-p", "tests.plugins.sample", *options)
+        ran: dict[str, set[str]] = {}
+        for report in done.getreports("pytest_runtest_logreport"):
+            if report.when == "call":
+                name, _, case = report.nodeid.rpartition("::")[2].partition("[")
+                ran.setdefault(name, set()).add(case.rstrip("]"))
+        return ran
+
+    return running
+
+
+def numbers(count: int) -> set[str]:
+    return {str(number) for number in range(count)}
+
+
+def test_a_sampled_test_runs_a_fourth_of_its_cases_of_few_one_and_four_turns_run_each(run):
+    turns = [run(number, "--sample") for number in range(8, 12)]
+    assert {(len(ran["test_many"]), len(ran["test_few"]), len(ran["test_whole"])) for ran in turns} == {(2, 1, 8)}
+    assert set().union(*(ran["test_many"] for ran in turns)) == numbers(8)
+    assert set().union(*(ran["test_few"] for ran in turns)) == numbers(3)
+
+
+def test_without_the_option_and_in_ci_every_case_runs(run, monkeypatch):
+    every = {"test_many": numbers(8), "test_few": numbers(3), "test_whole": numbers(8)}
+    assert run(1) == every
+    monkeypatch.setenv("CI", "true")
+    assert run(1, "--sample") == every
