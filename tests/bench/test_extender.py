@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 KEYS = ["handler_seen_ms", "http_cpu_ms", "http_seen_ms", "https_cpu_ms", "https_first_ms", "https_seen_ms"]
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.sampled("benches")
 def test_the_benchmark_states_every_number_of_a_small_run() -> None:
     arguments = ["--nodes", "50", "--requests", "5", "--rate", "100"]
     command = [sys.executable, "-m", "tests.bench.extender", *arguments]

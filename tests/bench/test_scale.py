@@ -1,8 +1,11 @@
 """The benchmark at full size still measures; how fast anything was is for its report, never for a test."""
 
+import pytest
+
 from tests.harness.benches import report
 
 
+@pytest.mark.sampled("benches")
 def test_the_benchmark_states_every_number_of_a_small_run() -> None:
     (stated,) = report("scale", "--nodes", "40", "--grouped", seconds=110)
     lines = stated["lines"]

@@ -4,7 +4,7 @@ So pages and code cannot differ. `python -m tests.contract.drawing` writes the p
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import product
 from pathlib import Path
@@ -102,23 +102,30 @@ def ticket_tables() -> str:
     return "\n\n".join(f"**{state.name}**\n\n{table(decisions.rows)}" for state, decisions in TABLES.items())
 
 
+DRAWINGS: Mapping[str, Callable[[], str]] = {
+    "diagram": diagram,
+    "cases": lambda: table(CASE_TABLE.rows),
+    "operations": lambda: table(OPERATION_TABLE.rows),
+    "outcomes": outcomes,
+    "evictions": evictions,
+    "offers": lambda: table(OFFER_TABLE.rows),
+    "requests": lambda: table(REQUEST_TABLE.rows),
+    "tickets": ticket_tables,
+}
+
+
 def drawn(page: str) -> str:
     """The page with its drawings replaced by those of the code."""
-    drawings = {
-        "diagram": diagram(),
-        "cases": table(CASE_TABLE.rows),
-        "operations": table(OPERATION_TABLE.rows),
-        "outcomes": outcomes(),
-        "evictions": evictions(),
-        "offers": table(OFFER_TABLE.rows),
-        "requests": table(REQUEST_TABLE.rows),
-        "tickets": ticket_tables(),
-        **fields.drawings(),
-    }
-    for name, drawing in drawings.items():
-        marks = rf"(<!-- drawn: {name} -->\n).*?(<!-- end -->)"
-        page = re.sub(marks, lambda found, drawing=drawing: f"{found[1]}{drawing}\n{found[2]}", page, flags=re.DOTALL)
-    return page
+    tables = fields.drawings()
+
+    def new(place: re.Match[str]) -> str:
+        name = place[2]
+        if name not in tables and name not in DRAWINGS:
+            return place[0]
+        drawing = tables[name] if name in tables else DRAWINGS[name]()
+        return f"{place[1]}{drawing}\n{place[3]}"
+
+    return re.sub(r"(<!-- drawn: ([^\n]+?) -->\n).*?(<!-- end -->)", new, page, flags=re.DOTALL)
 
 
 if __name__ == "__main__":

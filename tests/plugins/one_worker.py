@@ -11,7 +11,8 @@ import pytest
 from xdist.scheduler import LoadFileScheduling, LoadScopeScheduling
 
 # Files whose tests look at one long run: the demo, the wheels that are built and installed, everything that the tables
-# of cases and operations answer, the cluster that the commands of the pages are tried on. They start first.
+# of cases and operations answer, the cluster that the commands of the pages are tried on, the words of all modules.
+# They start first.
 SHARED = frozenset(
     {
         "tests/remediator_sim/scenarios/test_demo.py",
@@ -19,6 +20,7 @@ SHARED = frozenset(
         "tests/remediator/core/test_case_table.py",
         "tests/remediator/tickets/test_states.py",
         "tests/contract/docs/test_commands.py",
+        "tests/contract/test_words.py",
     }
 )
 

@@ -1,4 +1,7 @@
-"""`--sample`: of the cases of a test that is marked `sampled`, a fourth runs: another one at each commit, in CI all."""
+"""`--sample`: of the cases of a test that is marked `sampled`, a fourth runs: another one at each commit, in CI all.
+
+`sampled("NAME")` on several tests makes their cases those of one test.
+"""
 
 import os
 from collections.abc import Iterable
@@ -37,8 +40,10 @@ def _is_sampled(item: pytest.Item) -> bool:
 def _by_test(items: Iterable[pytest.Item]) -> Iterable[list[pytest.Item]]:
     """The cases of each test, in their order."""
     cases: dict[str, list[pytest.Item]] = {}
-    for item in filter(_is_sampled, items):
-        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            test = mark.args[0] if mark.args else item.nodeid.partition("[")[0]
+            cases.setdefault(test, []).append(item)
     return cases.values()
 
 

@@ -21,6 +21,14 @@ def test_many(number): pass
 @pytest.mark.parametrize("number", range(3))
 def test_few(number): pass
 
+@pytest.mark.sampled("both")
+@pytest.mark.parametrize("number", range(2))
+def test_one(number): pass
+
+@pytest.mark.sampled("both")
+@pytest.mark.parametrize("number", range(2))
+def test_other(number): pass
+
 @pytest.mark.parametrize("number", range(8))
 def test_whole(number): pass
 """
@@ -75,8 +83,19 @@ def test_a_sampled_test_runs_a_fourth_of_its_cases_of_few_one_and_four_turns_run
     assert set().union(*(ran["test_few"] for ran in turns)) == numbers(3)
 
 
+def test_tests_that_are_sampled_under_one_name_share_the_sample(run):
+    ran = [run(number, "--sample") for number in range(4)]
+    assert [{name: one[name] for name in ("test_one", "test_other") if name in one} for one in ran] == [
+        {"test_one": {"0"}},
+        {"test_one": {"1"}},
+        {"test_other": {"0"}},
+        {"test_other": {"1"}},
+    ]
+
+
 def test_without_the_option_and_in_ci_every_case_runs(run, monkeypatch):
-    every = {"test_many": numbers(8), "test_few": numbers(3), "test_whole": numbers(8)}
+    both = {"test_one": numbers(2), "test_other": numbers(2)}
+    every = {"test_many": numbers(8), "test_few": numbers(3), "test_whole": numbers(8), **both}
     assert run(1) == every
     monkeypatch.setenv("CI", "true")
     assert run(1, "--sample") == every

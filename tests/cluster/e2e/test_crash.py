@@ -12,9 +12,9 @@ import pytest
 
 from tests.cluster.e2e.case_run import ONCE, Left, made, play, request_lines
 from tests.cluster.e2e.proxy import Cut
-from tests.harness.sample import sampled, turn
 from tests.cluster.e2e.stage import Stage
 from tests.cluster.servers import serving
+from tests.harness.sample import sampled, turn
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 Place = tuple[str, int]
