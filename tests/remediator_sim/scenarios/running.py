@@ -8,8 +8,42 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from remediator_sim.scenarios.scenarios import FEWEST
+from tests.harness.sample import turn
+
 ROOT = Path(__file__).parents[3]
 DEMO = (sys.executable, "-m", "remediator_sim.scenarios")
+# What `make test` plays of the demo, at each commit the next; CI plays the whole.
+PARTS = (
+    ("lost-gpu", "stuck-mount"),
+    ("ecc-fault", "unkillable-process"),
+    ("returning-fault",),
+    ("blocked-drain",),
+    ("dead-nfs-server",),
+)
+
+
+class Played(NamedTuple):
+    """The faults that are played: all, or those of one part, on as few nodes as they need."""
+
+    whole: bool
+    faults: tuple[str, ...]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """How the demo is asked for them."""
+        if self.whole:
+            return ()
+        only = [word for fault in self.faults for word in ("--only", fault)]
+        return ("--nodes", str(max(FEWEST[fault] for fault in self.faults)), *only)
+
+
+def played(number: int) -> Played:
+    """What the run of this number plays."""
+    return Played(whole=False, faults=PARTS[number % len(PARTS)])
+
+
+PLAYED = Played(whole=True, faults=tuple(FEWEST)) if os.environ.get("CI") else played(turn())
 
 
 class Ended(NamedTuple):
