@@ -128,6 +128,7 @@ def also_programs():
     return [path for path in NODELIB.rglob("*.py") if "\nsys.path." in path.read_text()]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", [*programs(DETECTORS), *programs(OPERATIONS), *also_programs()], ids=named)
 def test_what_lies_beside_nodelib_is_not_imported_in_the_place_of_the_standard_library(path, hostile_copy):
     command = [sys.executable, "-I", "-S", "-B", hostile_copy / path.relative_to(ROOT), "--help"]
@@ -139,6 +140,7 @@ def test_a_child_program_of_nodelib_is_among_those_that_are_tried():
     assert [path.name for path in sorted(also_programs())] == ["device_users.py", "child.py"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", programs(DETECTORS) + programs(OPERATIONS), ids=named)
 def test_every_program_can_be_executed_and_explains_itself(path, tmp_path):
     assert path.stat().st_mode & stat.S_IXUSR
@@ -157,6 +159,7 @@ def test_every_program_can_be_executed_and_explains_itself(path, tmp_path):
     assert ("--dry-run" in done.stdout) is (path.parent == OPERATIONS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", programs(DETECTORS), ids=named)
 def test_a_detector_on_a_machine_where_it_can_read_nothing_says_so_in_one_line(path, tmp_path):
     told = warm.run([str(path), "--help"]).out

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ RETIRED = {
     r"Many nodes say": "Many nodes report",
     r"the tracker did not do it": "issue not written",
     r"remediator_told_holds": "remediator_reported_holds",
-    r"(?i)\bsick\b(?! GPU nodes)": "unhealthy",
+    r"(?i:\bsick\b(?! GPU nodes))": "unhealthy",
 }
 PAGES = sorted(
     [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.yaml"), *ROOT.glob("operations/*.yaml")]
@@ -52,20 +53,34 @@ PAGES = sorted(
 SPEAKING = ("remediator", "detectors", "operations", "nodelib")
 
 
+ANY = re.compile("|".join(f"(?:{word})" for word in RETIRED))
+
+
 def retired(text):
+    if not ANY.search(text):
+        return []
     return [f"{found[0]!r}: say {better!r}" for word, better in RETIRED.items() if (found := re.search(word, text))]
 
 
+@cache
+def tree(path):
+    return ast.parse(path.read_text())
+
+
+@cache
 def messages():
     """Every string that the product can say: docstrings are for developers, but --help shows those of programs."""
-    for path in [path for folder in SPEAKING for path in ROOT.glob(f"{folder}/**/*.py")]:
-        tree = ast.parse(path.read_text())
-        own = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        if path.parent in (ROOT / "detectors", ROOT / "operations") and isinstance(tree.body[0], ast.Expr):
-            own.discard(id(tree.body[0].value))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in own:
-                yield path, node
+    return [(path, node) for folder in SPEAKING for path in ROOT.glob(f"{folder}/**/*.py") for node in strings(path)]
+
+
+def strings(path):
+    nodes = list(ast.walk(tree(path)))
+    own = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    if path.parent in (ROOT / "detectors", ROOT / "operations") and isinstance(tree(path).body[0], ast.Expr):
+        own.discard(id(tree(path).body[0].value))
+    return [
+        node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in own
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -109,7 +124,7 @@ STILL = {"remediator": 0, "remediator_sim": 38, "nodelib": 17, "detectors": 36, 
 def named(folder):
     names = Counter()
     for path in (ROOT / folder).glob("**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names[node.id] += 1
             elif isinstance(node, ast.arg):

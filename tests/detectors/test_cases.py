@@ -32,6 +32,7 @@ def judge(program, case, root, nvml_library, *, forked):
     assert (finished.code, case.part in finished.out) == (case.verdict, True), finished
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("program", "case"),
     [pytest.param(program, case, id=f"{program}: {case.name}") for program in CASES for case in CASES[program]],
@@ -40,6 +41,7 @@ def test_a_detector_judges_a_node_made_of_files(program, case, tmp_path, nvml_li
     judge(program, case, tmp_path, nvml_library, forked=True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("verdict", [0, 1, 2])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_detector_that_the_kernel_starts_judges_as_one_that_is_forked(program, verdict, tmp_path, nvml_library):

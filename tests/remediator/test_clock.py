@@ -1,6 +1,7 @@
 """Only one module reads the time: everything else is handed a clock, so that it runs in virtual time, too."""
 
 import ast
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,10 +24,13 @@ LOOP_TIME = (
 ON_NODES = {"kubelet/nsenter.py", "nvml/pynvml.py"}
 CLOCKS = {"remediator/clock.py", *(f"remediator_sim/{program}" for program in ON_NODES)}
 READERS = {"now", "utcnow", "today"}
+WORDS = re.compile(rf"\btime\b|\b({'|'.join(READERS)})\b")  # a module without them need not be parsed
 
 
 def readings(source: str, loop_time: bool) -> Iterator[str]:
     """Each place where a module reads a clock, as `line: what`; with `loop_time` it may read the loop's."""
+    if not WORDS.search(source):
+        return
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Import(names=names) if any(alias.name == "time" for alias in names):
@@ -44,9 +48,12 @@ def _is_loop(value: ast.expr) -> bool:
     return ast.unparse(value).endswith(("loop", "loop()"))
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if module not in CLOCKS])
-def test_no_module_but_the_clock_reads_the_time(module: str) -> None:
-    assert list(readings((ROOT / module).read_text(), module.startswith(LOOP_TIME))) == []
+@pytest.mark.parametrize("folder", ["remediator/", "remediator_sim/"])
+def test_no_module_but_the_clock_reads_the_time(folder: str) -> None:
+    modules = [module for module in MODULES if module.startswith(folder) and module not in CLOCKS]
+    found = {module: list(readings((ROOT / module).read_text(), module.startswith(LOOP_TIME))) for module in modules}
+    assert len(modules) > 200
+    assert {module: places for module, places in found.items() if places} == {}
 
 
 @pytest.mark.parametrize(

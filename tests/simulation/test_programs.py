@@ -29,21 +29,25 @@ def require_alike(real: Outcome, model: Outcome) -> None:
     assert real.message.startswith(model.message.removesuffix("}")), f"{real}\n{model}"  # JSON goes on
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("scenario", host.ALL, ids=str)
 def test_a_model_ends_as_its_program_does_on_the_same_node(scenario, tmp_path):
     require_alike(host.outcome_of_program(scenario, tmp_path), host.outcome_of_model(scenario))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("scenario", api.CASES, ids=str)
 def test_a_model_ends_as_its_program_does_before_the_same_server(scenario, tmp_path):
     require_alike(api.outcome_of_program(scenario, tmp_path), api.outcome_of_model(scenario))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("scenario", gpu.CASES, ids=str)
 def test_a_model_ends_as_its_program_does_with_the_same_gpus(scenario, tmp_path, libraries):  # noqa: F811
     require_alike(gpu.outcome_of_program(scenario, tmp_path, libraries), gpu.outcome_of_model(scenario))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("scenario", power.CASES, ids=str)
 def test_a_model_ends_as_its_program_does_with_the_same_bmc(scenario, tmp_path):
     require_alike(power.outcome_of_program(scenario, tmp_path), power.outcome_of_model(scenario))
