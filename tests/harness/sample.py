@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
+OPTION = "--sample"  # of pytest, that asks for samples
 SHARE = 4  # one case of so many is in a sample
 Item = TypeVar("Item")
 
@@ -22,3 +23,8 @@ def turn() -> int:
 def sampled(items: Sequence[Item], number: int) -> Sequence[Item]:
     """Every SHARE-th item, of fewer one; SHARE numbers in a row have each item at least once."""
     return items[number % min(SHARE, len(items)) :: SHARE] if items else items
+
+
+def share(items: Sequence[Item]) -> Sequence[Item]:
+    """What one test tries of its own cases: all in CI, else the sample of this commit."""
+    return items if os.environ.get("CI") else sampled(items, turn())

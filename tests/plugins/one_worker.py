@@ -10,17 +10,22 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling, LoadScopeScheduling
 
-# Files whose tests look at one long run: the demo, the wheels that are built and installed, everything that the tables
-# of cases and operations answer, the cluster that the commands of the pages are tried on, the words of all modules.
-# They start first.
+# Files whose tests look at one long run, or at what is built once for a file: the demo, the wheels that are built and
+# installed, everything that the tables of cases and operations answer, the cluster that the commands of the pages are
+# tried on, the words of all modules, the cases of node-problem-detector, which all run at the same time. They start
+# first.
 SHARED = frozenset(
     {
         "tests/remediator_sim/scenarios/test_demo.py",
         "tests/remediator_sim/test_installed.py",
         "tests/remediator/core/test_case_table.py",
         "tests/remediator/tickets/test_states.py",
+        "tests/remediator/controller/test_full_size.py",
         "tests/contract/docs/test_commands.py",
         "tests/contract/test_words.py",
+        "tests/contract/test_programs.py",
+        "tests/contract/test_nvml_standin.py",
+        *(f"tests/contract/npd/test_{part}.py" for part in ("conditions", "publishing", "refusals", "results")),
     }
 )
 

@@ -8,9 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.harness.sample import SHARE, sampled, turn
-
-OPTION = "--sample"
+from tests.harness.sample import OPTION, SHARE, sampled, turn
 
 
 class Sample:

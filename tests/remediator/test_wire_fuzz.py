@@ -44,6 +44,7 @@ from remediator.scheduler.verdict import NodeState, Shape, health, summary
 from tests.harness.cluster import at_once
 from tests.harness.examples import examples
 from tests.harness.replica import empty_cache
+from tests.harness.sample import share
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 THEN, JUST = "2026-11-20T11:00:00Z", "2026-11-20T11:59:30Z"
@@ -403,7 +404,7 @@ def rounds() -> Iterator[list[Any]]:
 
 
 def test_no_decision_raises_whatever_one_part_of_the_wire_says() -> None:
-    for changes in rounds():
+    for changes in share(list(rounds())):
         try:
             decide_everything(changes)
         except Exception as error:

@@ -60,6 +60,7 @@ def where(programs: Path, folder: Path, *code: str) -> Sequence[Path]:
     return [Path(line) for line in call(folder, programs / "python", "-c", lines).stdout.split()]
 
 
+@pytest.mark.sampled("installed")
 def test_both_packages_and_all_that_is_shipped_come_from_the_wheels(installed: Path, tmp_path: Path) -> None:
     paths = where(installed, tmp_path, "remediator.__file__", "shipped.__file__", "shipped.folder()")
     assert len(paths) == 3
@@ -68,6 +69,7 @@ def test_both_packages_and_all_that_is_shipped_come_from_the_wheels(installed: P
     assert [name for name in programs if not (paths[2] / name).exists()] == []
 
 
+@pytest.mark.sampled("installed")
 def test_a_checkout_that_is_installed_editable_runs_its_own_files(tmp_path: Path) -> None:
     options = ("--no-build-isolation", "--editable", str(ROOT), "--editable", str(ROOT / "remediator_sim"))
     programs = _environment(tmp_path, *options)
@@ -78,6 +80,7 @@ def test_a_checkout_that_is_installed_editable_runs_its_own_files(tmp_path: Path
     assert "--only" in call(tmp_path, programs / "remediator", "demo", "--help").stdout
 
 
+@pytest.mark.sampled("installed")
 def test_the_wheel_of_the_product_holds_the_product_only(installed: Path, tmp_path: Path) -> None:
     (packages,) = (installed.parent / "lib").glob("python*/site-packages")
     (record,) = packages.glob("remediator-*.dist-info/RECORD")
@@ -85,6 +88,7 @@ def test_the_wheel_of_the_product_holds_the_product_only(installed: Path, tmp_pa
     assert {name for name in names if not name.endswith(".dist-info")} == {"remediator", ".."}, ".. is bin/remediator"
 
 
+@pytest.mark.sampled("installed")
 @pytest.mark.timeout(240)
 def test_a_fault_of_the_demo_is_repaired_without_a_checkout(installed: Path, tmp_path: Path) -> None:
     done = call(tmp_path, installed / "remediator", "demo", *SCENARIO, seconds=200)

@@ -81,6 +81,7 @@ def test_every_kind_of_fault_has_a_detector_that_sees_it():
     assert set(SEEN_BY) == set(CURES) == set(Kind)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "cure"), ROWS)
 async def test_a_detector_sees_a_fault_until_it_is_cured(machine, api, kind, cure):
     where, detector, options, runs = SEEN_BY[kind]

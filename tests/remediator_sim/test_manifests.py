@@ -11,6 +11,7 @@ from remediator_sim.plain import plain
 LATE = 3  # looks at which a kind is not served yet
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", api.KINDS, ids=lambda kind: kind.plural)
 async def test_a_kind_that_is_served_only_at_the_fourth_look_is_waited_for(kind) -> None:
     server = EmbeddedServer()

@@ -210,4 +210,5 @@ def together(body):
 
     test.__name__, test.__qualname__, test.__doc__, test.body = body.__name__, body.__qualname__, body.__doc__, body
     test.__module__ = body.__module__
-    return pytest.mark.parametrize("kind", KINDS)(pytest.mark.asyncio(loop_scope="module")(test))
+    of_kinds = pytest.mark.parametrize("kind", KINDS)(pytest.mark.asyncio(loop_scope="module")(test))
+    return pytest.mark.sampled(of_kinds)

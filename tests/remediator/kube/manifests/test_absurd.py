@@ -138,6 +138,7 @@ def test_an_example_with_every_field_is_right(kind: str) -> None:
     assert _findings(FULL[kind]) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "path"), PLACES, ids=IDS)
 def test_what_nobody_can_mean_is_refused_at_its_field(kind: str, path: tuple[str | int, ...]) -> None:
     for value in NEVER_RIGHT:
@@ -147,6 +148,7 @@ def test_what_nobody_can_mean_is_refused_at_its_field(kind: str, path: tuple[str
         assert any(_near(finding.field, _text(path)) for finding in findings), value
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "path"), PLACES, ids=IDS)
 def test_each_refusal_says_what_may_stand_there_and_shows_no_pattern(kind: str, path: tuple[str | int, ...]) -> None:
     for value in (*NEVER_RIGHT, *SOMETIMES_RIGHT):
