@@ -37,6 +37,7 @@ from remediator.core.breaker import Breaker
 from remediator.core.budget_breaker import longest
 from remediator.core.case import Case
 from remediator.core.case_table import Step
+from remediator.core.census import BudgetSnapshot
 from remediator.core.correlation import Burst, Causes, SharedCause, under_repair
 from remediator.core.guard import FleetContext
 from remediator.core.spare import leaving_nodes
@@ -46,6 +47,7 @@ from remediator.kube.wire.errors import ApiError
 from remediator.metrics import Contained
 
 AT_ONCE = 16
+Waiting = list[tuple[CaseView, Step]]  # cases that request admission, with the step that they request it for
 STOPPED = Retry(0.2, "it was stopped after it had been admitted")
 
 
@@ -105,9 +107,7 @@ class Admissions:
         self.records.consider(seen, self.cache)
         if not waiting:
             return self._nobody_waits()
-        read, not_read = await self._reads.partly_claimed(waiting)
-        if read:
-            waiting = [(view, step) for view, step in await self.pending.waiting(now) if view.case.uid not in not_read]
+        waiting, not_read = await self._read(waiting, now)
         self.looks.give_up_late()
         look_again = await self._idle.look((view for view, step in waiting if step is Step.START), now)
         fleet, ask_again = await self._fleet(waiting, now)
@@ -120,12 +120,34 @@ class Admissions:
         pending = await self._decide(fold, asking, fleet, failed, now)
         self.confirmations.want(fold.questions)
         self.looks.want(request.case.node for request in fold.unseen)
+        admission, tried = await self._write(fold, basis.ledgers, pending, fleet, now)
+        waits = [*waits_of((*not_read.values(), *tried)), *until_holds_end(admission, now)]
+        waits += [LATE] if fold.questions else []
+        waits += [blast_looks.LATE] if fold.unseen else []
+        return [*waits, *(seconds for seconds in (look_again, ask_again) if seconds is not None)]
+
+    async def _read(self, waiting: Waiting, now: datetime) -> tuple[Waiting, Mapping[str, Retry]]:
+        """Those that wait, once the partly claimed have been read live; without those of which that failed, and why."""
+        read, not_read = await self._reads.partly_claimed(waiting)
+        if read:
+            waiting = [(view, step) for view, step in await self.pending.waiting(now) if view.case.uid not in not_read]
+        return waiting, not_read
+
+    async def _write(
+        self,
+        fold: AdmissionFold,
+        ledgers: BudgetSnapshot,
+        pending: Mapping[str, PendingAdmission],
+        fleet: FleetContext,
+        now: datetime,
+    ) -> tuple[Admission, list[EffectResult]]:
+        """Enter the admitted into their ledgers, hold the others, and start; what was admitted, and what came of it."""
         admission = fold.admission()
         if admission.admitted and self._pause_unread:  # nothing more is entered before that has an answer, or raises
             await self.performer.paused()
             self._pause_unread = False
-        refused, stop = await asyncio.gather(self._enter(basis.ledgers.budgets, admission), self._stop(admission))
-        admission = entered(admission, basis.ledgers.index, refused)
+        refused, stop = await asyncio.gather(self._enter(ledgers.budgets, admission), self._stop(admission))
+        admission = entered(admission, ledgers.index, refused)
         self.records.hold([(request.case, blocks) for request, blocks in admission.held], blast_looks.shown(admission))
         results: list[EffectResult] = [STOPPED for _ in admission.admitted]
         if stop is None:
@@ -133,13 +155,7 @@ class Admissions:
         entries = fold.ledgers.entered.keys()
         back = await withdrawn(admission.held, entries - self.ledgers.unused, self.cache, self.performer)
         self.ledgers.unused |= back | _stopped(admission, results) - entries
-        tried = (*not_read.values(), *refused.values(), *results, stop or Done())
-        waits = [*waits_of(tried), *until_holds_end(admission, now)]
-        waits += [STOPPED.after] if back else []
-        waits += [LATE] if fold.questions else []
-        waits += [blast_looks.LATE] if fold.unseen else []
-        waits += [] if look_again is None else [look_again]
-        return waits if ask_again is None else [*waits, ask_again]
+        return admission, [*refused.values(), *results, stop or Done(), *([STOPPED] if back else [])]
 
     def _nobody_waits(self) -> list[float]:
         """Forget what the last pass has left for those that waited."""

@@ -22,7 +22,7 @@ from remediator_sim.apiserver.transport import MemoryTransport
 
 SAMPLE_EVERY = 0.005  # seconds of processor time between two looks at what runs
 CHUNK = 64 * 1024  # what a socket gives at once
-FRAME = ("kube/runtime/queue.py", "controller/run.py")  # below them is what takes the time
+FRAME = ("kube/runtime/queue.py", "controller/run.py", "controller/changes.py")  # below them is what takes the time
 
 
 @dataclass

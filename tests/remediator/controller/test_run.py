@@ -46,13 +46,15 @@ async def test_a_write_of_a_policys_status_wakes_no_node_and_another_tolerance_w
         await harness.quiet()
         before, woken = controller.cache.policies.get("gpu-lost"), []
         controller._queue.add = lambda *keys: woken.extend(keys)
-        controller._on_policy(before, replace(before, readiness=None, version="99", generation=2))
+        controller._changes.on_policy(before, replace(before, readiness=None, version="99", generation=2))
         assert woken == [("policy", "gpu-lost")]
         woken.clear()
-        controller._on_policy(before, replace(before, cooldown=timedelta(minutes=5), version="99", generation=2))
+        controller._changes.on_policy(
+            before, replace(before, cooldown=timedelta(minutes=5), version="99", generation=2)
+        )
         assert woken == [("policy", "gpu-lost"), ("admission", "")]
         woken.clear()
-        controller._on_policy(before, replace(before, mode=Mode.DRY_RUN))
+        controller._changes.on_policy(before, replace(before, mode=Mode.DRY_RUN))
         await until(lambda: len(woken) == 4)
         assert woken == [("policy", "gpu-lost"), ("admission", ""), ("node", "gpu-1"), ("node", "gpu-2")]
 
