@@ -16,7 +16,7 @@ from typing import Any
 
 from remediator.kube import api
 from remediator.kube.wire.client import Client
-from tests.bench import cluster, curves, embedded, faults, measured, numbers, storm
+from tests.bench import cluster, embedded, faults, measured, numbers, storm
 from tests.bench.faults import FLOOR, REMEDIATOR
 from tests.cluster.processes import Child
 from tests.harness.waiting import until
@@ -120,6 +120,8 @@ def main() -> None:
     figures = asked.output / "growth.json"
     if not asked.plot_only:
         asyncio.run(_write(asked, figures))
+    from tests.bench import curves  # only here: what draws takes long to import
+
     curves.draw(json.loads(figures.read_text()), asked.output / "growth.svg")
 
 

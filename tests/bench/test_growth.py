@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.bench.curves import PANELS
 from tests.bench.growth import FOLDER
 from tests.harness.benches import ROOT
 
@@ -46,6 +45,8 @@ def test_a_small_run_in_memory_states_every_number_and_draws_each_of_them(tmp_pa
     (point,) = measured(tmp_path, "--nodes", "--in-memory", "40")
     assert (point["nodes"], point["server"], point["storm"]["faults"]) == (40, "embedded server", 8)
     written = texts(tmp_path / "growth.svg")
+    from tests.bench.curves import PANELS  # only here: what draws takes long to import
+
     for panel in PANELS:
         assert panel.title in written
         assert panel.unit in written
