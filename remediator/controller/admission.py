@@ -213,8 +213,10 @@ class Admissions:
                 missing = unwritten(asking.request, fold.ledgers.index, failed) if asking else {}
                 if asking is None or moves(missing):
                     continue
-                blocks = (*asking.request.blocks, *refusals(missing))
-                fold.decide(replace(asking.request, blocks=blocks))
+                request = asking.request
+                if missing:
+                    request = replace(request, blocks=(*request.blocks, *refusals(missing)))
+                fold.decide(request)
                 decided[asking.request.case.uid] = asking
         return decided
 

@@ -74,7 +74,8 @@ class PendingAdmissions:
         over = policy is not None and not case.claimed and takes_over(blocks, policy, others)
         request = Request(case, node, severity, blocks, needs, asked, spare_gpus, seen, over)
         # What it is let through for is what it keeps: a look may have come since the view was made.
-        return PendingAdmission(request, replace(view, blast=self.looks.radius(case.node, now)), step)
+        blast = self.looks.radius(case.node, now)
+        return PendingAdmission(request, view if view.blast == blast else replace(view, blast=blast), step)
 
     def as_it_is_now(self, pending: PendingAdmission, fleet: FleetContext, now: datetime) -> PendingAdmission | None:
         """The request, made again where case, node, policy or pause have moved since; None where it asks no more."""

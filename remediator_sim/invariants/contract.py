@@ -72,7 +72,9 @@ def uid(obj: Obj) -> str:
 def part(obj: Obj | None, *path: str) -> Any:
     """What stands at this path, an empty map where nothing does."""
     for key in path:
-        obj = (obj or {}).get(key)
+        if not obj:
+            return {}
+        obj = obj.get(key)
     return {} if obj is None else obj
 
 

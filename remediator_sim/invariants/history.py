@@ -126,6 +126,8 @@ class History:
 
     def set_stops(self, case: Obj) -> dict[str, datetime]:
         """What a user, or what the node runs, stops all of a case with: it ends what has not touched the node yet."""
+        if not self.stops:  # as nearly always
+            return {}
         node = case["spec"]["nodeName"]
         policy, name = case["spec"].get("policyName", ""), contract.name(case)
         stops = (PAUSE, _mode(policy), _hold(name), _approval(name), _exclude(node), control_plane(node))
