@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from remediator.core import names
 from remediator.core.case import MOST_ATTEMPTS, Attempt, AttemptOutcome, Case, Phase
 from remediator.core.covers import NOTHING, Covers, covered
 from remediator.core.policy import Policy
@@ -31,7 +32,7 @@ def next_rung(
     must look where that goes on, and where users have stopped so many that the case has no room for more. Attempts of
     the node's other cases under the same policy count towards `attempts.max` while they are inside the window, so that
     the cases of a flapping node escalate. A relapse starts above what its last case has tried, and what is covered by
-    an operation that was done is not tried further up.
+    an operation that was done is not tried further up. Nothing is tried on a node that works on without its GPU.
     """
     since, tries = now - policy.attempts_window, case.tries
     before = [other for other in others if other.uid != case.uid and other.policy == case.policy]
@@ -41,6 +42,8 @@ def next_rung(
     full = len(case.attempts) >= MOST_ATTEMPTS - FOLLOW_UPS
     if recent + len(tries) >= policy.attempts_max or idle >= MOST_IDLE or full:
         return Reason.ATTEMPTS_SPENT
+    if any(map(_isolated, tries)):
+        return Reason.LADDER_EXHAUSTED
     last = followed(policy, case, before)
     begin = case.rung if tries or last is None else max(case.rung, first_rung(policy, last, covers))
     for index in range(begin, len(policy.ladder)):
@@ -69,6 +72,11 @@ def follow_up(case: Case, after: Sequence[str]) -> str | None:
     newest = next(reversed(case.tries), None)
     done = [attempt.template for attempt in case.counted if newest and attempt.follows == newest.operation]
     return after[len(done)] if newest and len(done) < len(after) else None
+
+
+def _isolated(attempt: Attempt) -> bool:
+    """Whether the unhealthy GPU alone was taken out, and the node was given back to work: new Pods come."""
+    return attempt.template == names.ISOLATE_TEMPLATE and attempt.outcome is AttemptOutcome.SUCCEEDED
 
 
 def _refused(tried: list[Attempt]) -> bool:

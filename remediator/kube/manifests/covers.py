@@ -1,10 +1,14 @@
-"""Looks at what templates cover: a name that is not there, a cycle, a rung of a ladder that is never tried."""
+"""Looks at what templates cover: a name that is not there, a cycle, a rung of a ladder that is never tried.
+
+And at rungs after isolate-gpu, which ends a ladder where it has worked.
+"""
 
 from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 import msgspec
 
+from remediator.core import names
 from remediator.core.covers import Covers, covered, cycle
 from remediator.kube import api
 from remediator.kube.manifests.api_pods import policies
@@ -33,6 +37,9 @@ def _never_tried(documents: list[tuple[str, dict[str, Any]]], covers: Covers) ->
             if before:
                 skipped = f"spec.ladder[{index}] ({operation}) is skipped where {before[0]} has worked, which covers it"
                 yield f"policy {policy.name}: {skipped}; put it before {before[0]}, or take it out"
+            if names.ISOLATE_TEMPLATE in operations[:index] and operation != names.ISOLATE_TEMPLATE:
+                only = f"spec.ladder[{index}] ({operation}) is only tried where {names.ISOLATE_TEMPLATE} has not worked"
+                yield f"policy {policy.name}: {only}; put it before {names.ISOLATE_TEMPLATE}, or take it out"
 
 
 def _templates(documents: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, api.NodeOperationTemplate]:

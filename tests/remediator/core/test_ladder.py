@@ -39,6 +39,16 @@ def test_what_comes_next(attempts, rung, expected):
     assert next_rung(POLICY, case, [case], NOW) == expected
 
 
+@pytest.mark.parametrize(
+    ("outcome", "expected"), [(SUCCEEDED, Reason.LADDER_EXHAUSTED), (REFUSED, Next(1, 2)), (CANCELLED, Next(0, 2))]
+)
+def test_nothing_is_tried_on_a_node_that_takes_new_pods_since_a_gpu_was_isolated(outcome, expected):
+    """A rung of two attempts, and a reboot after it: both would end Pods that have come since."""
+    policy = a_policy(ladder=(("isolate-gpu", 2), ("reboot", 1)))
+    case = a_case(attempts=(an_attempt(0, outcome, template="isolate-gpu"),))
+    assert next_rung(policy, case, [], NOW) == expected
+
+
 def test_a_rung_of_several_attempts_is_climbed_at_once_when_it_refuses():
     policy = a_policy(ladder=(("reboot", 3), ("power-cycle", 1)))
     case = a_case(attempts=(an_attempt(0, REFUSED),))

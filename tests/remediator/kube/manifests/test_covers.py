@@ -44,6 +44,15 @@ def test_a_rung_that_an_earlier_one_covers_is_told():
     ]
 
 
+def test_a_rung_after_isolate_gpu_is_told():
+    documents = (template("reset-gpu"), template("isolate-gpu"), template("reboot"))
+    assert told(*documents, policy("reset-gpu", "isolate-gpu", "reboot")) == [
+        "policy gpu-lost: spec.ladder[2] (reboot) is only tried where isolate-gpu has not worked; "
+        "put it before isolate-gpu, or take it out"
+    ]
+    assert told(*documents, policy("reset-gpu", "reboot", "isolate-gpu")) == []
+
+
 def test_nothing_of_it_is_refused_and_what_cannot_be_read_is_passed_over():
     documents = [("x.yaml:1", template("a", "a", "nobody")), ("x.yaml:2", policy("a"))]
     assert lint.lint(documents) == []
