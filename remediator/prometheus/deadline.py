@@ -11,8 +11,12 @@ from typing import Any, Self
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError
 from urllib3.util import Retry
 
+from remediator.prometheus.addresses import Lookups
+
+_lookups = Lookups()
 _asked = threading.local()  # the deadline of what this thread asks
 
 
@@ -42,6 +46,11 @@ class Deadline:
                 connected.close()
             self._watched.clear()
 
+    @property
+    def left(self) -> float:
+        """Seconds until the time is over; 0 when it is."""
+        return max(0.0, self._until - self._monotonic())
+
     def watch(self, connected: socket.socket) -> None:
         """Shut this connection down, too, when the time is over."""
         # A descriptor of our own: TLS takes the first one over, and the number of one that is closed is given anew.
@@ -49,7 +58,7 @@ class Deadline:
         with self._lock:
             self._watched.append(own)
         if self._timer is None:
-            self._timer = threading.Timer(max(0.0, self._until - self._monotonic()), self._end)
+            self._timer = threading.Timer(self.left, self._end)
             self._timer.daemon = True
             self._timer.start()
 
@@ -65,9 +74,35 @@ class _Limited(HTTPConnection):
     """A connection that ends with the deadline of the question that uses it."""
 
     def _new_conn(self) -> socket.socket:
-        connected = super()._new_conn()
-        _watch(connected)
+        deadline = _deadline()
+        if deadline is None:
+            return super()._new_conn()
+        connected = self._connect(deadline)
+        deadline.watch(connected)
         return connected
+
+    def _connect(self, deadline: Deadline) -> socket.socket:
+        """Try the addresses of its name while there is time. Raises NoAddress, or what the last one came to."""
+        name, timeout = self._dns_host, self.timeout
+        failure: HTTPError = NewConnectionError(self, "there was no time to try an address")
+        try:
+            for address in self._addresses(deadline):
+                if not deadline.left:
+                    break
+                self._dns_host, self.timeout = address, min(float(timeout or deadline.left), deadline.left)
+                try:
+                    return super()._new_conn()
+                except HTTPError as failed:
+                    failure = failed
+        finally:  # TLS compares the name, not the address
+            self._dns_host, self.timeout = name, timeout
+        raise failure
+
+    def _addresses(self, deadline: Deadline) -> list[str]:
+        try:
+            return _lookups.addresses(self._dns_host.strip("[]"), self.port, deadline.left)
+        except socket.gaierror as failed:
+            raise NameResolutionError(self.host, self, failed) from failed
 
     def request(self, *args: Any, **named: Any) -> None:
         """See HTTPConnection. A connection that was kept has the deadline of this question now."""
@@ -76,9 +111,12 @@ class _Limited(HTTPConnection):
         super().request(*args, **named)
 
 
+def _deadline() -> Deadline | None:
+    return getattr(_asked, "deadline", None)
+
+
 def _watch(connected: socket.socket) -> None:
-    deadline: Deadline | None = getattr(_asked, "deadline", None)
-    if deadline:
+    if deadline := _deadline():
         deadline.watch(connected)
 
 

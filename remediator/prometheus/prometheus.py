@@ -12,6 +12,7 @@ import requests
 from remediator.clock import Clock
 from remediator.core import promql
 from remediator.prometheus import reading
+from remediator.prometheus.addresses import NoAddress
 from remediator.prometheus.connection import BrokenOff, Connection, NoToken, TooLarge, TooSlow
 from remediator.prometheus.failure_log import FailureLog
 from remediator.prometheus.metrics import QUERIES, SECONDS
@@ -115,6 +116,11 @@ _AWAY = _says("it cannot be reached; look at --prometheus-url")
 FAILURES: tuple[tuple[tuple[type[Exception], ...], Doubt, Callable[[Exception, float], str]], ...] = (
     ((NoToken,), Doubt.NO_TOKEN, lambda failed, _: str(failed)),
     ((TooLarge,), Doubt.TOO_LARGE, _says("its answer is larger than 1 MiB; let the query give one number")),
+    (
+        (NoAddress,),
+        Doubt.UNREACHABLE,
+        lambda _, patience: f"nobody told its address within {patience:g} s; look at the DNS of the controller",
+    ),
     ((requests.ConnectTimeout,), Doubt.UNREACHABLE, _AWAY),
     ((TooSlow, requests.Timeout), Doubt.TIMED_OUT, lambda _, patience: f"it gave no answer within {patience:g} s"),
     (

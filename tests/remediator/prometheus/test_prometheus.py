@@ -240,6 +240,37 @@ async def test_a_server_that_is_away_is_no_verdict() -> None:
     assert (await ask(gone)).doubt is Doubt.UNREACHABLE
 
 
+async def test_a_name_server_that_does_not_answer_holds_no_thread_for_longer_than_an_answer_is_waited_for(
+    fake: FakePrometheus, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Two questions in one thread. The name is asked for once, and has two addresses when it is told: one is away."""
+    answered, names, resolve = threading.Event(), list[str](), socket.getaddrinfo
+
+    def look_up(host: str, port: int, *more: Any, **how: Any) -> Any:
+        if host != "prometheus.test":
+            return resolve(host, port, *more, **how)
+        names.append(host)
+        answered.wait()
+        return [*resolve("127.0.0.9", port, type=how["type"]), *resolve("127.0.0.1", port, type=how["type"])]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    request.addfinalizer(answered.set)  # no thread outlives a test that fails
+    fake.script = lambda _: vector("1")
+    url = fake.url.replace("127.0.0.1", "prometheus.test")
+    prometheus = Prometheus(url, SYSTEM, patience=0.3, worker=ThreadPoolExecutor(1))
+    for _ in range(2):
+        late = await prometheus.instant(QUERY, WITHIN)
+        assert isinstance(late, CannotTell)
+        said = "nobody told its address within 0.3 s; look at the DNS of the controller"
+        assert (late.doubt, late.message) == (Doubt.UNREACHABLE, said)
+    assert len(names) == 1
+    answered.set()
+    patient = Prometheus(url, SYSTEM, patience=5.0)
+    assert await patient.instant(QUERY, WITHIN) == (Sample(1.0, {"gpu": "0"}),)
+    await prometheus.aclose()
+    await patient.aclose()
+
+
 async def test_whole_fresh_samples_are_a_verdict_with_their_labels(fake: FakePrometheus) -> None:
     harmless = ["PromQL info: metric might not be a counter, name does not end in _total: x"]
     fake.script = lambda _: vector("79", "0", infos=harmless)
