@@ -15,12 +15,14 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from remediator.core.node import Condition, Status
+from remediator.core.own_condition import Finding, due
 
 PODS_REJECTED = "PodsRejected"  # the Condition
 WINDOW = timedelta(minutes=10)  # Pods that were rejected longer ago do not count
 OWNERS, PODS, MANY_NODES = 3, 10, 3
 STAYS = timedelta(minutes=30)  # that the Condition is True, at least
 BEATS = timedelta(minutes=2)  # between two heartbeats of a Condition that somebody waits for
+NEVER = timedelta.max
 OUT_OF_RESOURCES, NONE = "OutOfResources", "NoPodsRejected"
 # What a kubelet says of a Pod that it does not take, and of a container that it cannot start.
 ADMISSION = frozenset({"UnexpectedAdmissionError", "TopologyAffinityError"})
@@ -96,11 +98,8 @@ def to_write(judged: Judged, before: Condition | None, awaited: bool, now: datet
 
     While the status stays, so does all but the heartbeat: nobody wants a number that changes with each Pod.
     """
-    if before is None or before.status is not judged.status:
-        if before is None and judged.status is not Status.TRUE:
-            return None
-        return Condition(PODS_REJECTED, judged.status, judged.reason, now, now, judged.message)
-    beats = judged.status is Status.TRUE or awaited
-    if not beats or timedelta(0) <= now - before.heartbeat < BEATS:
+    if before is None and judged.status is not Status.TRUE:
         return None
-    return Condition(PODS_REJECTED, before.status, before.reason, before.since, now, before.message)
+    words = before if before is not None and before.status is judged.status else judged
+    every = BEATS if judged.status is Status.TRUE or awaited else NEVER
+    return due(before, Finding(PODS_REJECTED, judged.status, words.reason, words.message), now, every)
