@@ -5,14 +5,16 @@ A device plugin that has called a GPU unhealthy does not offer it again before i
 GPU its list is old. Pods that run on the node keep their GPUs. Only a Pod that is older than this attempt is deleted,
 by uid and resourceVersion, so a second start deletes nothing more.
 
+Where the cluster has no device plugin, the kubelet plugin of NVIDIA's DRA driver is restarted: it takes its taint off a
+device only when it starts.
+
 PARAMETERS: caseUID (the case that holds the node), daemonSet (a name, * allowed), namespace, selector (labels of the
 DaemonSet: app=x,tier=y), waitSeconds (300). Without the first three the DaemonSet is found by the names that the GPU
-operator, the plugin's chart and manifests, GKE and HAMi give it.
+operator, the plugin's chart and manifests, GKE, HAMi and the chart of the DRA driver give it.
 
-Exit 2: no such DaemonSet (a DRA driver needs no restart: take this operation out of `after` of the template reset-gpu
-and out of the ladders), or several with a Pod on this node; one that updates OnDelete and would come back in another
-version; one that does not tolerate a taint of the node, and so would get no new Pod; the
-kubelet does not report; the case or the operation has ended, or does not hold this node.
+Exit 2: no such DaemonSet, or several with a Pod on this node; one that updates OnDelete and would come back in another
+version; one that does not tolerate a taint of the node, and so would get no new Pod; the kubelet does not report; the
+case or the operation has ended, or does not hold this node.
 Exit 1: no new Pod was Ready in time; why is named.
 """
 
@@ -21,7 +23,7 @@ import sys
 
 sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
 
-from nodelib.contract.operation import Environment, main
+from nodelib.contract.operation import Environment, NothingToDo, main
 from nodelib.k8s.daemon_pods import Wanted, restart
 
 NAMES = (
@@ -35,14 +37,27 @@ NAMES = (
 PLUGIN = Wanted(
     "device plugin",
     NAMES,
-    otherwise="; a DRA driver needs no restart: where you run one, take restart-device-plugin out of `after` of your "
-    "template reset-gpu and out of your ladders",
+    otherwise="; where the node has none, nor the kubelet plugin of a DRA driver, take restart-device-plugin out of "
+    "`after` of your template reset-gpu and out of your ladders",
+)
+DRIVER = Wanted(  # the chart of NVIDIA's driver has had two names
+    "kubelet plugin of the DRA driver",
+    ("*nvidia-dra-driver-gpu-kubelet-plugin", "*dra-driver-nvidia-gpu-kubelet-plugin"),
 )
 
 
 def restart_device_plugin(environment: Environment, dry_run: bool) -> str:
-    """Restart the device plugin on the node of this environment and return the sentence."""
-    return restart(environment, dry_run, PLUGIN)
+    """Restart the device plugin on the node of this environment and return the sentence.
+
+    A cluster may have both, the driver for something else than GPUs: it is only meant where there is no device plugin.
+    """
+    try:
+        return restart(environment, dry_run, PLUGIN)
+    except NothingToDo as none:
+        try:
+            return restart(environment, dry_run, DRIVER)
+        except NothingToDo:
+            raise none from None
 
 
 if __name__ == "__main__":

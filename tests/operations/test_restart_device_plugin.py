@@ -134,8 +134,24 @@ def test_where_no_device_plugin_is_known_nothing_was_done_and_that_is_refused_wi
     assert ran.message.startswith(
         "nothing to do: no DaemonSet of any namespace is a device plugin called nvidia-device-plugin"
     )
-    assert "name yours in PARAMETERS.daemonSet and PARAMETERS.namespace; a DRA driver needs no restart" in ran.message
+    assert "name yours in PARAMETERS.daemonSet and PARAMETERS.namespace; where the node has none, nor" in ran.message
     assert ran.message.endswith("out of `after` of your template reset-gpu and out of your ladders")
+
+
+@pytest.mark.parametrize(
+    "name", ["dra-driver-nvidia-gpu-kubelet-plugin", "gpus-nvidia-dra-driver-gpu-kubelet-plugin"]
+)
+def test_where_no_device_plugin_is_known_the_kubelet_plugin_of_the_dra_driver_is_restarted(api, restart, name):
+    """It takes its taint off a device only when it starts. Beside a device plugin it does something else, and stays."""
+    api.put(daemon_set(name, "dra"), daemon_pod("driver", name, "dra"))
+    assert restart().code == 0
+    assert api.deleted == [OLD]
+    api.remove(*PLUGIN_SET)
+    ran = restart()
+    assert ran.code == 0, ran.out
+    assert api.deleted == [OLD, "driver"]
+    said = "restarted the kubelet plugin of the DRA driver of gpu-1: Pod dra/driver-new is Ready in place of dra/driver"
+    assert ran.message == said
 
 
 def test_several_with_a_pod_on_the_node_are_refused_by_name(api, restart):
