@@ -247,7 +247,7 @@ def record(view: CaseView, now: datetime) -> Plan:
     attempt = replace(
         case.attempt,
         finished=now,
-        outcome=over.phase.outcome,
+        outcome=AttemptOutcome.CANCELLED if over.rejected else over.phase.outcome,
         message=over.message,
         reason=over.reason,
         boot_id=over.intent_boot_id or case.attempt.boot_id,

@@ -37,6 +37,9 @@ class AttemptOutcome(StrEnum):
     CANCELLED = "Cancelled"
 
 
+_BY_USERS = STOPS | {Reason.NOT_CURRENT_ATTEMPT}
+
+
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """The condition that the case was opened for."""
@@ -85,8 +88,11 @@ class Attempt:
 
     @property
     def stopped(self) -> bool:
-        """Whether a user stopped it before it had touched the node: nothing ran, so it is no attempt that failed."""
-        return self.outcome is AttemptOutcome.CANCELLED and self.reason in STOPS
+        """Whether a user stopped it before it had touched the node: nothing ran, so it is no attempt that failed.
+
+        So does one who takes the status of the case away.
+        """
+        return self.outcome is AttemptOutcome.CANCELLED and self.reason in _BY_USERS
 
     @property
     def is_try(self) -> bool:

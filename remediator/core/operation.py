@@ -58,6 +58,14 @@ class Operation:
     message: str = ""
 
     @property
+    def rejected(self) -> bool:
+        """Whether it ended because no case had asked for it: the status of the case was lost, or somebody else made it.
+
+        A case that asks for it afterwards has not tried it.
+        """
+        return self.reason == Reason.NOT_CURRENT_ATTEMPT
+
+    @property
     def nothing_ran(self) -> bool:
         """Whether it ended before its drain began, or its drain asked no Pod to go."""
         timed_out = self.reason in (Reason.DRAIN_TIMEOUT, Reason.TIMED_OUT)
