@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from remediator import metrics
 from remediator.controller import blast_looks
@@ -37,7 +38,6 @@ from remediator.core.breaker import Breaker
 from remediator.core.budget_breaker import longest
 from remediator.core.case import Case
 from remediator.core.case_table import Step
-from remediator.core.census import BudgetSnapshot
 from remediator.core.correlation import Burst, Causes, SharedCause, under_repair
 from remediator.core.guard import FleetContext
 from remediator.core.spare import leaving_nodes
@@ -47,8 +47,16 @@ from remediator.kube.wire.errors import ApiError
 from remediator.metrics import Contained
 
 AT_ONCE = 16
-Waiting = list[tuple[CaseView, Step]]  # cases that request admission, with the step that they request it for
 STOPPED = Retry(0.2, "it was stopped after it had been admitted")
+
+
+class _Read(NamedTuple):
+    """What a pass has read. `failed`: what could not be read; `again`: seconds until things are to be read again."""
+
+    asking: Sequence[PendingAdmission]
+    fleet: FleetContext
+    failed: Sequence[Retry]
+    again: Sequence[float]
 
 
 class Admissions:
@@ -107,7 +115,37 @@ class Admissions:
         self.records.consider(seen, self.cache)
         if not waiting:
             return self._nobody_waits()
-        waiting, not_read = await self._read(waiting, now)
+        read = await self._read(waiting, now)
+        basis = self._basis(read.asking, read.fleet, now)
+        fold = AdmissionFold(basis)
+        pending = await self._decide(fold, read.asking, read.fleet, failed, now)
+        self.confirmations.want(fold.questions)
+        self.looks.want(request.case.node for request in fold.unseen)
+        admission = fold.admission()
+        if admission.admitted and self._pause_unread:  # nothing more is entered before that has an answer, or raises
+            await self.performer.paused()
+            self._pause_unread = False
+        refused, stop = await asyncio.gather(self._enter(basis.ledgers.budgets, admission), self._stop(admission))
+        admission = entered(admission, basis.ledgers.index, refused)
+        self.records.hold([(request.case, blocks) for request, blocks in admission.held], blast_looks.shown(admission))
+        results: list[EffectResult] = [STOPPED for _ in admission.admitted]
+        if stop is None:
+            results = await self._carry_out(pending, admission, read.fleet, now)
+        entries = fold.ledgers.entered.keys()
+        back = await withdrawn(admission.held, entries - self.ledgers.unused, self.cache, self.performer)
+        self.ledgers.unused |= back | _stopped(admission, results) - entries
+        tried = (*read.failed, *refused.values(), *results, stop or Done())
+        waits = [*read.again, *waits_of(tried), *until_holds_end(admission, now)]
+        waits += [STOPPED.after] if back else []
+        waits += [LATE] if fold.questions else []
+        waits += [blast_looks.LATE] if fold.unseen else []
+        return waits
+
+    async def _read(self, waiting: Sequence[tuple[CaseView, Step]], now: datetime) -> _Read:
+        """What the decisions rest on, budgets apart: live where a watch may not have told of it yet."""
+        read, not_read = await self._reads.partly_claimed(waiting)
+        if read:
+            waiting = [(view, step) for view, step in await self.pending.waiting(now) if view.case.uid not in not_read]
         self.looks.give_up_late()
         look_again = await self._idle.look((view for view, step in waiting if step is Step.START), now)
         fleet, ask_again = await self._fleet(waiting, now)
@@ -115,47 +153,8 @@ class Admissions:
             waiting = [(replace(view, gone=fleet.gone), step) async for view, step in sliced(waiting, SLICE)]
         asking = await self.pending.all(waiting, fleet, now)
         await self.cache.nodes_by.refresh()
-        basis = self._basis(asking, fleet, now)
-        fold = AdmissionFold(basis)
-        pending = await self._decide(fold, asking, fleet, failed, now)
-        self.confirmations.want(fold.questions)
-        self.looks.want(request.case.node for request in fold.unseen)
-        admission, tried = await self._write(fold, basis.ledgers, pending, fleet, now)
-        waits = [*waits_of((*not_read.values(), *tried)), *until_holds_end(admission, now)]
-        waits += [LATE] if fold.questions else []
-        waits += [blast_looks.LATE] if fold.unseen else []
-        return [*waits, *(seconds for seconds in (look_again, ask_again) if seconds is not None)]
-
-    async def _read(self, waiting: Waiting, now: datetime) -> tuple[Waiting, Mapping[str, Retry]]:
-        """Those that wait, once the partly claimed have been read live; without those of which that failed, and why."""
-        read, not_read = await self._reads.partly_claimed(waiting)
-        if read:
-            waiting = [(view, step) for view, step in await self.pending.waiting(now) if view.case.uid not in not_read]
-        return waiting, not_read
-
-    async def _write(
-        self,
-        fold: AdmissionFold,
-        ledgers: BudgetSnapshot,
-        pending: Mapping[str, PendingAdmission],
-        fleet: FleetContext,
-        now: datetime,
-    ) -> tuple[Admission, list[EffectResult]]:
-        """Enter the admitted into their ledgers, hold the others, and start; what was admitted, and what came of it."""
-        admission = fold.admission()
-        if admission.admitted and self._pause_unread:  # nothing more is entered before that has an answer, or raises
-            await self.performer.paused()
-            self._pause_unread = False
-        refused, stop = await asyncio.gather(self._enter(ledgers.budgets, admission), self._stop(admission))
-        admission = entered(admission, ledgers.index, refused)
-        self.records.hold([(request.case, blocks) for request, blocks in admission.held], blast_looks.shown(admission))
-        results: list[EffectResult] = [STOPPED for _ in admission.admitted]
-        if stop is None:
-            results = await self._carry_out(pending, admission, fleet, now)
-        entries = fold.ledgers.entered.keys()
-        back = await withdrawn(admission.held, entries - self.ledgers.unused, self.cache, self.performer)
-        self.ledgers.unused |= back | _stopped(admission, results) - entries
-        return admission, [*refused.values(), *results, stop or Done(), *([STOPPED] if back else [])]
+        again = [seconds for seconds in (look_again, ask_again) if seconds is not None]
+        return _Read(asking, fleet, [*not_read.values()], again)
 
     def _nobody_waits(self) -> list[float]:
         """Forget what the last pass has left for those that waited."""
