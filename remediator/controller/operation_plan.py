@@ -165,13 +165,14 @@ def create_pod(view: OperationView, now: datetime) -> Plan:
     """Create the Pod under the name that follows from the operation: made twice is "already exists".
 
     Beside Pods that came after the drain it is not made: the operation says so and waits for them to go, up to its
-    deadline. No new drain begins, since a request of an earlier leader to create the Pod may be on its way.
+    deadline. No new drain begins, since a request of an earlier leader to create the Pod may be on its way. Nor is it
+    made where it would do the same once more.
     """
     operation = view.operation
     if view.case is None or view.template is None:
         return ()
-    if view.pods_left:
-        waiting = replace(operation, message=_pods_came(view))
+    if view.twice or view.pods_left:
+        waiting = replace(operation, message=_repeats(view) if view.twice else _pods_came(view))
         return (SaveOperation(operation, waiting),) if waiting != operation else ()
     orders: dict[str, object] = {}
     if operation.template == names.DRAIN_TEMPLATE:  # the drain itself is what was asked for
@@ -192,6 +193,10 @@ def _whose_gpus(case: Case) -> dict[str, object]:
     """
     uuids = ",".join(gpu.uuid for gpu in case.gpus if gpu.uuid)
     return {"case": case.name, "gpus": uuids, "fault": case.trigger.message if case.trigger else ""}
+
+
+def _repeats(view: OperationView) -> str:
+    return f"somebody has removed the operation that made Pod {view.twice}: no second Pod does the same"
 
 
 def _pods_came(view: OperationView) -> str:

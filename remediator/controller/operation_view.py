@@ -41,6 +41,7 @@ class OperationView:
         system: The namespace whose pause the drain looks up.
         stops: What a user, or what the node runs, stops its case with.
         pods_left: Pods still on the node, counted live before the intent and before its own Pod.
+        twice: The Pod that its own one would repeat, "" where there is none.
         avoid: Nodes on which the drain Pod would soon be lost.
         again: When a drain Pod that was lost is made anew.
         end: What is observed of it where it ends in vain now.
@@ -66,6 +67,7 @@ class OperationView:
     api_nodes: ApiNodes = SHIPPED
     again: datetime | None = None
     end: EndObservation | None = None
+    twice: str = ""
 
 
 def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> OperationView:
@@ -117,7 +119,25 @@ def operation_view(cache: ClusterCache, operation: Operation, now: datetime) -> 
         api_nodes=cache.places.chosen,
         again=_lost_until(operation, drain) if drain is not None and _exit(drain) is Exit.LOST else None,
         end=_end(cache, observation, operation, node, drain if operation.intent_at is None else pod),
+        twice=_twice(cache, case, operation) if case and operation.intent_at and pod is None else "",
     )
+
+
+def _twice(cache: ClusterCache, case: Case, operation: Operation) -> str:
+    """A Pod of this template that an operation has made which somebody has removed since, under the same name perhaps.
+
+    One that goes on acts beside any other; one that has ended has done what this attempt asks for.
+    """
+    made = (cache.operations.get(attempt.operation) for attempt in case.attempts)
+    known = {operation.uid, *(each.uid for each in made if each is not None)}
+    began = case.attempt.started if case.attempt else case.created
+    unknown = (pod for pod in cache.pods.by("case_uid", case.uid) if pod.operation_uid not in known)
+    repeated = (
+        pod.name
+        for pod in unknown
+        if pod.template == operation.template and (not pod.ended or (pod.created or began) >= began)
+    )
+    return min(repeated, default="")
 
 
 def _stops(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.harness.controller import DIAGNOSED, REBOOTED, RUNS, ControllerHarness, running, until
-from tests.harness.kinds import BUDGETS, CASES, NODES
+from tests.harness.kinds import BUDGETS, CASES, NODES, OPERATIONS
 
 
 async def _wipe(harness: ControllerHarness, kind: Any, name: str) -> None:
@@ -45,6 +45,27 @@ async def test_a_case_of_which_somebody_says_that_it_has_ended_gives_its_node_ba
         name = harness.cases("gpu-1")[0]["metadata"]["name"]
         await harness.client.patch(CASES, name, {"status": said}, subresource="status")
         await until(lambda: harness.clean("gpu-1"), 30)
+    assert harness.ran.count("reboot gpu-1") == 1
+
+
+async def test_an_operation_that_somebody_removes_by_force_while_its_pod_runs_gets_no_second_pod(
+    harness: ControllerHarness,
+):
+    """Its case makes the operation anew, under its name and with another uid: the Pod would have another name."""
+    harness.answer("reboot", RUNS)
+    await harness.policy()
+    await harness.node("gpu-1", "True")
+    async with running(harness):
+        [pod] = await until(lambda: harness.pods("reboot", "Running"))
+        [before] = harness.all(OPERATIONS)
+        name = before["metadata"]["name"]
+        await harness.client.patch(OPERATIONS, name, {"metadata": {"finalizers": []}})
+        await harness.client.delete(OPERATIONS, name)
+        said = f"somebody has removed the operation that made Pod {pod['metadata']['name']}"
+        await until(lambda: any(said in one.get("status", {}).get("message", "") for one in harness.all(OPERATIONS)))
+        assert harness.all(OPERATIONS)[0]["metadata"]["uid"] != before["metadata"]["uid"]
+        await harness.finish("reboot", REBOOTED)
+        await until(lambda: harness.ended("gpu-1", "Recovered"), 30)
     assert harness.ran.count("reboot gpu-1") == 1
 
 
