@@ -1,7 +1,10 @@
 """Counts the Pods that nodes reject, and says on each node's Condition PodsRejected when they are too many."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
 
 from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Patch
@@ -9,10 +12,14 @@ from remediator.controller.handlers.base import seconds, seconds_until
 from remediator.controller.perform import Performer
 from remediator.core.node import Node, Status
 from remediator.core.rejections import BEATS, PODS_REJECTED, Judged, Rejection, judge, to_write
+from remediator.core.spare import Holding
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import NODE
 from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire.transport import STRATEGIC_PATCH
+
+T = TypeVar("T")
+SILENT = 5.0  # seconds until a watch that does not tell what works is asked about again
 
 
 class RejectionCounts:
@@ -20,8 +27,8 @@ class RejectionCounts:
 
     def __init__(self, pods: Informer[Rejection]) -> None:
         self._pods = pods
-        self._by_node: dict[str, list[Rejection]] = {}
-        self._nodes_of: dict[str, dict[str, int]] = {}  # by owner: how many of its Pods each node rejected
+        self._by_node: dict[str, Counter[Rejection]] = {}  # one namespace can have thousands on a node: found at once
+        self._nodes_of: dict[str, Counter[str]] = {}  # by owner: how many of its Pods each node rejected
         pods.on_view(self._moved)
 
     def nodes(self) -> Collection[str]:
@@ -32,36 +39,57 @@ class RejectionCounts:
     def of(self, node: str) -> list[Rejection]:
         """All that a node has rejected."""
         self._pods.settle()
-        return self._by_node.get(node, [])
+        return list(self._by_node.get(node, Counter()).elements())
 
     def nodes_of(self, owner: str) -> int:
         """How many nodes have rejected Pods of an owner."""
         return len(self._nodes_of.get(owner, ()))
 
     def _moved(self, old: Rejection | None, new: Rejection | None) -> None:
-        if old is not None and old.node:
-            self._by_node[old.node].remove(old)
-            if not self._by_node[old.node]:
-                del self._by_node[old.node]
-            self._count(old, -1)
-        if new is not None and new.node:
-            self._by_node.setdefault(new.node, []).append(new)
-            self._count(new, 1)
+        for rejection, change in ((old, -1), (new, 1)):
+            if rejection is not None and rejection.node:
+                _count(self._by_node, rejection.node, rejection, change)
+                _count(self._nodes_of, rejection.owner, rejection.node, change)
 
-    def _count(self, rejection: Rejection, change: int) -> None:
-        nodes = self._nodes_of.setdefault(rejection.owner, {})
-        nodes[rejection.node] = nodes.get(rejection.node, 0) + change
-        if not nodes[rejection.node]:
-            del nodes[rejection.node]
-        if not nodes:
-            del self._nodes_of[rejection.owner]
+
+class WorkCounts:
+    """Of which namespaces Pods work on each node, kept change by change: none of DaemonSets, and none of `apart`."""
+
+    def __init__(self, pods: Informer[Holding], apart: Collection[str]) -> None:
+        self._pods, self._apart = pods, apart
+        self._by_node: dict[str, Counter[str]] = {}
+        pods.on_change(self._moved)
+
+    def fresh(self) -> bool:
+        """Whether the list is complete and told of lately."""
+        return self._pods.fresh()
+
+    def of_others(self, node: str, namespace: str) -> bool:
+        """Whether Pods of other namespaces than this one work on a node."""
+        return any(each != namespace for each in self._by_node.get(node, ()))
+
+    def _moved(self, key: str, old: Holding | None, new: Holding | None) -> None:
+        namespace = key.partition("/")[0]
+        for holding, change in ((old, -1), (new, 1)):
+            if holding is not None and holding.node and not holding.daemon and namespace not in self._apart:
+                _count(self._by_node, holding.node, namespace, change)
+
+
+def _count(counts: dict[str, Counter[T]], key: str, what: T, change: int) -> None:
+    """One more or one less, and nothing kept of what there is none of."""
+    here = counts.setdefault(key, Counter())
+    here[what] += change
+    if not here[what]:
+        del here[what]
+    if not here:
+        del counts[key]
 
 
 class RejectionReconciler:
     """Writes the Condition of one node where it differs from what its Pods prove."""
 
-    def __init__(self, cache: ClusterCache, counts: RejectionCounts, performer: Performer) -> None:
-        self._cache, self._counts, self._performer = cache, counts, performer
+    def __init__(self, cache: ClusterCache, counts: RejectionCounts, work: WorkCounts, performer: Performer) -> None:
+        self._cache, self._counts, self._work, self._performer = cache, counts, work, performer
 
     def concerned(self) -> Iterator[str]:
         """The nodes whose Condition may have to change: by their Pods, or by time."""
@@ -74,7 +102,10 @@ class RejectionReconciler:
         if node is None:
             return None
         before, awaited = node.conditions.get(PODS_REJECTED), self._awaited(node)
-        judged = judge(self._counts.of(name), self._counts.nodes_of, before, now)
+        if not self._work.fresh() and (before is None or before.status is not Status.TRUE):
+            return SILENT
+        others_work = partial(self._work.of_others, name)
+        judged = judge(self._counts.of(name), self._counts.nodes_of, before, now, others_work)
         condition = to_write(judged, before, awaited, now)
         if condition is None:
             return _again(judged, awaited, now)

@@ -26,8 +26,9 @@ from remediator.controller.reconcile.case import CaseReconciler
 from remediator.controller.reconcile.node import NodeReconciler
 from remediator.controller.reconcile.operation import OperationReconciler
 from remediator.controller.reconcile.policy import PolicyReconciler
-from remediator.controller.rejections import RejectionCounts, RejectionReconciler
+from remediator.controller.rejections import RejectionCounts, RejectionReconciler, WorkCounts
 from remediator.controller.retention import Retention
+from remediator.core.names import CONTROL_PLANE_NAMESPACE
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader, LeaderQueue, Sweep, every
 from remediator.kube.wire.client import Client
@@ -63,7 +64,13 @@ class Controller:
         records, drains = self._admissions.records, settings.drains
         dependencies = Dependencies(self.cache, performer, self._admit, drains, records, confirmations, leases=leases)
         self._nodes = NodeReconciler(dependencies)
-        self._rejections = RejectionReconciler(self.cache, RejectionCounts(informers.rejected_pods), performer)
+        apart = (CONTROL_PLANE_NAMESPACE, informers.namespaces.system, informers.namespaces.operations)
+        self._rejections = RejectionReconciler(
+            self.cache,
+            RejectionCounts(informers.rejected_pods),
+            WorkCounts(informers.gpu_pods, apart),
+            performer,
+        )
         self._reconcilers: Mapping[str, Reconciler] = {
             "node": self._nodes,
             "case": CaseReconciler(dependencies),

@@ -5,6 +5,8 @@ Pods that a node has rejected are kept as Failed; they are all that the count re
 
 * Few owners prove little: one bad Pod template is rejected wherever it goes. So OWNERS distinct owners must have been
   rejected, or PODS Pods of fewer. An owner whose Pods MANY_NODES nodes have rejected counts for none of them.
+* Whoever may make Pods can have any node reject some: by `spec.nodeName`, or with a command that does not exist. So what
+  the Pods of one namespace alone show ends no work of another: while Pods of others work there, it does not count.
 * What has lasted is not forgotten at once: a node that gets no work rejects none. So it counts as rejecting for STAYS.
 """
 
@@ -24,6 +26,8 @@ STAYS = timedelta(minutes=30)  # that the Condition is True, at least
 BEATS = timedelta(minutes=2)  # between two heartbeats of a Condition that somebody waits for
 NEVER = timedelta.max
 OUT_OF_RESOURCES, NONE = "OutOfResources", "NoPodsRejected"
+ONE_NAMESPACE = "OnlyPodsOfOneNamespace"  # the reason of a Condition that is False
+WORK_ON = "while Pods of others work here: look at their status, and drain the node yourself where it is at fault"
 # What a kubelet says of a Pod that it does not take, and of a container that it cannot start.
 ADMISSION = frozenset({"UnexpectedAdmissionError", "TopologyAffinityError"})
 START = frozenset({"CreateContainerError", "RunContainerError"})
@@ -31,12 +35,16 @@ START = frozenset({"CreateContainerError", "RunContainerError"})
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """One Pod that a node did not take, or could not start. `owner`: the uid of its controller, or its own."""
+    """One Pod that a node did not take, or could not start. `owner`: its namespace and the uid of its controller, or its own.
+
+    Nobody checks which uid a Pod calls that of its controller: without the namespace it could be that of another user.
+    """
 
     node: str = ""
     owner: str = ""
     reason: str = ""
     at: datetime | None = None
+    namespace: str = ""
 
     @property
     def version(self) -> str:
@@ -70,21 +78,30 @@ def rejection_reason(status_reason: str, waiting: Iterable[str]) -> str:
 
 
 def judge(
-    rejections: Iterable[Rejection], nodes_of: Callable[[str], int], before: Condition | None, now: datetime
+    rejections: Iterable[Rejection],
+    nodes_of: Callable[[str], int],
+    before: Condition | None,
+    now: datetime,
+    others_work: Callable[[str], bool] = lambda namespace: False,
 ) -> Judged:
     """What a node's Pods prove now. `nodes_of`: how many nodes have rejected Pods of an owner. `before`: the Condition.
 
+    `others_work`: whether Pods of other namespaces than this one work on the node.
     A clock of a node that is ahead must not make a rejection count for ever: what lies ahead does not count.
     """
     lately = [each for each in rejections if each.at is not None and timedelta(0) <= now - each.at < WINDOW]
     counted = [each for each in lately if nodes_of(each.owner) < MANY_NODES]
-    owners = Counter(each.owner for each in counted)
-    if len(owners) >= OWNERS or len(counted) >= PODS:
+    owners, namespaces = Counter(each.owner for each in counted), {each.namespace for each in counted}
+    enough = len(owners) >= OWNERS or len(counted) >= PODS
+    alone = next(iter(namespaces)) if len(namespaces) == 1 else ""
+    if enough and not (alone and others_work(alone)):
         ((reason, _),) = Counter(sorted(each.reason for each in counted)).most_common(1)
         message = f"rejected {len(counted)} Pods of {len(owners)} owners within {WINDOW.total_seconds() / 60:g} minutes"
         return Judged(Status.TRUE, reason, f"{message}, most of them: {reason}", _next(counted))
     if before is not None and before.status is Status.TRUE and timedelta(0) <= now - before.since < STAYS:
         return Judged(Status.TRUE, before.reason, before.message, before.since + STAYS)
+    if enough:
+        return Judged(Status.FALSE, ONE_NAMESPACE, f"only Pods of namespace {alone} were rejected, {WORK_ON}")
     return Judged(Status.FALSE, NONE, "no more Pods were rejected lately than single Pods can cause")
 
 
@@ -96,10 +113,12 @@ def _next(counted: Iterable[Rejection]) -> datetime | None:
 def to_write(judged: Judged, before: Condition | None, awaited: bool, now: datetime) -> Condition | None:
     """The Condition to write; None where nothing is. `awaited`: a case of the node waits for what it says.
 
-    While the status stays, so does all but the heartbeat: nobody wants a number that changes with each Pod.
+    While the status stays, so does all but the heartbeat: nobody wants a number that changes with each Pod. That one
+    namespace's Pods are rejected is told once.
     """
-    if before is None and judged.status is not Status.TRUE:
+    if before is None and judged.reason == NONE:
         return None
-    words = before if before is not None and before.status is judged.status else judged
+    told = before is not None and (before.reason == ONE_NAMESPACE or judged.reason != ONE_NAMESPACE)
+    words = before if before is not None and before.status is judged.status and told else judged
     every = BEATS if judged.status is Status.TRUE or awaited else NEVER
     return due(before, Finding(PODS_REJECTED, judged.status, words.reason, words.message), now, every)

@@ -12,6 +12,7 @@ from remediator.kube.wire.client import Kind
 class PodMeta(Base, frozen=True, kw_only=True):
     """Whose Pod it is."""
 
+    namespace: str = ""
     uid: str = ""
     creation_timestamp: str | None = None
     owner_references: tuple[OwnerReference, ...] = ()
@@ -52,8 +53,8 @@ def rejection(wire: Pod) -> Rejection:
     reason = _reason(wire.status)
     if not reason or (owner is not None and owner.kind in ("DaemonSet", "Node")):
         return NO_REJECTION
-    whose = owner.uid if owner is not None else wire.metadata.uid
-    return Rejection(wire.spec.node_name, whose, reason, _came(wire))
+    namespace, uid = wire.metadata.namespace, owner.uid if owner is not None else wire.metadata.uid
+    return Rejection(wire.spec.node_name, f"{namespace}/{uid}", reason, _came(wire), namespace)
 
 
 def _reason(status: PodStatus) -> str:

@@ -2,29 +2,34 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from remediator.clock import SYSTEM
-from remediator.controller.rejections import RejectionCounts
+from remediator.controller.rejections import RejectionCounts, WorkCounts
 from remediator.core.rejections import PODS_REJECTED, Rejection
+from remediator.core.spare import Holding
+from remediator.kube.api import rejected_pods
+from remediator.kube.api.builtin import PodSpec
+from remediator.kube.api.common import OwnerReference
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator.scheduler.extender import Extender
 from tests.builders import at
 from tests.harness.controller import ControllerHarness, now, running, stamp, until
-from tests.harness.kinds import NODES, PODS
+from tests.harness.kinds import NAMESPACES, NODES, PODS
 from tests.harness.scheduler import GPU, names_body
 
 EVERYWHERE = ["black", "well"]
 WORD = "UnexpectedAdmissionError"
 
 
-def wanted(name: str, node: str = "") -> dict[str, object]:
+def wanted(name: str, node: str = "", namespace: str = "default") -> dict[str, object]:
     """A Pod with one GPU, of an owner of its own."""
     owner = {"apiVersion": "ci/v1", "kind": "Runner", "name": name, "uid": f"owner-{name}", "controller": True}
     spec = {"containers": [{"name": "main", "image": "ci", "resources": {"limits": {GPU: "1"}}}]}
-    meta = {"name": name, "namespace": "default", "ownerReferences": [owner]}
+    meta = {"name": name, "namespace": namespace, "ownerReferences": [owner]}
     return {"metadata": meta, "spec": spec | ({"nodeName": node} if node else {})}
 
 
@@ -134,11 +139,67 @@ async def test_one_owner_and_a_daemonset_are_no_black_hole(harness: ControllerHa
     assert said(harness, "black") == {}
 
 
+async def test_a_tenant_cannot_have_a_node_repaired_on_which_others_work(harness: ControllerHarness) -> None:
+    """Four Pods of team-a that name the node themselves, and are rejected; a Pod of team-b works there with one GPU."""
+    await harness.node("black")
+    for team in ("team-a", "team-b"):
+        await harness.client.create(NAMESPACES, {"metadata": {"name": team}})
+    await harness.client.create(PODS, wanted("victim", "black", "team-b"), namespace="team-b")
+    async with running(harness) as controller:
+        await until(lambda: controller._rejections._work.of_others("black", "team-a"))
+        for name in "abcd":
+            await harness.client.create(PODS, wanted(name, "black", "team-a"), namespace="team-a")
+            status = {"phase": "Failed", "reason": WORD, "startTime": stamp(now())}
+            await harness.client.patch(PODS, name, {"status": status}, namespace="team-a", subresource="status")
+        await until(lambda: said(harness, "black").get("reason") == "OnlyPodsOfOneNamespace")
+        assert said(harness, "black")["status"] == "False"
+        assert said(harness, "black")["message"].startswith("only Pods of namespace team-a were rejected")
+
+
+def test_an_owner_is_one_of_its_namespace_whatever_uid_a_pod_of_another_calls_its_own() -> None:
+    """Otherwise a tenant whose Pods three nodes reject takes the Pods of somebody else's Job out of the count."""
+    owner = OwnerReference(kind="Job", name="train", uid="of-team-b", controller=True)
+
+    def of(namespace: str) -> Rejection:
+        meta = rejected_pods.PodMeta(namespace=namespace, uid="pod", owner_references=(owner,))
+        return rejected_pods.rejection(
+            rejected_pods.Pod(
+                metadata=meta, spec=PodSpec(node_name="n"), status=rejected_pods.PodStatus(phase="Failed", reason=WORD)
+            )
+        )
+
+    assert (of("team-a").owner, of("team-b").owner) == ("team-a/of-team-b", "team-b/of-team-b")
+
+
+def test_thousands_of_rejected_pods_of_a_node_are_forgotten_one_by_one_without_a_look_at_all_of_them() -> None:
+    """12,000: about so many Failed Pods Kubernetes keeps. Each comparison of two of them is counted."""
+    compared = 0
+
+    class Counted(Rejection):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return super().__eq__(other)
+
+        __hash__ = Rejection.__hash__
+
+    pods, many = Informer(), [Counted("n1", f"team-a/{index}", WORD, at(0), "team-a") for index in range(12_000)]
+    counts = RejectionCounts(pods)
+    for each in many:
+        pods.moved(None, each)
+    for each in reversed(many):
+        pods.moved(each, None)
+    assert counts.nodes() == ()
+    assert compared < 12 * 12_000
+
+
 class Informer:
     """One whose changes a test tells."""
 
     def on_view(self, moved) -> None:
         self.moved = moved
+
+    on_change = on_view
 
     def settle(self) -> None:
         """Nothing waits."""
@@ -154,3 +215,15 @@ def test_rejections_are_counted_by_node_and_by_owner_and_taken_off_again() -> No
     pods.moved(first, None)
     pods.moved(second, Rejection())
     assert (counts.of("n1"), counts.nodes_of("a"), counts.nodes()) == ([], 0, ())
+
+
+def test_whose_pods_work_on_a_node_is_counted_without_daemonsets_and_the_cluster_itself() -> None:
+    pods = Informer()
+    work, pod = WorkCounts(pods, ("kube-system",)), Holding("n1", cpu=100)
+    for key, holding in (("a/1", pod), ("a/2", pod), ("b/1", replace(pod, daemon=True)), ("kube-system/1", pod)):
+        pods.moved(key, None, holding)
+    assert (work.of_others("n1", "a"), work.of_others("n1", "b"), work.of_others("n2", "b")) == (False, True, False)
+    pods.moved("a/1", pod, None)
+    assert work.of_others("n1", "b")
+    pods.moved("a/2", pod, Holding())
+    assert not work.of_others("n1", "b")

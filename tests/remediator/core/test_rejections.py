@@ -1,6 +1,8 @@
 """A node that rejects Pods: what counts, how the Condition turns, and what it proves to a policy."""
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +14,7 @@ from remediator.core.policy import Clause
 from remediator.core.rejections import (
     BEATS,
     NONE,
+    ONE_NAMESPACE,
     OUT_OF_RESOURCES,
     PODS_REJECTED,
     STAYS,
@@ -31,11 +34,15 @@ def rejected(owner: str, minute: float = 0, reason: str = "UnexpectedAdmissionEr
     return Rejection(node, owner, reason, at(minute))
 
 
-def judged(*rejections: Rejection, before: Condition | None = None, minute: float = 1) -> Judged:
+def judged(
+    *rejections: Rejection, before: Condition | None = None, minute: float = 1, at_work: Iterable[str] = ()
+) -> Judged:
+    """`at_work`: namespaces whose Pods work on the node."""
     nodes = {
         owner: {each.node for each in rejections if each.owner == owner} for owner in {r.owner for r in rejections}
     }
-    return judge([each for each in rejections if each.node == NODE], lambda own: len(nodes[own]), before, at(minute))
+    here = [each for each in rejections if each.node == NODE]
+    return judge(here, lambda own: len(nodes[own]), before, at(minute), lambda mine: any(it != mine for it in at_work))
 
 
 def said(status: str = "True", since: float = 0, heartbeat: float = 0) -> Condition:
@@ -64,6 +71,32 @@ COUNTS = [
 @pytest.mark.parametrize(("rejections", "status"), COUNTS)
 def test_how_many_pods_of_how_many_owners_make_a_fault(rejections: list[Rejection], status: Status) -> None:
     assert judged(*rejections).status is status
+
+
+ATTACK = [replace(rejected(f"team-a/{index}"), namespace="team-a") for index in range(12)]
+NEIGHBOUR = replace(rejected("team-b/1"), namespace="team-b")
+
+
+@pytest.mark.parametrize(
+    ("rejections", "at_work", "status"),
+    [
+        pytest.param(ATTACK, ["team-a"], Status.TRUE, id="only its own work is at stake"),
+        pytest.param(ATTACK, [], Status.TRUE, id="nobody works there"),
+        pytest.param(ATTACK, ["team-a", "team-b"], Status.FALSE, id="another works there"),
+        pytest.param(
+            [*ATTACK, NEIGHBOUR], ["team-a", "team-b"], Status.TRUE, id="the other one's Pod was rejected, too"
+        ),
+    ],
+)
+def test_what_the_pods_of_one_namespace_show_ends_no_work_of_another(rejections, at_work, status) -> None:
+    """Twelve Pods with `spec.nodeName` of the victim, or whose command does not exist."""
+    found = judged(*rejections, at_work=at_work)
+    assert found.status is status
+    assert (found.reason == ONE_NAMESPACE) is (status is Status.FALSE)
+
+
+def test_a_condition_that_is_true_stays_when_others_come_to_work_there() -> None:
+    assert judged(*ATTACK, before=said(since=0), at_work=["team-b"]).status is Status.TRUE
 
 
 def test_the_reason_is_the_most_frequent_one_and_the_message_has_the_numbers() -> None:
@@ -100,12 +133,18 @@ def test_what_the_pod_itself_is_at_fault_for_does_not_count(reason, waiting, exp
 
 
 TRUE, FALSE = Judged(Status.TRUE, "Full", "many"), Judged(Status.FALSE, NONE, "few")
+ALONE = Judged(Status.FALSE, ONE_NAMESPACE, "one")
+TOLD = replace(said("False", heartbeat=9), reason=ONE_NAMESPACE)
 WRITES = [
     pytest.param(FALSE, None, False, None, id="a node that rejects nothing gets no Condition"),
     pytest.param(TRUE, None, False, ("True", "Full", 10, 10), id="the first time"),
     pytest.param(TRUE, said(since=0, heartbeat=9), False, None, id="the heartbeat is one minute old"),
     pytest.param(TRUE, said(since=0, heartbeat=8), False, ("True", "Said", 0, 10), id="two: words and numbers stay"),
     pytest.param(FALSE, said(since=0, heartbeat=8), False, ("False", NONE, 10, 10), id="it is over"),
+    pytest.param(ALONE, None, False, ("False", ONE_NAMESPACE, 10, 10), id="one namespace's Pods alone: told"),
+    pytest.param(ALONE, said("False"), False, ("False", ONE_NAMESPACE, 0, 10), id="the same, and False since long"),
+    pytest.param(ALONE, TOLD, False, None, id="told once"),
+    pytest.param(FALSE, TOLD, False, None, id="and not taken back"),
     pytest.param(FALSE, said("False"), False, None, id="nobody waits for it: no heartbeats"),
     pytest.param(FALSE, said("False"), True, ("False", "Said", 0, 10), id="a case waits for what it says"),
 ]
