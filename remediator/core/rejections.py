@@ -5,8 +5,8 @@ Pods that a node has rejected are kept as Failed; they are all that the count re
 
 * Few owners prove little: one bad Pod template is rejected wherever it goes. So OWNERS distinct owners must have been
   rejected, or PODS Pods of fewer. An owner whose Pods MANY_NODES nodes have rejected counts for none of them.
-* Whoever may make Pods can have any node reject some: by `spec.nodeName`, or with a command that does not exist. So what
-  the Pods of one namespace alone show ends no work of another: while Pods of others work there, it does not count.
+* Whoever may make Pods can have any node reject some: by `spec.nodeName`, or with a command that does not exist. So
+  what the Pods of one namespace alone show ends no work of another: while Pods of others work there, none counts.
 * What has lasted is not forgotten at once: a node that gets no work rejects none. So it counts as rejecting for STAYS.
 """
 
@@ -35,9 +35,10 @@ START = frozenset({"CreateContainerError", "RunContainerError"})
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """One Pod that a node did not take, or could not start. `owner`: its namespace and the uid of its controller, or its own.
+    """One Pod that a node did not take, or could not start.
 
-    Nobody checks which uid a Pod calls that of its controller: without the namespace it could be that of another user.
+    `owner`: its namespace, and the uid of its controller, or its own. Nobody checks which uid a Pod calls that of its
+    controller: without the namespace it could be that of another user.
     """
 
     node: str = ""

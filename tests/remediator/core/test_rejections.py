@@ -84,7 +84,7 @@ NEIGHBOUR = replace(rejected("team-b/1"), namespace="team-b")
         pytest.param(ATTACK, [], Status.TRUE, id="nobody works there"),
         pytest.param(ATTACK, ["team-a", "team-b"], Status.FALSE, id="another works there"),
         pytest.param(
-            [*ATTACK, NEIGHBOUR], ["team-a", "team-b"], Status.TRUE, id="the other one's Pod was rejected, too"
+            [*ATTACK, NEIGHBOUR], ["team-a", "team-b"], Status.TRUE, id="a Pod of the other was rejected, too"
         ),
     ],
 )
