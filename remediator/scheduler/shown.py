@@ -68,7 +68,7 @@ def _shared(
     names |= {pod.uid: f"{pod.namespace}/{pod.name}" for pod in on}
     mine = cards(node.cards, unhealthy.get(node.name, frozenset()), ledger, on)
     held: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    for uid, shares in shares_of(ledger, on).items():
+    for uid, shares in shares_of(ledger, on, len(mine.sizes)).items():
         for card, memory in shares:
             held[card][names[uid]] += memory
     for card in sorted({*range(len(mine.sizes)), *held}) or [0]:

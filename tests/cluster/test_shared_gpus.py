@@ -11,11 +11,13 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
 from deploy.images.programs import binary
 from remediator.clock import SYSTEM, Clock
 from remediator.kube import api
+from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import Transport
@@ -160,6 +162,43 @@ async def test_of_eight_binders_for_one_card_exactly_one_gets_it(fleet: Fleet) -
         assert json.loads(bound["metadata"]["annotations"]["scheduler.framework.gpushare.allocation"]) == {
             "0": {"0": 16}
         }
+
+
+CARDS = {"ALIYUN_COM_GPU_MEM_IDX": "1", "ALIYUN_COM_GPU_MEM_POD": "999999999"}
+
+
+async def test_which_cards_a_pod_has_only_its_binding_says(fleet: Fleet) -> None:
+    """A user writes cards into a Pod that was bound, and makes one for a node, with cards and without."""
+    name = await fleet.node(16, 16)
+    async with fleet.replicas(1, Random(0)) as (replica,):
+        await until(lambda: replica.informers.nodes.get(name) is not None)
+        made = await fleet.pod(8)
+        assert await replica.bind(made, name) == ""
+        forged = {"metadata": {"annotations": CARDS}}
+        with pytest.raises(errors.Invalid, match="come with its binding and never change"):
+            await fleet.admin.patch(PODS, made["metadata"]["name"], forged, namespace="default")
+        for notes in (CARDS, {}):
+            mine = pod(f"p-{uuid.uuid4().hex[:8]}", 8)
+            mine["metadata"]["annotations"] = notes
+            mine["spec"]["nodeName"] = name
+            with pytest.raises(errors.Invalid, match="is placed by the scheduler"):
+                await fleet.admin.create(PODS, mine, namespace="default")
+        other = {"metadata": {"annotations": {"ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}}}  # as the device plugin does
+        await fleet.admin.patch(PODS, made["metadata"]["name"], other, namespace="default")
+
+
+async def test_a_binding_of_the_controller_brings_cards_and_no_other_annotation(fleet: Fleet) -> None:
+    name, made, ours = await fleet.node(16), await fleet.pod(8), Client(fleet.transport)
+    path = PODS.path(made["metadata"]["name"], "default", "binding")
+
+    def body(**meta: object) -> Object:
+        named = {"name": made["metadata"]["name"], "namespace": "default", **meta}
+        return {"apiVersion": "v1", "kind": "Binding", "metadata": named, "target": {"kind": "Node", "name": name}}
+
+    for more in ({"annotations": {"example.com/a": "b"}}, {"annotations": CARDS, "labels": {"a": "b"}}):
+        with pytest.raises(errors.Invalid, match="name their cards and no others"):
+            await ours.send("POST", path, msgspec.Raw, body(**more))
+    await ours.send("POST", path, msgspec.Raw, body(annotations=CARDS))
 
 
 async def test_fifty_binds_at_once_take_at_most_ten_times_as_long_as_those_of_pods_without_a_card(

@@ -160,7 +160,8 @@ def ask(pod: gpu_pods.Pod) -> Ask:
 def card_pod(wire: gpu_pods.Pod) -> CardPod:
     """A Pod as far as cards go. Raises ValueError for a quantity that cannot be read."""
     wants, meta, node = ask(wire), wire.metadata, wire.spec.node_name or ""
-    shares = _shares(meta.annotations) if node and wants.memory and meta.annotations else ()
+    named = _shares(meta.annotations) if node and wants.memory and meta.annotations else ()
+    shares = tuple((card, min(memory, wants.memory)) for card, memory in named)  # whatever its author writes there
     return CardPod(
         namespace=meta.namespace,
         name=meta.name,

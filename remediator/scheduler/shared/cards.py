@@ -36,12 +36,18 @@ class Cards(NamedTuple):
 NO_CARDS = Cards()
 
 
-def shares_of(ledger: Ledger, pods: Iterable[CardPod]) -> dict[str, Shares]:
-    """What each Pod holds or has reserved, by uid. Where ledger and annotations differ, the more of both."""
+def shares_of(ledger: Ledger, pods: Iterable[CardPod], count: int) -> dict[str, Shares]:
+    """What each Pod holds or has reserved, by uid. Where ledger and annotations differ, the more of both.
+
+    `count`: how many cards the node has. Of a Pod in the ledger, its annotations name no others: its author may write
+    them, and a card that the node never had would let nobody tell what is free.
+    """
     held = {entry.pod_uid: entry.shares for entry in ledger.reservations}
     for pod in pods:
         if not pod.ended:
-            mine, theirs = dict(held.get(pod.uid, ())), dict(pod.shares)
+            listed = pod.uid in held
+            mine = dict(held.get(pod.uid, ()))
+            theirs = {card: memory for card, memory in pod.shares if not listed or card < count}
             most = {card: max(mine.get(card, 0), theirs.get(card, 0)) for card in mine | theirs}
             held[pod.uid] = tuple(sorted(most.items()))
     return held
@@ -50,7 +56,7 @@ def shares_of(ledger: Ledger, pods: Iterable[CardPod]) -> dict[str, Shares]:
 def cards(sizes: CardSizes, unhealthy: frozenset[int] | None, ledger: Ledger, pods: Iterable[CardPod]) -> Cards:
     """The cards of a node as ledger and Pods show them; `unhealthy` None: nobody can tell which are."""
     pods = [pod for pod in pods if not pod.ended]
-    held = shares_of(ledger, pods)
+    held = shares_of(ledger, pods, len(sizes.sizes))
     used: Counter[int] = Counter()
     for shares in held.values():
         used.update(dict(shares))

@@ -42,7 +42,7 @@ def inspected(books: Books, node: Node) -> Inspected:
     ledger, pods, sizes = books.ledger(node.name), books.pods(node.name), node.cards.sizes
     names = {entry.pod_uid: (entry.name, entry.namespace) for entry in ledger.reservations}
     names |= {pod.uid: (pod.name, pod.namespace) for pod in pods}
-    held = {uid: dict(shares) for uid, shares in shares_of(ledger, pods).items()}
+    held = {uid: dict(shares) for uid, shares in shares_of(ledger, pods, len(sizes)).items()}
     cards = sorted({*range(len(sizes)), *(card for shares in held.values() for card in shares if card < MOST_CARDS)})
     devs = []
     for card in cards:

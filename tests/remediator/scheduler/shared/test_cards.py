@@ -61,6 +61,10 @@ def test_the_tightest_card_with_enough_room_is_given_and_the_lower_index_of_two(
         (TWO, frozenset(), (), (runs("a", unreadable=True),), Ask(1), CardsReason.UNKNOWN),
         (TWO, frozenset(), (held("a", (0, 1)),), (runs("a", unreadable=True),), Ask(1), None),
         (TWO, frozenset(), (held("a", (7, 4)),), (), Ask(1), CardsReason.UNKNOWN),
+        (TWO, frozenset(), (), (runs("a", (7, 4)),), Ask(1), CardsReason.UNKNOWN),
+        # The author of a Pod that was bound has written another card into its annotations.
+        (TWO, frozenset(), (held("a", (0, 1)),), (runs("a", (7, 1)),), Ask(16), None),
+        (TWO, frozenset(), (held("a", (0, 9)),), (runs("a", (1, 9)),), Ask(8), CardsReason.NO_ROOM),
         (TWO, frozenset(), (held("a", (0, 40)), held("b", (1, 12))), (), Ask(5), CardsReason.NO_ROOM),
         (TWO, frozenset(), (), (), Ask(9, 2, "odd"), CardsReason.MALFORMED),
     ],

@@ -17,7 +17,7 @@ from remediator.scheduler.verdict import FAILED, UNRESOLVABLE
 from remediator.web import extender as page
 from remediator.web import gpushare
 from tests.harness import endpoints
-from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, NODES
+from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS
 from tests.harness.replica import at_work, state_of
 from tests.harness.scheduler import names_body
 from tests.harness.scheduler import pod as whole_pod
@@ -131,6 +131,18 @@ async def test_pods_that_gpushare_has_bound_are_taken_in() -> None:
         await at.has_room("n", 16, 4)
         await at.extender.shared.sweep.once()
         assert at.stand.ledger("n") == {"theirs": [(1, 12)]}
+
+
+async def test_what_the_author_of_a_pod_writes_into_its_annotations_takes_no_more_than_the_pod_asks_for() -> None:
+    """A Pod of 1 GiB that says it holds all of card 1, and then a card that the node never had."""
+    async with served(n=(16, 16)) as at:
+        assert await at.bind(await at.stand.make_pod("small", 1), "n") == ""
+        for card, free in (("1", (15, 15)), ("63", (15, 16))):
+            notes = {"ALIYUN_COM_GPU_MEM_IDX": card, "ALIYUN_COM_GPU_MEM_POD": "999999999"}
+            body = {"metadata": {"annotations": {**notes, "scheduler.framework.gpushare.allocation": None}}}
+            await at.stand.client.patch(PODS, "small", body, namespace="default")
+            await at.has_room("n", *free)
+            assert await at.refusals(["n"], pod("any", 15)) == {"n": "Fit"}
 
 
 async def test_unhealthy_cards_are_not_given_and_where_nobody_can_tell_which_no_card_is() -> None:
