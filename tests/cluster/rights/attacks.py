@@ -9,9 +9,12 @@ from tests.cluster.rights.world import (
     OPERATIONS,
     OTHER,
     OWN,
+    PODS,
+    RULES,
     SYSTEM,
     Object,
     Request,
+    device_rule,
     lease,
     named,
     operation_pod,
@@ -105,6 +108,26 @@ def binding(space: str) -> Object:
     return named(kind, "forged", "rbac.authorization.k8s.io/v1", roleRef=role, subjects=[subject])
 
 
+DEVICES = "/apis/resource.k8s.io/v1/resourceslices"
+
+
+def published(node: str) -> Object:
+    """What a driver of DRA says of a node."""
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.nvidia.com", "nodeName": node, "pool": pool, "devices": [{"name": "gpu-0"}]}
+    return named("ResourceSlice", "forged", "resource.k8s.io/v1", spec=spec)
+
+
+def placed() -> Object:
+    """A Binding of a Pod that waits for a node."""
+    return named("Binding", "unplaced", target={"apiVersion": "v1", "kind": "Node", "name": OTHER})
+
+
+def ledger() -> Object:
+    """A ledger of a node, without a reservation in it."""
+    return named("GpuLedger", OTHER, "remediator.dev/v1alpha1", spec={})
+
+
 TRIGGER = {"condition": "GpuLost", "status": "True", "since": "2026-01-01T00:00:00Z"}
 CASE_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "policyName": "gpu-lost", "trigger": TRIGGER}
 OPERATION_SPEC = {"nodeName": OTHER, "nodeUID": CASE, "caseUID": CASE, "templateName": "reboot"}
@@ -163,6 +186,23 @@ ATTACKS = (
         patch(f"{NODES}/{OWN}/status", {"status": {"capacity": {"nvidia.com/gpu": "8"}}}),
         {"kubelet": "its own node"},
     ),
+    Attack(
+        "say that another worker rejects Pods, or that its GPUs have taints",
+        patch(f"{NODES}/{OTHER}/status", condition("PodsRejected"), STRATEGIC_PATCH),
+        WORK,
+    ),
+    Attack("publish GPUs of another worker", Request("POST", DEVICES, published(OTHER))),
+    Attack("publish GPUs of its own worker", Request("POST", DEVICES, published(OWN)), {"kubelet": "its own node"}),
+    Attack(
+        "keep Pods off a GPU of another worker",
+        Request("POST", RULES, device_rule("forged")),
+        {"isolate-gpu": "its work; the rule ends with its case"},
+    ),
+    Attack("keep Pods off all GPUs at once", Request("POST", RULES, device_rule("forged", pool=None, device=None))),
+    Attack("give a GPU back that a case has isolated", Request("DELETE", f"{RULES}/isolated"), WORK),
+    Attack("give a GPU back that somebody else has isolated", Request("DELETE", f"{RULES}/foreign")),
+    Attack("place a Pod on another worker", Request("POST", f"{SPACES}/team/pods/unplaced/binding", placed())),
+    Attack("write which Pod has which GPU", Request("POST", f"{OURS}/gpuledgers", ledger())),
     Attack("delete another worker", Request("DELETE", f"{NODES}/{OTHER}")),
     Attack("register a worker of another name", Request("POST", NODES, named("Node", "worker-c"))),
     Attack(
@@ -181,7 +221,7 @@ ATTACKS = (
         {
             **WORK,
             **dict.fromkeys(
-                ("detectors", "drain", "cordon", "uncordon", "restart-device-plugin", "restart-cni", "power-cycle"),
+                ("detectors", *(name for name in PODS if name != "host")),
                 "a role can name no Node; it changes nothing",
             ),
         },

@@ -15,7 +15,19 @@ from tests.cluster.rights.attacks import (
     eviction,
     taints,
 )
-from tests.cluster.rights.world import CASE, OPERATIONS, OTHER, OWN, Object, Request, lease, operation_pod, patch
+from tests.cluster.rights.world import (
+    CASE,
+    OPERATIONS,
+    OTHER,
+    OWN,
+    RULES,
+    Object,
+    Request,
+    device_rule,
+    lease,
+    operation_pod,
+    patch,
+)
 
 MARK, KEPT = "remediator.dev/cordoned-by", "remediator.dev/kept-cordoned"
 
@@ -55,7 +67,21 @@ def checkpoint(pod: str, space: str = "team", name: str = "remediator.dev/checkp
     return patch(f"{SPACES}/{space}/pods/{pod}", {"metadata": {"annotations": {name: "2026-01-01T00:00:00Z"}}})
 
 
+def isolation(taint: str = "remediator.dev/isolated", owned: bool = True, **selector: str | None) -> Request:
+    """A DeviceTaintRule; of one device and a case unless something else is said."""
+    made = device_rule("made", **selector)
+    made["spec"]["taint"]["key"] = taint
+    return Request("POST", RULES, made if owned else {**made, "metadata": {"name": "made"}})
+
+
+def back_to_work(node: str, case: str | None = CASE, cordoned: bool | None = None, **more: Object) -> Request:
+    """The cordon of the case goes, and its mark becomes the other one."""
+    marks = {"annotations": {MARK: None, "remediator.dev/in-service": case}}
+    return patch(f"{NODES}/{node}", {"metadata": {**marks, **more}, "spec": {"unschedulable": cordoned}})
+
+
 POD = f"{SPACES}/team/pods"
+ITS = f"{NODES}/{OTHER}/status"
 STATUS = f"{NODES}/{OWN}/status"
 AT_ONCE = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "dryRun": ["All"]}
 AUTOSCALER = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -99,6 +125,31 @@ DEEDS = (
         "nobody changes what",
     ),
     Deed("controller", "the finalizer of a Pod", patch(f"{THEIRS}/host", {"metadata": {"finalizers": ["a/b"]}})),
+    Deed("controller", "its own conditions", patch(ITS, said("PodsRejected", "GpuDeviceTainted"), STRATEGIC_PATCH)),
+    Deed("controller", "a condition of a detector", patch(ITS, said("GpuLost"), STRATEGIC_PATCH), "but its Conditions"),
+    Deed("controller", "Ready", patch(ITS, said("Ready"), STRATEGIC_PATCH), "but its Conditions"),
+    Deed("controller", "capacity", patch(ITS, {"status": {"capacity": {"pods": "1"}}}), "but its Conditions"),
+    Deed(
+        "controller",
+        "a label through the status",
+        patch(ITS, {"metadata": {"labels": {"a": "b"}}}),
+        "but its Conditions",
+    ),
+    Deed("controller", "the rule of a case that is over", Request("DELETE", f"{RULES}/isolated")),
+    Deed("controller", "a rule of others", Request("DELETE", f"{RULES}/foreign"), "only rules that isolate-gpu has"),
+    # isolate-gpu.
+    Deed("isolate-gpu", "one device", isolation()),
+    Deed("isolate-gpu", "all devices of a node", isolation(device=None), "may taint single devices"),
+    Deed("isolate-gpu", "all devices of a driver", isolation(device=None, pool=None), "may taint single devices"),
+    Deed("isolate-gpu", "another taint", isolation("example.com/broken"), "may taint single devices"),
+    Deed("isolate-gpu", "a rule without a case", isolation(owned=False), "each with its case as owner"),
+    Deed("isolate-gpu", "back to work", back_to_work(OTHER)),
+    Deed("isolate-gpu", "another node", back_to_work(OWN), "only what its operation is about"),
+    Deed("isolate-gpu", "a cordon that stays", back_to_work(OTHER, cordoned=True), "cordon of its case and no other"),
+    Deed("isolate-gpu", "another case", back_to_work(OTHER, case="mine"), "cordon of its case and no other"),
+    Deed("isolate-gpu", "no mark that is left", back_to_work(OTHER, case=None), "cordon of its case and no other"),
+    Deed("isolate-gpu", "a taint", taints(OTHER), "nothing of a Node but the cordon"),
+    Deed("isolate-gpu", "a label", back_to_work(OTHER, labels={"a": "b"}), "nothing of a Node but the cordon"),
     # cordon and uncordon.
     Deed("cordon", "the mark becomes the other", notes(OTHER, kept=CASE)),
     Deed("uncordon", "the mark stays", notes(OTHER, mark=CASE)),

@@ -7,7 +7,7 @@ from tests.cluster.rights.deeds import DEEDS, Deed, out_of_service
 from tests.cluster.rights.world import OPERATIONS, OTHER, OWN, PODS, Request, World, named, patch, pod_name, worker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
-ACCOUNTS = ("drain", "cordon", "uncordon", "restart-device-plugin", "restart-cni", "power-cycle")
+ACCOUNTS = ("drain", "cordon", "uncordon", "isolate-gpu", "restart-device-plugin", "restart-cni", "power-cycle")
 
 
 @pytest.mark.parametrize("deed", DEEDS, ids=[f"{deed.who}: {deed.words}" for deed in DEEDS])

@@ -18,9 +18,10 @@ ROOT = Path(__file__).parents[3]
 SYSTEM, OPERATIONS = "remediator-system", "remediator-operations"
 # The worker whose root attacks, and another one. What our Pods on the first one do is about the other one.
 OWN, OTHER = "worker-a", "worker-b"
+RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 CASE = "11111111-1111-1111-1111-111111111111"
 # The accounts of operations, each with a Pod of its name on the worker of the attacker.
-PODS = ("drain", "cordon", "uncordon", "restart-device-plugin", "restart-cni", "power-cycle", "host")
+PODS = ("drain", "cordon", "uncordon", "isolate-gpu", "restart-device-plugin", "restart-cni", "power-cycle", "host")
 Object = dict[str, Any]
 
 
@@ -200,7 +201,8 @@ class World:
         daemon["metadata"]["ownerReferences"] = [owner]
         mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
         here = {**plain_pod("daemon-here", OWN), "metadata": {**daemon["metadata"], "name": "daemon-here"}}
-        self.make("/api/v1/namespaces/team/pods", daemon, here, mirror, plain_pod("ready", OTHER))
+        unplaced = plain_pod("unplaced", "")
+        self.make("/api/v1/namespaces/team/pods", daemon, here, mirror, plain_pod("ready", OTHER), unplaced)
         ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         assert self.admin(patch("/api/v1/namespaces/team/pods/ready/status", ready)._replace(dry=False)).status == 200
         self.make(f"/api/v1/namespaces/{SYSTEM}/pods", plain_pod("controller", OTHER, "remediator"))
@@ -235,6 +237,9 @@ class World:
             operation_pod("elsewhere", OTHER, account="remediator-host"),
         )
         self.make(pods, *ours, by=self.speakers["controller"])
+        foreign = device_rule("foreign")
+        foreign["spec"]["taint"]["key"] = "example.com/broken"
+        self.make(RULES, device_rule("isolated"), foreign)
         self.make("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease(OWN), lease(OTHER))
         leader = self.speakers["controller"]
         self.make(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases", lease("remediator"), by=leader)
@@ -268,6 +273,18 @@ class World:
         assert reply.status == 200, reply
 
 
+def device_rule(name: str, **selector: str | None) -> Object:
+    """What keeps Pods off one GPU of the other worker, as isolate-gpu makes it for the case."""
+    device = {"driver": "gpu.nvidia.com", "pool": OTHER, "device": "gpu-0", **selector}
+    owner = {"apiVersion": "remediator.dev/v1alpha1", "kind": "NodeRemediation", "name": "waiting", "uid": CASE}
+    spec = {
+        "deviceSelector": {part: word for part, word in device.items() if word},
+        "taint": {"key": "remediator.dev/isolated", "effect": "NoSchedule"},
+    }
+    meta = {"labels": {"remediator.dev/case-uid": CASE}, "ownerReferences": [owner]}
+    return named("DeviceTaintRule", name, "resource.k8s.io/v1", metadata=meta, spec=spec)
+
+
 def plain_pod(name: str, place: str, account: str = "default") -> Object:
     """A Pod of somebody."""
     spec = {"nodeName": place, "containers": [{"name": "c", "image": "i"}]}
@@ -289,6 +306,10 @@ SIGNS = (
     ("drain", Request("DELETE", f"/api/v1/namespaces/kube-system/pods/on-{OTHER}")),
     ("drain", patch("/apis/remediator.dev/v1alpha1/nodeoperations/drained/status", {"status": {"phase": "Failed"}})),
     ("drain", patch(f"/api/v1/namespaces/team/pods/on-{OTHER}", {"metadata": {"labels": {"a": "b"}}})),
+    ("isolate-gpu", patch(f"/api/v1/nodes/{OTHER}", {"metadata": {"annotations": {"a": "b"}}})),
+    ("isolate-gpu", Request("POST", RULES, device_rule("many", device=None))),
+    ("controller", Request("DELETE", f"{RULES}/foreign")),
+    ("controller", patch(f"/api/v1/nodes/{OTHER}/status", {"status": {"capacity": {"pods": "1"}}})),
     ("restart-cni", Request("DELETE", f"/api/v1/namespaces/team/pods/on-{OTHER}")),
     ("restart-cni", Request("DELETE", "/api/v1/namespaces/team/pods/daemon-here")),
     ("administrator", Request("POST", f"/api/v1/namespaces/{OPERATIONS}/pods", plain_pod("x", OWN, "remediator-host"))),
