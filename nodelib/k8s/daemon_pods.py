@@ -61,6 +61,15 @@ def read_wanted(parameters: dict[str, Any], kind: Wanted) -> Wanted:
     return kind._replace(names=names, namespace=text(parameters, "namespace"), labels=labels)
 
 
+def of_the_node(daemon_set: Object) -> bool:
+    """Tell whether its Pods mount something of the node, as a device plugin and a CNI must.
+
+    Whoever has a namespace may call a DaemonSet so; Pod Security lets them mount nothing.
+    """
+    pod = ((daemon_set.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return any("hostPath" in volume for volume in pod.get("volumes") or [])
+
+
 def require_same_version(daemon_set: Object, pod: Object) -> None:
     """Raise Refused when deleting `pod` would bring another version up that nobody has rolled out here yet."""
     if ((daemon_set.get("spec") or {}).get("updateStrategy") or {}).get("type") != "OnDelete":
@@ -130,10 +139,13 @@ class Restart:
         pods = self.pods()
         owners = sorted({owner(pod) for pod in pods}, key=lambda uid: key(self.sets[uid]))
         if len(owners) > 1:
+            owners = [uid for uid in owners if of_the_node(self.sets[uid])] or owners
+        if len(owners) > 1:
             names = ", ".join(key(self.sets[uid]) for uid in owners)
             raise Refused(f"several DaemonSets are a {self.what} of this node, name one in PARAMETERS: {names}")
         if owners:
             self.sets = {owners[0]: self.sets[owners[0]]}  # from now on only this one
+            pods = [pod for pod in pods if owner(pod) in self.sets]
         elif not self.deleted:
             return self.foreseen(Wait(f"{self.named()} has no Pod there"), seen)
         step = move(pods, seen.operation["metadata"]["creationTimestamp"], self.deleted)

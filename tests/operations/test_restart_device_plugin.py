@@ -163,6 +163,19 @@ def test_several_with_a_pod_on_the_node_are_refused_by_name(api, restart):
     assert ran.message.endswith("gpu-operator/nvidia-device-plugin-daemonset, plugins/nvdp-nvidia-device-plugin")
 
 
+def test_a_tenants_daemon_set_of_that_name_which_mounts_nothing_of_the_node_is_not_meant(api, restart):
+    """It would have every restart refused: whoever has a namespace may run a DaemonSet of any name on GPU nodes."""
+    own = api.get(*PLUGIN_SET)
+    own["spec"]["template"]["spec"]["volumes"] = [
+        {"name": "s", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}
+    ]
+    mine = daemon_pod("mine", "x-nvidia-device-plugin", "team-a")
+    api.put(own, daemon_set("x-nvidia-device-plugin", "team-a"), mine)
+    ran = restart()
+    assert ran.code == 0, ran.out
+    assert api.deleted == [OLD]
+
+
 def test_of_several_the_one_that_has_a_pod_on_the_node_is_meant(api, restart):
     api.put(*(daemon_set(f"nvidia-gpu-device-plugin-{size}") for size in ("small-cos", "large-cos")))
     api.put(daemon_pod("gke", "nvidia-gpu-device-plugin-large-cos", node="gpu-2"))
