@@ -79,12 +79,25 @@ ANYTHING = _shared((), (), "")
 _AFFINITY = msgspec.json.Decoder(Affinity)
 
 
-@lru_cache(maxsize=1024)
 def selector(required: str | None, preferred: str | None, affinity: str | None) -> AttributeSelector:
     """What three annotations ask for together; None of one that is not there.
 
-    A mistake names the annotation and the place. It holds no comma, since kube-scheduler joins texts with commas.
+    A mistake names the annotation and the place. It holds no comma, since kube-scheduler joins texts with commas. Of
+    what is too long nothing is kept: Kubernetes lets annotations have 256 KiB, and anybody may write them.
     """
+    lines = expression.LONGEST
+    for name, text, most in (
+        (GPU_AFFINITY, affinity, LONGEST),
+        (GPU, required, lines),
+        (GPU_PREFERRED, preferred, lines),
+    ):
+        if text is not None and len(text) > most:
+            return malformed(f"{name}: longer than {most} characters")
+    return _selector(required, preferred, affinity)
+
+
+@lru_cache(maxsize=1024)
+def _selector(required: str | None, preferred: str | None, affinity: str | None) -> AttributeSelector:
     try:
         both = _read(GPU_AFFINITY, affinity, _affinity) if affinity is not None else ANYTHING
         must = _read(GPU, required, expression.parse) if required is not None else ()
@@ -113,8 +126,6 @@ def _sorted(rows: Iterable[Requirement]) -> tuple[Requirement, ...]:
 
 
 def _affinity(text: str) -> AttributeSelector:
-    if len(text) > LONGEST:
-        raise ValueError(f"longer than {LONGEST} characters")
     sent = _AFFINITY.decode(text)
     return AttributeSelector(_rows("required", sent.required), _rows("preferred", sent.preferred))
 
