@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -21,9 +22,11 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import Transport
+from remediator.scheduler.shared.store import Store
 from remediator_sim.accounts import token
 from remediator_sim.kubeconfig import write_kubeconfig
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.rights.granted import unused
 from tests.harness.kinds import NODES, PODS, Object, plain
 from tests.harness.replica import at_work
 from tests.harness.waiting import until
@@ -40,7 +43,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
     """An API server with everything of deploy/shared-gpus."""
-    with ControlPlane(controllers=False, scheduler=False, kwok=False) as plane:
+    with ControlPlane(controllers=False, scheduler=False, kwok=False, audit=True) as plane:
         for step in (
             ("apply", "-k", str(ROOT / "deploy" / "crds")),
             ("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/name=remediator"),
@@ -185,6 +188,22 @@ async def test_which_cards_a_pod_has_only_its_binding_says(fleet: Fleet) -> None
                 await fleet.admin.create(PODS, mine, namespace="default")
         other = {"metadata": {"annotations": {"ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}}}  # as the device plugin does
         await fleet.admin.patch(PODS, made["metadata"]["name"], other, namespace="default")
+
+
+async def test_no_right_is_given_that_binding_does_not_use(fleet: Fleet, plane: ControlPlane) -> None:
+    """A Pod is bound, a bind is taken back, and a node goes with its ledger."""
+    name = await fleet.node(16)
+    async with fleet.replicas(1, Random(0)) as (replica,):
+        await until(lambda: replica.informers.nodes.get(name) is not None)
+        made, waits = await fleet.pod(8), await fleet.pod(8)
+        assert await replica.bind(made, name) == ""
+        store = Store(Client(fleet.transport), fleet.clock)
+        read = await store.pod("default", waits["metadata"]["name"])
+        assert read is not None
+        await store.fence(read, "token")
+        await store.write(name, (16,), lambda ledger: replace(ledger, reservations=()))
+        await store.drop(await store.ledger(name))
+        await until(lambda: not unused("remediator", plane.audited(), SHARED / "rbac.yaml"))
 
 
 async def test_a_binding_of_the_controller_brings_cards_and_no_other_annotation(fleet: Fleet) -> None:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from tests.harness import yaml_files
 
-RBAC = Path(__file__).parents[3] / "deploy" / "rbac.yaml"
+DEPLOY = Path(__file__).parents[3] / "deploy"
+RBAC, SHARED = DEPLOY / "rbac.yaml", DEPLOY / "shared-gpus" / "rbac.yaml"
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
 DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.
@@ -62,9 +63,9 @@ class Right(NamedTuple):
         )
 
 
-def granted(account: str) -> Iterator[Right]:
+def granted(account: str, file: Path = RBAC) -> Iterator[Right]:
     """All rights of one account."""
-    documents = yaml_files.read_all(RBAC)
+    documents = yaml_files.read_all(file)
     roles = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in documents}
     for binding in documents:
         if account in [subject["name"] for subject in binding.get("subjects", ())]:
@@ -80,17 +81,20 @@ def granted(account: str) -> Iterator[Right]:
                 )
 
 
-def row(account: str) -> str:
-    """Its row in docs/security.md: the account, its rights, how many of them a test uses, the others and when."""
-    rights, later = [str(right) for right in granted(account)], LATER.get(account, {})
+def row(account: str, file: Path = RBAC, besides: str = "") -> str:
+    """Its row in docs/security.md: the account, its rights, how many of them a test uses, the others and when.
+
+    `besides`: what gives it the rights of a file that not all apply.
+    """
+    rights, later = [str(right) for right in granted(account, file)], {} if besides else LATER.get(account, {})
     by_when: dict[str, list[str]] = {}
     for right, when in later.items():
         by_when.setdefault(when, []).append(right)
     told = "; ".join(f"{', '.join(names)} ({when})" for when, names in by_when.items())
-    return f"| `{account}` | {len(rights)} | {len(rights) - len(later)} | {told or 'none'} |"
+    return f"| `{account}`{besides} | {len(rights)} | {len(rights) - len(later)} | {told or 'none'} |"
 
 
-def unused(account: str, events: Iterable[dict[str, Any]]) -> set[str]:
+def unused(account: str, events: Iterable[dict[str, Any]], file: Path = RBAC) -> set[str]:
     """The rights of an account that no request was one of."""
     asked = [event for event in events if event["user"]["username"].rpartition(":")[2] == account]
-    return {str(right) for right in granted(account) if not any(map(right.covers, asked))}
+    return {str(right) for right in granted(account, file) if not any(map(right.covers, asked))}
