@@ -10,6 +10,9 @@ DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC, SHARED = DEPLOY / "rbac.yaml", DEPLOY / "shared-gpus" / "rbac.yaml"
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
 DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
+# What binding Pods to GPUs does not come to on a server that streams its lists, and when it does.
+PAGED = "the API server streams no lists"
+BY_PAGES = {"list gpuledgers": PAGED, "list configmaps in kube-system": PAGED}
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.
 LATER = {
     "remediator": {
@@ -86,7 +89,7 @@ def row(account: str, file: Path = RBAC, besides: str = "") -> str:
 
     `besides`: what gives it the rights of a file that not all apply.
     """
-    rights, later = [str(right) for right in granted(account, file)], {} if besides else LATER.get(account, {})
+    rights, later = [str(right) for right in granted(account, file)], BY_PAGES if besides else LATER.get(account, {})
     by_when: dict[str, list[str]] = {}
     for right, when in later.items():
         by_when.setdefault(when, []).append(right)
