@@ -19,7 +19,7 @@ from remediator.core.case_table import Step
 from remediator.core.job import Job
 from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.policy import Policy
-from remediator.kube.api.builtin import on_node
+from remediator.kube.api.builtin import USER_PODS, on_node
 from remediator.kube.api.gpu_pods import RUNNING
 from remediator.kube.api.working_pods import POD, working_pod
 from remediator.kube.runtime.leader import LeaderQueue
@@ -187,7 +187,7 @@ class _Lists:
     async def read(self, namespace: str = "", labels: str = "", fields: str = "") -> list[WorkingPod]:
         """Raises ApiError, or _TooMany."""
         pods: list[WorkingPod] = []
-        async for page in self._client.pages(POD, namespace, labels, fields, 250):
+        async for page in self._client.pages(POD, namespace, labels, fields, USER_PODS):
             pods += map(working_pod, page)
             self._read += len(page)
             if self._read > MOST_PODS:

@@ -13,7 +13,7 @@ from remediator.core import idle
 from remediator.core.idle import Work
 from remediator.core.reasons import Reason
 from remediator.kube.api import decode
-from remediator.kube.api.builtin import POD, on_node
+from remediator.kube.api.builtin import POD, USER_PODS, on_node
 from remediator.kube.wire.client import Client
 from remediator.kube.wire.errors import ApiError
 from remediator.metrics import Contained
@@ -25,7 +25,7 @@ MOST, WITHIN = 50, timedelta(seconds=10)  # so many lists in so much time, whate
 
 async def work_on(client: Client, node: str, operations_namespace: str, now: datetime) -> Work:
     """Which Pods work on a node, read live. Raises ApiError."""
-    listed = await client.list_all(POD, fields=on_node(node))
+    listed = await client.list_all(POD, fields=on_node(node), limit=USER_PODS)
     return Work(idle.working(map(decode.user_pod, listed), operations_namespace, now), now)
 
 

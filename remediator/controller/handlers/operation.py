@@ -34,7 +34,7 @@ from remediator.core.probe import begins_a_try, calls_for
 from remediator.core.template import Strategy, Template
 from remediator.core.user_pod import pods_to_drain
 from remediator.kube.api import decode
-from remediator.kube.api.builtin import POD, on_node
+from remediator.kube.api.builtin import POD, USER_PODS, on_node
 from remediator.kube.wire import errors
 
 Checked = OperationView | Retry
@@ -191,7 +191,7 @@ async def _pods_left(view: OperationView, dependencies: Dependencies, now: datet
     if view.template is None or not view.template.has_drain_pod:
         return 0
     client, operations = dependencies.performer.client, dependencies.cache.namespaces.operations
-    listed = await client.list_all(POD, fields=on_node(view.operation.node))
+    listed = await client.list_all(POD, fields=on_node(view.operation.node), limit=USER_PODS)
     return len(pods_to_drain((decode.user_pod(pod) for pod in listed), operations, view.template, now))
 
 

@@ -254,6 +254,9 @@ def named(name: str) -> str:
     return f"metadata.name={name}"
 
 
+USER_PODS = 50  # Pods of users in one page of a list: their authors may make each of them 1.5 MiB large
+
+
 def on_node(node: str) -> str:
     """The field selector of the Pods that are bound to this node."""
     return f"spec.nodeName={node}"

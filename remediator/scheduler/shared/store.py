@@ -33,7 +33,7 @@ class Store:
 
     async def pods_on(self, node: str) -> list[CardPod]:
         """The Pods on a node as they are now. Raises ValueError for one that cannot be read."""
-        wire = await self._client.list_all(gpu_pods.POD, fields=builtin.on_node(node))
+        wire = await self._client.list_all(gpu_pods.POD, fields=builtin.on_node(node), limit=builtin.USER_PODS)
         return [pod for pod in map(shared_gpus.card_pod, wire) if pod.ask.memory]
 
     async def ledger(self, node: str) -> Ledger:

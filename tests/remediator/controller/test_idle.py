@@ -13,6 +13,7 @@ from remediator.core.case import Diagnosis, Phase
 from remediator.core.idle import Work
 from remediator.core.policy import Urgency
 from remediator.core.window import Window
+from remediator.kube.api.builtin import USER_PODS
 from remediator.kube.wire import errors
 from tests.builders import a_case, a_node, a_policy, a_sick_node, at, minutes
 from tests.harness.replica import empty_cache
@@ -28,7 +29,8 @@ class Lists:
         self.asked: list[str] = []
         self.refused, self.fails = False, set[str]()
 
-    async def list_all(self, kind, *, fields: str):
+    async def list_all(self, kind, *, fields: str, limit: int):
+        assert limit == USER_PODS, "users may make each of their Pods 1.5 MiB large"
         self.asked.append(fields.removeprefix("spec.nodeName="))
         if self.refused or self.asked[-1] in self.fails:
             raise errors.Unavailable(503, "", "away")
