@@ -55,7 +55,17 @@ def plane() -> Iterator[ControlPlane]:
             command = [str(binary("kubectl")), "--kubeconfig", str(plane.kubeconfig), *step]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
             assert (done.returncode, done.stderr) == (0, ""), step
+        _until_policies_count(plane)
         yield plane
+
+
+def _until_policies_count(plane: ControlPlane) -> None:
+    """A new policy holds after a moment; this one is the last of its file."""
+    tried, end = json.dumps(pod("tried", 8, at="n")), time.monotonic() + 60
+    command = [str(binary("kubectl")), "--kubeconfig", str(plane.kubeconfig), "create", "--dry-run=server", "-f", "-"]
+    while not subprocess.run(command, input=tried, capture_output=True, text=True, timeout=60, check=False).returncode:
+        assert time.monotonic() < end
+        time.sleep(0.2)
 
 
 class Fleet:
@@ -188,6 +198,32 @@ async def test_which_cards_a_pod_has_only_its_binding_says(fleet: Fleet) -> None
                 await fleet.admin.create(PODS, mine, namespace="default")
         other = {"metadata": {"annotations": {"ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}}}  # as the device plugin does
         await fleet.admin.patch(PODS, made["metadata"]["name"], other, namespace="default")
+
+
+FENCE = "remediator.dev/bind-fence"
+CHANGES = [
+    pytest.param({"annotations": {FENCE: "t", "example.com/a": "b"}}, "only the annotation", id="another annotation"),
+    pytest.param({"annotations": CARDS}, "only the annotation", id="its cards"),
+    pytest.param({"labels": {"a": "b"}}, "but an annotation before it has a node", id="a label"),
+    pytest.param({"finalizers": ["example.com/a"]}, "but an annotation before it has a node", id="a finalizer"),
+]
+
+
+@pytest.mark.parametrize(("meta", "refusal"), CHANGES)
+async def test_of_a_pod_without_a_node_the_controller_writes_its_fence_alone(fleet: Fleet, meta, refusal) -> None:
+    name, ours = (await fleet.pod(8))["metadata"]["name"], Client(fleet.transport)
+    with pytest.raises(errors.Invalid, match=refusal):
+        await ours.patch(PODS, name, {"metadata": meta}, namespace="default")
+    await ours.patch(PODS, name, {"metadata": {"annotations": {FENCE: "t"}}}, namespace="default")
+
+
+async def test_of_a_pod_that_has_a_node_the_controller_writes_nothing(fleet: Fleet) -> None:
+    made, ours = pod(f"p-{uuid.uuid4().hex[:8]}", at=await fleet.node(16)), Client(fleet.transport)
+    await fleet.admin.create(PODS, made, namespace="default")
+    with pytest.raises(errors.Invalid, match="before it has a node"):
+        await ours.patch(
+            PODS, made["metadata"]["name"], {"metadata": {"annotations": {FENCE: "t"}}}, namespace="default"
+        )
 
 
 async def test_no_right_is_given_that_binding_does_not_use(fleet: Fleet, plane: ControlPlane) -> None:

@@ -77,3 +77,12 @@ def test_its_pods_are_placed_by_the_schedulers_of_the_cluster() -> None:
     assert "schedulerName" not in SPEC
     (image,) = KUSTOMIZATION["images"]
     assert SPEC["containers"][0]["image"] == f"{image['name']}:{image['newTag']}"
+
+
+def test_it_prefers_the_nodes_that_the_controller_prefers() -> None:
+    """Its token may place and delete Pods of all users: root on a node of a tenant should not have it."""
+    (controller,) = (
+        each for each in yaml_files.read_all(FOLDER.parents[1] / "controller.yaml") if "replicas" in each["spec"]
+    )
+    theirs = controller["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    assert SPEC["affinity"]["nodeAffinity"] == theirs
