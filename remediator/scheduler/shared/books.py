@@ -55,7 +55,7 @@ class Books:
         if before == after:
             return
         if before is not None:
-            self._pods.get(before.node, {}).pop(before.uid, None)
+            self._drop(before)
             if after is None or after.uid != before.uid:
                 self.departed.setdefault(before.node, set()).add(before.uid)
         if after is not None:
@@ -63,6 +63,12 @@ class Books:
         for pod in (before, after):
             if pod is not None:
                 self._tell(pod.node)
+
+    def _drop(self, pod: CardPod) -> None:
+        on = self._pods.get(pod.node, {})
+        on.pop(pod.uid, None)
+        if not on:
+            self._pods.pop(pod.node, None)
 
     def _on_unhealthy(self, key: str, old: UnhealthyCards | None, new: UnhealthyCards | None) -> None:
         for seen in (old, new):

@@ -1,7 +1,8 @@
 """Ledgers and Pods on the API server: read live, written under the version that was read, and Pods bound or fenced."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -21,8 +22,14 @@ class Store:
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client, self._clock = client, clock
-        self._turns: dict[str, asyncio.Lock] = {}  # saves conflicts with ourselves; versions are what protects
+        # By node, as long as somebody writes. It saves conflicts with ourselves; versions are what protects.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._last: dict[str, Ledger] = {}  # by node, as we wrote it last: saves a read where nobody else writes
+
+    def keep(self, nodes: Collection[str]) -> None:
+        """Forget what was written of all other nodes."""
+        for gone in self._last.keys() - nodes:
+            del self._last[gone]
 
     async def pod(self, namespace: str, name: str) -> CardPod | None:
         """A Pod as it is now; None where there is none. Raises ValueError for one that cannot be read."""
@@ -49,7 +56,8 @@ class Store:
         One that is not there begins with all that Pods on the node hold. Gives the ledger that is stored. Raises
         Conflict where others never stop.
         """
-        async with self._turns.setdefault(node, asyncio.Lock()):
+        turn = self._turns.setdefault(node, asyncio.Lock())
+        async with turn:
             for left in reversed(range(TRIES)):
                 guess = self._last.pop(node, None)
                 before = guess or await self.ledger(node)

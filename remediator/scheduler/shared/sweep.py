@@ -47,7 +47,8 @@ class Sweep:
 
     async def once(self, nodes: Iterable[str] | None = None) -> None:
         """One look at these nodes; at all that have a ledger, or Pods with cards, where none are named."""
-        every = (*self._books.ledgers.keys(), *self._books.departed, *(node.name for node in self._books.nodes))
+        every = dict.fromkeys((*self._books.ledgers.keys(), *self._books.departed, *self._books.nodes.keys()))
+        self._store.keep(every.keys())
         for node in dict.fromkeys(every if nodes is None else nodes):
             with Contained("gpu-ledger", node):
                 try:

@@ -194,3 +194,20 @@ async def test_pods_without_shared_memory_are_bound_without_a_ledger() -> None:
         assert await at.bind(await at.stand.make_pod("plain"), "n") == ""
         assert (await at.stand.pod("plain"))["spec"]["nodeName"] == "n"
         assert at.stand.ledger("n") == {}
+
+
+async def test_a_node_that_has_gone_is_forgotten() -> None:
+    async with served(n=(16,), other=(16,)) as at:
+        store, books = at.extender.shared.binder._store, at.extender.shared.books
+        for name in ("n", "other"):
+            assert await at.bind(await at.stand.make_pod(f"on-{name}", 16), name) == ""
+        await at.has_room("n", 0)
+        assert (sorted(store._last), len(store._turns)) == (["n", "other"], 0)
+        await at.stand.delete_pod("on-n")
+        await at.has_room("n", 16)
+        await at.stand.client.delete(NODES, "n")
+        await until(lambda: "n" not in books.nodes.keys() and at.stand.ledger("n") == {}, 10)  # noqa: SIM118
+        await at.extender.shared.sweep.once()
+        await until(lambda: "n" not in books.ledgers.keys(), 10)  # noqa: SIM118
+        await at.extender.shared.sweep.once()
+        assert (sorted(store._last), sorted(books._pods)) == (["other"], ["other"])
