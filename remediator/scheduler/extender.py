@@ -158,7 +158,7 @@ class Extender:
 
     def _preempted(self, request: Preemption) -> bytes:
         self._bound(len(request.victims))
-        rows, shape = self._fleet.rows, shape_of(request.pod)
+        rows, shape = self._fleet.rows, shape_of(request.pod, shared=self.shared is not None)
         left = worthwhile(request.victims, rows, self._fleet.holdings, shape, self._open is not None)
         dropped = request.victims.keys() - left.keys()
         metrics.REFUSED.labels("preemption").inc(len(dropped))

@@ -36,8 +36,10 @@ def worthwhile(
 
 def without(row: NodeState, pods: Iterable[Holding]) -> NodeState:
     """The row of a node from which these Pods of it have gone."""
-    used = dict(row.used)
+    used, cards = dict(row.used), row.cards
     for pod in pods:
         for name, count in pod.gpus:
             used[name] = used.get(name, 0) - count
-    return row._replace(used=tuple(sorted((name, count) for name, count in used.items() if count > 0)))
+        if cards is not None and pod.cards is not None and not pod.cards.ended:
+            cards = cards.with_back(pod.cards.shares)
+    return row._replace(used=tuple(sorted((name, count) for name, count in used.items() if count > 0)), cards=cards)

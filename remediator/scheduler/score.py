@@ -7,6 +7,9 @@ with the same score it takes any.
 `fgd` uses a range in which no plugin undoes a step: tier·10⁶ + preferences·10⁵ + fragmentation·10³ + fullness.
 `fgd-blend` squeezes this into 0 to 99, for who wants what users prefer to count beside it. `packing` is
 (requested + used) / capacity in 0 to 10, and less than that on nodes of lower tiers.
+
+Pods that ask for memory of shared GPUs are packed by card instead: the node whose card they leave the fullest, so that
+whole cards stay free for Pods that need much.
 """
 
 from collections.abc import Mapping
@@ -18,6 +21,7 @@ from remediator.scheduler.packing.placement import best
 from remediator.scheduler.packing.points import BLENDED, FINE, POINTS, RATIO, STEPS, Outcome, Score
 from remediator.scheduler.packing.room import CARD, Room, Task
 from remediator.scheduler.packing.workload import Workload
+from remediator.scheduler.shared.cards import choose
 from remediator.scheduler.verdict import NodeState, Shape, VerdictReason
 
 BEST = 4  # of the tiers
@@ -110,10 +114,22 @@ class Scorer:
         return self._fold.nearer(score, level, levels) if levels else score
 
     def _packing(self, row: NodeState, shape: Shape) -> int:
+        if shape.memory.memory and not shape.gpus:
+            return self._of_memory(row, shape)
         outcome = self._outcome(row, shape)
         if outcome is None:
             return 0
         return self._points(outcome) if outcome.cards else self._fold.most
+
+    def _of_memory(self, row: NodeState, shape: Shape) -> int:
+        """More the fuller the Pod leaves the cards that it would be given; of equal ones the fullest node first."""
+        given = choose(row.cards.free, shape.memory) if row.cards is not None else None
+        if row.cards is None or not given:
+            return 0
+        free, sizes = dict(row.cards.free), row.cards.sizes
+        cards = _full(sum(free[card] - memory for card, memory in given), sum(sizes[card] for card, _ in given))
+        node = _full(sum(room for room in free.values()) - shape.memory.memory, sum(row.cards.well))
+        return int(self._fold.most * (cards * (FINE - 1) + node) / FINE)
 
     def _outcome(self, row: NodeState, shape: Shape) -> Outcome | None:
         """What a Pod does to a node, its cards of other kinds too. None where it asks for cards that nobody lists.
@@ -130,6 +146,11 @@ class Scorer:
             if task is not None or not shape.gpus:
                 rest, cards = rest + placement.outcome.rest, cards + room.cards
         return None if shape.gpus and not cards else Outcome(gain, row.cpu - shape.cpu, rest, cards)
+
+
+def _full(left: int, size: int) -> float:
+    """0 to 1: how little is left of so much. A card from which more was given than it has is full."""
+    return 1.0 if left <= 0 else max(0.0, 1 - left / size)
 
 
 @lru_cache(1024)

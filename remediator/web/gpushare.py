@@ -6,7 +6,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from remediator.scheduler import protocol
+from remediator.scheduler import protocol, victims
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.shared import inspect
 from remediator.scheduler.shared.parts import SharedGpus
@@ -17,10 +17,11 @@ PATH = "/gpushare-scheduler"
 
 
 def routes(extender: Extender, shared: SharedGpus, taken: Bodies) -> list[web.RouteDef]:
-    """POST filter and bind, GET inspect and version; prioritize, too, which gpushare does not have."""
+    """POST filter and bind, GET inspect and version; prioritize and preempt, too, which gpushare does not have."""
     return [
         web.post(f"{PATH}/filter", handler("filter", extender.filter, protocol.error, taken)),
         web.post(f"{PATH}/prioritize", handler("prioritize", extender.prioritize, lambda _: b"[]", taken)),
+        web.post(f"{PATH}/preempt", handler("preempt", extender.preempt, lambda _: victims.NOBODY, taken)),
         web.post(f"{PATH}/bind", handler("bind", shared.binder.bind, _not_bound, taken)),
         web.get(f"{PATH}/inspect", _inspect(shared)),
         web.get(f"{PATH}/inspect/{{node}}", _inspect(shared)),

@@ -32,6 +32,11 @@ class Cards(NamedTuple):
     reason: CardsReason | None = None
     why: str = ""
 
+    def with_back(self, shares: Shares) -> "Cards":
+        """The same once somebody has given this memory back."""
+        back = dict(shares)
+        return self._replace(free=tuple((card, room + back.get(card, 0)) for card, room in self.free))
+
 
 NO_CARDS = Cards()
 

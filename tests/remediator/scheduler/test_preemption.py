@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediator.core.shared_gpus import Ask, CardPod
 from remediator.core.spare import Holding
 from remediator.metrics import REGISTRY
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.fail_open import OpenReason
 from remediator.scheduler.preemption import without, worthwhile
+from remediator.scheduler.shared.cards import Cards
 from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, Shape, VerdictReason, verdict
 from remediator.scheduler.victims import Victim, Victims, decode
 from tests.harness.scheduler import GPU, SchedulerHarness, names_body, pod, victims_body, whole_victims_body
@@ -82,6 +84,19 @@ def test_gpus_of_another_kind_do_not_help() -> None:
     for uid, fits in (("u", False), ("v", True)):
         victims = {"n": Victims((Victim(uid),))}
         assert bool(worthwhile(victims, {"n": row}, pods, shape, False)) is fits
+
+
+@pytest.mark.parametrize(("victims", "fits"), [(("a",), False), (("a", "c"), False), (("a", "b"), True)])
+def test_nobody_is_evicted_from_cards_where_no_single_one_has_enough_then(victims: tuple[str, ...], fits: bool) -> None:
+    cards = {"a": ((0, 6),), "b": ((0, 6),), "c": ((1, 4),)}  # of 16 each, so that 4 and 10 are free
+    row = NodeState(VerdictReason.FIT, cards=Cards(((0, 4), (1, 10)), (16, 16), (16, 16)))
+    pods = {
+        uid: Holding("n", uid=uid, cards=CardPod("ns", uid, uid, "n", shares=shares)) for uid, shares in cards.items()
+    }
+    sent = {"n": Victims(tuple(map(Victim, victims)))}
+    wanted = Shape(memory=Ask(16))
+    assert bool(worthwhile(sent, {"n": row}, pods, wanted, False)) is fits
+    assert not worthwhile(sent, {"n": row}, pods, Shape(memory=Ask(17)), False), "no card is as large"
 
 
 def test_a_node_without_gpus_of_the_required_attributes_is_not_emptied() -> None:

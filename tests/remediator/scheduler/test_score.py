@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediator.core.shared_gpus import Ask
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.attributes.selector import ANYTHING, selector
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.points import Score
 from remediator.scheduler.packing.room import CARD, Task
 from remediator.scheduler.score import TIER, Scorer
+from remediator.scheduler.shared.cards import Cards
 from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, Shape, VerdictReason
 
 GPU = "nvidia.com/gpu"
@@ -33,13 +35,28 @@ def of(reason: VerdictReason, total: int, used: int, asked: int, by: Score = Sco
 PREFERS = selector(None, "family=hopper, memory>=80G", None)
 HOPPER = facts_of({"nvidia.com/gpu.family": "hopper", "nvidia.com/gpu.memory": "81559"})
 counts = st.integers(0, 10_000)
+asks = st.builds(lambda each, cards: Ask(each * cards, cards), counts, st.integers(1, 4))
+sizes_of_cards = st.lists(counts.filter(bool), min_size=1, max_size=4).map(tuple)
+cards = st.builds(
+    lambda sizes, used: Cards(tuple((at, size - used) for at, size in enumerate(sizes)), sizes, sizes),
+    sizes_of_cards,
+    counts,
+)
 anything = st.tuples(
     st.sampled_from(VerdictReason),
     st.builds(
-        NodeState, st.just(R.FIT), st.just(()) | counts.map(lambda n: ((GPU, n),)), counts.map(lambda n: ((GPU, n),))
+        NodeState,
+        st.just(R.FIT),
+        st.just(()) | counts.map(lambda n: ((GPU, n),)),
+        counts.map(lambda n: ((GPU, n),)),
+        cards=st.none() | cards,
     ),
     st.builds(
-        Shape, st.just(()) | counts.map(lambda n: ((GPU, n),)), st.booleans(), st.sampled_from([ANYTHING, PREFERS])
+        Shape,
+        st.just(()) | counts.map(lambda n: ((GPU, n),)),
+        st.booleans(),
+        st.sampled_from([ANYTHING, PREFERS]),
+        memory=asks,
     ),
 )
 
@@ -142,3 +159,33 @@ def test_what_a_pod_prefers_comes_before_packing_and_after_health(labels, met) -
     empty, full = (NodeState(R.FIT, ((GPU, 8),), ((GPU, used),), facts) for used in (0, 7))
     assert score(R.FIT, empty, shape) // 100_000 == score(R.FIT, full, shape) // 100_000 == 40 + (0, 4, 9)[met]
     assert score(R.REPAIRED, full._replace(facts=HOPPER), shape) < score(R.FIT, empty, shape)
+
+
+def _shared(*free: int, size: int = 16) -> NodeState:
+    """A node whose cards of one size have so much free."""
+    return NodeState(R.FIT, cards=Cards(tuple(enumerate(free)), (size,) * len(free), (size,) * len(free)))
+
+
+@pytest.mark.parametrize("by", Score)
+def test_memory_of_gpus_is_packed_by_card_the_fullest_that_fits_first(by: Score) -> None:
+    best_first = {
+        "fills a card": _shared(4, 16),
+        "leaves 2 of 16": _shared(6, 6),
+        "leaves 2 of 16 on an emptier node": _shared(6, 16),
+        "the fullest card is too full": _shared(2, 8),
+        "an empty card": _shared(16, 16),
+    }
+    scores = [SCORERS[by].of(R.FIT, row, Shape(memory=Ask(4))) for row in best_first.values()]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > scores[-1]
+    if by is Score.FGD:
+        assert len(set(scores)) == len(scores), "kube-scheduler breaks ties at random"
+    worst = SCORERS[by].of(R.WAITING, _shared(4), Shape(memory=Ask(4)))
+    assert scores[-1] > worst, "health comes first"
+
+
+def test_several_cards_of_one_pod_are_packed_together_and_a_node_without_room_gets_the_least() -> None:
+    wide = Shape(memory=Ask(8, 2))
+    scores = [SCORERS[Score.FGD].of(R.FIT, row, wide) for row in (_shared(4, 4), _shared(4, 16), _shared(4, 3))]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] == SCORERS[Score.FGD].worst(R.FIT)

@@ -127,3 +127,11 @@ def test_a_version_may_have_all_that_clusters_say(version: str) -> None:
 def test_what_is_no_version_is_refused(version: str) -> None:
     with pytest.raises(ValueError, match="is no version of Kubernetes; write one such as"):
         kubernetes(version)
+
+
+def test_the_configuration_for_shared_gpus_has_no_trap() -> None:
+    file = SHIPPED.parents[1] / "shared-gpus" / "scheduler-config.yaml"
+    document = yaml.safe_load(file.read_text())
+    assert traps(document, Kubernetes(1, 37), Score.FGD) == []
+    (extender,) = document["extenders"]
+    assert (extender["weight"], extender["preemptVerb"], extender["bindVerb"]) == (1, "preempt", "bind")

@@ -19,7 +19,7 @@ from remediator.web import gpushare
 from tests.harness import endpoints
 from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS
 from tests.harness.replica import at_work, state_of
-from tests.harness.scheduler import names_body
+from tests.harness.scheduler import names_body, victims_body
 from tests.harness.scheduler import pod as whole_pod
 from tests.harness.waiting import until
 from tests.remediator.scheduler.shared.stand import Stand, node, pod
@@ -122,6 +122,20 @@ async def test_memory_of_a_pod_that_has_gone_is_free_again_without_waiting() -> 
         await at.stand.delete_pod("job")
         await at.has_room("n", 16)
         await until(lambda: at.stand.ledger("n") == {}, 10)
+
+
+async def test_pods_are_packed_by_card_and_nobody_is_evicted_where_no_card_would_have_room() -> None:
+    async with served(half=(16, 16), empty=(16, 16)) as at:
+        on = {name: await at.stand.make_pod(name, memory) for name, memory in (("a", 10), ("b", 10))}
+        for made in on.values():
+            assert await at.bind(made, "half") == ""
+        await at.has_room("half", 6, 6)
+        scores = await at.post("prioritize", names_body(["half", "empty"], pod("any", 4)))
+        assert max(scores, key=lambda each: each["Score"])["Host"] == "half"
+        evicted = victims_body({"half": [on["a"]["metadata"]["uid"]]}, pod("any", 12))
+        assert list((await at.post("preempt", evicted))["NodeNameToMetaVictims"]) == ["half"]
+        wide = victims_body({"half": [on["a"]["metadata"]["uid"]]}, pod("any", 12, 12, cards=2))
+        assert (await at.post("preempt", wide))["NodeNameToMetaVictims"] == {}
 
 
 async def test_pods_that_gpushare_has_bound_are_taken_in() -> None:
