@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from remediator.cli.common import Kubeconfig, Namespace, app, connect, out, refusal
+from remediator.cli.common import Kubeconfig, Namespace, app, asking, out, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names
 
@@ -40,19 +40,13 @@ def _write(file: Path, text: bytes) -> None:
 
 async def _made(kubeconfig: Path | None, namespace: str, caller: str, life: timedelta) -> dict[str, bytes]:
     from remediator.kube.api.builtin import SECRET
-    from remediator.kube.wire import errors
-    from remediator.kube.wire.client import Client
     from remediator.web import certificates
 
-    transport = await connect(kubeconfig)
+    what = f"Secret {namespace}/{names.SERVING_SECRET}"
+    async with asking(kubeconfig, what, "apply deploy/endpoints.yaml, and name the controller's namespace") as client:
+        secret = await client.get(SECRET, names.SERVING_SECRET, namespace=namespace)
     try:
-        secret = await Client(transport).get(SECRET, names.SERVING_SECRET, namespace=namespace)
         return certificates.for_caller(secret.data, caller, life, SYSTEM.wall())
-    except errors.ApiError as failed:
-        remedy = "apply deploy/endpoints.yaml, and name the controller's namespace"
-        raise refusal(f"Secret {namespace}/{names.SERVING_SECRET}: {failed.message}; {remedy}") from None
     except (KeyError, ValueError, TypeError):
         remedy = "the controller fills it when it serves the extender or the webhook with a certificate of its own"
-        raise refusal(f"Secret {namespace}/{names.SERVING_SECRET} holds no authority; {remedy}") from None
-    finally:
-        await transport.close()
+        raise refusal(f"{what} holds no authority; {remedy}") from None

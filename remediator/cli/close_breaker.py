@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remediator.cli.common import Kubeconfig, app, connect, err, out, refusal
+from remediator.cli.common import Kubeconfig, app, asking, err, out, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names
 from remediator.core.closing import Breakers, Closing
@@ -33,12 +33,8 @@ def close_breaker(
 
 
 async def _close_breaker(what: str, kubeconfig: Path | None) -> int:
-    from remediator.kube.wire import errors
-    from remediator.kube.wire.client import Client
-
-    transport = await connect(kubeconfig)
-    try:
-        client, now = Client(transport), SYSTEM.now()
+    now = SYSTEM.now()
+    async with asking(kubeconfig, forbidden="the role remediator-operator may close breakers") as client:
         breakers = await _breakers(client)
         named = breakers.named(what, now)
         if not named:
@@ -52,12 +48,6 @@ async def _close_breaker(what: str, kubeconfig: Path | None) -> int:
             await _close(client, closing, now)
         for line in _told(opened or named):
             out.print(line, markup=False)
-    except errors.Forbidden as failed:
-        raise refusal(f"{failed.message}; the role remediator-operator may close breakers") from None
-    except errors.ApiError as failed:
-        raise refusal(failed.message) from None
-    finally:
-        await transport.close()
     return 0
 
 

@@ -1,7 +1,7 @@
 """What every command shares: the app, how the cluster is reached, how bad input is refused."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from remediator.core import retention
+from remediator.core import names, retention
 from remediator.core.places import DEFAULT
 
 if TYPE_CHECKING:
@@ -52,11 +52,26 @@ ApiPodsNodeSelector = Annotated[
     ),
 ]
 
+GangTopology = Annotated[
+    str, typer.Option(help="Labels by which Pods of a gang keep together, the narrowest domain first. Empty: none.")
+]
+
+DOMAINS = ",".join(names.DOMAINS)
+
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known
 
 Starts = Annotated[int, typer.Option(min=1, help="Most disruptive starts in the whole fleet in --window.")]
 
 Window = Annotated[int, typer.Option(min=1, max=LONGEST_WINDOW, help="Seconds over which --starts are counted.")]
+
+
+def incomplete(left_out: Iterable[str]) -> None:
+    """Say on stderr what could not be read of shared GPUs."""
+    for why in left_out:
+        err.print(f"remediator: what is said of shared GPUs may be incomplete: {why}", markup=False)
+
+
+OUR_KINDS = "is it an API server, and are Remediator's kinds in it (`remediator crds`)?"
 
 
 def amount(count: int, noun: str) -> str:
@@ -91,18 +106,24 @@ async def connect(kubeconfig: Path | None) -> "HttpTransport":
 
 
 @asynccontextmanager
-async def reading(kubeconfig: Path | None) -> AsyncIterator["Client"]:
-    """A client for a command that reads what is Remediator's; one sentence and exit 2 where the server refuses."""
+async def asking(
+    kubeconfig: Path | None, what: str = "", remedy: str = "", forbidden: str = ""
+) -> AsyncIterator["Client"]:
+    """A client for a command of a user; one sentence and exit 2 where the server refuses.
+
+    `what` is asked about, where it is one thing. `remedy` helps whatever is wrong, `forbidden` who may not.
+    """
     from remediator.kube.wire import errors
     from remediator.kube.wire.client import Client
 
     transport = await connect(kubeconfig)
     try:
         yield Client(transport)
-    except errors.NotFound as failed:
-        remedy = "is it an API server, and are Remediator's kinds in it (`remediator crds`)?"
-        raise refusal(f"the server of the kubeconfig says {failed.message!r}; {remedy}") from None
     except errors.ApiError as failed:
-        raise refusal(failed.message) from None
+        helps = remedy or (forbidden if isinstance(failed, errors.Forbidden) else "")
+        said = f"{what}: {failed.message}" if what else failed.message
+        if isinstance(failed, errors.NotFound) and not helps:
+            said, helps = f"the server of the kubeconfig says {failed.message!r}", OUR_KINDS
+        raise refusal("; ".join(filter(None, (said, helps)))) from None
     finally:
         await transport.close()

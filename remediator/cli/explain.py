@@ -15,9 +15,9 @@ from remediator.cli.common import (
     Starts,
     Window,
     app,
+    asking,
     err,
     out,
-    reading,
     refusal,
 )
 from remediator.clock import SYSTEM
@@ -54,7 +54,7 @@ async def _explain(name: str, kubeconfig: Path | None, settings: Settings) -> in
     from remediator.controller.explain import look_at, snapshot
     from remediator.scheduler.explain import explain as placed
 
-    async with reading(kubeconfig) as client:
+    async with asking(kubeconfig) as client:
         cache = await snapshot(client, settings.namespaces, SYSTEM, settings.api_nodes)
         now = SYSTEM.now()
         await look_at(cache, client, name, now)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remediator.cli.common import Kubeconfig, app, connect, err, out, refusal
+from remediator.cli.common import Kubeconfig, app, asking, err, incomplete, out
 from remediator.clock import SYSTEM
 from remediator.core import names
 
@@ -26,16 +26,8 @@ def gpus(
 
 
 async def _gpus(node: str, kubeconfig: Path | None, pods_of: str) -> int:
-    from remediator.kube.wire import errors
-    from remediator.kube.wire.client import Client
-
-    transport = await connect(kubeconfig)
-    try:
-        listed = await _read(Client(transport), pods_of)
-    except errors.ApiError as failed:
-        raise refusal(failed.message) from None
-    finally:
-        await transport.close()
+    async with asking(kubeconfig) as client:
+        listed = await _read(client, pods_of)
     listed = [row for row in listed if node in ("", row.node)]
     if node and not listed:
         err.print(f"remediator: no GPUs on a node {node}", markup=False)
@@ -47,20 +39,16 @@ async def _gpus(node: str, kubeconfig: Path | None, pods_of: str) -> int:
 
 async def _read(client: "Client", pods_of: str) -> "list[Row]":
     """Raises ApiError. What only clusters that share GPUs have is left out elsewhere."""
-    from remediator.kube.informers import Informers
-    from remediator.kube.wire import errors
+    from remediator.kube.informers import SHARED_GPUS, Informers
     from remediator.scheduler import verdict
     from remediator.scheduler.shown import rows
 
-    seen, apart = (Informers(client, SYSTEM, names.Namespaces()) for _ in range(2))
+    seen = Informers(client, SYSTEM, names.Namespaces())
     nodes, pods, cases, policies = seen.nodes, seen.gpu_pods, seen.cases, seen.policies
-    ledgers, unhealthy = apart.gpu_ledgers, apart.unhealthy_cards
-    await seen.read()
-    try:
-        await apart.read()
-    except (errors.NotFound, errors.Forbidden) as failed:
-        if any(node.cards.shared for node in nodes):
-            err.print(f"remediator: what is said of shared GPUs may be incomplete: {failed.message}", markup=False)
+    ledgers, unhealthy = seen.gpu_ledgers, seen.unhealthy_cards
+    left_out = await seen.read(SHARED_GPUS)
+    if any(node.cards.shared for node in nodes):
+        incomplete(left_out)
     now, summaries = SYSTEM.now(), [verdict.summary(case) for case in cases]
     health = {
         node.name: verdict.health(node, (case for case in summaries if case.node == node.name), policies, now)

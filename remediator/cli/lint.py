@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remediator.cli.common import ApiPodsNodeSelector, amount, app, connect, refusal
+from remediator.cli.common import ApiPodsNodeSelector, amount, app, asking, refusal
 from remediator.core.node import Node
 from remediator.core.places import ApiNodes
 
@@ -76,16 +76,9 @@ def _warnings(
 async def _nodes(kubeconfig: Path) -> list[Node]:
     from remediator.kube.api import decode
     from remediator.kube.api.builtin import NODE
-    from remediator.kube.wire import errors
-    from remediator.kube.wire.client import Client
 
-    transport = await connect(kubeconfig)
-    try:
-        return [decode.node(node) for node in await Client(transport).list_all(NODE)]
-    except errors.ApiError as failed:
-        raise refusal(failed.message) from None
-    finally:
-        await transport.close()
+    async with asking(kubeconfig) as client:
+        return [decode.node(node) for node in await client.list_all(NODE)]
 
 
 def _read(file: Path) -> "tuple[list[lint.Document], list[lint.Finding]]":

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from remediator.cli.common import Kubeconfig, Namespace, app, out, reading, refusal
+from remediator.cli.common import DOMAINS, GangTopology, Kubeconfig, Namespace, app, asking, incomplete, out, refusal
 from remediator.clock import SYSTEM
 from remediator.core import names
+from remediator.settings import Settings
 
 if TYPE_CHECKING:
+    from remediator.kube.api import gpu_pods
     from remediator.kube.wire.client import Client
+    from remediator.scheduler.gang.told import Gang
     from remediator.scheduler.outlook import Outlook
     from remediator.scheduler.verdict import Shape
     from remediator.scheduler.why import NodeClass
@@ -39,9 +42,14 @@ def why(
     kubeconfig: Kubeconfig = None,
     namespace: Namespace = names.SYSTEM_NAMESPACE,
     output: Output = Form.TEXT,
+    gang_topology: GangTopology = DOMAINS,
 ) -> None:
     """Say which nodes take a Pod, which do not, and what would make it fit. Exit 1 where none does. Changes nothing."""
-    raise typer.Exit(asyncio.run(_why(pod, kubeconfig, names.Namespaces(namespace), output)))
+    try:
+        settings = Settings(namespace=namespace, gang_topology=gang_topology)
+    except ValueError as wrong:
+        raise refusal(wrong) from None
+    raise typer.Exit(asyncio.run(_why(pod, kubeconfig, settings, output)))
 
 
 @app.command(name="what-if")
@@ -68,51 +76,69 @@ def what_if(
     raise typer.Exit(asyncio.run(_what_if(shape, replicas, kubeconfig, names.Namespaces(namespace), output)))
 
 
-async def _why(name: str, kubeconfig: Path | None, namespaces: names.Namespaces, form: Form) -> int:
-    from remediator.kube.api import builtin, gpu_pods
-    from remediator.kube.wire import errors
+async def _why(name: str, kubeconfig: Path | None, settings: Settings, form: Form) -> int:
     from remediator.scheduler.extender import shape_of
+    from remediator.scheduler.outlook import outlook
     from remediator.scheduler.protocol import Malformed
     from remediator.scheduler.why import classes
 
     space, _, short = name.rpartition("/")
     space = space or "default"
-
-    async def asked(client: "Client") -> tuple[gpu_pods.Pod, builtin.Pod]:
+    async with asking(kubeconfig) as client:
+        pod, message = await _pod(client, space, short)
         try:
-            pod = await client.get(gpu_pods.POD, short, namespace=space)
-            return pod, await client.get(builtin.POD, short, namespace=space)
-        except errors.NotFound:
-            raise refusal(f"no Pod {space}/{short} in the cluster; name one as NAMESPACE/NAME") from None
-
-    seen, (pod, wire) = await _read(kubeconfig, namespaces, asked)
-    try:
-        shape = shape_of(pod)
-    except Malformed as wrong:
-        raise refusal(wrong) from None
+            shape = shape_of(pod, shared=True)
+        except Malformed as wrong:
+            raise refusal(wrong) from None
+        shared = bool(shape.memory.memory)
+        seen = await outlook(client, settings.namespaces, SYSTEM, settings.domains, shared)
+    incomplete(seen.left_out)
     met = classes(seen.rows, seen.cordoned, shape, seen.open is not None)
-    at = pod.spec.node_name or ""
-    scheduled = next((row for row in wire.status.conditions if row.type == "PodScheduled"), None)
-    message = scheduled.message if scheduled is not None and not at else ""
+    at, gang = pod.spec.node_name or "", _gang(pod, shape, seen)
     fitting = sum(len(each.nodes) for each in met if each.fits)
-    report = {"pod": f"{space}/{short}", "requests": dict(shape.gpus), "node": at, "fits": fitting}
+    report = {"pod": f"{space}/{short}", "requests": _requests(shape), "node": at, "fits": fitting}
     report |= {"classes": list(map(_object, met)), "scheduler": message, "health": seen.health}
+    report |= {"gang": _gang_object(gang) if gang else None}
     state = f"runs on {at}" if at else "waits"
     lines = [f"{space}/{short} requests {_words(shape)} and {state}; {fitting} of {len(seen.rows)} nodes take it"]
-    lines += _lines(met) + ([f"kube-scheduler says: {message}"] if message else [])
+    lines += _lines(met) + (gang.lines() if gang else [])
+    lines += [f"kube-scheduler says: {message}"] if message else []
     _print(form, report, [*lines, f"health: {seen.health}"])
     return 0 if at or fitting else 1
+
+
+async def _pod(client: "Client", space: str, name: str) -> "tuple[gpu_pods.Pod, str]":
+    """A Pod, and what kube-scheduler says of it while it waits. Exit 2 where there is none."""
+    from remediator.kube.api import builtin, gpu_pods
+    from remediator.kube.wire import errors
+
+    try:
+        pod = await client.get(gpu_pods.POD, name, namespace=space)
+        wire = await client.get(builtin.POD, name, namespace=space)
+    except errors.NotFound:
+        raise refusal(f"no Pod {space}/{name} in the cluster; name one as NAMESPACE/NAME") from None
+    scheduled = next((row for row in wire.status.conditions if row.type == "PodScheduled"), None)
+    return pod, scheduled.message if scheduled is not None and not pod.spec.node_name else ""
+
+
+def _gang(pod: "gpu_pods.Pod", shape: "Shape", seen: "Outlook") -> "Gang | None":
+    """Of a Pod that belongs to one and requests GPUs; others prefer no domain."""
+    from remediator.scheduler.gang.told import gang, rooms_of
+
+    if pod.gang is None or not shape.gang:
+        return None
+    rooms = rooms_of(seen.rows, shape, seen.open is not None, seen.topology)
+    return gang(str(pod.gang), pod.gang_size, seen.siblings.of(pod.gang), seen.topology, rooms)
 
 
 async def _what_if(
     shape: "Shape", replicas: int, kubeconfig: Path | None, namespaces: names.Namespaces, form: Form
 ) -> int:
+    from remediator.scheduler.outlook import outlook
     from remediator.scheduler.what_if import what_if as placed
 
-    async def nothing(_: "Client") -> None:
-        return None
-
-    seen, _ = await _read(kubeconfig, namespaces, nothing)
+    async with asking(kubeconfig) as client:
+        seen = await outlook(client, namespaces, SYSTEM)
     plan = placed(seen.rows, seen.cordoned, shape, replicas, seen.open is not None)
     report: dict[str, Any] = {"requests": dict(shape.gpus), "replicas": replicas, "placed": plan.pods}
     report["nodes"] = [{"node": place.node, "reason": place.reason, "pods": place.pods} for place in plan.placed]
@@ -126,17 +152,22 @@ async def _what_if(
     return 0 if plan.pods == replicas else 1
 
 
-async def _read(kubeconfig: Path | None, namespaces: names.Namespaces, also: Any) -> "tuple[Outlook, Any]":
-    """The fleet, and what else is asked of the API server."""
-    from remediator.scheduler.outlook import outlook
+def _requests(shape: "Shape") -> dict[str, int]:
+    """What it asks for of GPUs, by resource."""
+    from remediator.kube.api.shared_gpus import MEMORY
 
-    async with reading(kubeconfig) as client:
-        asked = await also(client)
-        return await outlook(client, namespaces, SYSTEM), asked
+    return dict(shape.gpus) | ({MEMORY: shape.memory.memory} if shape.memory.memory else {})
 
 
 def _words(shape: "Shape") -> str:
-    return ", ".join(f"{count} {name}" for name, count in shape.gpus) or "no GPUs"
+    on = f" on {shape.memory.cards} GPUs" if shape.memory.cards > 1 else ""
+    return (", ".join(f"{count} {name}" for name, count in _requests(shape).items()) or "no GPUs") + on
+
+
+def _gang_object(gang: "Gang") -> dict[str, Any]:
+    near = [each._asdict() for each in gang.near]
+    fields = {"name": gang.name, "size": gang.size or None, "siblings": gang.siblings}
+    return {**fields, "reason": gang.preference.why, "prefers": near}
 
 
 def _object(each: "NodeClass") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from remediator.cli.common import Starts, Window
+from remediator.cli.common import DOMAINS, GangTopology, Starts, Window
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.settings import ExtenderScore, Level
@@ -64,10 +64,7 @@ class ExtenderOptions:
     extender_whole_nodes: Annotated[
         bool, typer.Option("--extender-whole-nodes", help="Take requests of 96 MiB instead of 4: nodeCacheCapable off.")
     ] = False
-    gang_topology: Annotated[
-        str,
-        typer.Option(help="Labels by which Pods of a gang keep together, the narrowest domain first. Empty: none."),
-    ] = ",".join(names.DOMAINS)
+    gang_topology: GangTopology = DOMAINS
     shared_gpus: Annotated[
         bool,
         typer.Option(

@@ -1,7 +1,7 @@
 """The informers of one replica: each kind is watched once under each selector, for all parts."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,7 @@ from remediator.kube import api
 from remediator.kube.api import builtin, decode, devices, gpu_pods, rejected_pods, shared_gpus
 from remediator.kube.api.decode import careful
 from remediator.kube.runtime.informer import F, Informer, synced
+from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 
 
@@ -49,6 +50,9 @@ class UnhealthyCards:
     def version(self) -> str:
         """None: no write of ours is ever awaited."""
         return ""
+
+
+SHARED_GPUS = ("gpu-ledgers", "unhealthy-cards")  # what only clusters have whose GPUs Pods share by memory
 
 
 class Informers:
@@ -193,10 +197,20 @@ class Informers:
             for informer in self._informers.values():
                 group.create_task(informer.run())
 
-    async def read(self) -> None:
-        """Read everything once, for a command that ends. Raises ApiError."""
-        for informer in self._informers.values():
-            await informer.read()
+    async def read(self, optional: Collection[str] = ()) -> list[str]:
+        """Read everything once, for a command that ends. Raises ApiError.
+
+        What a cluster may lack, or a user may not read, is left out where its name is `optional`; why, is returned.
+        """
+        left_out = []
+        for name, informer in self._informers.items():
+            try:
+                await informer.read()
+            except (errors.NotFound, errors.Forbidden) as failed:
+                if name not in optional:
+                    raise
+                left_out.append(failed.message)
+        return left_out
 
     async def synced(self) -> None:
         """Wait until every list is complete."""

@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from remediator.core.case import Case
+from remediator.core.names import DOMAINS
 from remediator.core.node import Node
 from remediator.core.policy import Policy
 from remediator.scheduler.fail_open import Tally, describe, open_reason
+from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.health.book import FailureBook
 from remediator.scheduler.health.history import level
 from remediator.scheduler.verdict import UNRESOLVABLE, CaseSummary, NodeState, Shape, health, repairs, summary, verdict
@@ -19,6 +21,7 @@ def explain(
     node: Node, nodes: Iterable[Node], cases: Iterable[Case], policies: Iterable[Policy], paused: bool, now: datetime
 ) -> str:
     """Whether Pods are kept off the node for its health, and whether health refuses nodes at all now."""
+    nodes = list(nodes)
     by_node: defaultdict[str, list[CaseSummary]] = defaultdict(list)
     failures = FailureBook()
     for case in cases:
@@ -35,4 +38,13 @@ def explain(
     node_reason = verdict(row, Shape(), reason is not None)
     answer = "refused to Pods" if node_reason in UNRESOLVABLE else "let through"
     history = f"; failures that count now: {counted:.2f}" if counted >= SHOWN else ""
-    return f"scheduler: {node_reason.value}, {answer}{history}; {describe(reason, tally)}"
+    return f"scheduler: {node_reason.value}, {answer}{history}{_near(node, nodes)}; {describe(reason, tally)}"
+
+
+def _near(node: Node, nodes: Iterable[Node]) -> str:
+    """The domains in which it may be preferred for Pods of a gang."""
+    topology = Topology(DOMAINS)
+    for other in nodes:
+        topology.moved(None, other)
+    near = ", ".join(f"{each.value} (nodes: {len(topology.members(each))})" for each in topology.of(node.name))
+    return f"; domains for gangs: {near}" if near else ""

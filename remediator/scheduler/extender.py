@@ -152,8 +152,9 @@ class Extender:
         answers, gang = self._answers(request), request.pod.gang
         names = dict.fromkeys(request.names)  # of a name that is sent twice one: the scheduler adds up scores of a name
         if answers.nearer and gang is not None:
-            entries = answers.prioritized(names, self._fleet.siblings.of(gang), request.pod.gang_size)
-            return b"[" + b",".join(entries) + b"]"
+            preference = answers.preference(self._fleet.siblings.of(gang), request.pod.gang_size)
+            metrics.GANGS.labels(preference.why.value).inc()
+            return b"[" + b",".join(answers.prioritized(names, preference)) + b"]"
         return b"[" + b",".join(map(answers.hosts.__getitem__, names)) + b"]"
 
     def _preempted(self, request: Preemption) -> bytes:

@@ -20,6 +20,12 @@ REFUSED = Counter(
     ["list"],
     registry=REGISTRY,
 )
+GANGS = Counter(
+    "remediator_extender_gang_answers_total",
+    "Scores for Pods of gangs, by which domain was preferred: NearSiblings, RoomForAll, MostRoom, or Anywhere.",
+    ["preferred"],
+    registry=REGISTRY,
+)
 REQUEUED = Counter(
     "remediator_extender_requeues_total",
     "Nodes marked because they had been refused and may be let through now, which makes kube-scheduler try again.",

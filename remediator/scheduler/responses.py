@@ -6,7 +6,8 @@ from typing import NamedTuple, Self
 from remediator.scheduler import protocol
 from remediator.scheduler.attributes.catalog import NO_FACTS
 from remediator.scheduler.attributes.selector import ANYTHING
-from remediator.scheduler.gang import preference, rooms
+from remediator.scheduler.gang import rooms
+from remediator.scheduler.gang.preference import Preference, preferred
 from remediator.scheduler.gang.rooms import Rooms
 from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.score import Scorer
@@ -145,12 +146,15 @@ class Answers:
             return _Judged(points, apart, room, self.unresolvable, self._words(reason))
         return _Judged(points, apart, room, self.failed if reason in FAILED else None, FAILED.get(reason, ""))
 
-    def prioritized(self, names: Iterable[str], siblings: Iterable[str], size: int) -> Iterator[bytes]:
-        """The entries of these nodes for a Pod of a gang, whose Pods are on the nodes of `siblings`."""
+    def preference(self, siblings: Iterable[str], size: int) -> Preference:
+        """The domains that a Pod of a gang prefers, whose Pods are on the nodes of `siblings`."""
         near = [domain for node in siblings for domain in self._topology.of(node)]
-        open_rooms = {} if near else self.rooms.now()
+        return preferred(near, {} if near else self.rooms.now(), size)
+
+    def prioritized(self, names: Iterable[str], preference: Preference) -> Iterator[bytes]:
+        """The entries of these nodes for a Pod of a gang."""
         table: dict[str, Hosts] = {}
-        for domain in preference.preferred(near, open_rooms, size):
+        for domain in preference.domains:
             table.update(dict.fromkeys(self._topology.members(domain), self.nearer[domain.level - 1]))
         hosts = self.hosts
         return (table.get(name, hosts)[name] for name in names)

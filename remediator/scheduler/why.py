@@ -9,6 +9,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from remediator.core.node import Gpus
+from remediator.scheduler.attributes.catalog import ATTRIBUTES, WHOLE
+from remediator.scheduler.attributes.requirement import Met
+from remediator.scheduler.attributes.selector import ANYTHING
 from remediator.scheduler.verdict import FAILED, UNRESOLVABLE, NodeState, Shape, VerdictReason, verdict
 
 REFUSED: Mapping[VerdictReason, str] = {**UNRESOLVABLE, **FAILED}
@@ -42,8 +45,9 @@ class _Group(NamedTuple):
 
     @property
     def roomy(self) -> int:
-        """How many would let the Pod through if nothing were wrong with them."""
-        sound = (verdict(row._replace(health=VerdictReason.FIT), self.shape) for row in self.rows.values())
+        """How many would let the Pod through if nothing were wrong with them, and it took any GPUs."""
+        shape = self.shape._replace(attributes=ANYTHING, proven=False)
+        sound = (verdict(row._replace(health=VerdictReason.FIT, history=0), shape) for row in self.rows.values())
         return sum(reason not in REFUSED for reason in sound)
 
 
@@ -113,6 +117,64 @@ def _larger(group: _Group) -> str:
     return f"request at most {', '.join(most)}, the most that one of them has, or add larger nodes"
 
 
+def _more_memory(group: _Group) -> str:
+    """The node that lacks the least memory on its cards."""
+    ask = group.shape.memory
+
+    def fits_on(name: str) -> int:
+        cards = group.rows[name].cards
+        rooms = sorted((room for _, room in cards.free), reverse=True) if cards else []
+        return rooms[ask.cards - 1] if len(rooms) >= ask.cards else 0
+
+    name = min(group.rows, key=lambda name: (-fits_on(name), name))
+    where = "one GPU" if ask.cards == 1 else f"each of {ask.cards} GPUs"
+    have = max(0, fits_on(name))
+    return (
+        f"{ask.each - have} more memory free on {where} of {name}, where {have} of {ask.each} are;"
+        f" `remediator gpus {name}` shows who holds it"
+    )
+
+
+def _larger_cards(group: _Group) -> str:
+    ask = group.shape.memory
+    cards = [row.cards.well for row in group.rows.values() if row.cards is not None]
+    most = max((well[ask.cards - 1] for well in cards if len(well) >= ask.cards), default=0)
+    if not most:
+        on = f" on {ask.cards} GPUs that are well" if ask.cards > 1 else " of a GPU that is well"
+        return f"none: they offer no memory{on}, or their device plugin does not run"
+    return f"request at most {most} of one GPU, the most that one of them has, or add nodes with larger GPUs"
+
+
+def _unknown_cards(group: _Group) -> str:
+    cards = group.rows[group.example].cards
+    return f"{group.example}: {cards.why if cards else 'nothing is known'}; `remediator gpus` says it of each node"
+
+
+def _unlike(group: _Group) -> str:
+    """What the GPUs of one of them are, of all that is required and not so."""
+    facts, kinds = group.rows[group.example].facts, group.shape.resources or (WHOLE,)
+    found = []
+    for row in group.shape.attributes.required:
+        if any(row.met(facts, kind) is Met.NO for kind in kinds):
+            said = [f"{label} {value!r}" for kind in kinds for label, value in facts.said(row.attribute, kind)]
+            found.append(f"{row.attribute} by {' and '.join(said)}" if said else f"no {row.attribute}")
+    have = ", ".join(dict.fromkeys(found))
+    return f"{group.example} has {have}; require other GPUs, or add nodes that have them"
+
+
+def _unlabelled(group: _Group) -> str:
+    facts, kinds = group.rows[group.example].facts, group.shape.resources or (WHOLE,)
+    required = group.shape.attributes.required
+    lacks = dict.fromkeys(
+        label
+        for row in required
+        for kind in kinds
+        if row.met(facts, kind) is Met.UNKNOWN
+        for label in ATTRIBUTES[row.attribute].labels_of(kind)[:1]
+    )
+    return f"label the nodes, by GPU Feature Discovery or by hand: {group.example} has no readable {', '.join(lacks)}"
+
+
 def _annotation(group: _Group) -> str:
     return f"correct the annotation: {group.shape.attributes.mistake}"
 
@@ -126,13 +188,13 @@ REMEDIES: Mapping[VerdictReason, Callable[[_Group], str]] = {
     VerdictReason.UNPROVEN: _sound("drop require-health from the Pod, or see what `remediator explain {node}` lacks"),
     VerdictReason.TOO_FEW_GPUS: _larger,
     VerdictReason.NO_FREE_GPUS: _more_free,
-    VerdictReason.NO_GPU_MEMORY: _sound("wait for memory of a card: `remediator gpus` shows who holds it"),
-    VerdictReason.GPU_CARDS_TOO_SMALL: _sound("request less memory of one card, or add nodes with larger GPUs"),
-    VerdictReason.GPU_CARDS_UNKNOWN: _sound("`remediator gpus` says for each node what nobody can tell"),
-    VerdictReason.SHARED_AND_WHOLE: _sound("offer the GPUs of {node} whole or by memory, not both"),
+    VerdictReason.NO_GPU_MEMORY: _more_memory,
+    VerdictReason.GPU_CARDS_TOO_SMALL: _larger_cards,
+    VerdictReason.GPU_CARDS_UNKNOWN: _unknown_cards,
+    VerdictReason.SHARED_AND_WHOLE: lambda group: f"offer the GPUs of {group.example} whole or by memory, not both",
     VerdictReason.GPU_MEMORY_MALFORMED: lambda group: f"correct the Pod: {group.shape.memory.mistake}",
-    VerdictReason.OTHER_ATTRIBUTES: _sound("require other GPUs in the annotation, or add nodes that have them"),
-    VerdictReason.ATTRIBUTES_UNKNOWN: _sound("label the nodes, by GPU Feature Discovery or by hand"),
+    VerdictReason.OTHER_ATTRIBUTES: _unlike,
+    VerdictReason.ATTRIBUTES_UNKNOWN: _unlabelled,
     VerdictReason.ATTRIBUTES_MALFORMED: _annotation,
 }
 _OTHERS: Mapping[str, Callable[[_Group], str]] = {

@@ -8,6 +8,8 @@ import pytest
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import NAMESPACES, NODES, PODS
 from tests.harness.scheduler import GPU, SchedulerHarness, node, pod
+from tests.remediator.scheduler.shared.stand import node as card_node
+from tests.remediator.scheduler.shared.stand import pod as card_pod
 from tests.remediator.test_cli import beside, remediator
 
 WAITS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}
@@ -58,6 +60,57 @@ async def test_the_same_is_there_for_programs() -> None:
         "NoFreeGpus": ["gpu-1"],
         "Unhealthy": ["gpu-3"],
     }
+
+
+RACK, JOBSET = "topology.kubernetes.io/rack", "jobset.sigs.k8s.io/jobset-name"
+
+
+async def test_a_pod_of_a_gang_hears_where_its_siblings_are_and_which_domain_it_prefers() -> None:
+    member = pod(gpus=4)
+    member["metadata"] |= {"labels": {JOBSET: "train"}, "annotations": {"remediator.dev/gang-size": "3"}}
+    there = pod(gpus=2, at="gpu-2") | {"metadata": member["metadata"] | {"name": "there"}}
+    harness = await cluster(first=member)
+    for name in ("gpu-1", "gpu-2"):
+        await harness.patch_node(name, {"metadata": {"labels": {RACK: "a"}}})
+    code, out, err = await asked(harness, "why", "first")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-3:-1] == [
+        "gang: JobSet default/train, of 3 Pods; none has a node",
+        f"  RoomForAll: prefers {RACK}=a (2 nodes, room for 3 such Pods), the smallest with room for all",
+    ]
+    await harness.client.create(PODS, there, namespace="default")
+    _, out, _ = await asked(harness, "why", "first", "-o", "json")
+    assert json.loads(out)["gang"] == {
+        "name": "JobSet default/train",
+        "size": 3,
+        "siblings": {"gpu-2": 1},
+        "reason": "NearSiblings",
+        "prefers": [{"label": f"{RACK}=a", "nodes": 2, "room": 2}],
+    }
+    code, out, _ = await asked(harness, "why", "first", "--gang-topology", "")
+    assert "prefers no domain" in out
+    code, out, _ = await asked(harness, "explain", "gpu-1")
+    assert f"; domains for gangs: {RACK}=a (nodes: 2); " in out.splitlines()[-1]
+
+
+async def test_a_pod_that_asks_for_memory_of_shared_gpus_hears_what_is_free_on_their_cards() -> None:
+    harness = await cluster(big=card_pod("big", 12), small=card_pod("small", 6, 6, cards=2))
+    notes = {"ALIYUN_COM_GPU_MEM_IDX": "1", "ALIYUN_COM_GPU_MEM_POD": "10"}
+    await harness.client.create(NODES, card_node("shared", 10, 16))
+    await harness.client.create(PODS, card_pod("on", 10, at="shared", **notes), namespace="default")
+    code, out, err = await asked(harness, "why", "big")
+    assert (code, err) == (1, "")
+    assert out.splitlines()[:3] == [
+        "default/big requests 12 aliyun.com/gpu-mem and waits; 0 of 4 nodes take it",
+        "    2 GpuCardsTooSmall: node(s) whose GPUs have too little memory in all (gpu-1, gpu-2)",
+        "      none: they offer no memory of a GPU that is well, or their device plugin does not run",
+    ]
+    assert "2 more memory free on one GPU of shared, where 10 of 12 are; `remediator gpus shared` shows" in out
+    code, out, _ = await asked(harness, "why", "small")
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "default/small requests 12 aliyun.com/gpu-mem on 2 GPUs and waits; 1 of 4 nodes take it",
+    )
 
 
 async def test_a_pod_that_runs_is_said_to_run() -> None:

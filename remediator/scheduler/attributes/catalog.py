@@ -34,6 +34,11 @@ class Attribute:
     also: Names = ()  # other names that Pods may use
     optional: bool = False
 
+    def labels_of(self, resource: str) -> tuple[str, ...]:
+        """All labels that may say it of the GPUs that this resource counts."""
+        vendor, whole = AMD if resource.startswith(AMD) else NVIDIA, resource.removesuffix(SHARED)
+        return tuple(label.replace(_RESOURCE, whole) for row in self.labels.get(vendor, ()) for label in row)
+
 
 def _nvidia(*names: str) -> tuple[Names, ...]:
     return (tuple(NVIDIA + name for name in names),)
@@ -107,6 +112,11 @@ class Facts:
             except ValueError:
                 continue
         return None
+
+    def said(self, attribute: str, resource: str) -> list[tuple[str, str]]:
+        """The labels that say an attribute, and their values, as they stand on the node."""
+        labels = ATTRIBUTES[attribute].labels_of(resource)
+        return [(label, self.labels[label]) for label in labels if label in self.labels]
 
     def lacks(self, wanted: Attribute, resource: str) -> bool:
         """Whether the GPUs surely have no such thing: their discovery is at work, and would have said it."""

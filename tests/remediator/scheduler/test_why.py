@@ -1,10 +1,13 @@
 """Why a Pod has no node, by classes of nodes, and what would make it fit; whether so many Pods would find nodes."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediator.core.shared_gpus import Ask
 from remediator.scheduler.attributes.catalog import facts_of
 from remediator.scheduler.attributes.selector import selector
+from remediator.scheduler.shared.cards import Cards, CardsReason
 from remediator.scheduler.verdict import NodeState, Shape, VerdictReason, verdict
 from remediator.scheduler.what_if import what_if
 from remediator.scheduler.why import LET_THROUGH, NOT_LISTED, REFUSED, REMEDIES, USERS_CORDON, classes
@@ -126,3 +129,65 @@ def test_pods_are_placed_until_no_node_takes_another_one(
             now[place.node] = now[place.node]._replace(used=((GPU, used),))
     assert found.pods == replicas or not any(each.fits for each in found.next_one)
     assert sorted(name for each in found.next_one for name in each.nodes) == sorted(fleet)
+
+
+MEMORY = Shape(memory=Ask(8))
+
+
+def shared(*free: int, reason: CardsReason | None = None, why: str = "") -> NodeState:
+    """A node whose cards of 16 have so much free."""
+    sizes = (16,) * len(free)
+    return NodeState(VerdictReason.FIT, cards=Cards(tuple(enumerate(free)), sizes, sizes, reason, why))
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape", "remedy"),
+    [
+        (
+            {"n1": shared(2, 3), "n2": shared(5, 1)},
+            MEMORY,
+            "3 more memory free on one GPU of n2, where 5 of 8 are; `remediator gpus n2` shows who holds it",
+        ),
+        (
+            {"n1": shared(16, 3)},
+            Shape(memory=Ask(16, 2)),
+            "5 more memory free on each of 2 GPUs of n1, where 3 of 8 are; `remediator gpus n1` shows who holds it",
+        ),
+        (
+            {"n1": shared(16)},
+            Shape(memory=Ask(17)),
+            "request at most 16 of one GPU, the most that one of them has, or add nodes with larger GPUs",
+        ),
+        (
+            {"n1": of(8)},
+            MEMORY,
+            "none: they offer no memory of a GPU that is well, or their device plugin does not run",
+        ),
+        (
+            {"n1": shared(16, reason=CardsReason.UNKNOWN, why="the list of its unhealthy cards cannot be read")},
+            MEMORY,
+            "n1: the list of its unhealthy cards cannot be read; `remediator gpus` says it of each node",
+        ),
+        (
+            {"n1": of(8)._replace(facts=facts_of({f"{GPU}.memory": "40960", f"{GPU}.product": "A100"}))},
+            Shape(EIGHT, attributes=selector("memory>=80G, model=*H100*, clique", None, None)),
+            f"n1 has no clique, memory by {GPU}.memory '40960', model by {GPU}.product 'A100';"
+            " require other GPUs, or add nodes that have them",
+        ),
+        (
+            {"n1": of(8)},
+            Shape(EIGHT, attributes=selector("memory>=80G, ecc=true", None, None)),
+            "label the nodes, by GPU Feature Discovery or by hand:"
+            f" n1 has no readable remediator.dev/gpu.ecc, {GPU}.memory",
+        ),
+    ],
+)
+def test_what_would_help_names_a_node_and_what_it_lacks(rows: dict[str, NodeState], shape: Shape, remedy: str) -> None:
+    (only,) = classes(rows, (), shape, False)
+    assert (only.fits, only.remedy) == (False, remedy)
+
+
+def test_unhealthy_nodes_are_counted_with_room_whatever_the_pod_requires_of_their_gpus() -> None:
+    asks = Shape(EIGHT, attributes=selector("memory>=80G", None, None), proven=True)
+    (only,) = classes({"sick-1": FLEET["sick-1"], "sick-2": FLEET["sick-2"]}, (), asks, False)
+    assert only.remedy.endswith("1 of 2 would have room")

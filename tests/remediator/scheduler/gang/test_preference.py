@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from remediator.core import job, names
 from remediator.core.spare import Holding
 from remediator.kube.api import gpu_pods
+from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import Extender
-from remediator.scheduler.gang.preference import preferred
+from remediator.scheduler.gang.preference import GangReason, Preference, preferred
+from remediator.scheduler.gang.told import gang
 from remediator.scheduler.gang.topology import Domain, Topology
 from remediator.scheduler.packing.points import Score
 from remediator.scheduler.score import TIER, Scorer
@@ -27,20 +29,28 @@ R = VerdictReason
 RACK_A, RACK_B, ZONE_A = Domain(2, "rack=a"), Domain(2, "rack=b"), Domain(1, "zone=a")
 JOBSET = "jobset.sigs.k8s.io/jobset-name"
 
+ROOMS, SPREAD, NEAR = {RACK_A: 4, RACK_B: 6, ZONE_A: 10}, [RACK_A, ZONE_A, RACK_B, ZONE_A, RACK_B], "NearSiblings"
 PREFERS = [
-    pytest.param([RACK_A, ZONE_A, RACK_B, ZONE_A, RACK_B], {}, 0, [ZONE_A, RACK_B], id="most siblings, each level"),
-    pytest.param([RACK_B, RACK_A], {RACK_A: 9}, 2, [RACK_B], id="two racks with one each: always the same"),
-    pytest.param([], {RACK_A: 4, RACK_B: 6, ZONE_A: 10}, 4, [RACK_A], id="room for all, the smallest such rack"),
-    pytest.param([], {RACK_A: 4, RACK_B: 6, ZONE_A: 10}, 8, [ZONE_A], id="only the zone has room for all"),
-    pytest.param([], {RACK_A: 4, RACK_B: 6, ZONE_A: 10}, 11, [ZONE_A], id="none has: the wide one with most room"),
-    pytest.param([], {RACK_A: 4, RACK_B: 6, ZONE_A: 10}, 0, [RACK_B], id="nobody says how many: most room"),
-    pytest.param([], {RACK_A: 0}, 0, [], id="nobody has room"),
+    pytest.param(
+        SPREAD,
+        {},
+        0,
+        (ZONE_A, RACK_B),
+        NEAR,
+        id="most siblings, each level",
+    ),
+    pytest.param([RACK_B, RACK_A], {RACK_A: 9}, 2, (RACK_B,), NEAR, id="two racks with one each: always the same"),
+    pytest.param([], ROOMS, 4, (RACK_A,), "RoomForAll", id="room for all, the smallest such rack"),
+    pytest.param([], ROOMS, 8, (ZONE_A,), "RoomForAll", id="only the zone has room for all"),
+    pytest.param([], ROOMS, 11, (ZONE_A,), "MostRoom", id="none has: the wide one with most room"),
+    pytest.param([], ROOMS, 0, (RACK_B,), "MostRoom", id="nobody says how many: most room"),
+    pytest.param([], {RACK_A: 0}, 0, (), "Anywhere", id="nobody has room"),
 ]
 
 
-@pytest.mark.parametrize(("siblings", "rooms", "size", "expected"), PREFERS)
-def test_which_domains_are_preferred(siblings, rooms, size, expected) -> None:
-    assert preferred(siblings, rooms, size) == expected
+@pytest.mark.parametrize(("siblings", "rooms", "size", "expected", "why"), PREFERS)
+def test_which_domains_are_preferred_and_why(siblings, rooms, size, expected, why) -> None:
+    assert preferred(siblings, rooms, size) == Preference(GangReason(why), expected)
 
 
 BY = {Score.FGD: 100_000, Score.BLEND: 20, Score.PACKING: 11}  # points of packing that there are, 0 too
@@ -133,6 +143,38 @@ def test_the_next_pods_go_to_their_siblings_and_other_gangs_do_not() -> None:
     assert best(extender, member({JOBSET: "other"}, gang_size="4")) == {"b"}
     extender._fleet.siblings.moved(Holding("a1", ((GPU, 4),), read(member()).gang), None)
     assert best(extender, member(gang_size="4")) == {"b"}
+
+
+def preferences(why: str) -> float:
+    return REGISTRY.get_sample_value("remediator_extender_gang_answers_total", {"preferred": why}) or 0
+
+
+def test_why_a_domain_was_preferred_is_counted_by_answer() -> None:
+    extender = fleet()
+    asked = {"RoomForAll": member(gang_size="4"), "MostRoom": member()}
+    for why, asking in asked.items():
+        before = preferences(why)
+        best(extender, asking)
+        assert preferences(why) == before + 1
+    extender._fleet.siblings.moved(None, Holding("a1", ((GPU, 4),), read(member()).gang))
+    before = preferences("NearSiblings")
+    best(extender, member())
+    best(extender, pod(gpus=4))
+    assert preferences("NearSiblings") == before + 1
+
+
+def test_what_is_said_of_a_gang_has_its_pods_by_node_the_domain_and_why() -> None:
+    topology = fleet()._fleet.topology
+    rack = {each.value: each for each, _ in topology.domains()}
+    rooms = {rack[f"{RACK}=a"]: 6, rack[f"{RACK}=b"]: 3}
+    assert gang("JobSet t/train", 4, ["a1", "a1", "b0"], topology, rooms).lines() == [
+        "gang: JobSet t/train, of 4 Pods; 3 with GPUs are on a1 (2), b0 (1)",
+        f"  NearSiblings: prefers {RACK}=a (4 nodes, room for 6 such Pods), where most of its siblings are",
+    ]
+    assert gang("JobSet t/train", 0, [], Topology(()), {}).lines() == [
+        "gang: JobSet t/train, no annotation says of how many Pods; none has a node",
+        "  Anywhere: prefers no domain: no healthy node with room has a label of --gang-topology",
+    ]
 
 
 def test_health_outranks_siblings() -> None:
