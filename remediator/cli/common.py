@@ -56,6 +56,14 @@ GangTopology = Annotated[
     str, typer.Option(help="Labels by which Pods of a gang keep together, the narrowest domain first. Empty: none.")
 ]
 
+PrometheusTokenFile = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="File with a bearer token for Prometheus.")
+]
+
+PrometheusCaFile = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="Who signs the certificate of Prometheus, PEM.")
+]
+
 DOMAINS = ",".join(names.DOMAINS)
 
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known

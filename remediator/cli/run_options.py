@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from remediator.cli.common import DOMAINS, GangTopology, Starts, Window
+from remediator.cli.common import DOMAINS, GangTopology, PrometheusCaFile, PrometheusTokenFile, Starts, Window
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.settings import ExtenderScore, Level
@@ -141,13 +141,8 @@ class PrometheusOptions:
         str,
         typer.Option(help="Prometheus that is asked what policies want confirmed; left out, their cases are held."),
     ] = ""
-    prometheus_token_file: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="File with a bearer token for Prometheus.")
-    ] = None
-    prometheus_ca_file: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Who signs the certificate of Prometheus, PEM."),
-    ] = None
+    prometheus_token_file: PrometheusTokenFile = None
+    prometheus_ca_file: PrometheusCaFile = None
 
 
 @dataclass(frozen=True, slots=True)

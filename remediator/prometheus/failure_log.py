@@ -9,6 +9,13 @@ MOST = 8  # messages under one reason: a server may say something new each time
 log = structlog.get_logger(__name__)
 
 
+class NoLog:
+    """Of a command, which tells its user itself."""
+
+    def note(self, reading: Reading, query: str, now: float) -> None:
+        """Say nothing."""
+
+
 class FailureLog:
     """The failures of late, and when each was last seen."""
 

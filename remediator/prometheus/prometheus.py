@@ -14,7 +14,7 @@ from remediator.core import promql
 from remediator.prometheus import reading
 from remediator.prometheus.addresses import NoAddress
 from remediator.prometheus.connection import BrokenOff, Connection, NoToken, TooLarge, TooSlow
-from remediator.prometheus.failure_log import FailureLog
+from remediator.prometheus.failure_log import FailureLog, NoLog
 from remediator.prometheus.metrics import QUERIES, SECONDS
 from remediator.prometheus.reading import CannotTell, Doubt, Reading
 from remediator.prometheus.source import AT_ONCE
@@ -35,6 +35,7 @@ class Prometheus:
         authority: file with the certificates that sign the server's; None for those that everybody trusts.
         patience: seconds for which one answer is waited for.
         worker: what runs the requests; threads of its own where none is given.
+        failures: where it is logged why there is no verdict.
     """
 
     def __init__(
@@ -46,10 +47,11 @@ class Prometheus:
         authority: Path | None = None,
         patience: float = PATIENCE,
         worker: Executor | None = None,
+        failures: FailureLog | NoLog | None = None,
     ) -> None:
         self._clock, self._patience = clock, patience
         self.connection = Connection(url, token, authority, clock.monotonic)
-        self._failures = FailureLog()
+        self._failures = failures or FailureLog()
         self._worker = worker or ThreadPoolExecutor(AT_ONCE, thread_name_prefix="prometheus")
 
     async def instant(self, query: str, within: timedelta) -> Reading:

@@ -1,6 +1,6 @@
 """Everything that the demo runs, started in the order in which it needs each other; all of it ends together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -31,9 +31,10 @@ from remediator_sim.scenarios import timescale
 from remediator_sim.scenarios.alert import payload, post
 from remediator_sim.scenarios.certificates import caller
 from remediator_sim.scenarios.device_plugin import DevicePlugin
-from remediator_sim.scenarios.fleet import AT_ONCE, Place, budget, places
+from remediator_sim.scenarios.fleet import AT_ONCE, PACKED, PACKED_GPUS, POOL, Place, budget, places
 from remediator_sim.scenarios.gpu_node import GpuNode, Host
-from remediator_sim.scenarios.jobs import Job, Jobs
+from remediator_sim.scenarios.jobs import POOL_LABEL, Job, Jobs
+from remediator_sim.scenarios.packing import Packing, pack
 from remediator_sim.scenarios.placement import Placement, fault
 from remediator_sim.scenarios.summary import ReportedIssue
 from remediator_sim.scenarios.view import TICKETS, Line, View
@@ -54,6 +55,7 @@ BOUND, SETTLE = timedelta(seconds=90), timedelta(seconds=10)
 # slow one they come later: so many programs run at a time, more than hang when the file server is dead.
 FOR_EACH, SHORTEST, PROGRAMS_AT_ONCE = 0.25, 2.0, 24
 OWNER, NOTE = {"example.com/owner": "team-blue"}, {"example.com/note": "rack 7, left"}
+KEPT = {"key": POOL_LABEL, "value": POOL, "effect": "NoSchedule"}
 RESERVED = {"key": "example.com/reserved", "value": "blue", "effect": "PreferNoSchedule"}
 # In production 10 starts in 10 minutes; here some have to wait for it, too.
 BREAKER = Breaker(5, timedelta(seconds=10))
@@ -85,6 +87,7 @@ class Environment:
         self.home, self.datasets = NfsServer(), NfsServer()
         self.nodes: dict[str, GpuNode] = {}
         self.placements: list[Placement] = []
+        self.packing = Packing((), ())
         self._ends = TaskExitStack()
 
     async def __aenter__(self) -> Self:
@@ -123,6 +126,7 @@ class Environment:
         self._begin_observer()
         await self._begin_controller()
         await self._begin_jobs()
+        self.packing = await pack(self.client, self.jobs, HttpExtender(self.extender.url, self._shown), self._until)
         await self._wait_until(self._healthy, "every node is healthy")
 
     async def _begin_nodes(self) -> None:
@@ -145,10 +149,14 @@ class Environment:
                 )
                 self._ends.run(self.nodes[place.name].run())
             else:
-                self._ends.run(self._system_node(place).run())
+                self._ends.run(self._plain_node(place.name, place.labels).run())
+        for name in PACKED:
+            self._ends.run(self._plain_node(name, {POOL_LABEL: POOL}, PACKED_GPUS).run())
         await self._wait_until(self._registered, "every node is Ready")
         for name in self.nodes:
             await self._mount_token(name)
+        for name in PACKED:
+            await self.client.patch(NODES, name, {"spec": {"taints": [KEPT]}})
 
     def _mounts(self, place: Place) -> dict[str, NfsServer]:
         return {HOME: self.home, **({DATASETS: self.datasets} if place.name in self.readers() else {})}
@@ -157,16 +165,16 @@ class Environment:
         """The nodes that mount the data sets: the last ones of each rack."""
         return tuple(place.name for place in self.gpu_places() if place.number > WITHOUT)
 
-    def _system_node(self, place: Place) -> SimulatedKubelet:
-        host = Host(self.directory / place.name, place.name)
+    def _plain_node(self, name: str, labels: Mapping[str, str], gpus: int = 0) -> SimulatedKubelet:
+        """A node without detectors."""
         return SimulatedKubelet(
             self.client,
-            place.name,
-            host=host,
+            name,
+            host=Host(self.directory / name, name),
             programs=folder(),
             endpoint=self._endpoint,
-            labels=place.labels,
-            gpus=0,
+            labels=labels,
+            gpus=gpus,
             clock=self._clock,
         )
 
@@ -214,11 +222,11 @@ class Environment:
             *("--listen-extender", extender, "--listen-webhook", webhook),
         ]
         self.controller = ControllerProcess(self._command, kubeconfig, options, self.directory / "controller.log")
-        shown, self._alertmanager = [
+        self._shown, self._alertmanager = [
             await caller(self.client, name, self.directory / name, self._clock.now())
             for name in (KUBE_SCHEDULER, ALERTMANAGER)
         ]
-        self.extender = HttpExtender(f"https://{extender}/scheduler", shown)
+        self.extender = HttpExtender(f"https://{extender}/scheduler", self._shown)
         self._webhook = f"https://{webhook}/webhooks/alertmanager"
         self._ends.run(self.observer.run())
         self._ends.push_async_callback(self.controller.stop)
@@ -295,11 +303,20 @@ class Environment:
                 raise TimeoutError(f"not so {self._patience:g} s after the start: {expected}")
             await self.view.changed(0.5)
 
+    async def _until(self, holds: Callable[[], Awaitable[bool]], expected: str) -> None:
+        """The same of what has to be asked for."""
+        until = self._clock.monotonic() + self._patience
+        while not await holds():
+            if self._clock.monotonic() > until:
+                raise TimeoutError(f"not so {self._patience:g} s after the start: {expected}")
+            await self.view.changed(0.1)
+
     def _controller_is_gone(self) -> bool:
         return hasattr(self, "controller") and self.controller.ended
 
     def _registered(self) -> bool:
-        return all(self.view.condition(place.name, "Ready") == "True" for place in self.places)
+        names = (*(place.name for place in self.places), *PACKED)
+        return all(self.view.condition(name, "Ready") == "True" for name in names)
 
     def _healthy(self) -> bool:
         return all(self.view.condition(name, kind) == "False" for name in self.nodes for kind in CONDITIONS)

@@ -10,6 +10,8 @@ ALL = 24  # GPU nodes of the whole demo
 AT_ONCE = 2  # nodes of a rack that may be out of service at once
 RACKS = ("a", "b", "c")
 SYSTEM = ("system-1", "system-2")
+PACKED, POOL = ("pack-1", "pack-2"), "packing"  # two nodes of two GPUs that no fault strikes
+PACKED_GPUS = 2
 
 
 class Place(NamedTuple):

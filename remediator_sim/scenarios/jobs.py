@@ -12,15 +12,20 @@ from remediator_sim.plain import ACCOUNTS, PDBS, PODS, SPACES, Object, patiently
 
 SPACE = "research"
 GPU = "nvidia.com/gpu"
+POOL_LABEL = "example.com/pool"  # also the key of the taint of the nodes that are kept for one
 
 
 class Job(NamedTuple):
-    """One pod that is always to run. `node` is where it first runs; `app` is what a PodDisruptionBudget asks for."""
+    """One pod that is always to run. `node` is where it first runs; `app` is what a PodDisruptionBudget asks for.
+
+    `pool`: the only nodes that it may have, which are kept for such pods; "" for all others.
+    """
 
     name: str
     gpus: int
     node: str = ""
     app: str = "training"
+    pool: str = ""
 
 
 class Jobs:
@@ -69,16 +74,19 @@ class Jobs:
             self._gone.put_nowait(old["metadata"]["labels"].get("job", ""))
 
     async def _make(self, job: Job, name: str) -> str:
-        made = await patiently(lambda: self._client.create(PODS, _pod(job, name), namespace=SPACE))
+        made = await patiently(lambda: self._client.create(PODS, pod(job, name), namespace=SPACE))
         return str(made["metadata"]["uid"])
 
 
-def _pod(job: Job, name: str) -> dict[str, Any]:
+def pod(job: Job, name: str) -> dict[str, Any]:
+    """The pod of a job."""
     limits = {"limits": {GPU: str(job.gpus)}, "requests": {GPU: str(job.gpus)}} if job.gpus else {}
     container = {"name": "main", "image": "research/train:1", "command": ["sleep", "infinity"], "resources": limits}
     spec: dict[str, Any] = {"containers": [container], "terminationGracePeriodSeconds": 1}
     if job.node:
         spec["nodeName"] = job.node
+    if job.pool:
+        spec |= {"nodeSelector": {POOL_LABEL: job.pool}, "tolerations": [{"key": POOL_LABEL, "operator": "Exists"}]}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job.name, "uid": f"job-{job.name}", "controller": True}
     meta = {"name": name, "labels": {"app": job.app, "job": job.name}, "ownerReferences": [owner]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

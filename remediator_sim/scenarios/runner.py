@@ -156,6 +156,7 @@ class Runner:
             invariants={name: check for name, check in checked.items() if check.checks or name not in SIMULATED},
             advised=environment.extender.asked,
             placements=environment.placements,
+            packing=environment.packing,
             violations=[str(violation) for violation in environment.github.violations],
             whole=not self.only,
         )

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from remediator_sim.invariants import Checked
+from remediator_sim.scenarios.packing import Packing
 from remediator_sim.scenarios.placement import Placement
 from remediator_sim.scenarios.tui import FaultRow, faults, invariants, table
 
@@ -47,6 +48,7 @@ class Summary:
     advised: int
     placements: Sequence[Placement]
     violations: Sequence[str]
+    packing: Packing
     whole: bool  # all scenarios, which put every invariant to the test
 
     def wrong(self) -> list[str]:
@@ -55,7 +57,8 @@ class Summary:
         broken = [f"{check.name}: {sentence}" for check in self.invariants.values() for sentence in check.broken]
         untested = [check.name for check in self.invariants.values() if self.whole and not check.checks]
         broken += [f"{name}: nothing put it to the test" for name in untested]
-        return [*ends, *broken, *(f"GitHub: {sentence}" for sentence in self.violations)]
+        github = (f"GitHub: {sentence}" for sentence in self.violations)
+        return [*ends, *broken, *github, *(f"packing: {sentence}" for sentence in self.packing.wrong())]
 
     def json(self) -> str:
         """One line."""
@@ -70,6 +73,7 @@ class Summary:
                 "tickets": {"opened": len(self.issues), "closed": closed},
                 "issues": [issue._asdict() for issue in self.issues],
                 "advised": self.advised,
+                "packing": self.packing._asdict(),
                 "placements": [placement._asdict() for placement in self.placements],
                 "invariants": {name: _invariant(check) for name, check in self.invariants.items()},
                 "wrong": self.wrong(),
@@ -86,6 +90,8 @@ class Summary:
                 console.print()
                 console.print(drawn)
         console.print()
+        if not self.packing.wrong():
+            console.print(str(self.packing), soft_wrap=True)
         console.print(self._counts(), soft_wrap=True)
         for sentence in self.wrong():
             console.print(f"[red]not as expected:[/red] {sentence}", highlight=False)

@@ -1,12 +1,15 @@
 """`remediator why` and `remediator what-if` against a server: on one screen, as JSON, and by their exit codes."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 
+from remediator_sim.prometheus import success
 from tests.harness.cluster import MemoryCluster
 from tests.harness.kinds import NAMESPACES, NODES, PODS
+from tests.harness.prometheus import fake_prometheus
 from tests.harness.scheduler import GPU, SchedulerHarness, node, pod
 from tests.remediator.scheduler.shared.stand import node as card_node
 from tests.remediator.scheduler.shared.stand import pod as card_pod
@@ -174,3 +177,35 @@ def test_a_wrong_question_is_refused(args: tuple[str, ...], words: str) -> None:
     done = remediator(*args)
     assert done.exit_code == 2
     assert words in done.stderr
+
+
+async def test_gpus_are_shown_by_node_namespace_and_pod_with_what_is_used_where_prometheus_knows() -> None:
+    harness = await cluster()
+    with fake_prometheus() as prometheus:
+        prometheus.script = lambda params: success(
+            {"resultType": "vector", "result": [sample(3, Hostname="gpu-1")] if "Hostname" in params["query"] else []}
+        )
+        url = ("--prometheus-url", prometheus.url)
+        code, out, err = await asked(harness, "gpus", "gpu-1", *url)
+        assert (code, [line.split() for line in out.splitlines()]) == (
+            0,
+            [
+                ["NODE", "GPUS", "TOTAL", "GIVEN", "USED", "IDLE", "TO"],
+                ["gpu-1", GPU, "8", "4", "3", "4", "default/half", "(4)"],
+            ],
+        )
+        assert err.startswith("remediator: what is used is not known: Prometheus has no fresh DCGM_FI_DEV_")
+        for by, holder in (("pod", "default/half"), ("namespace", "default")):
+            _, out, _ = await asked(harness, "gpus", "--by", by, *url)
+            assert [line.split() for line in out.splitlines()] == [
+                [by.upper(), "GPUS", "GIVEN", "USED"],
+                [holder, GPU, "4", "unknown"],
+            ]
+    code, out, err = await asked(harness, "gpus", "gpu-1")
+    assert (code, out.splitlines()[1].split()[4], err) == (0, "unknown", "")
+    code, _, err = await asked(harness, "gpus", "gpu-1", "--by", "pod")
+    assert (code, err) == (2, "remediator: --by pod is of the whole cluster; leave the node gpu-1 out\n")
+
+
+def sample(value: float, **labels: str) -> dict[str, Any]:
+    return {"metric": labels, "value": [time.time(), str(value)]}

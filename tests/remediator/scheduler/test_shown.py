@@ -4,7 +4,9 @@ from datetime import UTC, datetime
 
 from remediator.core.shared_gpus import Ask, CardPod, CardSizes, Ledger, Reservation
 from remediator.core.spare import Holding
-from remediator.scheduler.shown import Row, rows
+from remediator.prometheus.reading import CannotTell, Doubt, Reading, Sample
+from remediator.scheduler.shown import MEMORY, Held, Row, holders, rows
+from remediator.scheduler.usage import BY_CARD, BY_NODE, BY_POD, UNKNOWN, Usage, usage
 from remediator.scheduler.verdict import VerdictReason
 from tests.builders import a_node
 
@@ -41,4 +43,64 @@ def test_a_namespace_sees_only_gpus_that_its_pods_hold() -> None:
 
 
 def test_more_given_than_there_is_shows_as_less_than_nothing() -> None:
-    assert Row("n", GPU, 4, 6, "").texts() == ("n", GPU, "4", "6", "-2", "")
+    assert Row("n", GPU, 4, 6, "").texts() == ("n", GPU, "4", "6", "unknown", "-2", "")
+
+
+SEEN: dict[str, Reading] = {
+    BY_NODE: (Sample(3.0, {"Hostname": "whole"}), Sample(2.0, {"node": "shared", "Hostname": "exporter-x"})),
+    BY_POD: (
+        Sample(3.0, {"exported_namespace": "ml", "exported_pod": "a", "namespace": "monitoring", "pod": "exporter"}),
+        Sample(0.0, {"namespace": "web", "pod": "b"}),
+    ),
+    BY_CARD: (Sample(0.5, {"Hostname": "shared", "gpu": "0"}),),
+}
+
+
+class Told:
+    """Prometheus, which answers so."""
+
+    def __init__(self, **other: Reading) -> None:
+        self.answers = SEEN | other
+
+    async def instant(self, query: str, within: object) -> Reading:
+        return self.answers[query]
+
+
+async def test_what_is_used_stands_beside_what_was_given_where_dcgm_exporter_tells() -> None:
+    used = await usage(Told(), shared=True)
+    assert used.doubts == ()
+    assert [(row.gpus, row.given, row.used) for row in rows(NODES, PODS, {}, {}, FIT, usage=used)] == [
+        ("memory of card 0", 10, 8),
+        ("memory of card 1", 0, None),
+        (GPU, 5, 3),
+    ]
+    assert holders(NODES, PODS, {}, used, by_pod=True) == [
+        Held("ml/a", GPU, 4, 3),
+        Held("ml/job", MEMORY, 10),
+        Held("web/b", GPU, 1, 0),
+    ]
+
+
+async def test_what_was_given_is_summed_by_namespace_with_what_is_only_reserved() -> None:
+    ledgers = {"shared": Ledger("shared", "u", (COMING,))}
+    more = PODS | {"ml/c": Holding("whole", ((GPU, 2),))}
+    used = await usage(Told(), shared=False)
+    assert holders(NODES, more, ledgers, used, by_pod=False) == [
+        Held("ml", MEMORY, 10),
+        Held("ml", GPU, 6),  # of ml/c nobody knows
+        Held("web", MEMORY, 4),
+        Held("web", GPU, 1, 0),
+    ]
+
+
+async def test_of_replicas_and_mig_devices_nobody_can_tell_and_why_there_is_no_answer_is_said_once() -> None:
+    used = Usage({"n": 4})
+    plain = a_node(name="n", gpus=((GPU, 8),))
+    replicas = a_node(name="n", gpus=((GPU, 32),), labels={f"{GPU}.replicas": "4"})
+    mixed = a_node(name="n", gpus=((GPU, 4), ("nvidia.com/mig-1g.5gb", 7)))
+    assert [used.whole(node, GPU, 8) for node in (plain, replicas, mixed)] == [4, None, None]
+    away = CannotTell(Doubt.EMPTY, "its answer is empty")
+    silent = await usage(Told(**{BY_NODE: away, BY_POD: away}), shared=True)
+    assert silent.doubts == ("Prometheus has no fresh DCGM_FI_DEV_… series: does it scrape dcgm-exporter?",)
+    assert list(rows(NODES[:1], PODS, {}, {}, FIT, usage=silent)) == list(rows(NODES[:1], PODS, {}, {}, FIT))
+    assert UNKNOWN.card("n", 0, 16) is None

@@ -80,6 +80,12 @@ def test_pods_are_placed_where_they_would_not_be_without_remediator(demo: Ended)
     assert text in demo.text
 
 
+def test_pods_of_one_one_and_two_gpus_all_run_on_two_nodes_of_two(demo: Ended) -> None:
+    first, second, third = demo.summary["packing"]["placed"]
+    assert (first, {first, third}) == (second, {"pack-1", "pack-2"})
+    assert demo.summary["packing"]["alone"][-1] == "", "spread, the last one waits"
+
+
 def test_no_line_reports_a_fault_that_is_none_and_no_cell_is_cut_off(demo: Ended) -> None:
     reasons = re.findall(r"^ *[\d.]+ s  (\S+) +(\w+)", demo.text, re.MULTILINE)
     assert {reason for _, reason in reasons} & {"OperationRefused", "DiagnosisFailed", "VerifyTimeout"} == set()
