@@ -16,12 +16,13 @@ VANISHED = (FileNotFoundError, ProcessLookupError)  # a process may end while it
 
 
 class Stat(NamedTuple):
-    """What /proc/PID/stat says: name, state letter, flags, and start in clock ticks since boot."""
+    """What /proc/PID/stat says: name, state letter, flags, start in clock ticks since boot, and the parent's pid."""
 
     comm: str
     state: str
     flags: int
     start: int
+    parent: int = 0
 
 
 def pid_folders(proc: Path) -> Iterator[Path]:
@@ -72,7 +73,7 @@ def parse_stat(text: str) -> Stat:
     sound = len(fields) >= 20 and fields[0] in STATES and re.fullmatch(r"[0-9]{1,10} \(.*", head, flags=re.DOTALL)
     if not sound:
         raise ValueError("stat")
-    return Stat(comm, fields[0], _number(fields[6]), _number(fields[19]))
+    return Stat(comm, fields[0], _number(fields[6]), _number(fields[19]), _number(fields[1]))
 
 
 def is_killed(status: str) -> bool:

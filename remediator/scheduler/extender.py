@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from remediator.clock import Clock
-from remediator.core.names import DOMAINS, PROVEN, REQUIRE_HEALTH
+from remediator.core.names import ASKS_MPS, DOMAINS, PROVEN, REQUIRE_HEALTH
 from remediator.core.shared_gpus import NO_ASK
 from remediator.core.spare import Holding
 from remediator.kube.api import decode, gpu_pods, shared_gpus
@@ -260,7 +260,8 @@ def shape_of(pod: gpu_pods.Pod, *, shared: bool = False) -> Shape:
     annotations = pod.metadata.annotations or _NO_ANNOTATIONS
     deadline, proven = pod.spec.active_deadline_seconds, annotations.require_health == PROVEN
     short, gang = deadline is not None and deadline <= SHORT, bool(asked) and pod.gang is not None
-    return Shape(asked, pod.daemon, _attributes(annotations), proven, gang, short, cpu, memory)
+    mps = annotations.gpu_mps == "true"
+    return Shape(asked, pod.daemon, _attributes(annotations), proven, gang, short, cpu, memory, mps)
 
 
 def _shape_of_held(holding: Holding) -> Shape:
@@ -276,6 +277,8 @@ def _attributes(asked: gpu_pods.Annotations) -> AttributeSelector:
     health = asked.require_health
     if health is not None and health != PROVEN:
         return malformed(f"{REQUIRE_HEALTH}: {health[:40]!r} is unknown; write {PROVEN}, or remove it")
+    if asked.gpu_mps not in (None, "true", "false"):
+        return malformed(f"{ASKS_MPS}: {asked.gpu_mps[:40]!r} is neither true nor false")
     if asked.gpu is None and asked.gpu_preferred is None and asked.gpu_affinity is None:
         return ANYTHING
     return selector(asked.gpu, asked.gpu_preferred, asked.gpu_affinity)

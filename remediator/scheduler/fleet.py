@@ -25,6 +25,7 @@ from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.health.book import FailureBook
 from remediator.scheduler.health.history import level
 from remediator.scheduler.health.silence import silent_conditions
+from remediator.scheduler.mps import mps
 from remediator.scheduler.packing.room import CPU_STEP
 from remediator.scheduler.shared.books import Books
 from remediator.scheduler.verdict import (
@@ -296,7 +297,7 @@ class Fleet:
             reason = health(node, self._cases.get(node.name, {}).values(), policies, now)
         facts, cpu = facts_of(node.labels), self._free_cpu(node)
         cards = self._books.cards(node) if self._books else None
-        return NodeState(reason, node.gpus, self._held(node.name), facts, history, cpu, cards)
+        return NodeState(reason, node.gpus, self._held(node.name), facts, history, cpu, cards, mps(node, now))
 
     def _free_cpu(self, node: Node) -> int:
         """In steps: a little more or less makes no other row. 0 where no GPUs are, since nobody packs its CPU."""

@@ -125,6 +125,8 @@ class Answers:
             row = row._replace(facts=NO_FACTS)  # nobody asks for them, and nodes differ in them
         if not self.shape.memory.memory and not self.shape.gpus:
             row = row._replace(cards=None)
+        if row.mps is not None and not self.shape.mps:
+            row = row._replace(mps=None)
         judged = self._judged.get(row)
         if judged is None:
             if len(self._judged) >= MOST_ROWS:

@@ -26,6 +26,8 @@ Why each row is at its place:
 * Attributes that a Pod requires of its GPUs must be known to hold: on other GPUs its work would fail, or be slow.
   "Not known" has a reason of its own, since its remedy is another: the labels of the node. Where the annotation cannot
   be read, no node is right: without its requirements the Pod would land anywhere.
+* A Pod that asks for MPS needs a node whose labels say that it offers it, with GPUs on which MPS keeps limits, and
+  whose daemon nobody has found unhealthy: elsewhere it would run without its limits, or not at all.
 * Memory of shared GPUs must fit on single cards; whether it does is judged in shared/cards.py. A node that offers its
   GPUs both whole and by memory would sell a card twice: it gets Pods of neither sort.
 """
@@ -48,6 +50,7 @@ from remediator.scheduler.attributes.catalog import NO_FACTS, Facts
 from remediator.scheduler.attributes.requirement import Met
 from remediator.scheduler.attributes.selector import ANYTHING, AttributeSelector
 from remediator.scheduler.health.silence import silent
+from remediator.scheduler.mps import Mps
 from remediator.scheduler.shared.cards import NO_CARDS, Cards, CardsReason, refusal
 
 RECENT = timedelta(hours=72)  # how long a repair is remembered: the default window of a relapse
@@ -77,6 +80,9 @@ class VerdictReason(StrEnum):
     GPU_CARDS_UNKNOWN = CardsReason.UNKNOWN.value
     SHARED_AND_WHOLE = CardsReason.WHOLE.value
     GPU_MEMORY_MALFORMED = CardsReason.MALFORMED.value
+    MPS_NOT_OFFERED = "MpsNotOffered"
+    MPS_TOO_OLD = Mps.TOO_OLD.value
+    MPS_UNHEALTHY = Mps.UNHEALTHY.value
     UNHEALTHY = "Unhealthy"
     NOT_READY = "NotReady"
     CORDONED = "Cordoned"
@@ -100,6 +106,9 @@ UNRESOLVABLE: Mapping[VerdictReason, str] = {  # evicting Pods would not help
     VerdictReason.GPU_CARDS_TOO_SMALL: "node(s) whose GPUs have too little memory in all",
     VerdictReason.GPU_CARDS_UNKNOWN: "node(s) of which nobody can tell what memory of their GPUs is free",
     VerdictReason.SHARED_AND_WHOLE: "node(s) that offer the same GPUs whole and by memory",
+    VerdictReason.MPS_NOT_OFFERED: "node(s) that do not offer MPS as the Pod requires",
+    VerdictReason.MPS_TOO_OLD: "node(s) whose GPUs are too old for the limits of MPS",
+    VerdictReason.MPS_UNHEALTHY: "node(s) whose MPS daemon is not healthy",
     VerdictReason.GPU_MEMORY_MALFORMED: "node(s) refused because the GPU memory of the Pod cannot be split so",
 }
 HEALTH = frozenset({VerdictReason.NOT_READY, VerdictReason.UNHEALTHY})  # refused only while health refuses
@@ -220,6 +229,7 @@ class NodeState(NamedTuple):
     history: int = 0
     cpu: int = 0
     cards: Cards | None = None  # that Pods share by memory; None where it has none, or where that is off
+    mps: Mps | None = None  # what it offers of MPS; None for nothing
 
     @property
     def standing(self) -> VerdictReason:
@@ -244,6 +254,8 @@ def schedulable_again(old: NodeState, new: NodeState) -> bool:
     if old.health in UNRESOLVABLE or old.facts is not new.facts:
         return True
     if old.cards != new.cards and _more_room(old.cards, new.cards):
+        return True
+    if old.mps is not new.mps and new.mps is Mps.USABLE:
         return True
     return any(free > old.free().get(name, 0) for name, free in new.free().items())
 
@@ -272,6 +284,7 @@ class Shape(NamedTuple):
     short: bool = False  # over before its node is likely to fail again
     cpu: int = 0  # in thousandths of a core
     memory: Ask = NO_ASK  # of shared GPUs
+    mps: bool = False  # only on nodes that offer it
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -294,7 +307,7 @@ def verdict(row: NodeState, shape: Shape, only_scores: bool = False) -> VerdictR
         return reason
     if shape.proven and reason not in WELL:
         return VerdictReason.UNPROVEN
-    other = _attributes(row, shape)
+    other = _attributes(row, shape) or _mps(row, shape)
     if other is not None:
         return other
     mine = row.of(shape.gpus)
@@ -325,6 +338,13 @@ def _attributes(row: NodeState, shape: Shape) -> VerdictReason | None:
     if shape.attributes.mistake:
         return VerdictReason.ATTRIBUTES_MALFORMED
     return _UNMET.get(shape.attributes.met(row.facts, shape.resources))
+
+
+def _mps(row: NodeState, shape: Shape) -> VerdictReason | None:
+    """Why the node has no MPS for the Pod; None where it has, or where nobody asks."""
+    if not shape.mps or shape.daemon or row.health is VerdictReason.UNKNOWN_NODE or row.mps is Mps.USABLE:
+        return None
+    return VerdictReason(row.mps.value) if row.mps is not None else VerdictReason.MPS_NOT_OFFERED
 
 
 _UNMET = {Met.NO: VerdictReason.OTHER_ATTRIBUTES, Met.UNKNOWN: VerdictReason.ATTRIBUTES_UNKNOWN}

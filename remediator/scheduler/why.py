@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from remediator.core.names import GPU_MPS
 from remediator.core.node import Gpus
 from remediator.scheduler.attributes.catalog import ATTRIBUTES, WHOLE
 from remediator.scheduler.attributes.requirement import Met
@@ -192,6 +193,14 @@ REMEDIES: Mapping[VerdictReason, Callable[[_Group], str]] = {
     VerdictReason.GPU_CARDS_TOO_SMALL: _larger_cards,
     VerdictReason.GPU_CARDS_UNKNOWN: _unknown_cards,
     VerdictReason.SHARED_AND_WHOLE: lambda group: f"offer the GPUs of {group.example} whole or by memory, not both",
+    VerdictReason.MPS_NOT_OFFERED: lambda group: (
+        f"label nodes that offer it: `kubectl label node {group.example} {GPU_MPS}=true`; GPU Feature Discovery must"
+        " say their compute capability"
+    ),
+    VerdictReason.MPS_TOO_OLD: lambda _: "drop gpu-mps from the Pod, or add nodes with GPUs of Volta or newer",
+    VerdictReason.MPS_UNHEALTHY: lambda group: (
+        f"restart the MPS daemon: `kubectl describe node {group.example}` shows the Condition MpsUnhealthy"
+    ),
     VerdictReason.GPU_MEMORY_MALFORMED: lambda group: f"correct the Pod: {group.shape.memory.mistake}",
     VerdictReason.OTHER_ATTRIBUTES: _unlike,
     VerdictReason.ATTRIBUTES_UNKNOWN: _unlabelled,

@@ -18,9 +18,10 @@ def pod_cgroup(uid: str = UID) -> str:
     return f"0::/kubepods.slice/kubepods-burstable.slice/{name}/cri-containerd-{CONTAINER}.scope\n"
 
 
-def stat_line(pid: int, comm: str, state: str, start: int = 500, flags: int = 0x400000) -> str:
+def stat_line(pid: int, comm: str, state: str, start: int = 500, flags: int = 0x400000, parent: int = 1) -> str:
     """Return a stat file."""
-    return f"{pid} ({comm}) {state} 1 1 1 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 2 0 {start} 0 0 {' '.join(['0'] * 28)}\n"
+    rest = f"0 0 0 0 0 0 0 0 20 0 2 0 {start} 0 0 {' '.join(['0'] * 28)}"
+    return f"{pid} ({comm}) {state} {parent} 1 1 0 -1 {flags} {rest}\n"
 
 
 def status_text(state: str, killed: bool, switches: int = 7) -> str:

@@ -149,7 +149,7 @@ def test_a_uid_is_written_as_the_api_server_does():
 
 @pytest.mark.parametrize("comm", ["sh", "a b", ") Z 1 (", "((", "tmux: server", "x) S 1 1 1"])
 def test_a_name_with_blanks_and_parentheses_does_not_shift_the_fields(comm):
-    assert parse_stat(stat_line(7, comm, "D", start=9)) == Stat(comm, "D", 0x400000, 9)
+    assert parse_stat(stat_line(7, comm, "D", start=9)) == Stat(comm, "D", 0x400000, 9, 1)
 
 
 @pytest.mark.parametrize("text", ["", "7", "7 (sh) D 1 2", "7 sh D", stat_line(7, "sh", "@"), stat_line(7, "sh", "DD")])

@@ -67,6 +67,7 @@ class Annotations(Base, frozen=True, kw_only=True):
     gpu_preferred: str | None = field(default=None, name=names.GPU_PREFERRED)
     gpu_affinity: str | None = field(default=None, name=names.GPU_AFFINITY)
     require_health: str | None = field(default=None, name=names.REQUIRE_HEALTH)
+    gpu_mps: str | None = field(default=None, name=names.ASKS_MPS)
     gpu_cards: str | None = field(default=None, name=names.GPU_CARDS)
     card_index: str | None = field(default=None, name=CARD_INDEX)
     card_memory: str | None = field(default=None, name=CARD_MEMORY)

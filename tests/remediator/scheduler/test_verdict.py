@@ -45,6 +45,7 @@ BUDGET, BREAKER, UNREADY = (
 PERSON = Block(Reason.HELD_BY_USER, "")
 CLAIMED = held_by(a_case())
 MEMORY = frozenset(R(reason.value) for reason in CardsReason)
+MPS = frozenset({R.MPS_NOT_OFFERED, R.MPS_TOO_OLD, R.MPS_UNHEALTHY})  # their table is in test_mps.py
 DEGRADED = Taint(names.DEGRADED_TAINT, "", "PreferNoSchedule")
 REPAIRED = a_case(phase=P.RECOVERED, ended=at(-60), attempts=(an_attempt(),))
 
@@ -279,7 +280,7 @@ def test_a_pod_of_a_daemonset_is_let_through_whatever_is_so_of_the_node(reason: 
 def test_the_tables_above_have_every_reason() -> None:
     elsewhere = {R.REPAIRED, R.ONLY_SCORED, R.DETECTORS_SILENT, R.FEW_FAILURES, R.MANY_FAILURES}
     tables = (*NODES, *CASES, *PODS, *PROVEN, *ATTRIBUTES)
-    assert {row.values[-1] for row in tables} | elsewhere | MEMORY == set(VerdictReason)
+    assert {row.values[-1] for row in tables} | elsewhere | MEMORY | MPS == set(VerdictReason)
     assert {reason.value for reason in MEMORY} == set(CardsReason), "their table is in shared/test_cards.py"
 
 
@@ -287,14 +288,14 @@ def test_only_a_lack_of_free_gpus_leaves_the_node_to_preemption() -> None:
     assert set(FAILED) == {R.NO_FREE_GPUS, R.NO_GPU_MEMORY}
     attributes = {R.OTHER_ATTRIBUTES, R.ATTRIBUTES_UNKNOWN, R.ATTRIBUTES_MALFORMED}
     health = {R.UNPROVEN, R.UNHEALTHY, R.NOT_READY, R.CORDONED, R.CLAIMED, R.QUARANTINED}
-    assert set(UNRESOLVABLE) == {*health, R.TOO_FEW_GPUS, *attributes, *MEMORY - {R.NO_GPU_MEMORY}}
+    assert set(UNRESOLVABLE) == {*health, R.TOO_FEW_GPUS, *attributes, *MPS, *MEMORY - {R.NO_GPU_MEMORY}}
 
 
 def test_texts_are_few_and_name_no_number_since_the_scheduler_counts_nodes_by_text() -> None:
     texts = [*FAILED.values(), *UNRESOLVABLE.values()]
     assert len(set(texts)) == len(texts)
-    assert len([reason for reason in (*FAILED, *UNRESOLVABLE) if reason not in MEMORY]) <= 12
-    assert len(MEMORY) <= 5, "more for Pods that share GPUs, and only for these"
+    assert len([reason for reason in (*FAILED, *UNRESOLVABLE) if reason not in MEMORY | MPS]) <= 12
+    assert (len(MEMORY) <= 5, len(MPS) <= 3) == (True, True), "more for Pods that share GPUs, and only for these"
     assert all(text.startswith("node(s) ") for text in texts)
     assert not any(character.isdigit() or character == "," for text in texts for character in text)
 

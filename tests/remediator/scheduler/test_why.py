@@ -73,6 +73,9 @@ NOT_OF_HEALTH = {
     VerdictReason.OTHER_ATTRIBUTES,
     VerdictReason.ATTRIBUTES_UNKNOWN,
     VerdictReason.ATTRIBUTES_MALFORMED,
+    VerdictReason.MPS_NOT_OFFERED,
+    VerdictReason.MPS_TOO_OLD,
+    VerdictReason.MPS_UNHEALTHY,
 }
 
 

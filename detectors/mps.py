@@ -1,0 +1,117 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition MpsUnhealthy: the daemon of NVIDIA's Multi-Process Service, by which Pods share a GPU, has ended or hangs.
+
+Looked at are the processes nvidia-cuda-mps-control and nvidia-cuda-mps-server by their names, parents and states; no
+GPU is touched and no daemon is asked. A fault is what is so for three runs in a row and for most of a minute:
+
+  the MPS control daemon does not run      it did in this boot, or --required says that it should: programs that start
+                                           now do not get the GPU, or get it without their limits. Its DaemonSet, or
+                                           its unit, must start it again: delete its Pod, or restart the unit
+  an MPS process hangs in the kernel       state D; every program that shares the GPU hangs with it: drain, reset-gpu,
+                                           then reboot
+
+A node on which no MPS daemon has run in this boot, and that is not --required to have one, is fine. Told as "cannot
+tell": one of the above that has not lasted yet; a /proc that cannot be read.
+
+Exit codes: 0 MPS works or is not used, 1 fault, 2 cannot tell.
+"""
+
+import os.path
+import sys
+
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+
+from nodelib.state import slots
+
+if __name__ == "__main__":
+    slots.take()  # before all that costs memory
+
+import argparse
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
+from nodelib.contract.npd import Verdict, boot_id, write_json
+from nodelib.host.proc_files import ENDED, Stat, pid_folders, read_stat
+from nodelib.state.debounce import Standing, lasts, memory, names, stand, standings
+
+NAME = "mps"
+COMM = "nvidia-cuda-mps"  # of both programs: the kernel keeps 15 letters of a name
+RUNS, SECONDS = 3, 50.0  # three runs 30 seconds apart take a minute, less what timers are early
+ABSENT, HANGS = "the MPS control daemon does not run", "an MPS process hangs in the kernel"
+
+
+class Process(NamedTuple):
+    """One process of MPS. `key`: pids are used again, so the start is part of it."""
+
+    key: str
+    server: bool
+    hangs: bool
+
+
+def processes(stats: Mapping[int, Stat], servers: Collection[str]) -> list[Process]:
+    """Those of MPS that have not ended. A server is the child of a control daemon, or was in an earlier run."""
+    mine = {pid: stat for pid, stat in stats.items() if stat.comm == COMM and stat.state not in ENDED}
+    found = []
+    for pid, stat in mine.items():
+        key = f"{pid}:{stat.start}"
+        found.append(Process(key, stat.parent in mine or key in servers, stat.state == "D"))
+    return found
+
+
+def wrong(found: Iterable[Process], wanted: bool) -> list[str]:
+    """What is wrong now, for however short. `wanted`: a control daemon ran in this boot, or was declared."""
+    found = list(found)
+    rows = ((wanted and all(each.server for each in found), ABSENT), (any(each.hangs for each in found), HANGS))
+    return [text for holds, text in rows if holds]
+
+
+def judge(found: list[Process], wanted: bool, standing: Mapping[str, Standing], now: float) -> tuple[Verdict, str]:
+    """Turn processes into a verdict and its line. `standing`: since when each thing is wrong."""
+    verdicts = {}
+    for text in wrong(found, wanted):
+        lasting = lasts(standing.get(text), now, SECONDS, RUNS)
+        verdicts[text if lasting else f"{text}, not for long yet"] = Verdict.FAULT if lasting else Verdict.UNKNOWN
+    return conclude(verdicts, "the MPS control daemon runs" if wanted else "no MPS is used on this node")
+
+
+def look(proc: Path) -> dict[int, Stat]:
+    """All processes by pid. Raises OSError where /proc cannot be read."""
+    found = {}
+    for folder in pid_folders(proc):
+        try:
+            found[int(folder.name)] = read_stat(folder)
+        except (OSError, ValueError):  # it has ended
+            continue
+    return found
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One run: look, remember who ran and since when something is wrong, judge."""
+    now, boot = clock(options), boot_id(options.proc)
+    path = options.state / f"{NAME}.json"
+    last = memory(path, boot)
+    found = processes(look(options.proc), names(last.get("servers")))
+    ran = bool(last.get("ran")) or any(not each.server for each in found)
+    wanted = ran or options.required
+    standing = stand(wrong(found, wanted), standings(last.get("wrong")), now)
+    verdict, line = judge(found, wanted, standing, now)
+    keep_evidence(options.state, NAME, verdict, {"condition": "MpsUnhealthy", "line": line})
+    if options.explain:  # a run by hand counts for none of the three
+        explain({each.key: each for each in found}, {"ran in this boot": str(ran)}, verdict)
+    else:
+        servers = [each.key for each in found if each.server]
+        write_json(path, {"boot_id": boot, "ran": ran, "servers": servers, "wrong": standing})
+    return verdict, line
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options."""
+    options = parser(__doc__)
+    options.add_argument("--required", action="store_true", help="this node must have an MPS control daemon")
+    return options.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main(parse(sys.argv[1:]), NAME, check)
