@@ -49,10 +49,12 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
-def pod(scheduler: str = "gpu", gpus: int = 1, asks: str = "", **more: Any) -> dict[str, Any]:
-    """A Pod of the second scheduler."""
-    resources = {"limits": {GPU: str(gpus)}} if gpus else {}
-    meta = {"name": "tried", "annotations": {"remediator.dev/gpu": asks} if asks else {}}
+def pod(scheduler: str = "gpu", gpus: int = 1, asks: str = "", of: str = GPU, **more: Any) -> dict[str, Any]:
+    """A Pod of the second scheduler. `of`: the resource; `notes`: more annotations of ours."""
+    resources = {"limits": {of: str(gpus)}} if gpus else {}
+    notes = {"gpu": asks} if asks else {}
+    notes |= more.pop("notes", {})
+    meta = {"name": "tried", "annotations": {f"remediator.dev/{key}": text for key, text in notes.items()}}
     meta |= {"ownerReferences": more.pop("owners")} if "owners" in more else {}
     spec = {"schedulerName": scheduler, "containers": [{"name": "a", "image": "a:1", "resources": resources}], **more}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
@@ -79,6 +81,14 @@ DAEMON = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"
         pytest.param(pod("default-scheduler", 0, tolerations=[TAINT], owners=DAEMON), "", id="one of a DaemonSet"),
         pytest.param(pod("default-scheduler", 0, tolerations=[{"operator": "Exists"}]), "", id="who tolerates all"),
         pytest.param(pod(asks="memory>=40G, model in (*A100*, *H100*)"), "", id="an annotation that can be read"),
+        pytest.param(pod("default-scheduler", of="aliyun.com/gpu-mem"), "set spec.schedulerName", id="memory of a GPU"),
+        pytest.param(pod("default-scheduler", of="gpu.intel.com/xe"), "set spec.schedulerName", id="a GPU of Intel"),
+        pytest.param(
+            pod(notes={"gpu-cards": "2", "gpu-mps": "true", "require-health": "proven"}), "", id="all annotations"
+        ),
+        pytest.param(pod(notes={"gpu-cards": "65"}), "gpu-cards must be a number", id="too many cards"),
+        pytest.param(pod(notes={"gpu-mps": "yes"}), "gpu-mps must be true or false", id="neither true nor false"),
+        pytest.param(pod(notes={"require-health": "best"}), "require-health must be proven", id="another health"),
         pytest.param(pod(asks="memory>=40Gx"), "annotation remediator.dev/gpu cannot be read", id="one that cannot"),
     ],
 )
@@ -99,6 +109,7 @@ def test_the_twin_fills_in_the_scheduler_and_the_toleration_of_pods_with_gpus_al
         assert made(kubectl, pod("default-scheduler")) == ("gpu", [TAINT])
         assert made(kubectl, pod("default-scheduler", tolerations=[mine])) == ("gpu", [mine, TAINT])
         assert made(kubectl, pod("default-scheduler", tolerations=[TAINT])) == ("gpu", [TAINT])
+        assert made(kubectl, pod("default-scheduler", of="aliyun.com/gpu-mem")) == ("gpu", [TAINT])
         assert made(kubectl, pod("default-scheduler", 0)) == ("default-scheduler", [])
         assert "set spec.schedulerName to gpu" in refusal(kubectl, pod("other"))
     finally:
