@@ -53,6 +53,7 @@ from remediator.scheduler.health.silence import silent
 from remediator.scheduler.mps import Mps
 from remediator.scheduler.shared.cards import NO_CARDS, Cards, CardsReason, refusal
 
+MAINTENANCE_PLANNED = "MaintenancePlanned"  # a Condition that no detector of ours writes
 RECENT = timedelta(hours=72)  # how long a repair is remembered: the default window of a relapse
 
 
@@ -184,6 +185,12 @@ def _held(node: Node, mine: Sequence[CaseSummary]) -> VerdictReason | None:
     return next((reason for holds, reason in rows if holds), None)
 
 
+def _planned(node: Node) -> bool:
+    """Whether somebody else says, in the word of Kubernetes 1.37, that maintenance of the node is near."""
+    condition = node.conditions.get(MAINTENANCE_PLANNED)
+    return condition is not None and condition.status is Status.TRUE
+
+
 def _proven(node: Node, mine: Sequence[CaseSummary], policies: Iterable[Policy], now: datetime) -> VerdictReason:
     """What the conditions of policies prove."""
     policies = list(policies)
@@ -197,7 +204,7 @@ def _proven(node: Node, mine: Sequence[CaseSummary], policies: Iterable[Policy],
         ((True, True, Health.UNHEALTHY) in healths or refusing, VerdictReason.UNHEALTHY),
         ((False, True, Health.UNHEALTHY) in healths, VerdictReason.ONLY_SCORED),
         (any(health is Health.UNHEALTHY for _, _, health in healths), VerdictReason.WAITING),
-        (any(case.open for case in mine), VerdictReason.WAITING),
+        (any(case.open for case in mine) or _planned(node), VerdictReason.WAITING),
         (unknown and silent(node, selecting, now), VerdictReason.DETECTORS_SILENT),
         (unknown or "Ready" not in node.conditions, VerdictReason.HEALTH_UNKNOWN),
         (any(repaired_recently(case, now) for case in mine), VerdictReason.REPAIRED),

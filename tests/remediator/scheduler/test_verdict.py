@@ -78,6 +78,15 @@ NODES = [
         a_node("gpu-1", condition(status="False"), unschedulable=True), R.FIT, id="a person's cordon is not our word"
     ),
     pytest.param(
+        a_node("gpu-1", condition(status="False"), condition("MaintenancePlanned")), R.WAITING, id="maintenance is near"
+    ),
+    pytest.param(
+        a_node("gpu-1", condition(status="False"), condition("MaintenancePlanned", status="False")), R.FIT, id="or not"
+    ),
+    pytest.param(
+        a_node("gpu-1", condition(), condition("MaintenancePlanned")), R.UNHEALTHY, id="sick outranks maintenance"
+    ),
+    pytest.param(
         Node("gpu-1", "uid-gpu-1", {"pool": "b"}, {}),
         R.HEALTH_UNKNOWN,
         id="a node that has not said whether it is ready",
