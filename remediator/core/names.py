@@ -33,6 +33,7 @@ GPU_MEMORY = f"{GROUP}/gpu-memory"  # annotation of a node: the memory of each o
 BIND_FENCE = f"{GROUP}/bind-fence"  # annotation of a Pod: the reservation that was taken back; no bind of before counts
 GPU_MPS = f"{GROUP}/gpu.mps"  # label of a node: whether its GPUs are shared by MPS, as its administrator says
 ASKS_MPS = f"{GROUP}/gpu-mps"  # annotation of a Pod: "true" where it needs a node that offers MPS
+GPU_NVLINK = f"{GROUP}/gpu.nvlink"  # label of a node: whether NVLink joins its GPUs, as its administrator says
 GPU_ECC = f"{GROUP}/gpu.ecc"  # label of a node: whether ECC is on, as its administrator says
 BREAKER_CLOSED_AT = f"{GROUP}/breaker-closed-at"  # of a policy: a user has looked at what was in vain
 ABSENCES = f"{GROUP}/absences"  # of the Lease: when nobody could act

@@ -1,15 +1,15 @@
 """The attributes that a Pod may ask for, and the labels of a node that say them.
 
-GPU Feature Discovery of NVIDIA and the node labeller of AMD write most of these labels. Nobody writes `remediator.dev/
-gpu.ecc` but users: no discovery tells whether ECC is on. Memory of NVIDIA is in MiB, and of one MIG device where a Pod
-asks for MIG devices.
+GPU Feature Discovery of NVIDIA and the node labeller of AMD write most of these labels. Nobody but users writes
+`remediator.dev/gpu.ecc` and `gpu.nvlink`: no discovery tells whether ECC is on, or what joins the GPUs of a node. Memory
+of NVIDIA is in MiB, and of one MIG device where a Pod asks for MIG devices.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from remediator.core.names import GPU_ECC
+from remediator.core.names import GPU_ECC, GPU_NVLINK
 from remediator.scheduler.attributes.values import READ, Kind, Value
 
 NVIDIA, AMD = "nvidia.com/", "amd.com/"
@@ -63,6 +63,7 @@ _ROWS = (
     Attribute("driver", Kind.VERSION, {NVIDIA: _DRIVER, AMD: ((f"{AMD}gpu.driver-version",),)}),
     Attribute("cuda", Kind.VERSION, {NVIDIA: _CUDA}),
     Attribute("count", Kind.NUMBER, {NVIDIA: _OF_RESOURCE["count"]}),
+    Attribute("nvlink", Kind.SWITCH, {NVIDIA: ((GPU_NVLINK,),)}, (f"{NVIDIA}nvlink",)),
     Attribute("clique", Kind.TEXT, {NVIDIA: _nvidia("gpu.clique")}, optional=True),
 )
 ATTRIBUTES: Mapping[str, Attribute] = {row.name: row for row in _ROWS}
