@@ -1,8 +1,8 @@
 """The attributes that a Pod may ask for, and the labels of a node that say them.
 
 GPU Feature Discovery of NVIDIA and the node labeller of AMD write most of these labels. Nobody but users writes
-`remediator.dev/gpu.ecc` and `gpu.nvlink`: no discovery tells whether ECC is on, or what joins the GPUs of a node. Memory
-of NVIDIA is in MiB, and of one MIG device where a Pod asks for MIG devices.
+`remediator.dev/gpu.ecc` and `gpu.nvlink`: no discovery tells whether ECC is on, or what joins the GPUs of a node.
+Memory of NVIDIA is in MiB, and of one MIG device where a Pod asks for MIG devices.
 """
 
 from collections.abc import Mapping
