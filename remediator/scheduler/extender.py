@@ -228,7 +228,7 @@ class Extender:
         names = list(self._fleet.rows)
         for at in range(0, len(names), SLICE):
             for name in names[at : at + SLICE]:
-                answers.put(name, self._fleet.rows.get(name))
+                answers.renew(name, self._fleet.rows.get(name))
             await asyncio.sleep(0)
 
     # --- when health only scores -------------------------------------------------------------------------------------

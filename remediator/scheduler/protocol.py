@@ -7,6 +7,7 @@ the whole list, without a message, if one of them is a float.
 
 import codecs
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -15,6 +16,7 @@ from remediator.kube.wire import frames as wire
 
 SLICE = 2**20
 OBJECTS = 2**16  # of JSON in one Pod, many times as many as a real one has: more take the loop too long to read
+NAMES = 2**17  # of nodes that are kept as JSON: a large cluster has fewer
 KEYS = {key.lower(): key for key in ("Pod", "Nodes", "NodeNames")}
 
 
@@ -120,17 +122,33 @@ def filtered(request: Request, left: Iterable[str], failed: list[bytes], unresol
     )
 
 
-def refusal(name: str, text: str) -> bytes:
+@lru_cache(NAMES)
+def quoted(name: str) -> bytes:
+    """The name of a node as JSON."""
+    return _ENCODER.encode(name)
+
+
+def words(text: str) -> bytes:
+    """Why nodes are refused, for `refusal`."""
+    return _ENCODER.encode(text)
+
+
+def refusal(name: str, why: bytes) -> bytes:
     """One entry of FailedNodes or FailedAndUnresolvableNodes."""
-    return b"%s:%s" % (_ENCODER.encode(name), _ENCODER.encode(text))
+    return b"%s:%s" % (quoted(name), why)
+
+
+def score(points: int) -> bytes:
+    """What ends the entries of all nodes of one score, for `host`."""
+    return b',"Score":%d}' % points
+
+
+def host(name: str, tail: bytes) -> bytes:
+    """One entry of a HostPriorityList."""
+    return b'{"Host":%s%s' % (quoted(name), tail)
 
 
 def error(text: str) -> bytes:
     """ExtenderFilterResult that says why there is none."""
     empty: dict[str, object] = {"Nodes": None, "NodeNames": None, "FailedNodes": {}, "FailedAndUnresolvableNodes": {}}
     return _ENCODER.encode({**empty, "Error": text})
-
-
-def host(name: str, score: int) -> bytes:
-    """One entry of a HostPriorityList."""
-    return b'{"Host":%s,"Score":%d}' % (_ENCODER.encode(name), score)

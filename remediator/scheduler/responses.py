@@ -1,7 +1,12 @@
-"""The prepared answers about every node for one shape of Pod. A request only looks up names."""
+"""The prepared answers about every node for one shape of Pod. A request only looks up names.
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Self
+Refusals are made when a node is seen; its score when somebody asks for it, and then kept. What is said of a node
+depends on its row alone, and thousands of nodes share few rows: each is judged once, and scored once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
 
 from remediator.scheduler import protocol
 from remediator.scheduler.attributes.catalog import NO_FACTS
@@ -16,45 +21,49 @@ from remediator.scheduler.verdict import FAILED, STRANGER, UNRESOLVABLE, NodeSta
 MOST_ROWS = 4096  # whose verdict is remembered: thousands of nodes share few, and a new shape must be answered at once
 
 
-class _Judged(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Judged:
     """What is said of all nodes of one row. `refused`: the list in which they stand; None for none.
 
-    `apart`: the score outside of each preferred domain; `room`: for how many Pods of a gang.
+    `words`: why, as JSON; `room`: for how many Pods of a gang.
     """
 
-    score: int
-    apart: int
+    row: NodeState
+    reason: VerdictReason
     room: int
     refused: dict[str, bytes] | None
-    words: str
+    words: bytes
 
 
 class Hosts(dict[str, bytes]):
-    """Entries of a HostPriorityList by node; a node that is not there gets the score of a stranger, and is not kept."""
+    """Entries of a HostPriorityList by node, each made when somebody asks for it, and kept until it is taken out.
 
-    def __init__(self, stranger: int) -> None:
-        self.stranger = stranger
+    A node that is not in `judged` gets the score of a stranger, and is not kept.
+    """
 
-    def __missing__(self, name: str) -> bytes:
-        return protocol.host(name, self.stranger)
+    def __init__(self, judged: Mapping[str, _Judged], score: Callable[[_Judged], int]) -> None:
+        super().__init__()
+        self._of, self._score = judged.get, score
+        self._tails: dict[_Judged, bytes] = {}
+        self._stranger = b""
 
-
-class Nearer(Hosts):
-    """The same for nodes of a preferred domain: made of the scores when somebody asks, and kept until these change."""
-
-    def __init__(self, points: Mapping[str, int], scorer: Scorer, level: int, levels: int) -> None:
-        super().__init__(0)
-        self._points, self._scorer, self._level, self._levels = points, scorer, level, levels
-
-    def score_by(self, scorer: Scorer, stranger: int) -> None:
-        """From now on."""
-        self._scorer, self.stranger = scorer, stranger
-        self.clear()
+    def score_anew(self, stranger: _Judged) -> None:
+        """What is made from now on."""
+        self._tails.clear()
+        self._stranger = protocol.score(self._score(stranger))
 
     def __missing__(self, name: str) -> bytes:
-        points = self._scorer.nearer(self._points.get(name, self.stranger), self._level, self._levels)
-        entry = self[name] = protocol.host(name, points)
+        judged = self._of(name)
+        if judged is None:
+            return protocol.host(name, self._stranger)
+        entry = self[name] = protocol.host(name, self._tails.get(judged) or self._tail(judged))
         return entry
+
+    def _tail(self, judged: _Judged) -> bytes:
+        if len(self._tails) >= MOST_ROWS:
+            self._tails.clear()
+        tail = self._tails[judged] = protocol.score(self._score(judged))
+        return tail
 
 
 class Answers:
@@ -69,17 +78,17 @@ class Answers:
         topology: Topology | None = None,
     ) -> None:
         """`topology`: the domains that a Pod of a gang may prefer; `nearer[0]` is for those of the widest kind."""
-        self.shape, self.only_scores = shape, only_scores
+        self.shape, self.only_scores, self._scorer = shape, only_scores, scorer
         self._topology = topology or Topology(())
         self.rooms = Rooms(self._topology)
         self.failed: dict[str, bytes] = {}
         self.unresolvable: dict[str, bytes] = {}
-        self.hosts = Hosts(0)
-        self._points: dict[str, int] = {}  # of a shape of gangs
-        levels = self._topology.levels if shape.gang else 0
-        self.nearer = tuple(Nearer(self._points, scorer, level + 1, levels) for level in range(levels))
+        self._judged: dict[str, _Judged] = {}  # by node
+        self._by_row: dict[NodeState, _Judged] = {}
+        self._levels = self._topology.levels if shape.gang else 0
+        self.hosts, *nearer = (Hosts(self._judged, self._scored(level)) for level in range(self._levels + 1))
+        self.nearer = tuple(nearer)
         self._stranger = verdict(STRANGER, shape, only_scores)
-        self._judged: dict[NodeState, _Judged] = {}
         self.score_by(scorer)
         for name, row in rows.items():
             self._enter(name, row)
@@ -90,7 +99,7 @@ class Answers:
         other.failed.update(self.failed)
         other.unresolvable.update(self.unresolvable)
         other.hosts.update(self.hosts)
-        other._points.update(self._points)
+        other._judged.update(self._judged)
         other.rooms = self.rooms.copy()
         return other
 
@@ -99,54 +108,69 @@ class Answers:
         if self._stranger not in UNRESOLVABLE:
             return {}
         words = self._words(self._stranger)
-        return {name: protocol.refusal(name, words) for name in names if name not in self.hosts}
+        return {name: protocol.refusal(name, words) for name in names if name not in self._judged}
 
     def score_by(self, scorer: Scorer) -> None:
-        """From now on; scores that stand stay until `put`."""
+        """From now on; scores that stand stay until `renew`."""
         self._scorer = scorer
-        self._judged.clear()
+        self._by_row.clear()
         stranger = self._judge(STRANGER)
-        self.hosts.stranger = stranger.apart
+        for entries in (self.hosts, *self.nearer):
+            entries.score_anew(stranger)
         for entries in self.nearer:
-            entries.score_by(scorer, stranger.score)
+            entries.clear()
+
+    def renew(self, name: str, row: NodeState | None) -> None:
+        """The same as `put`, with the score of a node that takes such Pods."""
+        self.put(name, row)
+        if name in self._judged and self._judged[name].refused is None:
+            self.hosts[name]  # makes it
 
     def put(self, name: str, row: NodeState | None) -> None:
         """Take in what is now so of one node; None for one that is gone."""
         for entries in (self.failed, self.unresolvable, self.hosts, *self.nearer):
             entries.pop(name, None)
         if row is None:
-            self._points.pop(name, None)
+            self._judged.pop(name, None)
             self.rooms.put(name, 0)
         else:
             self._enter(name, row)
 
     def _enter(self, name: str, row: NodeState) -> None:
-        if row.facts is not NO_FACTS and self.shape.attributes is ANYTHING and not self._scorer.sees_facts:
-            row = row._replace(facts=NO_FACTS)  # nobody asks for them, and nodes differ in them
-        if not self.shape.memory.memory and not self.shape.gpus:
-            row = row._replace(cards=None)
-        if row.mps is not None and not self.shape.mps:
-            row = row._replace(mps=None)
-        judged = self._judged.get(row)
-        if judged is None:
-            if len(self._judged) >= MOST_ROWS:
-                self._judged.clear()
-            judged = self._judged[row] = self._judge(row)
+        judged = self._judged[name] = self._by_row.get(row) or self._new(row)
         if self.nearer:
-            self._points[name] = judged.score
             self.rooms.put(name, judged.room)
-        self.hosts[name] = protocol.host(name, judged.apart)
         if judged.refused is not None:
             judged.refused[name] = protocol.refusal(name, judged.words)
 
+    def _new(self, row: NodeState) -> _Judged:
+        """Of a row that is new: nodes often differ only in what nobody asks for."""
+        if len(self._by_row) >= MOST_ROWS:
+            self._by_row.clear()
+        seen = row
+        if row.facts is not NO_FACTS and self.shape.attributes is ANYTHING and not self._scorer.sees_facts:
+            seen = seen._replace(facts=NO_FACTS)
+        if row.cards is not None and not self.shape.memory.memory and not self.shape.gpus:
+            seen = seen._replace(cards=None)
+        if row.mps is not None and not self.shape.mps:
+            seen = seen._replace(mps=None)
+        judged = self._by_row[row] = self._by_row[seen] = self._by_row.get(seen) or self._judge(seen)
+        return judged
+
     def _judge(self, row: NodeState) -> _Judged:
         reason = verdict(row, self.shape, self.only_scores)
-        points = self._scorer.of(reason, row, self.shape)
-        apart = self._scorer.nearer(points, 0, len(self.nearer))
         room = rooms.fits(reason, row, self.shape) if self.nearer else 0
-        if reason in UNRESOLVABLE:
-            return _Judged(points, apart, room, self.unresolvable, self._words(reason))
-        return _Judged(points, apart, room, self.failed if reason in FAILED else None, FAILED.get(reason, ""))
+        refused = self.unresolvable if reason in UNRESOLVABLE else self.failed if reason in FAILED else None
+        return _Judged(row, reason, room, refused, self._words(reason))
+
+    def _scored(self, level: int) -> Callable[[_Judged], int]:
+        """How nodes are scored in the preferred domain of a level; 0 outside of each."""
+
+        def score(judged: _Judged) -> int:
+            points = self._scorer.of(judged.reason, judged.row, self.shape)
+            return self._scorer.nearer(points, level, self._levels)
+
+        return score
 
     def preference(self, siblings: Iterable[str], size: int) -> Preference:
         """The domains that a Pod of a gang prefers, whose Pods are on the nodes of `siblings`."""
@@ -161,6 +185,7 @@ class Answers:
         hosts = self.hosts
         return (table.get(name, hosts)[name] for name in names)
 
-    def _words(self, reason: VerdictReason) -> str:
+    def _words(self, reason: VerdictReason) -> bytes:
         mistake = self.shape.attributes.mistake if reason is VerdictReason.ATTRIBUTES_MALFORMED else ""
-        return f"{UNRESOLVABLE[reason]}: {mistake}" if mistake else UNRESOLVABLE[reason]
+        words = UNRESOLVABLE.get(reason) or FAILED.get(reason, "")
+        return protocol.words(f"{words}: {mistake}" if mistake else words)

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from remediator.core.node import Gpus
+from remediator.scheduler.attributes.catalog import Facts
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.placement import best
 from remediator.scheduler.packing.points import BLENDED, FINE, POINTS, RATIO, STEPS, Outcome, Score
@@ -26,6 +28,7 @@ from remediator.scheduler.verdict import NodeState, Shape, VerdictReason
 
 BEST = 4  # of the tiers
 LIKED = 9  # steps of what a Pod prefers
+MOST_ROOMS = 8192  # of rows that are remembered, each for all shapes
 MOST_CARDS = 256  # of one node and resource that are looked at, whatever the node says
 TIER: Mapping[VerdictReason, int] = {
     VerdictReason.FIT: 4,
@@ -136,9 +139,9 @@ class Scorer:
 
         Without cards where it asks for none and the node has none.
         """
-        tasks, gain, rest, cards = tasks_of(shape), 0.0, 0, 0
-        for room in _rooms(row):
-            task = next((task for task in tasks if task.resource == room.resource), None)
+        tasks, gain, rest, cards = _by_resource(shape), 0.0, 0, 0
+        for room in _rooms(row.cpu, row.total, row.used, row.facts):
+            task = tasks.get(room.resource)
             placement = best(room, task or Task(shape.cpu), self.fragmentation)
             if placement is None:
                 continue
@@ -161,11 +164,18 @@ def tasks_of(shape: Shape) -> tuple[Task, ...]:
     return tuple(Task(shape.cpu, count, CARD, name, shape.attributes.must) for name, count in shape.gpus)
 
 
-def _rooms(row: NodeState) -> list[Room]:
-    """Of each resource that a node has; of one whose GPUs are gone, none."""
-    used = dict(row.used)
-    return [
-        Room(row.cpu, (CARD,) * min(total - used.get(name, 0), MOST_CARDS), min(total, MOST_CARDS), name, row.facts)
-        for name, total in row.total
-        if total
-    ]
+@lru_cache(1024)
+def _by_resource(shape: Shape) -> Mapping[str, Task]:
+    """The same by resource; what asks for no cards is of none."""
+    return {task.resource: task for task in tasks_of(shape)}
+
+
+@lru_cache(MOST_ROOMS)
+def _rooms(cpu: int, total: Gpus, used: Gpus, facts: Facts) -> tuple[Room, ...]:
+    """Of each resource that a node has; of one whose GPUs are gone, none. The same for all shapes of Pods."""
+    taken = dict(used)
+    return tuple(
+        Room(cpu, (CARD,) * min(count - taken.get(name, 0), MOST_CARDS), min(count, MOST_CARDS), name, facts)
+        for name, count in total
+        if count
+    )

@@ -317,12 +317,17 @@ def verdict(row: NodeState, shape: Shape, only_scores: bool = False) -> VerdictR
     other = _attributes(row, shape) or _mps(row, shape)
     if other is not None:
         return other
-    mine = row.of(shape.gpus)
-    if any(total < asked for total, _, asked in mine):
-        return VerdictReason.TOO_FEW_GPUS
-    if any(total - used < asked for total, used, asked in mine):
-        return VerdictReason.NO_FREE_GPUS
-    return _memory(row, shape) or reason
+    return _too_few(row, shape) or _memory(row, shape) or reason
+
+
+def _too_few(row: NodeState, shape: Shape) -> VerdictReason | None:
+    """Why the node has no whole GPUs for the Pod; None where it has."""
+    taken = False
+    for total, used, asked in row.of(shape.gpus):
+        if total < asked:
+            return VerdictReason.TOO_FEW_GPUS
+        taken = taken or total - used < asked
+    return VerdictReason.NO_FREE_GPUS if taken else None
 
 
 def _memory(row: NodeState, shape: Shape) -> VerdictReason | None:

@@ -62,7 +62,9 @@ def fullness(outcome: Outcome) -> int:
 
 def _left(share: float) -> float:
     """0 to 1, of a share of what is usual."""
-    return max(0.0, min(USUAL * share, USUAL + (1 - USUAL) * (share - 1), 1.0))
+    if share <= 1:
+        return USUAL * share if share > 0 else 0.0
+    return min(USUAL + (1 - USUAL) * (share - 1), 1.0)
 
 
 def gain_and_fullness(outcome: Outcome) -> int:

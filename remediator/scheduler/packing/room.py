@@ -63,12 +63,12 @@ def placed(room: Room, task: Task) -> list[Room]:
     """
     cpu, rests = room.cpu - task.cpu, room.rests
     if not task.cards:
-        return [room._replace(cpu=cpu)]
+        return [Room(cpu, rests, room.cards, room.resource, room.facts)]
     first = bisect_left(rests, task.milli)
     if len(rests) - first < task.cards:
         return []
     if task.milli == CARD:
-        return [room._replace(cpu=cpu, rests=rests[: len(rests) - task.cards])]
+        return [Room(cpu, rests[: len(rests) - task.cards], room.cards, room.resource, room.facts)]
     ways = dict.fromkeys(rests[first:])
     return [room._replace(cpu=cpu, rests=_less(rests, rest, task.milli)) for rest in ways]
 

@@ -48,7 +48,7 @@ def play(trace: Trace, policy: Policy, seed: int) -> Run:
     """All Pods arrive, none leaves; one that fits nowhere is left out. Fragments are counted by the whole list."""
     chance = Random(seed)
     machines, arrivals = tuned(trace, chance)
-    fleet, measured = Fleet(machines, policy, chance), Fragmentation(workload_of(trace))
+    fleet, measured, capacity = Fleet(machines, policy, chance), Fragmentation(workload_of(trace)), trace.capacity
     fragments = sum(measured.of(room) for room in fleet.rooms)
     largest = max(machine.room.cards for machine in machines)
     arrived = allocated = refused = asked = 0
@@ -64,7 +64,7 @@ def play(trace: Trace, policy: Policy, seed: int) -> Run:
             allocated += arrival.milli
             fragments += measured.of(fleet.rooms[at]) - measured.of(before)
         for mark in MARKS[:-1]:
-            if mark not in allocated_at and arrived * 100 >= mark * trace.capacity:
+            if mark not in allocated_at and arrived * 100 >= mark * capacity:
                 allocated_at[mark], fragmented_at[mark] = allocated, fragments
     allocated_at[MARKS[-1]], fragmented_at[MARKS[-1]] = allocated, fragments
     return Run(_percent(allocated_at, trace), _percent(fragmented_at, trace), refused, asked)

@@ -1,0 +1,80 @@
+"""Answers that stand ready: what is said of a node depends on its row alone, and no more is made than is asked for."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from remediator.scheduler.attributes.catalog import facts_of
+from remediator.scheduler.packing.fragmentation import Fragmentation
+from remediator.scheduler.packing.room import CARD, Task
+from remediator.scheduler.responses import Answers
+from remediator.scheduler.score import Scorer
+from remediator.scheduler.verdict import NodeState, Shape, VerdictReason
+
+GPU = "nvidia.com/gpu"
+R = VerdictReason
+SHAPE = Shape(((GPU, 2),), cpu=8000)
+
+
+class Counting(Scorer):
+    """Counts how often a score is worked out."""
+
+    def __init__(self) -> None:
+        super().__init__(fragmentation=Fragmentation({Task(4000, 1, CARD, GPU): 1.0}))
+        self.worked_out: Counter[int] = Counter()
+
+    def of(self, reason: VerdictReason, row: NodeState, shape: Shape) -> int:
+        if reason is not R.UNKNOWN_NODE:
+            self.worked_out[row.cpu] += 1
+        return super().of(reason, row, shape)
+
+
+@pytest.fixture
+def scorer() -> Counting:
+    return Counting()
+
+
+def fleet(nodes: int, rows: int) -> dict[str, NodeState]:
+    """Nodes that differ in free CPU and, which nobody asks for, in the labels of their GPUs."""
+    labels = [facts_of({f"{GPU}.product": product}) for product in ("A100", "H100")]
+    return {
+        f"n{index}": NodeState(R.FIT, ((GPU, 8),), ((GPU, 1),), labels[index % 2], cpu=1000 * (8 + index % rows))
+        for index in range(nodes)
+    }
+
+
+def test_nodes_that_are_alike_are_scored_once_and_those_that_nobody_asks_about_never(scorer: Counting) -> None:
+    rows = fleet(1000, 10)
+    answers = Answers(SHAPE, rows, scorer)
+    assert not scorer.worked_out, "a filter needs no score"
+    asked = [name for name, row in rows.items() if row.cpu != 8000]
+    found = [json.loads(answers.hosts[name]) for name in (*asked, *asked)]
+    assert [entry["Host"] for entry in found] == [*asked, *asked]
+    assert len({entry["Score"] for entry in found}) == 9
+    assert scorer.worked_out == {1000 * cores: 1 for cores in range(9, 18)}
+
+
+def test_another_way_to_score_counts_for_a_node_from_when_it_is_renewed_and_for_others_from_then_on(
+    scorer: Counting,
+) -> None:
+    rows = fleet(3, 1)
+    answers, before = Answers(SHAPE, rows, scorer), {}
+    for name in ("n0", "n1"):
+        before[name] = answers.hosts[name]
+    other = Scorer(fragmentation=Fragmentation({Task(4000, 8, CARD, GPU): 1.0}))
+    answers.score_by(other)
+    assert answers.hosts["n0"] == before["n0"]
+    answers.renew("n1", rows["n1"])
+    assert answers.hosts["n1"].endswith(answers.hosts["n2"].partition(b",")[2])
+    assert answers.hosts["n1"] != before["n1"]
+
+
+def test_a_node_that_is_gone_has_the_score_of_a_stranger_and_no_refusal(scorer: Counting) -> None:
+    rows = {"n": NodeState(R.FIT, ((GPU, 1),))}
+    answers = Answers(SHAPE, rows, scorer)
+    assert answers.unresolvable.keys() == {"n"}
+    answers.put("n", None)
+    assert not answers.unresolvable
+    assert json.loads(answers.hosts["n"])["Score"] == json.loads(answers.hosts["nobody"])["Score"] > 0
+    assert "n" not in answers.hosts, "nothing is kept of a stranger"
