@@ -9,6 +9,9 @@ Measured three times: over HTTP, from the first byte sent to the last byte read,
 with a client certificate, as it is shipped; and the handler alone, bytes to bytes, inside the extender's process.
 `first` is the first request for a shape of Pod, `seen` any later one; `cpu` is the processor time of the extender for
 each.
+
+With `--beside-go`, a bare extender in Go (net/http, encoding/json, every node passes) is asked the same in clear text,
+one request of it after one of ours.
 """
 
 import argparse
@@ -20,8 +23,8 @@ import ssl
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +43,7 @@ from remediator.web import extender as page
 from remediator.web.caller import Anybody, Callers
 from remediator.web.endpoints import ALERTMANAGER, EXTENDER, KUBE_SCHEDULER, PROBES, WEBHOOK
 from remediator.web.listener import Endpoint, Limits
-from tests.bench import fleet, numbers
+from tests.bench import fleet, go_extender, numbers
 from tests.bench.stalls import Meter, measured_loop
 from tests.cluster.control_plane import HOST, free_ports
 from tests.harness.endpoints import HOUR, NOW, authority, server_context
@@ -55,11 +58,15 @@ TOKEN = "right"  # of Alertmanager
 Report = dict[str, Any]
 
 
-async def measure(nodes: int, requests: int, rate: float) -> Report:
+async def measure(nodes: int, requests: int, rate: float, *, beside_go: bool = False) -> Report:
     """Everything that this benchmark states, of one run; milliseconds."""
     names = fleet.names(nodes)
     report: Report = {"nodes": nodes, "requests": requests, "events_per_second": rate, "quiet": {}, "events": {}}
-    async with processes(nodes) as served, aiohttp.ClientSession() as session:
+    async with (
+        processes(nodes) as served,
+        go_extender.running() if beside_go else nullcontext() as other,
+        aiohttp.ClientSession() as session,
+    ):
         for part, per_second in (("quiet", 0.0), ("events", rate)):
             await session.post(f"{served.api}/rate", data=str(per_second))
             for call in CALLS:
@@ -73,9 +80,30 @@ async def measure(nodes: int, requests: int, rate: float) -> Report:
                     **await _timed("http", served.pid, requests, _often(session, plain, seen, requests, None)),
                     "handler_seen_ms": quantiles(await _inside(session, served.admin, call, nodes, requests)),
                 }
+                if other is not None:
+                    sides = {"ours": (plain, served.pid), "go": (f"{other.url}/scheduler/{call}", other.pid)}
+                    report[part][call]["beside_go"] = await _in_turn(session, sides, seen, requests)
         report["memory_mib"] = numbers.memory(served.pid)
         report["events_seen"] = await (await session.get(f"{served.api}/sent")).json()
     return report
+
+
+async def _in_turn(
+    session: aiohttp.ClientSession, sides: Mapping[str, tuple[str, int]], body: bytes, count: int
+) -> Report:
+    """What a request takes those who answer at each URL, with each its process, asked in turn."""
+    before = {side: numbers.cpu_seconds(pid) for side, (_, pid) in sides.items()}
+    samples: dict[str, list[float]] = {side: [] for side in sides}
+    for _ in range(WARM + count):
+        for side, (url, _) in sides.items():
+            samples[side].append(await _ask(session, url, body, None))
+    return {
+        side: {
+            **quantiles(samples[side][WARM:]),
+            "cpu": round(1000 * (numbers.cpu_seconds(pid) - before[side]) / (WARM + count), 3),
+        }
+        for side, (_, pid) in sides.items()
+    }
 
 
 def _new(names: Sequence[str], *salt: str) -> list[bytes]:
@@ -260,6 +288,11 @@ def table(report: Report) -> Table:
     for part, words in (("quiet", "no events"), ("events", f"{report['events_per_second']:.0f} events/s")):
         for call in CALLS:
             for key, found in report[part][call].items():
+                if key == "beside_go":
+                    for side, took in found.items():
+                        values = (f"{took[name]:.2f}" for name in numbers.QUANTILES)
+                        shown.add_row(f"{call}, in turn, {side}, cpu {took['cpu']:.2f}, {words}", *values)
+                    continue
                 if "mean" in found:
                     shown.add_row(f"{call}, {key}, {words}", f"{found['mean']:.2f}")
                     continue
@@ -275,6 +308,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=500.0, help="Node events a second in the second half.")
+    parser.add_argument("--beside-go", action="store_true", help="Ask a bare extender in Go the same; needs Go.")
     for hidden in ("--serve", "--api", "--folder"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     for hidden in ("--measured", "--whole-nodes"):
@@ -285,7 +319,7 @@ def main() -> None:
         with asyncio.Runner(loop_factory=(lambda: measured_loop(meter)) if asked.measured else None) as runner:
             runner.run(serve(ports, asked.api, Path(asked.folder), meter, asked.whole_nodes))
         return
-    report = asyncio.run(measure(asked.nodes, asked.requests, asked.rate))
+    report = asyncio.run(measure(asked.nodes, asked.requests, asked.rate, beside_go=asked.beside_go))
     print(json.dumps(report))
     Console(stderr=True).print(table(report))
 
