@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,25 @@ async def test_a_refused_bind_takes_its_reservation_back_at_once() -> None:
         stand.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/binding"))
         assert "403" in await replica.bind(pod, "n")
         assert (stand.ledger("n"), stand.bound()) == ({}, {})
+
+
+async def test_binds_that_wait_for_a_ledger_are_written_into_it_together() -> None:
+    async with Stand(n=(8,) * 9).working() as stand:
+        (replica,) = stand.replicas
+        pods = [await stand.make_pod(f"p{each}", 8) for each in range(9)]
+        assert await replica.bind(pods[0], "n") == ""
+        writes: list[str] = []
+
+        def noted(asked: Any) -> bool:
+            if asked.method == "PATCH":
+                writes.append(asked.path)
+            return False
+
+        stand.server.faults.refuse(403, when=noted)
+        assert await asyncio.gather(*(replica.bind(pod, "n") for pod in pods[1:])) == [""] * 8
+        assert len(writes) <= 3, "not one for each of eight"
+        assert sorted(stand.bound().values()) == [f"n/{card}" for card in range(9)]
+        assert stand.ledger("n").keys() == stand.bound().keys()
 
 
 async def test_a_bind_whose_answer_is_lost_is_not_taken_back() -> None:
