@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from remediator.kube.wire.http import HttpTransport
 
 
-async def _answers(transport: "HttpTransport") -> None:
+async def answers(transport: "HttpTransport") -> None:
     """Wait until the API server answers; say once that it does not."""
     failures = 0
     while True:
@@ -59,7 +59,7 @@ async def _answers(transport: "HttpTransport") -> None:
             return
 
 
-async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
+async def until_ended(work: Coroutine[Any, Any, None]) -> None:
     """Run until done, or until SIGINT or SIGTERM cancels it; either way everything it started has ended."""
     task = asyncio.ensure_future(work)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -83,7 +83,7 @@ async def _run(kubeconfig: Path | None, settings: Settings) -> None:
     try:
         replica = _replica(Client(transport), settings)
         collector.keep()  # before anybody is served
-        await _answers(transport)
+        await answers(transport)
         await replica.run()
     except OSError as wrong:  # of what it listens on; what its parts raise comes as a group
         raise refusal(wrong) from None
@@ -128,4 +128,4 @@ def run(
     from remediator import metrics
 
     metrics.configure(log.log_level, log.log_json)
-    asyncio.run(_until_ended(_run(kubeconfig, settings)))
+    asyncio.run(until_ended(_run(kubeconfig, settings)))

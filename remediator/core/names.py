@@ -43,6 +43,11 @@ POD_FINALIZER = f"{GROUP}/outcome"
 OPERATION_LABEL = f"{GROUP}/operation"
 CASE_UID_LABEL = f"{GROUP}/case-uid"
 OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
+# Annotations that kube-janitor's users know: how long an object may live, and until when.
+JANITOR_TTL, JANITOR_EXPIRES = "janitor/ttl", "janitor/expires"
+# For which deadline its owner was told last, and when.
+JANITOR_NOTIFIED, JANITOR_NOTIFIED_AT = "janitor/notified", "janitor/notified-at"
+KEEP_UNTIL = f"{GROUP}/keep-until"  # of an object or a namespace: until when the janitor takes nothing of it
 MIRROR = "kubernetes.io/config.mirror"  # annotation of what a kubelet shows of a file of its own node
 
 SYSTEM_NAMESPACE = "remediator-system"  # of the shipped manifests; the settings say which it is

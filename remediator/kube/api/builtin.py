@@ -164,6 +164,7 @@ class ObjectReference(Base, frozen=True, kw_only=True):
     api_version: str
     kind: str
     name: str
+    namespace: str = ""
     uid: str = ""
 
 

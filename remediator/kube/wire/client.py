@@ -160,13 +160,21 @@ class Client:
         return await self.send("PUT", kind.path(name, namespace), kind.type, body)
 
     async def delete(
-        self, kind: Kind[Any], name: str, *, namespace: str = "", uid: str = "", version: str = ""
+        self,
+        kind: Kind[Any],
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        version: str = "",
+        propagation: str = "",
     ) -> None:
         """Delete one object; `uid` protects a namesake that came later, `version` what was written meanwhile.
 
+        `propagation`: Background, Foreground or Orphan, for what it owns; "" as its kind has it.
         Raises NotFound where it is gone, Conflict where it is another one.
         """
-        body = wire.DeleteOptions(wire.Preconditions(uid, version) if uid or version else None)
+        body = wire.DeleteOptions(wire.Preconditions(uid, version) if uid or version else None, propagation)
         check(
             await self.transport.request(
                 "DELETE", kind.path(name, namespace), body=msgspec.json.encode(body), content_type="application/json"

@@ -50,10 +50,11 @@ class Preconditions(msgspec.Struct, rename="camel", omit_defaults=True):
     resource_version: str = ""
 
 
-class DeleteOptions(msgspec.Struct, omit_defaults=True):
+class DeleteOptions(msgspec.Struct, rename="camel", omit_defaults=True):
     """The body of a delete."""
 
     preconditions: Preconditions | None = None
+    propagation_policy: str = ""
 
 
 class Bookmark(msgspec.Struct):

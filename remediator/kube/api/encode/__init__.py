@@ -10,6 +10,7 @@ from remediator.kube.api.encode.cases import (
 )
 from remediator.kube.api.encode.drains import drain_parameters
 from remediator.kube.api.encode.gpu_ledgers import binding, fence, gpu_ledger, new_gpu_ledger
+from remediator.kube.api.encode.janitor import janitor_event, notified
 from remediator.kube.api.encode.nodes import event, namespace_event, node_condition, node_marks
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
@@ -27,6 +28,7 @@ __all__ = [
     "event",
     "fence",
     "gpu_ledger",
+    "janitor_event",
     "ledger",
     "manual_case",
     "name_of",
@@ -37,6 +39,7 @@ __all__ = [
     "new_ticket",
     "node_condition",
     "node_marks",
+    "notified",
     "operation_status",
     "pod",
     "policy_breaker",

@@ -1,0 +1,39 @@
+"""Metrics of the janitor."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from remediator.janitor.report import Report
+from remediator.metrics import REGISTRY
+
+OUTCOMES = Counter(
+    "remediator_janitor_objects_total",
+    "Objects by what became of them in a pass of the janitor (delete, tell, held, failed), reason and mode.",
+    ["outcome", "reason", "mode"],
+    registry=REGISTRY,
+)
+SEEN = Gauge("remediator_janitor_seen_objects", "Objects that the janitor's last pass looked at.", registry=REGISTRY)
+PROBLEMS = Gauge(
+    "remediator_janitor_problems",
+    "Rules that cannot be used and kinds that could not be listed, in the janitor's last pass.",
+    registry=REGISTRY,
+)
+SECONDS = Histogram(
+    "remediator_janitor_pass_seconds",
+    "How long a pass of the janitor took.",
+    buckets=(0.1, 0.5, 1, 5, 10, 30, 60, 300),
+    registry=REGISTRY,
+)
+FAILED = Counter(
+    "remediator_janitor_failed_passes_total",
+    "Passes of the janitor that ended early: the API server gave no answer, or refused what every pass needs.",
+    registry=REGISTRY,
+)
+
+
+def passed(report: Report, seconds: float) -> None:
+    """Count one pass."""
+    for (outcome, reason), count in report.reasons.items():
+        OUTCOMES.labels(outcome.value, reason.value, report.mode.value).inc(count)
+    SEEN.set(report.counts["resources-processed"])
+    PROBLEMS.set(len(report.problems))
+    SECONDS.observe(max(0.0, seconds))

@@ -1,0 +1,215 @@
+"""One pass: read everything, decide, look at each object again, and only then act on it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import NamedTuple
+
+import structlog
+
+from remediator.core import names
+from remediator.janitor.decide import Deadline, Decision, Delete, Held, Nothing, Notify, Reason, Waits, decide, keeps
+from remediator.janitor.reader import Judged, Reader
+from remediator.janitor.report import Outcome, Report, ended
+from remediator.janitor.selection import NAMESPACES
+from remediator.janitor.settings import JanitorSettings, Mode
+from remediator.janitor.subject import Subject
+from remediator.janitor.ttl import Unreadable
+from remediator.janitor.writer import Writer
+from remediator.kube.api.builtin import Head
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.times import stamp
+
+TOLD = frozenset({Reason.UNREADABLE, Reason.OWNED})  # holds that the owner of an object can mend
+log = structlog.get_logger(__name__)
+
+
+class Due(NamedTuple):
+    """An object whose time has come as far as the list says, and what would be done with it."""
+
+    at: datetime
+    namespace: str
+    name: str
+    uid: str
+    kind: Kind[Head]
+    outcome: Outcome
+    reason: Reason
+    message: str
+
+
+class Away(Exception):
+    """The API server gives no answer, or another replica leads: what is left is for a later pass."""
+
+
+class OnePass:
+    """One pass at one time. `leads()`: whether we may write."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: JanitorSettings,
+        writer: Writer,
+        now: datetime,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._settings, self._writer, self._now, self._leads = settings, writer, now, leads
+        self._reader = Reader(client, settings)
+        self.report = Report(settings.mode, now)
+        self._spaces: dict[str, Subject] = {}
+        self._kept: dict[str, str] = {}  # by namespace: an object in it that a user keeps
+        self._unlisted = ""  # a kind that could not be listed
+        self._due: list[Due] = []
+        self._refused: set[tuple[Outcome, str]] = set()
+        self._warnings = 0
+
+    async def run(self) -> Report:
+        """The whole pass. Raises ApiError where kinds or namespaces cannot be read."""
+        rules = (rule for rule in self._settings.rules if rule.problem)
+        self.report.problems += [f"rule {rule.id}: {rule.problem}, in {rule.expression!r}" for rule in rules]
+        self._spaces = await self._reader.namespaces()
+        try:
+            for kind in await self._reader.kinds():
+                for place in self._settings.selection.places if kind.namespaced else ("",):
+                    await self._list(kind, place)
+            for due in sorted(self._due, key=lambda due: due[:4]):
+                await self._act(due)
+        except Away as away:
+            self.report.problems.append(f"the pass ended early: {away}")
+        return self.report
+
+    async def _list(self, kind: Kind[Head], place: str) -> None:
+        try:
+            async for judged in self._reader.objects(kind, place):
+                await self._look_at(judged)
+        except errors.ApiError as error:
+            self._unlisted = kind.plural
+            where = f" in {place}" if place else ""
+            self.report.problems.append(f"{kind.plural}{where} not listed: {error.message}")
+
+    async def _look_at(self, judged: Judged) -> None:
+        subject = judged.subject
+        if not self._settings.selection.namespace(_space(subject)):
+            return
+        self._count(judged)
+        if names.KEEP_UNTIL in subject.annotations and _kept(subject, self._now):
+            self._kept.setdefault(subject.namespace, str(subject))
+        match self._decide(judged, self._spaces.get(subject.namespace)):
+            case Waits():
+                self.report.waiting += 1
+            case Held(reason, message):
+                await self._hold(subject, reason, message)
+            case Notify(deadline):
+                until = f"{deadline.because}; until {stamp(deadline.at)}"
+                self._add(subject, deadline, Outcome.TOLD, Reason.NOTICE, until)
+            case Delete(deadline):
+                self._add(subject, deadline, Outcome.DELETED, deadline.reason, ended(deadline))
+
+    def _count(self, judged: Judged) -> None:
+        subject, match = judged
+        counts, plural = self.report.counts, subject.kind.plural
+        counts["resources-processed"] += 1
+        if match.rule is not None:
+            counts[f"rule-{match.rule.id}-matches"] += 1
+        if match.rule is not None or names.JANITOR_TTL in subject.annotations:
+            counts[f"{plural}-with-ttl"] += 1
+        if names.JANITOR_EXPIRES in subject.annotations:
+            counts[f"{plural}-with-expiry"] += 1
+
+    def _decide(self, judged: Judged, space: Subject | None) -> Decision:
+        """`space`: the namespace that the object is in."""
+        if space is not None and space.deleting:
+            return Nothing()
+        kept = _kept(space, self._now) if space is not None else ""
+        return decide(judged.subject, judged.match, self._settings.terms, self._now, namespace_kept=kept)
+
+    def _add(self, subject: Subject, deadline: Deadline, outcome: Outcome, reason: Reason, message: str) -> None:
+        place = (deadline.at, subject.namespace, subject.name, subject.uid)
+        self._due.append(Due(*place, subject.kind, outcome, reason, message))
+
+    # --- from here on: what the lists have found is acted on ---
+
+    async def _act(self, due: Due) -> None:
+        """Look at an object again and do what is right now; in DryRun only report what would be done."""
+        if due.outcome is Outcome.DELETED and due.kind.plural == NAMESPACES and (why := self._spared(due.name)):
+            self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.HOLDS_KEPT, why)
+        elif self._settings.mode is Mode.DRY_RUN:
+            self._note(due)
+        elif self.report.totals[due.outcome] >= self._settings.most:
+            self.report.left += 1
+        elif (due.outcome, due.kind.plural) in self._refused:
+            self.report.add(Outcome.FAILED, due.kind, due.namespace, due.name, Reason.REFUSED, "as one before it")
+        else:
+            await self._act_now(due)
+
+    def _note(self, due: Due) -> None:
+        self.report.add(due.outcome, due.kind, due.namespace, due.name, due.reason, due.message)
+
+    async def _act_now(self, due: Due) -> None:
+        try:
+            judged = await self._reader.live(due.kind, due.namespace, due.name)
+            space = await self._reader.namespace(due.namespace) if due.namespace else None
+        except errors.NotFound:
+            return
+        except errors.ApiError as error:
+            raise Away(error.message) from error
+        subject = judged.subject
+        if subject.uid != due.uid:
+            return
+        match self._decide(judged, space):
+            case Held(reason, message):
+                await self._hold(subject, reason, message)
+            case Notify(deadline) if due.outcome is Outcome.TOLD:
+                await self._write(due, lambda: self._writer.tell(subject, deadline, self._now))
+            case Delete(deadline) if due.outcome is Outcome.DELETED:
+                await self._write(due, lambda: self._writer.delete(subject, deadline, self._now))
+                await asyncio.sleep(self._settings.pause)
+
+    async def _write(self, due: Due, work: Callable[[], Awaitable[None]]) -> None:
+        if not self._leads():
+            raise Away("another replica leads")
+        where = (due.kind, due.namespace, due.name)
+        try:
+            await work()
+        except errors.NotFound:
+            return
+        except errors.Conflict:
+            self.report.add(Outcome.FAILED, *where, Reason.MOVED, "it changed meanwhile; the next pass looks again")
+        except (errors.TooManyRequests, errors.Unavailable) as error:
+            raise Away(error.message) from error
+        except errors.ApiError as error:
+            self._refused.add((due.outcome, due.kind.plural))
+            self.report.add(Outcome.FAILED, *where, Reason.REFUSED, error.message)
+        else:
+            self._note(due)
+
+    async def _hold(self, subject: Subject, reason: Reason, message: str) -> None:
+        """Report it, and tell the owner what only he can mend."""
+        self.report.add(Outcome.HELD, subject.kind, subject.namespace, subject.name, reason, message)
+        warns = reason in TOLD and self._settings.mode is Mode.ENFORCE and self._warnings < self._settings.most
+        if not warns or not self._leads():
+            return
+        try:
+            self._warnings += await self._writer.warn(subject, reason, message, self._now)
+        except errors.ApiError as error:
+            self._warnings = self._settings.most  # no more of them in this pass
+            self.report.problems.append(f"owners are not told: {error.message}")
+
+    def _spared(self, namespace: str) -> str:
+        """Why a namespace stays for what is in it; "" where nothing speaks for it."""
+        if kept := self._kept.get(namespace):
+            return f"a user keeps {kept} in it"
+        return f"nobody can tell what is in it: {self._unlisted} not listed" if self._unlisted else ""
+
+
+def _space(subject: Subject) -> str:
+    """The namespace that an object is in, or is."""
+    return subject.namespace or subject.name
+
+
+def _kept(subject: Subject, now: datetime) -> str:
+    """Why a user keeps it; what cannot be read keeps, too."""
+    try:
+        return keeps(subject, now)
+    except Unreadable as wrong:
+        return str(wrong)

@@ -1,0 +1,102 @@
+"""What the janitor reads: kinds, namespaces, and objects page by page; of most objects only the metadata."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from remediator.core import names
+from remediator.janitor import subject as subjects
+from remediator.janitor.context import Context
+from remediator.janitor.rules import Match, Rule, first_match
+from remediator.janitor.selection import NAMESPACES, Selection
+from remediator.janitor.settings import JanitorSettings
+from remediator.janitor.subject import Subject
+from remediator.kube.api.builtin import NAMESPACE, Head
+from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.discovery import Served, served
+from remediator.kube.wire.transport import HEADS
+
+METADATA_PAGE, WHOLE_PAGE = 500, 200  # objects: about a MiB each
+Object = dict[str, Any]
+
+
+class Judged(NamedTuple):
+    """An object with what the rules say of it."""
+
+    subject: Subject
+    match: Match
+
+
+class Reader:
+    """Reads for one pass."""
+
+    def __init__(self, client: Client, settings: JanitorSettings) -> None:
+        self._client, self._settings = client, settings
+        self._context = Context(client, settings.hook)
+
+    @property
+    def _selection(self) -> Selection:
+        return self._settings.selection
+
+    async def kinds(self) -> list[Kind[Head]]:
+        """The kinds to look at: what can be listed and deleted in namespaces, and namespaces. Raises ApiError."""
+        return [
+            Kind(row.group, row.version, row.plural, row.name, Head, row.namespaced)
+            for row in await served(self._client)
+            if row.verbs >= {"list", "delete"} and self._selection.kind(row.plural) and _is_looked_at(row)
+        ]
+
+    async def namespaces(self) -> dict[str, Subject]:
+        """All namespaces, by name. Raises ApiError."""
+        heads = await self._client.metadata(_heads(NAMESPACE))
+        return {head.metadata.name: subjects.of(NAMESPACE, head) for head in heads}
+
+    async def objects(self, kind: Kind[Head], place: str) -> AsyncIterator[Judged]:
+        """The objects of one kind in one namespace, or in all ("" ), with what the rules say. Raises ApiError."""
+        rules = self._rules(kind)
+        if not rules:
+            async for heads in self._client.pages(kind, place, "", "", METADATA_PAGE, HEADS):
+                for head in heads:
+                    yield Judged(subjects.of(kind, head), Match())
+            return
+        async for page in self._client.pages(_whole(kind), place, "", "", WHOLE_PAGE):
+            for obj in page:
+                yield await self._judged(kind, obj, rules, self._context)
+
+    async def live(self, kind: Kind[Head], namespace: str, name: str) -> Judged:
+        """One object as it is now, with a context that is read now. Raises ApiError."""
+        rules = self._rules(kind)
+        if not rules:
+            head = await self._client.get(kind, name, namespace=namespace)
+            return Judged(subjects.of(kind, head), Match())
+        obj = await self._client.get(_whole(kind), name, namespace=namespace)
+        return await self._judged(kind, obj, rules, Context(self._client, self._settings.hook))
+
+    async def namespace(self, name: str) -> Subject:
+        """One namespace as it is now. Raises ApiError."""
+        return subjects.of(NAMESPACE, await self._client.get(_heads(NAMESPACE), name))
+
+    def _rules(self, kind: Kind[Any]) -> list[Rule]:
+        return [rule for rule in self._settings.rules if rule.concerns(kind.plural)]
+
+    async def _judged(self, kind: Kind[Head], obj: Object, rules: list[Rule], context: Context) -> Judged:
+        subject = subjects.of(kind, msgspec.convert(obj, Head))
+        if names.JANITOR_TTL in subject.annotations:
+            return Judged(subject, Match())
+        asked: Mapping[str, Any] | None = {}
+        if any(rule.asks_context for rule in rules):
+            asked = await context.of(subject, obj)
+        return Judged(subject, first_match(rules, kind.plural, obj, asked))
+
+
+def _is_looked_at(row: Served) -> bool:
+    return row.namespaced or (row.plural == NAMESPACES and row.group == "")
+
+
+def _heads(kind: Kind[Any]) -> Kind[Head]:
+    return Kind(kind.group, kind.version, kind.plural, kind.name, Head, kind.namespaced)
+
+
+def _whole(kind: Kind[Any]) -> Kind[Object]:
+    return Kind(kind.group, kind.version, kind.plural, kind.name, dict, kind.namespaced)

@@ -1,0 +1,93 @@
+"""What one pass found and did, in counts and in lines for a person."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from remediator.janitor.decide import Deadline, Reason
+from remediator.janitor.settings import Mode
+from remediator.janitor.subject import address
+from remediator.kube.wire.client import Kind
+from remediator.kube.wire.times import stamp
+
+SHOWN = 200  # lines of one outcome
+
+
+class Outcome(StrEnum):
+    """What became of an object in one pass."""
+
+    DELETED = "delete"
+    TOLD = "tell"
+    HELD = "held"
+    FAILED = "failed"
+
+
+WOULD = {Outcome.DELETED: "would delete", Outcome.TOLD: "would tell"}
+DONE = {Outcome.DELETED: "deleted", Outcome.TOLD: "told"}
+
+
+class Line(NamedTuple):
+    """One object, why, and a sentence."""
+
+    what: str
+    reason: Reason
+    message: str
+
+
+@dataclass(slots=True)
+class Report:
+    """One pass. `counts` has the names that kube-janitor logs; `problems` are about rules and kinds, not objects."""
+
+    mode: Mode
+    at: datetime
+    counts: Counter[str] = field(default_factory=Counter)
+    totals: Counter[Outcome] = field(default_factory=Counter)
+    lines: dict[Outcome, list[Line]] = field(default_factory=lambda: {outcome: [] for outcome in Outcome})
+    reasons: Counter[tuple[Outcome, Reason]] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    waiting: int = 0
+    left: int = 0  # for later passes: as many were done as one pass may do
+
+    def add(self, outcome: Outcome, kind: Kind[Any], namespace: str, name: str, reason: Reason, message: str) -> None:
+        """Note what became of an object; of thousands the first are shown, and all are counted."""
+        self.totals[outcome] += 1
+        self.reasons[outcome, reason] += 1
+        if outcome is Outcome.DELETED:
+            self.counts[f"{kind.plural}-deleted"] += 1
+        if len(self.lines[outcome]) < SHOWN:
+            self.lines[outcome].append(Line(address(kind, namespace, name), reason, message))
+
+    def word(self, outcome: Outcome) -> str:
+        """What a person reads of an outcome: of what only would be done, too."""
+        words = WOULD if self.mode is Mode.DRY_RUN else DONE
+        return words.get(outcome, outcome.value)
+
+    def rendered(self) -> Iterator[str]:
+        """The report for a person, line by line."""
+        totals = [f"{self.word(outcome)} {self.totals[outcome]}" for outcome in Outcome]
+        seen = self.counts["resources-processed"]
+        yield f"{stamp(self.at)} {self.mode}: {seen} objects; {', '.join(totals)}, waiting {self.waiting}"
+        yield from (f"problem: {problem}" for problem in self.problems)
+        shown = [(self.word(outcome), line) for outcome in Outcome for line in self.lines[outcome]]
+        widths = [max((len(text) for text in column), default=0) for column in zip(*map(_cells, shown), strict=True)]
+        for row in map(_cells, shown):
+            padded = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+            yield padded.rstrip()
+        for outcome in Outcome:
+            if (more := self.totals[outcome] - len(self.lines[outcome])) > 0:
+                yield f"{self.word(outcome)}: {more} more"
+        if self.left:
+            yield f"left for later passes: {self.left}, for --max-deletions is reached"
+
+
+def _cells(shown: tuple[str, Line]) -> tuple[str, str, str, str]:
+    word, line = shown
+    return word, line.what, line.reason.value, line.message
+
+
+def ended(deadline: Deadline) -> str:
+    """Since when the time of an object is over, and what says so."""
+    return f"{deadline.because}; over since {stamp(deadline.at)}"

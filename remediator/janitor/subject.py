@@ -1,0 +1,57 @@
+"""One object as the janitor judges it: what its metadata says. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from remediator.kube.api.builtin import Head
+from remediator.kube.wire.client import Kind
+
+# Owners that make nothing anew in the place of what is deleted: a CronJob makes its next Job at its time.
+LETS_GO = frozenset({"CronJob"})
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An object of any kind. `owner`: who would make it anew, such as ReplicaSet/web-1, "" for nobody."""
+
+    kind: Kind[Any]
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    created: datetime | None
+    deleting: bool
+    annotations: Mapping[str, str]
+    owner: str = ""
+
+    def __str__(self) -> str:
+        """See `address`."""
+        return address(self.kind, self.namespace, self.name)
+
+
+def address(kind: Kind[Any], namespace: str, name: str) -> str:
+    """Where an object is: pods/default/web-1."""
+    return "/".join(part for part in (kind.plural, namespace, name) if part)
+
+
+def of(kind: Kind[Any], head: Head) -> Subject:
+    """What the metadata of an object says."""
+    meta = head.metadata
+    owners = (f"{owner.kind}/{owner.name}" for owner in meta.owner_references if _recreates(owner))
+    return Subject(
+        kind,
+        meta.namespace,
+        meta.name,
+        meta.uid,
+        meta.resource_version,
+        meta.creation_timestamp,
+        meta.deletion_timestamp is not None,
+        meta.annotations,
+        next(owners, ""),
+    )
+
+
+def _recreates(owner: Any) -> bool:
+    return owner.controller and owner.kind not in LETS_GO
