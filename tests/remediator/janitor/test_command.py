@@ -1,0 +1,115 @@
+"""`remediator janitor` and `remediator keep`: options, refusals, exit codes."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from remediator.kube.wire.client import Client
+from remediator_sim.apiserver import EmbeddedServer
+from tests.harness.cluster import with_kinds
+from tests.harness.kinds import NAMESPACES, PODS, Object
+from tests.remediator.test_cli import beside, remediator
+
+OLD, POD = "2020-01-01", {"spec": {"containers": [{"name": "m", "image": "x"}]}}
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """The command says how to log, for all of its process."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[tuple[Client, Path]]:
+    server = EmbeddedServer(like=with_kinds())
+    client = Client(server.transport())
+    for name in ("default", "team"):
+        if name == "team":
+            await client.create(NAMESPACES, {"metadata": {"name": name}})
+        meta = {"name": "old", "annotations": {"janitor/expires": OLD}}
+        await client.create(PODS, {"metadata": meta, **POD}, namespace=name)
+    async with server.serve() as endpoint:
+        yield client, endpoint.kubeconfig
+
+
+async def pods(client: Client) -> set[str]:
+    listed: list[Object] = await client.list_all(PODS)
+    return {one["metadata"]["namespace"] for one in listed}
+
+
+async def test_once_reports_what_it_would_do_and_with_enforce_does_it(cluster: tuple[Client, Path]) -> None:
+    client, kubeconfig = cluster
+    code, out, _ = await beside("janitor", "--once", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert "would delete  pods/default/old  ExpiryTimeReached  janitor/expires: 2020-01-01; over since" in out
+    assert await pods(client) == {"default", "team"}
+    options = ("--include-resources", "pods", "--exclude-namespaces", "team, kube-system")
+    code, out, _ = await beside("janitor", "--once", "--mode", "Enforce", "--kubeconfig", kubeconfig, *options)
+    assert (code, out.count("deleted")) == (0, 2)
+    assert await pods(client) == {"team"}
+
+
+async def test_a_rule_that_cannot_be_used_is_named_and_makes_the_exit_code_1(
+    cluster: tuple[Client, Path], tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("rules: [{id: broken, resources: [pods], jmespath: 'a == ', ttl: 1h}]")
+    code, out, _ = await beside("janitor", "--once", "--rules-file", rules, "--kubeconfig", cluster[1])
+    assert code == 1
+    assert "problem: rule broken: column 6: " in out
+    assert "would delete  pods/team/old" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--listen", "nowhere"), "--listen is 'nowhere'; write host:port"),
+        (("--resource-context-hook", "no.module"), "--resource-context-hook: 'no.module' names no function"),
+        (("--rules-file", "RULES"), "rules[0]: jmespath, ttl missing; write rules: as a list"),
+        (("--mode", "Perhaps"), "'Perhaps' is not one of 'DryRun', 'Enforce'"),
+        (("--interval", "0"), "Input should be greater than or equal to 1"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_exits_2_and_says_what_to_write(
+    options: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.yaml").write_text("rules: [{id: a, resources: [pods]}]")
+    given = [str(tmp_path / "rules.yaml") if word == "RULES" else word for word in options]
+    done = remediator("janitor", "--once", *given)
+    assert done.exit_code == 2
+    assert says in done.stderr
+
+
+@pytest.mark.parametrize("what", ["old", "pods/old", "pod/old"])
+async def test_keep_says_until_when_an_object_is_kept(cluster: tuple[Client, Path], what: str) -> None:
+    _, kubeconfig = cluster
+    code, out, _ = await beside("keep", what, "8h", "-n", "team", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert out.startswith("pods/old in team is kept: remediator.dev/keep-until=20")
+    _, report, _ = await beside("janitor", "--once", "--kubeconfig", kubeconfig)
+    assert "held          pods/team/old     KeptByUser" in report
+
+
+async def test_keep_knows_every_kind_and_for_ever(cluster: tuple[Client, Path]) -> None:
+    code, out, _ = await beside("keep", "namespaces/team", "forever", "--kubeconfig", cluster[1])
+    assert (code, out) == (0, "namespaces/team is kept: remediator.dev/keep-until=forever\n")
+    assert "NamespaceKept" in (await beside("janitor", "--once", "--kubeconfig", cluster[1]))[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("old", "90"), "'90' is no length of time: write a number with s, m, h, d or w"),
+        (("pods/gone", "8h"), 'pods "gone" not found'),
+        (("gadgets/x", "8h"), "the cluster has no kind gadgets; write its plural"),
+    ],
+)
+async def test_keep_refuses_what_it_cannot_keep(
+    cluster: tuple[Client, Path], words: tuple[str, str], says: str
+) -> None:
+    code, _, err = await beside("keep", *words, "--kubeconfig", cluster[1])
+    assert code == 2
+    assert says in err
