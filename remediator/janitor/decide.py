@@ -55,9 +55,10 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """Its owner is to be told now."""
+    """Its owner is to be told now that it will be deleted at this time."""
 
     deadline: Deadline
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _in_order(subject: Subject, deadline: Deadline, terms: Terms, now: datetime)
         return Delete(deadline)
     told = _told(subject, deadline, now)
     if told is None:
-        return Notify(deadline)
+        return Notify(deadline, now + terms.notice)
     return Delete(deadline) if now >= max(deadline.at, told + terms.notice) else Waits(deadline)
 
 

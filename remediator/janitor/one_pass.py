@@ -99,8 +99,8 @@ class OnePass:
                 self.report.waiting += 1
             case Held(reason, message):
                 await self._hold(subject, reason, message)
-            case Notify(deadline):
-                until = f"{deadline.because}; until {stamp(deadline.at)}"
+            case Notify(deadline, at):
+                until = f"{deadline.because}; will be deleted at {stamp(at)}"
                 self._add(subject, deadline, Outcome.TOLD, Reason.NOTICE, until)
             case Delete(deadline):
                 self._add(subject, deadline, Outcome.DELETED, deadline.reason, ended(deadline))
@@ -159,8 +159,8 @@ class OnePass:
         match self._decide(judged, space):
             case Held(reason, message):
                 await self._hold(subject, reason, message)
-            case Notify(deadline) if due.outcome is Outcome.TOLD:
-                await self._write(due, lambda: self._writer.tell(subject, deadline, self._now))
+            case Notify(deadline, at) if due.outcome is Outcome.TOLD:
+                await self._write(due, lambda: self._writer.tell(subject, deadline, at, self._now))
             case Delete(deadline) if due.outcome is Outcome.DELETED:
                 await self._write(due, lambda: self._writer.delete(subject, deadline, self._now))
                 await asyncio.sleep(self._settings.pause)

@@ -107,7 +107,9 @@ def _problem(expression: str) -> str:
         jmespath.compile(expression)
     except JMESPathError as error:
         at = getattr(error, "lex_position", None)
-        why = next(iter(str(error).splitlines()), "")
+        why = next(iter(str(error).splitlines()), "").partition(": Parse error")[0]
+        for words in ("Bad jmespath expression: ", "Invalid jmespath expression: "):
+            why = why.removeprefix(words).rstrip(":")
         return f"{_place(expression, len(expression) if at is None else at)}: {why}"
     tokens = list(Lexer().tokenize(expression))
     for token, following in pairwise(tokens):

@@ -25,9 +25,9 @@ class Writer:
         self._client = client
         self._warned: set[tuple[str, str]] = set()
 
-    async def tell(self, subject: Subject, deadline: Deadline, now: datetime) -> None:
-        """Tell the owner when the object will be deleted, and mark that he was told. Raises ApiError."""
-        message = f"{subject.kind.name} {subject.name} will be deleted at {stamp(deadline.at)} ({deadline.because})"
+    async def tell(self, subject: Subject, deadline: Deadline, at: datetime, now: datetime) -> None:
+        """Tell the owner that the object will be deleted at a time, and mark that he was told. Raises ApiError."""
+        message = f"{subject.kind.name} {subject.name} will be deleted at {stamp(at)} ({deadline.because})"
         await self._event(subject, Reason.NOTICE, message, stamp(deadline.at), now)
         body = encode.notified(subject.uid, subject.version, deadline.at, now)
         await self._client.patch(subject.kind, subject.name, body, namespace=subject.namespace)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from deploy.images.programs import binary
+from remediator.janitor import rules
 from remediator.kube import api
 from remediator.kube.manifests import lint
 from remediator.kube.wire import errors
@@ -78,6 +79,11 @@ async def test_a_manifest_is_taken_by_an_api_server_that_minds_every_field(one: 
 @pytest.mark.parametrize("one", of("routes"), ids=title)
 def test_routes_are_read_as_the_controller_reads_them(one: Manifest, tmp_path: Path) -> None:
     assert shapes.load_routes(one.text, tmp_path).default.repository
+
+
+@pytest.mark.parametrize("one", of("janitor"), ids=title)
+def test_rules_of_the_janitor_compile(one: Manifest) -> None:
+    assert [rule.problem for rule in rules.read(one.text)] == [""] * len(one.value["rules"])
 
 
 def test_a_mistyped_route_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-import remediator.app  # noqa: F401  (its metrics are those of all parts)
+import remediator.app  # noqa: F401  (its metrics are those of all parts, but for the janitor)
+import remediator.janitor.metrics  # noqa: F401
 from remediator.core.case import Phase
 from remediator.core.history import PHASES
 from remediator.core.reasons import REMEDY, Reason, reported_after

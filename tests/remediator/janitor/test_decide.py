@@ -163,7 +163,9 @@ def test_a_notice_counts_for_its_own_deadline_alone() -> None:
 
 def test_who_is_told_late_has_as_long_all_the_same() -> None:
     late = pod(ttl="5h", notified="2026-01-01T05:00:00Z", notified_at="2026-01-01T07:00:00Z")
-    assert isinstance(at(7, pod(ttl="5h"), TELLS), Notify)
+    notice = at(7, pod(ttl="5h"), TELLS)
+    assert isinstance(notice, Notify)
+    assert notice.at == BORN + 8 * HOUR
     assert isinstance(at(7.99, late, TELLS), Waits)
     assert isinstance(at(8, late, TELLS), Delete)
 

@@ -1,0 +1,61 @@
+"""deploy/janitor fits together: its options, its rules, its account and what that may do."""
+
+from pathlib import Path
+from typing import Any
+
+from remediator.janitor.rules import read
+from tests.harness import yaml_files
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "janitor"
+KUSTOMIZATION = yaml_files.read(FOLDER / "kustomization.yaml")
+OBJECTS: list[dict[str, Any]] = [
+    each for name in KUSTOMIZATION["resources"] for each in yaml_files.read_all(FOLDER / name)
+]
+ROLE = next(each for each in OBJECTS if each["kind"] == "ClusterRole")
+(SPEC,) = (each["spec"]["template"]["spec"] for each in OBJECTS if each["kind"] == "Deployment")
+(CONTAINER,) = SPEC["containers"]
+COMMAND: list[str] = CONTAINER["command"]
+
+
+def option(name: str) -> str:
+    return COMMAND[COMMAND.index(name) + 1]
+
+
+def test_the_janitor_only_reports_until_somebody_says_otherwise() -> None:
+    assert COMMAND[:2] == ["remediator", "janitor"]
+    assert "--mode" not in COMMAND
+
+
+def test_it_looks_at_the_kinds_that_its_role_names_and_at_no_secrets() -> None:
+    deletes = {plural for rule in ROLE["rules"] if "delete" in rule["verbs"] for plural in rule["resources"]}
+    assert set(option("--include-resources").split(",")) == deletes
+    assert not {"secrets", "*"} & {plural for rule in ROLE["rules"] for plural in rule["resources"]}
+
+
+def test_its_account_has_no_more_verbs_than_it_uses() -> None:
+    assert {tuple(rule["verbs"]) for rule in ROLE["rules"]} == {("get", "list", "patch", "delete"), ("create",)}
+    (role,) = (each for each in OBJECTS if each["kind"] == "Role")
+    verbs = {verb for rule in role["rules"] for verb in rule["verbs"]}
+    assert (role["metadata"]["namespace"], verbs) == ("remediator-system", {"create", "get", "update"})
+
+
+def test_every_subject_and_the_pod_are_the_one_account() -> None:
+    (account,) = (each["metadata"] for each in OBJECTS if each["kind"] == "ServiceAccount")
+    subjects = [subject for each in OBJECTS for subject in each.get("subjects", ())]
+    assert {(subject["name"], subject["namespace"]) for subject in subjects} == {
+        (account["name"], account["namespace"])
+    }
+    assert SPEC["serviceAccountName"] == account["name"]
+
+
+def test_it_leaves_the_clusters_and_our_own_namespaces_alone() -> None:
+    assert option("--exclude-namespaces").split(",") == ["kube-system", "remediator-system", "remediator-operations"]
+
+
+def test_its_rules_are_read_where_they_are_mounted() -> None:
+    (generated,) = KUSTOMIZATION["configMapGenerator"]
+    (mount,) = CONTAINER["volumeMounts"]
+    (file,) = generated["files"]
+    assert option("--rules-file") == f"{mount['mountPath']}/{file}"
+    assert SPEC["volumes"] == [{"name": mount["name"], "configMap": {"name": generated["name"]}}]
+    assert read((FOLDER / file).read_text()) == ()
