@@ -67,9 +67,9 @@ def hook(name: str) -> Hook:
     """The function that `module.function` names. Raises ValueError."""
     module, _, function = name.rpartition(".")
     try:
-        found = getattr(import_module(module), function)
+        named = getattr(import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"{name!r} names no function ({error}); write module.function") from None
-    if not callable(found):
+    if not callable(named):
         raise ValueError(f"{name!r} is no function; write module.function")
-    return found  # type: ignore[no-any-return]
+    return named  # type: ignore[no-any-return]

@@ -110,21 +110,21 @@ def _in_order(subject: Subject, deadline: Deadline, terms: Terms, now: datetime)
     """First the notice, where one is asked for, and for this very deadline; then, as much later, the deletion."""
     if not terms.notice:
         return Delete(deadline)
-    told = _told(subject, deadline, now)
-    if told is None:
+    notice = _notice(subject, deadline, now)
+    if notice is None:
         return Notify(deadline, now + terms.notice)
-    return Delete(deadline) if now >= max(deadline.at, told + terms.notice) else Waits(deadline)
+    return Delete(deadline) if now >= max(deadline.at, notice + terms.notice) else Waits(deadline)
 
 
-def _told(subject: Subject, deadline: Deadline, now: datetime) -> datetime | None:
+def _notice(subject: Subject, deadline: Deadline, now: datetime) -> datetime | None:
     """When the owner was told of this deadline; None where it was another one, or where nobody can tell."""
     if subject.annotations.get(names.JANITOR_NOTIFIED) != stamp(deadline.at):
         return None
     try:
-        told = parse_expiry(subject.annotations.get(names.JANITOR_NOTIFIED_AT, ""))
+        notice = parse_expiry(subject.annotations.get(names.JANITOR_NOTIFIED_AT, ""))
     except Unreadable:
         return None
-    return told if told <= now else None
+    return notice if notice <= now else None
 
 
 def keeps(subject: Subject, now: datetime) -> str:

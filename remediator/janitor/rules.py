@@ -88,7 +88,7 @@ def _rule(entry: Any) -> Rule:
     name, resources, expression, ttl = (entry[key] for key in KEYS)
     if not isinstance(name, str) or not IDENT.fullmatch(name):
         raise Wrong(f".id {name!r}: write lower-case letters, digits and dashes, a letter first")
-    if not isinstance(resources, list) or not resources or not all(isinstance(one, str) for one in resources):
+    if not isinstance(resources, list) or not resources or not all(isinstance(plural, str) for plural in resources):
         raise Wrong(f".resources of {name}: write a list of plurals such as [deployments], or ['*']")
     if not isinstance(expression, str):
         raise Wrong(f".jmespath of {name}: write an expression as text")
@@ -154,5 +154,5 @@ def _matches(rule: Rule, asked: Mapping[str, Any], *, known: bool) -> bool | str
         return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def _longer(one: timedelta | None, other: timedelta | None) -> timedelta | None:
-    return None if one is None or other is None else max(one, other)
+def _longer(ttl: timedelta | None, other: timedelta | None) -> timedelta | None:
+    return None if ttl is None or other is None else max(ttl, other)

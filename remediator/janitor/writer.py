@@ -48,13 +48,13 @@ class Writer:
 
     async def warn(self, subject: Subject, reason: Reason, message: str, now: datetime) -> bool:
         """Tell the owner once what is wrong; whether something was written. Raises ApiError."""
-        told = (subject.uid, f"{reason} {message}")
-        if told in self._warned:
+        warning = (subject.uid, f"{reason} {message}")
+        if warning in self._warned:
             return False
         if len(self._warned) >= REMEMBERED:
             self._warned.clear()
         await self._event(subject, reason, message, message, now, warns=True)
-        self._warned.add(told)
+        self._warned.add(warning)
         return True
 
     async def _event(

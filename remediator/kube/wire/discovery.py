@@ -52,11 +52,11 @@ class _Groups(msgspec.Struct):
 
 async def served(client: Client) -> list[Served]:
     """Every kind, each once. Raises ApiError."""
-    found: list[Served] = []
+    kinds: list[Served] = []
     for path in ("/api", "/apis"):
         reply = check(await client.transport.request("GET", path, accept=FORM))
-        found += _preferred(decode(reply.body, _Groups).items)
-    return found
+        kinds += _preferred(decode(reply.body, _Groups).items)
+    return kinds
 
 
 def _preferred(groups: Iterable[_Group]) -> Iterator[Served]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import remediator.app  # noqa: F401  (its metrics are those of all parts, but for the janitor)
+import remediator.app
 import remediator.janitor.metrics  # noqa: F401
 from remediator.core.case import Phase
 from remediator.core.history import PHASES

@@ -67,7 +67,10 @@ def test_an_empty_list_of_rules_is_none() -> None:
 @pytest.mark.parametrize(
     ("expression", "place"),
     [
-        ("metadata..name", "column 10: Expecting: ['quoted_identifier', 'unquoted_identifier', 'lbracket', 'lbrace'], got: dot"),
+        (
+            "metadata..name",
+            "column 10: Expecting: ['quoted_identifier', 'unquoted_identifier', 'lbracket', 'lbrace'], got: dot",
+        ),
         ("metadata.name == ", "column 18"),
         ("'open", "column 1: Unclosed ' delimiter"),
         ("metadata.name && begins_with(metadata.name, 'x')", "column 18: there is no function begins_with"),

@@ -1,0 +1,117 @@
+"""The janitor on a real API server, with the rights of its own account and admission in force."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.images.programs import binary
+from remediator.janitor.one_pass import OnePass
+from remediator.janitor.report import Outcome, Report
+from remediator.janitor.rules import read
+from remediator.janitor.selection import Selection
+from remediator.janitor.settings import JanitorSettings, Mode, Terms
+from remediator.janitor.writer import Writer
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client
+from remediator.kube.wire.http import HttpTransport
+from tests.cluster.control_plane import ControlPlane
+from tests.contract.test_janitor_manifests import option
+from tests.harness.kinds import CONFIG_MAPS, PODS, SECRETS
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+ROOT = Path(__file__).parents[2]
+ACCOUNT = "system:serviceaccount:remediator-system:remediator-janitor"
+OLD = {"metadata": {"annotations": {"janitor/expires": "2020-01-01"}}}
+KINDS = Selection(include_resources=frozenset(option("--include-resources").split(",")))
+CLAIMS = """rules:
+- {id: c, resources: [persistentvolumeclaims], jmespath: "_context.pvc_is_not_mounted", ttl: 1s}
+"""
+Kubectl = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    with ControlPlane(controllers=False, scheduler=False, kwok=False) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane: ControlPlane) -> Kubectl:
+    """Run kubectl as administrator, with deploy/janitor applied."""
+
+    def run(*args: str, stdin: object = None) -> str:
+        command = [str(binary("kubectl")), "--kubeconfig", str(plane.kubeconfig), *args]
+        text = None if stdin is None else json.dumps(stdin)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run("create", "namespace", "remediator-system")
+    run("apply", "--validate=strict", "-k", str(ROOT / "deploy" / "janitor"))
+    run("create", "namespace", "team")
+    return run
+
+
+def made(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "team", **fields.pop("metadata", {})}
+    return {"apiVersion": "v1", "kind": kind, "metadata": meta, **fields}
+
+
+async def a_pass(client: Client, **settings: Any) -> Report:
+    now = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
+    return await OnePass(client, JanitorSettings(Mode.ENFORCE, selection=KINDS, **settings), Writer(client), now).run()
+
+
+async def test_with_its_own_rights_it_tells_deletes_and_changes_nothing_else(
+    plane: ControlPlane, kubectl: Kubectl
+) -> None:
+    spec = {"containers": [{"name": "m", "image": "registry.invalid/x"}], "automountServiceAccountToken": False}
+    kubectl("create", "serviceaccount", "default", "-n", "team")
+    kubectl("create", "-f", "-", stdin=made("Pod", "old", spec=spec, **OLD))
+    kubectl("create", "-f", "-", stdin=made("ConfigMap", "old", **OLD))
+    kubectl("create", "-f", "-", stdin=made("Secret", "old", **OLD))
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    kubectl("create", "-f", "-", stdin=made("PersistentVolumeClaim", "unused", spec=claim))
+    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(ACCOUNT, "system:serviceaccounts"))
+    client = Client(transport)
+    try:
+        await _until_admission_holds(client)
+        told = await a_pass(client, terms=Terms(notice=timedelta(hours=1)))
+        assert told.problems == []
+        assert (told.totals[Outcome.TOLD], told.totals[Outcome.FAILED]) == (2, 0), list(told.rendered())
+        report = await a_pass(client, rules=read(CLAIMS))
+        assert report.problems == []
+        assert (report.totals[Outcome.DELETED], report.totals[Outcome.FAILED]) == (3, 0), list(report.rendered())
+        assert "old" not in kubectl("get", "configmaps", "-n", "team", "-o", "name")
+        with pytest.raises(errors.Forbidden):
+            await client.get(SECRETS, "old", namespace="team")
+        with pytest.raises(errors.Forbidden):
+            await client.create(PODS, made("Pod", "new", spec=spec), namespace="team")
+    finally:
+        await transport.close()
+    events = json.loads(kubectl("get", "events", "-n", "team", "-o", "json"))["items"]
+    assert {event["reason"] for event in events} == {"DeleteNotification", "ExpiryTimeReached", "TimeToLiveExpired"}
+
+
+async def _until_admission_holds(client: Client) -> None:
+    """Policies take effect some seconds after they are made; until then this write goes through."""
+    end, answer = time.monotonic() + 60, ""
+    while "the janitor may change nothing of an object but annotations" not in answer:
+        assert time.monotonic() < end, answer
+        answer = await _answer(client, {"data": {"a": str(time.monotonic())}})
+    other = await _answer(client, {"metadata": {"annotations": {"other": "x"}}})
+    assert "only the annotations janitor/notified" in other
+
+
+async def _answer(client: Client, change: dict[str, Any]) -> str:
+    try:
+        await client.patch(CONFIG_MAPS, "old", change, namespace="team")
+    except errors.ApiError as refused:
+        return refused.message
+    return "written"
