@@ -25,7 +25,7 @@ SECONDS = Histogram(
 )
 FAILED = Counter(
     "remediator_janitor_failed_passes_total",
-    "Passes of the janitor that ended early: the API server gave no answer, or refused what every pass needs.",
+    "Passes of the janitor in which nothing was done: kinds or namespaces could not be read.",
     registry=REGISTRY,
 )
 

@@ -152,7 +152,8 @@ class OnePass:
         except errors.NotFound:
             return
         except errors.ApiError as error:
-            raise Away(error.message) from error
+            self._fail(due, error)
+            return
         subject = judged.subject
         if subject.uid != due.uid:
             return
@@ -168,20 +169,25 @@ class OnePass:
     async def _write(self, due: Due, work: Callable[[], Awaitable[None]]) -> None:
         if not self._leads():
             raise Away("another replica leads")
-        where = (due.kind, due.namespace, due.name)
         try:
             await work()
         except errors.NotFound:
             return
-        except errors.Conflict:
-            self.report.add(Outcome.FAILED, *where, Reason.MOVED, "it changed meanwhile; the next pass looks again")
-        except (errors.TooManyRequests, errors.Unavailable) as error:
-            raise Away(error.message) from error
         except errors.ApiError as error:
-            self._refused.add((due.outcome, due.kind.plural))
-            self.report.add(Outcome.FAILED, *where, Reason.REFUSED, error.message)
+            self._fail(due, error)
         else:
             self._note(due)
+
+    def _fail(self, due: Due, error: errors.ApiError) -> None:
+        """Report it; what is refused for one object is not asked again for its kind in this pass."""
+        where = (due.kind, due.namespace, due.name)
+        if isinstance(error, errors.Conflict):
+            self.report.add(Outcome.FAILED, *where, Reason.MOVED, "it changed meanwhile; the next pass looks again")
+            return
+        if isinstance(error, errors.TooManyRequests | errors.Unavailable):
+            raise Away(error.message) from error
+        self._refused.add((due.outcome, due.kind.plural))
+        self.report.add(Outcome.FAILED, *where, Reason.REFUSED, error.message)
 
     async def _hold(self, subject: Subject, reason: Reason, message: str) -> None:
         """Report it, and tell the owner what only he can mend."""

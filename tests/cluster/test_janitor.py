@@ -22,7 +22,7 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from tests.cluster.control_plane import ControlPlane
 from tests.contract.test_janitor_manifests import option
-from tests.harness.kinds import CONFIG_MAPS, PODS, SECRETS
+from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
@@ -73,6 +73,7 @@ async def test_with_its_own_rights_it_tells_deletes_and_changes_nothing_else(
 ) -> None:
     spec = {"containers": [{"name": "m", "image": "registry.invalid/x"}], "automountServiceAccountToken": False}
     kubectl("create", "serviceaccount", "default", "-n", "team")
+    kubectl("create", "configmap", "kube-root-ca.crt", "-n", "kube-system")
     kubectl("create", "-f", "-", stdin=made("Pod", "old", spec=spec, **OLD))
     kubectl("create", "-f", "-", stdin=made("ConfigMap", "old", **OLD))
     kubectl("create", "-f", "-", stdin=made("Secret", "old", **OLD))
@@ -89,6 +90,9 @@ async def test_with_its_own_rights_it_tells_deletes_and_changes_nothing_else(
         assert report.problems == []
         assert (report.totals[Outcome.DELETED], report.totals[Outcome.FAILED]) == (3, 0), list(report.rendered())
         assert "old" not in kubectl("get", "configmaps", "-n", "team", "-o", "name")
+        for kind, name, where in ((CONFIG_MAPS, "kube-root-ca.crt", "kube-system"), (NAMESPACES, "remediator-system", "")):
+            with pytest.raises(errors.ApiError, match="nothing of the cluster itself and of Remediator"):
+                await client.delete(kind, name, namespace=where)
         with pytest.raises(errors.Forbidden):
             await client.get(SECRETS, "old", namespace="team")
         with pytest.raises(errors.Forbidden):

@@ -140,6 +140,15 @@ async def test_2_a_deletion_that_failed_is_not_counted_as_one(place: Place) -> N
     assert sum(method == "DELETE" for method, _ in place.writes()) == 1, "the second would be refused, too"
 
 
+async def test_2_a_last_look_that_is_refused_stops_no_other_kind(place: Place) -> None:
+    await place.pod("a", ttl="1h")
+    await place.make(MAPS, "m", ttl="2h")
+    place.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/pods/a"))
+    report = await place.run()
+    assert lines(report, Outcome.FAILED) == [("pods/team/a", "Refused")]
+    assert lines(report, Outcome.DELETED) == [("configmaps/team/m", "TimeToLiveExpired")]
+
+
 async def test_3_a_notice_that_is_refused_stops_no_other_object(place: Place) -> None:
     await place.pod("a", ttl="11h")
     await place.make(MAPS, "m", ttl="1h", annotations=told("2026-01-09T15:00:00Z", "2026-01-09T14:00:00Z"))
