@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-import pytest
-
 KEYS = ["handler_seen_ms", "http_cpu_ms", "http_seen_ms", "https_cpu_ms", "https_first_ms", "https_seen_ms"]
 ROOT = Path(__file__).parents[2]
 

@@ -90,7 +90,10 @@ async def test_with_its_own_rights_it_tells_deletes_and_changes_nothing_else(
         assert report.problems == []
         assert (report.totals[Outcome.DELETED], report.totals[Outcome.FAILED]) == (3, 0), list(report.rendered())
         assert "old" not in kubectl("get", "configmaps", "-n", "team", "-o", "name")
-        for kind, name, where in ((CONFIG_MAPS, "kube-root-ca.crt", "kube-system"), (NAMESPACES, "remediator-system", "")):
+        for kind, name, where in (
+            (CONFIG_MAPS, "kube-root-ca.crt", "kube-system"),
+            (NAMESPACES, "remediator-system", ""),
+        ):
             with pytest.raises(errors.ApiError, match="nothing of the cluster itself and of Remediator"):
                 await client.delete(kind, name, namespace=where)
         with pytest.raises(errors.Forbidden):

@@ -138,9 +138,7 @@ def test_where_no_device_plugin_is_known_nothing_was_done_and_that_is_refused_wi
     assert ran.message.endswith("out of `after` of your template reset-gpu and out of your ladders")
 
 
-@pytest.mark.parametrize(
-    "name", ["dra-driver-nvidia-gpu-kubelet-plugin", "gpus-nvidia-dra-driver-gpu-kubelet-plugin"]
-)
+@pytest.mark.parametrize("name", ["dra-driver-nvidia-gpu-kubelet-plugin", "gpus-nvidia-dra-driver-gpu-kubelet-plugin"])
 def test_where_no_device_plugin_is_known_the_kubelet_plugin_of_the_dra_driver_is_restarted(api, restart, name):
     """It takes its taint off a device only when it starts. Beside a device plugin it does something else, and stays."""
     api.put(daemon_set(name, "dra"), daemon_pod("driver", name, "dra"))
