@@ -40,7 +40,7 @@ check: setup ## lint, types and layers
 	$(BIN)/lint-imports --no-cache
 
 test: check ## everything that needs only Python
-	$(BIN)/pytest -n 6 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes --sample
+	$(BIN)/pytest -n 4 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes --sample
 
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m deploy.images.programs
