@@ -33,13 +33,13 @@ class Lookups:
 
     def _look_up(self, name: tuple[str, int], answer: "Future[list[str]]") -> None:
         try:
-            found = socket.getaddrinfo(*name, type=socket.SOCK_STREAM)
+            infos = socket.getaddrinfo(*name, type=socket.SOCK_STREAM)
         except Exception as failed:  # whoever waits is told, whatever it is
             self._close(name)
             answer.set_exception(failed)
         else:
             self._close(name)
-            answer.set_result(list(dict.fromkeys(str(address[0]) for *_, address in found)))
+            answer.set_result(list(dict.fromkeys(str(address[0]) for *_, address in infos)))
 
     def _close(self, name: tuple[str, int]) -> None:
         with self._lock:
