@@ -66,6 +66,12 @@ async def test_every_configuration_that_is_written_is_taken(tmp_path: Path, name
     assert taken, text
 
 
+async def test_the_configuration_for_shared_gpus_is_taken(tmp_path: Path) -> None:
+    file = Path(__file__).parents[2] / "deploy" / "shared-gpus" / "scheduler-config.yaml"
+    taken, text = await said(yaml.safe_load(file.read_text()), tmp_path)
+    assert taken, text
+
+
 @pytest.mark.parametrize(("config", "place", "words"), REFUSED)
 async def test_what_is_said_to_be_refused_is(tmp_path: Path, config: dict[str, Any], place: str, words: str) -> None:
     assert traps(config)
