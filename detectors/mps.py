@@ -38,7 +38,7 @@ from nodelib.state.debounce import Standing, lasts, memory, names, stand, standi
 
 NAME = "mps"
 COMM = "nvidia-cuda-mps"  # of both programs: the kernel keeps 15 letters of a name
-RUNS, SECONDS = 3, 50.0  # three runs 30 seconds apart take a minute, less what timers are early
+RUNS, SECONDS = 3, 50.0  # three runs a minute apart take two, less what timers are early
 ABSENT, HANGS = "the MPS control daemon does not run", "an MPS process hangs in the kernel"
 
 
