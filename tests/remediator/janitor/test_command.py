@@ -1,16 +1,20 @@
 """`remediator janitor` and `remediator keep`: options, refusals, exit codes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 import structlog
 
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
+from tests.cluster.control_plane import free_ports
 from tests.harness.cluster import with_kinds
 from tests.harness.kinds import NAMESPACES, PODS, Object
-from tests.remediator.test_cli import beside, remediator
+from tests.harness.waiting import until
+from tests.remediator.test_cli import COMMAND, beside, remediator
 
 OLD, POD = "2020-01-01", {"spec": {"containers": [{"name": "m", "image": "x"}]}}
 
@@ -113,3 +117,26 @@ async def test_keep_refuses_what_it_cannot_keep(
     code, _, err = await beside("keep", *words, "--kubeconfig", cluster[1])
     assert code == 2
     assert says in err
+
+
+async def test_it_runs_until_it_is_told_to_end_and_shows_its_last_report(cluster: tuple[Client, Path]) -> None:
+    (port,) = free_ports(1)
+    words = ("janitor", "--kubeconfig", str(cluster[1]), "--listen", f"127.0.0.1:{port}", "--namespace", "team")
+    process = await asyncio.create_subprocess_exec(*COMMAND, *words, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        async with aiohttp.ClientSession() as session:
+
+            async def report() -> str:
+                try:
+                    async with session.get(f"http://127.0.0.1:{port}/report") as answer:
+                        return await answer.text() if answer.status == 200 else ""
+                except aiohttp.ClientConnectionError:
+                    return ""
+
+            assert "would delete  pods/team/old" in await until(report, 60)
+        process.terminate()
+        async with asyncio.timeout(30):
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
