@@ -98,7 +98,8 @@ def decide(subject: Subject, match: Match, terms: Terms, now: datetime, *, names
     if namespace_kept:
         return Held(Reason.NAMESPACE_KEPT, namespace_kept)
     if subject.owner:
-        return Held(Reason.OWNED, f"{subject.owner} would make it anew; put the annotation on {subject.owner}")
+        remedy = f"put the annotation on {subject.owner}, or on what owns that"
+        return Held(Reason.OWNED, f"{subject.owner} would make it anew; {remedy}")
     return _in_order(subject, deadline, terms, now)
 
 

@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import NamedTuple
 
-import structlog
-
 from remediator.core import names
 from remediator.janitor.decide import Deadline, Decision, Delete, Held, Nothing, Notify, Reason, Waits, decide, keeps
 from remediator.janitor.reader import Judged, Reader
@@ -22,7 +20,7 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
 
 TOLD = frozenset({Reason.UNREADABLE, Reason.OWNED})  # holds that the owner of an object can mend
-log = structlog.get_logger(__name__)
+WRITTEN = (names.JANITOR_TTL, names.JANITOR_EXPIRES, names.KEEP_UNTIL)  # by the owner
 
 
 class Due(NamedTuple):
@@ -192,8 +190,9 @@ class OnePass:
     async def _hold(self, subject: Subject, reason: Reason, message: str) -> None:
         """Report it, and tell the owner what only he can mend."""
         self.report.add(Outcome.HELD, subject.kind, subject.namespace, subject.name, reason, message)
-        warns = reason in TOLD and self._settings.mode is Mode.ENFORCE and self._warnings < self._settings.most
-        if not warns or not self._leads():
+        mends = reason in TOLD and any(name in subject.annotations for name in WRITTEN)
+        may_write = self._settings.mode is Mode.ENFORCE and self._warnings < self._settings.most and self._leads()
+        if not mends or not may_write:
             return
         try:
             self._warnings += await self._writer.warn(subject, reason, message, self._now)

@@ -217,6 +217,14 @@ async def test_7_an_object_that_would_come_back_is_held_and_its_owner_told_where
     assert lines(await place.run(), Outcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
 
 
+async def test_7_nobody_is_told_of_an_object_that_would_come_back_and_that_only_a_rule_matches(place: Place) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u", "controller": True}
+    await place.pod("a", metadata={"ownerReferences": [owner]})
+    report = await place.run(rules="rules: [{id: r, resources: ['*'], jmespath: metadata.ownerReferences, ttl: 1h}]")
+    assert lines(report, Outcome.HELD) == [("pods/team/a", "OwnerRecreates")]
+    assert await place.events() == []
+
+
 async def test_8_who_makes_a_ttl_longer_is_told_again(place: Place) -> None:
     await place.pod("a", ttl="11h")
     assert lines(await place.run(notice=2), Outcome.TOLD) == [("pods/team/a", "DeleteNotification")]
