@@ -60,6 +60,11 @@ class Report:
         if len(self.lines[outcome]) < SHOWN:
             self.lines[outcome].append(Line(address(kind, namespace, name), reason, message))
 
+    def new(self, outcome: Outcome, before: "Report | None") -> list[Line]:
+        """The objects of an outcome that the pass before did not have there for the same reason."""
+        known = {(line.what, line.reason) for line in before.lines[outcome]} if before else set()
+        return [line for line in self.lines[outcome] if (line.what, line.reason) not in known]
+
     def word(self, outcome: Outcome) -> str:
         """What a person reads of an outcome: of what only would be done, too."""
         words = WOULD if self.mode is Mode.DRY_RUN else DONE

@@ -54,6 +54,7 @@ class Janitor:
                 await self._logged()
 
     async def _logged(self) -> None:
+        before = self.last
         try:
             report = await self.once()
         except errors.ApiError as error:
@@ -61,7 +62,7 @@ class Janitor:
             log.warning("the janitor's pass failed", answer=str(error))
             return
         for outcome in LOGGED:
-            for line in report.lines[outcome]:
+            for line in report.new(outcome, before):
                 word = report.word(outcome)
                 log.info(word, object=line.what, reason=line.reason.value, message=line.message)
         for problem in report.problems:

@@ -59,3 +59,11 @@ def test_its_rules_are_read_where_they_are_mounted() -> None:
     assert option("--rules-file") == f"{mount['mountPath']}/{file}"
     assert SPEC["volumes"] == [{"name": mount["name"], "configMap": {"name": generated["name"]}}]
     assert read((FOLDER / file).read_text()) == ()
+
+
+def test_only_prometheus_reaches_its_report() -> None:
+    (policy,) = (each["spec"] for each in OBJECTS if each["kind"] == "NetworkPolicy")
+    (deployment,) = (each for each in OBJECTS if each["kind"] == "Deployment")
+    assert policy["podSelector"]["matchLabels"] == deployment["spec"]["template"]["metadata"]["labels"]
+    (rule,) = policy["ingress"]
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]

@@ -75,6 +75,19 @@ async def test_a_pass_that_fails_is_logged_and_the_next_goes_on() -> None:
 
 
 @pytest.mark.looptime(start=1)
+async def test_what_would_be_deleted_is_logged_once_and_not_with_each_pass() -> None:
+    place = Place()
+    await place.pod("a", ttl="1h")
+    await place.pod("b", ttl="10h1m30s")
+    with capture_logs() as logs:
+        async with running(Janitor(place.client, JanitorSettings(interval=60), clock())):
+            await asyncio.sleep(245)
+    assert [log.get("object", log["event"]) for log in logs] == [
+        "pods/team/a", "pass", "pass", "pods/team/b", "pass", "pass", "pass"
+    ]  # fmt: skip
+
+
+@pytest.mark.looptime(start=1)
 async def test_it_is_ready_while_passes_end_or_another_replica_makes_them() -> None:
     place, leads = Place(), [True]
     place.server.faults.refuse(500, times=1000)
