@@ -116,7 +116,8 @@ def decide(
     unhealthy = [(policy, judgement) for policy, judgement in judged if judgement.health is Health.UNHEALTHY]
     had = {*past, *(policy.name for policy, _ in unhealthy if node.handled)}  # of these it must be asked
     fresh = [pair for pair in unhealthy if pair[0].name not in had or not _had_its_case(node, *pair, past)]
-    opens = {policy.name: max(judgement.due or now, _room_from(past, policy, now)) for policy, judgement in fresh}
+    opens = {policy.name: judgement.due or now for policy, judgement in fresh}
+    opens |= {name: max(opens[name], _room_from(past[name], now)) for name in opens.keys() & past.keys()}
     due = [pair for pair in fresh if pair[1].due and opens[pair[0].name] <= now]
     strongest = _strongest(_Outlook(node, past, now, covers, may_start), due, ahead)
     if strongest:
@@ -195,9 +196,18 @@ def _strongest(outlook: _Outlook, due: Judged, ahead: Sequence[Policy]) -> Judge
     if not acting or len(acting) + len(ahead) < 2 or not outlook.covers:
         return due
     first = {policy.name: outlook.operation(policy) for policy in (*acting, *ahead)}
-    beginning = {first[policy.name] for policy in (*acting, *ahead) if outlook.may_begin(policy)} - {""}
-    vain = weaker(outlook.covers, set(first.values()), beginning)
+    vain = weaker(outlook.covers, set(first.values()), _beginning(outlook, (*acting, *ahead), first))
     return [pair for pair in due if first.get(pair[0].name) not in vain] if vain else due
+
+
+def _beginning(outlook: _Outlook, policies: Iterable[Policy], first: Mapping[str, str]) -> set[str]:
+    """The first operations that cover something, and with which a case of one of these policies may begin now."""
+    beginning: set[str] = set()
+    for policy in policies:
+        operation = first[policy.name]
+        if operation not in beginning and outlook.covers.get(operation) and outlook.may_begin(policy):
+            beginning.add(operation)
+    return beginning
 
 
 def _had_its_case(node: Node, policy: Policy, judgement: Judgement, past: Past) -> bool:
@@ -222,9 +232,8 @@ def _after_given_way(name: str, node: Node, policy: Policy, judgement: Judgement
     return name
 
 
-def _room_from(past: Past, policy: Policy, now: datetime) -> datetime:
-    """From when one more case of the policy may be opened: a node says by itself when its conditions change."""
-    before = past.get(policy.name, ())
+def _room_from(before: Sequence[Case], now: datetime) -> datetime:
+    """From when one more case of a policy may be opened: a node says by itself when its conditions change."""
     if len(before) < MOST_CASES:
         return now
     opened = sorted(min(case.created, now) for case in before)

@@ -67,9 +67,9 @@ def judge(node: Node, policy: Policy, now: datetime) -> Judgement:
         return Judgement(Health.UNKNOWN, doubts=(Doubt(f"policy {policy.name}", "cannot be read"),))
     if policy.manual:
         return _ASKED
+    if len(policy.when) == 1:  # as of most policies
+        return _entry(node, policy.when[0], now)
     judgements = [_entry(node, when, now) for when in policy.when]
-    if len(judgements) == 1:  # as of most policies
-        return judgements[0]
     settled = _worst([judgement.health for judgement in judgements])
     if settled is Health.HEALTHY:
         return _WELL
