@@ -19,7 +19,7 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.case_view import CaseView
 from remediator.controller.confirmations import LATE, Confirmations
 from remediator.controller.effects import Done, EffectResult, Plan, Retry, SaveCase
-from remediator.controller.fleet import causes, correlated, fleet_context
+from remediator.controller.fleet import causes, correlated, fleet_context, recent_cases
 from remediator.controller.gone import GoneCases
 from remediator.controller.handlers.case import HANDLERS
 from remediator.controller.idle import IdleLooks
@@ -192,8 +192,9 @@ class Admissions:
 
     async def _causes(self, now: datetime) -> Causes:
         bursts: dict[SharedCause, tuple[Burst, ...]] = {}
+        recent = recent_cases(self.cache, now)
         async for policy in sliced(correlated(self.cache), 1):
-            bursts |= causes(self.cache, policy, now)
+            bursts |= causes(self.cache, policy, recent, now)
         return bursts
 
     async def _decide(

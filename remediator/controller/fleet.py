@@ -1,15 +1,16 @@
 """ClusterCache → facts about the whole fleet. Pure: it only reads stores."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import NamedTuple
 
 from remediator import windows
 from remediator.controller.budget_attempts import starts_under
 from remediator.controller.cache import ClusterCache
 from remediator.core import account, budget, budget_breaker, dead_node, evidence, failures, names, places
-from remediator.core.case import Case
+from remediator.core.case import Case, Phase
 from remediator.core.correlation import Causes, shared_causes
 from remediator.core.dead_node import DeadNodes
 from remediator.core.guard import FleetContext, Hosted
@@ -110,9 +111,28 @@ def missing(cache: ClusterCache, operations: Set[str]) -> frozenset[str]:
     return frozenset(name for name in needed if cache.templates.get(name) is None)
 
 
+class RecentCases(NamedTuple):
+    """The cases that are open or have ended lately, by policy; and those of all policies that a person has."""
+
+    by_policy: Mapping[str, Sequence[Case]]
+    escalated: Sequence[Case]
+
+
+def recent_cases(cache: ClusterCache, now: datetime) -> RecentCases:
+    """Those that any policy asks about when it asks what nodes have in common."""
+    asking = (policy.correlation.within for policy in cache.policies if policy.correlation)
+    by_policy: defaultdict[str, list[Case]] = defaultdict(list)
+    for case in cache.cases_since(now - max(asking, default=timedelta(0))):
+        by_policy[case.policy].append(case)
+    cases = (case for cases in by_policy.values() for case in cases)
+    return RecentCases(by_policy, [case for case in cases if case.open and case.phase is Phase.ESCALATED])
+
+
 def all_causes(cache: ClusterCache, now: datetime) -> Causes:
     """What many nodes have in common now, under the policies that ask about it and have a case."""
-    return {cause: bursts for policy in correlated(cache) for cause, bursts in causes(cache, policy, now).items()}
+    recent = recent_cases(cache, now)
+    each = (causes(cache, policy, recent, now) for policy in correlated(cache))
+    return {cause: bursts for found in each for cause, bursts in found.items()}
 
 
 def correlated(cache: ClusterCache) -> list[Policy]:
@@ -121,18 +141,18 @@ def correlated(cache: ClusterCache) -> list[Policy]:
     return [policy for policy in cache.policies if policy.correlation and policy.name in with_case]
 
 
-def causes(cache: ClusterCache, policy: Policy, now: datetime) -> Causes:
+def causes(cache: ClusterCache, policy: Policy, recent: RecentCases, now: datetime) -> Causes:
     """The same under one policy: of the nodes that show what it looks for, and those of cases open or ended lately."""
     if policy.correlation is None:
         return {}
-    cases = list(cache.cases_since(now - policy.correlation.within))
+    mine = recent.by_policy.get(policy.name, ())
     clauses = (clause for when in policy.when for clause in when.clauses)
     names = dict.fromkeys(
         name for clause in clauses for name in cache.nodes_by.showing((clause.condition, clause.status))
     )
-    names |= dict.fromkeys(case.node for case in cases if case.policy == policy.name)
+    names |= dict.fromkeys(case.node for case in mine)
     nodes = (node for name in names if (node := cache.nodes.get(name)))
-    return shared_causes(policy, nodes, cases, now)
+    return shared_causes(policy, nodes, [*mine, *recent.escalated], now)
 
 
 def drains_running(cache: ClusterCache) -> int:
