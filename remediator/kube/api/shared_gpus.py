@@ -7,6 +7,7 @@ say which card it was given. One card is named by its index; more are only in th
 import re
 from collections import Counter
 from datetime import datetime
+from sys import intern
 
 import msgspec
 
@@ -134,7 +135,7 @@ def unhealthy(text: str | None) -> frozenset[int] | None:
 
 def holding(wire: gpu_pods.Pod) -> Holding:
     """What a Pod that runs somewhere holds."""
-    (gpus, cpu), node = gpu_pods.needed(wire), wire.spec.node_name or ""
+    (gpus, cpu), node = gpu_pods.needed(wire), intern(wire.spec.node_name or "")  # of tens of thousands of Pods
     shared = card_pod(wire) if ask(wire).memory else None
     if not gpus and shared is None:
         return Holding(node, cpu=cpu, daemon=wire.daemon) if cpu else NOTHING
