@@ -33,7 +33,7 @@ from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
 from tests.harness import yaml_files
 from tests.harness.endpoints import HOUR, NOW, authority, server_context
-from tests.harness.kinds import ACCOUNTS, CRDS, NAMESPACES, NODES, PODS, POLICIES
+from tests.harness.kinds import ACCOUNTS, CASES, CRDS, NAMESPACES, NODES, PODS, POLICIES
 from tests.harness.replica import an_extender, at_work, state_of, verdict_of
 from tests.harness.scheduler import GPU
 from tests.harness.waiting import until
@@ -41,6 +41,7 @@ from tests.harness.waiting import until
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 CONFIG = Path(__file__).parents[2] / "deploy" / "scheduler" / "scheduler-config.yaml"
 CONDITION = "GpuLost"
+CORDON = "node.kubernetes.io/unschedulable"  # the taint that the cluster adds
 SECONDS = 60.0
 NO_TLS = {"endpoint": "extender", "why": "no-tls"}
 
@@ -188,6 +189,7 @@ async def _clear(setting: Setting) -> None:
     for kind, name in (
         *((NODES, setting.node(short)) for short in ("sick", "well")),
         (POLICIES, setting.mark),
+        (CASES, setting.mark),
         (NAMESPACES, setting.space),
     ):
         with suppress(errors.NotFound):
@@ -254,7 +256,7 @@ async def start(
     """A Pod for these nodes that tolerates everything that Remediator puts on a node."""
     hosts = {"key": "kubernetes.io/hostname", "operator": "In", "values": [setting.node(short) for short in at]}
     required = {"nodeSelectorTerms": [{"matchExpressions": [hosts]}]}
-    tolerated = [{"key": key, "operator": "Exists"} for key in (names.CASE_TAINT, names.DEGRADED_TAINT)]
+    tolerated = [{"key": key, "operator": "Exists"} for key in (names.CASE_TAINT, names.DEGRADED_TAINT, CORDON)]
     wants = {"requests": {"cpu": "10"}, "limits": {GPU: str(gpus)}} if gpus else {}
     spec = {
         "schedulerName": scheduler,
@@ -428,22 +430,31 @@ async def rank(setting: Setting, name: str, value: int) -> str:
     return full
 
 
+# GPUs of each of two nodes, what Pods ask for one after the other, and whether the last one runs.
+PACKED = [
+    pytest.param(2, (1, 1, 2), True, True, id="two-of-two-packed"),
+    pytest.param(2, (1, 1, 2), False, False, id="two-of-two-spread"),
+    pytest.param(4, (2, 1, 2), True, True, id="two-of-four-packed"),
+    pytest.param(4, (2, 1, 2), False, True, id="two-of-four-spread"),  # 2 and 3 GPUs are left: it fits either way
+]
+
+
 @pytest.mark.parametrize("program", VERSIONS)
-@pytest.mark.parametrize(("extended", "runs"), [(True, True), (False, False)])
-async def test_pods_of_one_one_and_two_gpus_all_run_on_two_nodes_of_two_where_they_are_packed(
-    setting: Setting, tmp_path: Path, program: str, extended: bool, runs: bool
+@pytest.mark.parametrize(("gpus", "asked", "extended", "runs"), PACKED)
+async def test_where_pods_are_packed_all_run_and_where_they_are_spread_the_last_may_wait(
+    setting: Setting, tmp_path: Path, program: str, gpus: int, asked: tuple[int, ...], extended: bool, runs: bool
 ) -> None:
-    await resize(setting, 2)
+    await resize(setting, gpus)
     async with scheduler(setting, tmp_path, extended=extended, program=program) as name:
-        for index in (1, 2):
-            await start(setting, name, f"small-{index}", BOTH, gpus=1)
-            await lands(setting, f"small-{index}")
-            await held(setting, index)
-        await start(setting, name, "large", BOTH, gpus=2)
+        for index, count in enumerate(asked[:-1]):
+            await start(setting, name, f"pod-{index}", BOTH, gpus=count)
+            await lands(setting, f"pod-{index}")
+            await held(setting, sum(asked[: index + 1]))
+        await start(setting, name, "last", BOTH, gpus=asked[-1])
         if runs:
-            assert await lands(setting, "large") in BOTH
+            assert await lands(setting, "last") in BOTH
         else:
-            await told(setting, "large", "2 Insufficient nvidia.com/gpu")
+            await told(setting, "last", "2 Insufficient nvidia.com/gpu")
 
 
 @pytest.mark.parametrize("program", VERSIONS)
@@ -501,16 +512,51 @@ async def test_where_the_extender_may_not_be_ignored_its_pods_wait_for_its_resta
             assert await lands(setting, "with-gpu") == "well", "as soon as the extender is back"
 
 
+async def claim(setting: Setting) -> None:
+    """A case holds the node `sick`."""
+    await _mark(setting, {"spec": {"taints": [{"key": names.CASE_TAINT, "value": "a-case", "effect": "NoSchedule"}]}})
+
+
+async def cordon(setting: Setting) -> None:
+    """A case has cordoned it."""
+    await _mark(setting, {"metadata": {"annotations": {names.CORDONED_BY: "a-case"}}, "spec": {"unschedulable": True}})
+
+
+async def quarantine(setting: Setting) -> None:
+    """A case of it waits for a person."""
+    node = (await setting.client.get(NODES, setting.node("sick")))["metadata"]
+    spec = {"nodeName": node["name"], "nodeUID": node["uid"], "policyName": setting.mark}
+    body = {"apiVersion": CASES.api_version, "kind": CASES.name, "metadata": {"name": setting.mark}, "spec": spec}
+    await setting.client.create(CASES, body)
+    await setting.client.patch(CASES, setting.mark, {"status": {"phase": "Escalated"}}, subresource="status")
+
+
+async def _mark(setting: Setting, body: dict[str, Any]) -> None:
+    await setting.client.patch(NODES, setting.node("sick"), body)
+
+
+async def give_back(setting: Setting) -> None:
+    """Nothing of all that any more."""
+    with suppress(errors.NotFound):
+        await setting.client.delete(CASES, setting.mark)
+    none = {"metadata": {"annotations": {names.CORDONED_BY: None}}, "spec": {"taints": None, "unschedulable": None}}
+    await _mark(setting, none)
+
+
 @pytest.mark.parametrize("program", VERSIONS)
-async def test_a_node_under_repair_is_refused_in_its_own_words(setting: Setting, tmp_path: Path, program: str) -> None:
-    taints = [{"key": names.CASE_TAINT, "value": "a-case", "effect": "NoSchedule"}]
-    await setting.client.patch(NODES, setting.node("sick"), {"spec": {"taints": taints}})
-    await until(lambda: verdict_of(setting.extender, setting.node("sick")) is VerdictReason.CLAIMED, SECONDS)
+async def test_a_node_that_a_case_holds_is_refused_in_the_words_of_its_reason_and_given_back(
+    setting: Setting, tmp_path: Path, program: str
+) -> None:
+    held_by = {claim: "CLAIMED", cordon: "CORDONED", quarantine: "QUARANTINED"}
     async with scheduler(setting, tmp_path, extended=True, program=program) as name:
-        await start(setting, name, "pinned", ["sick"])
-        await told(setting, "pinned", UNRESOLVABLE[VerdictReason.CLAIMED])
-        await setting.client.patch(NODES, setting.node("sick"), {"spec": {"taints": None}})
-        assert await lands(setting, "pinned") == "sick"
+        for hold, reason in held_by.items():
+            verdict = VerdictReason[reason]
+            await hold(setting)
+            await until(lambda: verdict_of(setting.extender, setting.node("sick")) is verdict, SECONDS)  # noqa: B023
+            await start(setting, name, reason.lower(), ["sick"])
+            await told(setting, reason.lower(), UNRESOLVABLE[verdict])
+            await give_back(setting)
+            assert await lands(setting, reason.lower()) == "sick"
 
 
 async def test_the_second_scheduler_that_is_shipped_has_the_rights_that_it_needs(

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import multiprocessing
+import signal
 import subprocess
 import time
 import uuid
@@ -25,6 +27,7 @@ from remediator.kube.wire.transport import Transport
 from remediator.scheduler.shared.store import Store
 from remediator_sim.accounts import token
 from remediator_sim.kubeconfig import write_kubeconfig
+from tests.cluster import binder
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.rights.granted import BY_PAGES, unused
 from tests.harness.kinds import NODES, PODS, Object, plain
@@ -71,8 +74,8 @@ def _until_policies_count(plane: ControlPlane) -> None:
 class Fleet:
     """What replicas stand on: the account of the controller, and a clock that a test may turn."""
 
-    def __init__(self, admin: Client, transport: Transport) -> None:
-        self.admin, self.transport, self.ahead = admin, transport, timedelta()
+    def __init__(self, admin: Client, transport: Transport, kubeconfig: Path) -> None:
+        self.admin, self.transport, self.kubeconfig, self.ahead = admin, transport, kubeconfig, timedelta()
         self.clock = Clock(lambda: SYSTEM.wall() + self.ahead, SYSTEM.monotonic)
         self.judge = Judge({})
 
@@ -118,7 +121,7 @@ async def fleet(plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Fleet]:
     file = write_kubeconfig(tmp_path, "controller", plane.url, ours, plane.ca_file)
     transport = await HttpTransport.from_kubeconfig(file)
     try:
-        yield Fleet(admin, transport)
+        yield Fleet(admin, transport, file)
     finally:
         await transport.close()
         await root.close()
@@ -254,6 +257,37 @@ async def test_a_binding_of_the_controller_brings_cards_and_no_other_annotation(
         with pytest.raises(errors.Invalid, match="name their cards and no others"):
             await ours.send("POST", path, msgspec.Raw, body(**more))
     await ours.send("POST", path, msgspec.Raw, body(annotations=CARDS))
+@pytest.mark.parametrize("runs", [6, pytest.param(50, marks=pytest.mark.long)])
+async def test_a_process_that_is_killed_around_its_bind_sells_no_card_twice_and_leaves_no_reservation(
+    fleet: Fleet, runs: int
+) -> None:
+    """SIGKILL, in turn: between the reservation and the bind, and when the bind is done and nobody has heard of it."""
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["tests.cluster.binder"])
+    async with fleet.replicas(1, Random(0)) as (other,):
+        for run in range(runs):
+            name, sends = await fleet.node(16), bool(run % 2)
+            first, second = await fleet.pod(16), await fleet.pod(16)
+            await until(lambda: other.informers.nodes.get(name), 20)  # noqa: B023
+            child = processes.Process(target=binder.main, args=(fleet.kubeconfig, first, name, sends))
+            child.start()
+            await until(lambda: fleet.bound({name}) if sends else fleet.reserved({name}), 20)  # noqa: B023
+            child.kill()
+            child.join()
+            assert child.exitcode == -signal.SIGKILL
+            assert (await other.bind(second, name)).startswith("NoFreeGpuMemory")
+            fleet.ahead += LATER
+            holder = [first["metadata"]["name"]] if sends else []
+
+            async def swept() -> bool:
+                await other.sweep.once([name])  # noqa: B023
+                return await fleet.reserved({name}) == holder  # noqa: B023
+
+            await until(swept, 20)
+            assert [each["metadata"]["name"] for each in await fleet.bound({name})] == holder
+            if not sends:
+                assert await other.bind(second, name) == ""
+            fleet.judge.look(await fleet.bound({name}))
 
 
 async def test_fifty_binds_at_once_take_at_most_ten_times_as_long_as_those_of_pods_without_a_card(
