@@ -27,12 +27,12 @@ def _open(before: Any, *asked: Any) -> fail_open.OpenReason:
     return fail_open.OpenReason.TOO_MANY
 
 
-def _left_whole(before: Any, self: Any, list_: str, left: Any, refused: Any) -> Any:
-    return before(self, list_, dict(left), refused)
+def _left_whole(before: Any, self: Any, list_: str, left: Any, *refused: Any) -> Any:
+    return before(self, list_, dict(left), *refused)
 
 
-def _told_of_nobody(before: Any, self: Any, list_: str, left: Any, refused: Any) -> list[bytes]:
-    before(self, list_, left, refused)
+def _told_of_nobody(before: Any, self: Any, list_: str, left: Any, *refused: Any) -> list[bytes]:
+    before(self, list_, left, *refused)
     return []
 
 
