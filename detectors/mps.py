@@ -27,7 +27,7 @@ if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,24 +53,23 @@ class Process(NamedTuple):
 def processes(stats: Mapping[int, Stat], servers: Collection[str]) -> list[Process]:
     """Those of MPS that have not ended. A server is the child of a control daemon, or was in an earlier run."""
     mine = {pid: stat for pid, stat in stats.items() if stat.comm == COMM and stat.state not in ENDED}
-    found = []
+    processes_of_mps = []
     for pid, stat in mine.items():
         key = f"{pid}:{stat.start}"
-        found.append(Process(key, stat.parent in mine or key in servers, stat.state == "D"))
-    return found
+        processes_of_mps.append(Process(key, stat.parent in mine or key in servers, stat.state == "D"))
+    return processes_of_mps
 
 
-def wrong(found: Iterable[Process], wanted: bool) -> list[str]:
+def wrong(running: Collection[Process], wanted: bool) -> list[str]:
     """What is wrong now, for however short. `wanted`: a control daemon ran in this boot, or was declared."""
-    found = list(found)
-    rows = ((wanted and all(each.server for each in found), ABSENT), (any(each.hangs for each in found), HANGS))
+    rows = ((wanted and all(each.server for each in running), ABSENT), (any(each.hangs for each in running), HANGS))
     return [text for holds, text in rows if holds]
 
 
-def judge(found: list[Process], wanted: bool, standing: Mapping[str, Standing], now: float) -> tuple[Verdict, str]:
+def judge(running: list[Process], wanted: bool, standing: Mapping[str, Standing], now: float) -> tuple[Verdict, str]:
     """Turn processes into a verdict and its line. `standing`: since when each thing is wrong."""
     verdicts = {}
-    for text in wrong(found, wanted):
+    for text in wrong(running, wanted):
         lasting = lasts(standing.get(text), now, SECONDS, RUNS)
         verdicts[text if lasting else f"{text}, not for long yet"] = Verdict.FAULT if lasting else Verdict.UNKNOWN
     return conclude(verdicts, "the MPS control daemon runs" if wanted else "no MPS is used on this node")
@@ -78,13 +77,13 @@ def judge(found: list[Process], wanted: bool, standing: Mapping[str, Standing], 
 
 def look(proc: Path) -> dict[int, Stat]:
     """All processes by pid. Raises OSError where /proc cannot be read."""
-    found = {}
+    stats = {}
     for folder in pid_folders(proc):
         try:
-            found[int(folder.name)] = read_stat(folder)
+            stats[int(folder.name)] = read_stat(folder)
         except (OSError, ValueError):  # it has ended
             continue
-    return found
+    return stats
 
 
 def check(options: argparse.Namespace) -> tuple[Verdict, str]:
@@ -92,16 +91,16 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     now, boot = clock(options), boot_id(options.proc)
     path = options.state / f"{NAME}.json"
     last = memory(path, boot)
-    found = processes(look(options.proc), names(last.get("servers")))
-    ran = bool(last.get("ran")) or any(not each.server for each in found)
+    running = processes(look(options.proc), names(last.get("servers")))
+    ran = bool(last.get("ran")) or any(not each.server for each in running)
     wanted = ran or options.required
-    standing = stand(wrong(found, wanted), standings(last.get("wrong")), now)
-    verdict, line = judge(found, wanted, standing, now)
+    standing = stand(wrong(running, wanted), standings(last.get("wrong")), now)
+    verdict, line = judge(running, wanted, standing, now)
     keep_evidence(options.state, NAME, verdict, {"condition": "MpsUnhealthy", "line": line})
     if options.explain:  # a run by hand counts for none of the three
-        explain({each.key: each for each in found}, {"ran in this boot": str(ran)}, verdict)
+        explain({each.key: each for each in running}, {"ran in this boot": str(ran)}, verdict)
     else:
-        servers = [each.key for each in found if each.server]
+        servers = [each.key for each in running if each.server]
         write_json(path, {"boot_id": boot, "ran": ran, "servers": servers, "wrong": standing})
     return verdict, line
 

@@ -129,9 +129,9 @@ async def asking(
         yield Client(transport)
     except errors.ApiError as failed:
         helps = remedy or (forbidden if isinstance(failed, errors.Forbidden) else "")
-        said = f"{what}: {failed.message}" if what else failed.message
+        sentence = f"{what}: {failed.message}" if what else failed.message
         if isinstance(failed, errors.NotFound) and not helps:
-            said, helps = f"the server of the kubeconfig says {failed.message!r}", OUR_KINDS
-        raise refusal("; ".join(filter(None, (said, helps)))) from None
+            sentence, helps = f"the server of the kubeconfig says {failed.message!r}", OUR_KINDS
+        raise refusal("; ".join(filter(None, (sentence, helps)))) from None
     finally:
         await transport.close()

@@ -132,7 +132,7 @@ def all_causes(cache: ClusterCache, now: datetime) -> Causes:
     """What many nodes have in common now, under the policies that ask about it and have a case."""
     recent = recent_cases(cache, now)
     each = (causes(cache, policy, recent, now) for policy in correlated(cache))
-    return {cause: bursts for found in each for cause, bursts in found.items()}
+    return {cause: bursts for shared in each for cause, bursts in shared.items()}
 
 
 def correlated(cache: ClusterCache) -> list[Policy]:

@@ -119,7 +119,7 @@ def to_write(judged: Judged, before: Condition | None, awaited: bool, now: datet
     """
     if before is None and judged.reason == NONE:
         return None
-    told = before is not None and (before.reason == ONE_NAMESPACE or judged.reason != ONE_NAMESPACE)
-    words = before if before is not None and before.status is judged.status and told else judged
+    known = before is not None and (before.reason == ONE_NAMESPACE or judged.reason != ONE_NAMESPACE)
+    words = before if before is not None and before.status is judged.status and known else judged
     every = BEATS if judged.status is Status.TRUE or awaited else NEVER
     return due(before, Finding(PODS_REJECTED, judged.status, words.reason, words.message), now, every)

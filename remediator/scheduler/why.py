@@ -154,12 +154,12 @@ def _unknown_cards(group: _Group) -> str:
 def _unlike(group: _Group) -> str:
     """What the GPUs of one of them are, of all that is required and not so."""
     facts, kinds = group.rows[group.example].facts, group.shape.resources or (WHOLE,)
-    found = []
+    wrong = []
     for row in group.shape.attributes.required:
         if any(row.met(facts, kind) is Met.NO for kind in kinds):
-            said = [f"{label} {value!r}" for kind in kinds for label, value in facts.said(row.attribute, kind)]
-            found.append(f"{row.attribute} by {' and '.join(said)}" if said else f"no {row.attribute}")
-    have = ", ".join(dict.fromkeys(found))
+            values = [f"{label} {value!r}" for kind in kinds for label, value in facts.said(row.attribute, kind)]
+            wrong.append(f"{row.attribute} by {' and '.join(values)}" if values else f"no {row.attribute}")
+    have = ", ".join(dict.fromkeys(wrong))
     return f"{group.example} has {have}; require other GPUs, or add nodes that have them"
 
 

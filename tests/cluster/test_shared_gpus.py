@@ -257,6 +257,8 @@ async def test_a_binding_of_the_controller_brings_cards_and_no_other_annotation(
         with pytest.raises(errors.Invalid, match="name their cards and no others"):
             await ours.send("POST", path, msgspec.Raw, body(**more))
     await ours.send("POST", path, msgspec.Raw, body(annotations=CARDS))
+
+
 @pytest.mark.parametrize("runs", [6, pytest.param(50, marks=pytest.mark.long)])
 async def test_a_process_that_is_killed_around_its_bind_sells_no_card_twice_and_leaves_no_reservation(
     fleet: Fleet, runs: int

@@ -68,5 +68,5 @@ def gang(name: str, size: int, siblings: Iterable[str], topology: Topology, room
     nodes = Counter(siblings)
     near = [domain for node in nodes.elements() for domain in topology.of(node)]
     preference = preferred(near, {} if near else rooms, size)
-    told = (Near(each.value, len(topology.members(each)), rooms.get(each, 0)) for each in preference.domains)
-    return Gang(name, size, nodes, preference, tuple(told))
+    domains = (Near(each.value, len(topology.members(each)), rooms.get(each, 0)) for each in preference.domains)
+    return Gang(name, size, nodes, preference, tuple(domains))

@@ -216,7 +216,7 @@ async def test_a_node_that_has_gone_is_forgotten() -> None:
         for name in ("n", "other"):
             assert await at.bind(await at.stand.make_pod(f"on-{name}", 16), name) == ""
         await at.has_room("n", 0)
-        assert (sorted(store._last), len(store._turns)) == (["n", "other"], 0)
+        assert (sorted(store._last), len(store._writers)) == (["n", "other"], 0)
         await at.stand.delete_pod("on-n")
         await at.has_room("n", 16)
         await at.stand.client.delete(NODES, "n")
