@@ -403,8 +403,8 @@ asyncio.run(main())
 
 
 async def test_a_zygote_and_its_programs_end_with_a_process_that_is_killed(tmp_path):
-    path, told = program(tmp_path / "hang.py", HANG, f"#!{sys.executable} -IS"), tmp_path / "told"
-    words = [sys.executable, "-c", OWNER, str(path), str(told)]
+    path, told = program(tmp_path / "hang.py", HANG, f"#!{PYTHON} -IS"), tmp_path / "told"
+    words = [str(PYTHON), "-c", OWNER, str(path), str(told)]
     owner = await asyncio.create_subprocess_exec(*words, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     try:
         zygote = int(await owner.stdout.readline())
