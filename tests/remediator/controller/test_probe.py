@@ -88,9 +88,12 @@ async def test_a_probe_that_cannot_tell_is_made_again_and_is_neither_success_nor
         harness.answer("drain", Answer(message="no pods left"), blocked, Answer(message="no pods left"))
     async with running(harness):
         await until(lambda: harness.ended("gpu-1", "Recovered"))
-    assert [template for template, *_ in attempts(harness)] == ["reboot", "gpu-check", "gpu-check"]
-    assert attempts(harness)[1][1] == ("Refused" if how == "refuses" else "Cancelled")
-    assert attempts(harness)[2][1] == "Succeeded"
+    (rung, *_), *probes = attempts(harness)
+    assert rung == "reboot"
+    assert {template for template, *_ in probes} == {"gpu-check"}
+    first, *others, last = (phase for _, phase, *_ in probes)
+    assert (first, last) == ("Refused" if how == "refuses" else "Cancelled", "Succeeded")
+    assert set(others) <= ({"Cancelled"} if how == "never starts" else set())  # 1 s is short on a busy machine
 
 
 async def test_where_it_cannot_tell_until_the_time_to_verify_is_over_a_person_is_called(probed):
