@@ -1,23 +1,16 @@
 """The controller as it runs in production, a process: how it is called, started, killed and started again."""
 
 import signal
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from remediator_sim.kubelet.program import Program
+from remediator_sim.ports import free_port
 
 LEASE_SECONDS = 2.0
 COMMAND = (sys.executable, "-m", "remediator")
 ANY_PORT = "127.0.0.1:0"
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def run_command(

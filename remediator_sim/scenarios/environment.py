@@ -14,7 +14,7 @@ from remediator.kube.wire.client import Client
 from remediator.web.endpoints import ALERTMANAGER, KUBE_SCHEDULER
 from remediator_sim.accounts import node_token, token
 from remediator_sim.apiserver import EmbeddedServer
-from remediator_sim.controller import ControllerProcess, free_port
+from remediator_sim.controller import ControllerProcess
 from remediator_sim.extender import HttpExtender
 from remediator_sim.github import FakeGitHub, Issue
 from remediator_sim.invariants import Observer
@@ -27,6 +27,7 @@ from remediator_sim.machine import NfsServer
 from remediator_sim.manifests import create, deploy
 from remediator_sim.npd import AtMost, Zygote
 from remediator_sim.plain import NODES, Object
+from remediator_sim.ports import free_port
 from remediator_sim.scenarios import timescale
 from remediator_sim.scenarios.alert import payload, post
 from remediator_sim.scenarios.certificates import caller

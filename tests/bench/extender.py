@@ -43,9 +43,10 @@ from remediator.web import extender as page
 from remediator.web.caller import Anybody, Callers
 from remediator.web.endpoints import ALERTMANAGER, EXTENDER, KUBE_SCHEDULER, PROBES, WEBHOOK
 from remediator.web.listener import Endpoint, Limits
+from remediator_sim.ports import free_ports
 from tests.bench import fleet, go_extender, numbers
 from tests.bench.stalls import Meter, measured_loop
-from tests.cluster.control_plane import HOST, free_ports
+from tests.cluster.control_plane import HOST
 from tests.harness.endpoints import HOUR, NOW, authority, server_context
 from tests.harness.replica import an_extender, at_work
 

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cluster.control_plane import HOST, free_ports
+from remediator_sim.ports import free_ports
+from tests.cluster.control_plane import HOST
 
 SOURCE = Path(__file__).parent / "go_extender"
 READY_SECONDS = 30.0

@@ -24,7 +24,8 @@ from rich.table import Table
 
 from remediator.kube import api
 from remediator_sim.apiserver import EmbeddedServer
-from remediator_sim.controller import free_port, run_command
+from remediator_sim.controller import run_command
+from remediator_sim.ports import free_port
 from tests.bench import large, numbers
 from tests.cluster.processes import Child
 from tests.harness.kinds import NODES

@@ -3,7 +3,6 @@
 import base64
 import http.client
 import json
-import socket
 import ssl
 import tempfile
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Any, Self
 from urllib.request import Request, urlopen
 
 from deploy.images.programs import binary, stages
+from remediator_sim.ports import free_ports
 from tests.cluster.keys import Keys
 from tests.cluster.processes import Child, Running
 
@@ -196,13 +196,6 @@ class ControlPlane:
         """One call through etcd's JSON gateway."""
         with urlopen(Request(self._etcd + path, json.dumps(body).encode()), timeout=10) as reply:
             return json.load(reply)
-
-
-def free_ports(count: int) -> list[int]:
-    """Distinct ports of loopback that nobody listened on a moment ago."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in sockets]
 
 
 def _base64(text: str) -> str:

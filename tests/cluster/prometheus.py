@@ -1,7 +1,6 @@
 """A real Prometheus on loopback that scrapes one exporter, whose metrics a test sets."""
 
 import shutil
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from typing import Any
 
 import requests
 
+from remediator_sim.ports import free_port
 from tests.cluster.processes import Child
 from tests.kubelet.programs import Missing, fetched
 
@@ -68,16 +68,10 @@ class RealPrometheus:
         self.exporter.gone = True
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @contextmanager
 def real_prometheus(folder: Path) -> Iterator[RealPrometheus]:
     """A server that scrapes every second, until the block is left. Raises Missing where there is none."""
-    exporter, port = Exporter(), _free_port()
+    exporter, port = Exporter(), free_port()
     thread = threading.Thread(target=exporter.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     (folder / "prometheus.yml").write_text(CONFIG.replace("TARGET", exporter.address))

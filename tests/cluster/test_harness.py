@@ -12,7 +12,6 @@ import pytest
 
 from deploy.images import programs as build
 from tests.cluster import record
-from tests.cluster.control_plane import free_ports
 from tests.cluster.processes import Child, Running, end
 
 SLEEPER = [sys.executable, "-c", "import time; print('started', flush=True); time.sleep(600)"]
@@ -168,11 +167,6 @@ def test_what_was_started_is_remembered(cache):
     record.save(kept)
     assert record.load() == kept
     assert not kept.alive()
-
-
-def test_ports_are_distinct():
-    ports = free_ports(6)
-    assert len(set(ports)) == 6
 
 
 def _module(name: str, *arguments: str) -> subprocess.CompletedProcess:

@@ -28,7 +28,8 @@ from remediator.web import extender as page
 from remediator.web.caller import Callers
 from remediator.web.endpoints import EXTENDER, KUBE_SCHEDULER
 from remediator.web.listener import Endpoint
-from tests.cluster.control_plane import HOST, ControlPlane, free_ports
+from remediator_sim.ports import free_ports
+from tests.cluster.control_plane import HOST, ControlPlane
 from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
 from tests.harness import yaml_files

@@ -17,7 +17,7 @@ from remediator.tickets.channels.base import ChannelError, Draft, Marker
 from remediator.tickets.channels.github import AppKeyFile, GitHub
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.github import FakeGitHub, Fault
-from tests.cluster.control_plane import free_ports
+from remediator_sim.ports import free_ports
 from tests.harness.cluster import with_kinds
 from tests.harness.tickets import delivery, fires
 from tests.harness.waiting import until

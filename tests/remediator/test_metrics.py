@@ -15,7 +15,7 @@ from remediator.clock import SYSTEM
 from remediator.core.breaker import Breaker
 from remediator.metrics import REGISTRY
 from remediator.settings import Settings
-from tests.cluster.control_plane import free_ports
+from remediator_sim.ports import free_ports
 from tests.harness.controller import RUNS, ControllerHarness, controller_harness, until
 from tests.harness.kinds import BUDGETS, CASES, CRDS
 from tests.harness.replica import at_work

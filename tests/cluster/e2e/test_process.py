@@ -15,7 +15,7 @@ from remediator_sim.controller import run_command
 from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.program import Program
 from remediator_sim.manifests import deploy
-from tests.cluster.control_plane import free_ports
+from remediator_sim.ports import free_ports
 from tests.cluster.e2e.stage import Stage, hurried
 from tests.harness.waiting import until
 

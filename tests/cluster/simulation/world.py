@@ -17,7 +17,7 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.times import micro_stamp
 from remediator_sim.accounts import token
-from remediator_sim.controller import free_port, start_controller
+from remediator_sim.controller import start_controller
 from remediator_sim.extender import HttpExtender
 from remediator_sim.invariants.contract import CASES, KINDS, phase
 from remediator_sim.invariants.observer import PROBE_POD
@@ -26,6 +26,7 @@ from remediator_sim.kubeconfig import write_kubeconfig
 from remediator_sim.kubelet.program import Program
 from remediator_sim.manifests import Document, deploy
 from remediator_sim.plain import LEASES, NODES, PDBS, PODS, plain
+from remediator_sim.ports import free_port
 from remediator_sim.scenarios import timescale
 from remediator_sim.simulation.clock import HostClock, true_time
 from remediator_sim.simulation.hosts import ReplicaHost

@@ -18,7 +18,7 @@ from remediator.kube.wire.transport import Transport
 from remediator.settings import Settings
 from remediator_sim.kubelet.host import SimulatedHost
 from remediator_sim.machine import Fault, Kind, Machine, NfsServer
-from tests.cluster.control_plane import free_ports
+from remediator_sim.ports import free_ports
 from tests.contract.docs import on_node
 from tests.contract.docs.output import missing
 from tests.contract.docs.pages import ROOT, Command, Recipe, filled

@@ -10,7 +10,7 @@ import structlog
 
 from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
-from tests.cluster.control_plane import free_ports
+from remediator_sim.ports import free_ports
 from tests.harness.cluster import with_kinds
 from tests.harness.kinds import NAMESPACES, PODS, Object
 from tests.harness.waiting import until
