@@ -11,6 +11,7 @@ import aiohttp
 
 from remediator.core import names
 from remediator.core.breaker import Breaker
+from remediator.core.reasons import Reason
 from remediator.kube import api
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
@@ -153,11 +154,14 @@ class RealWorld(World):
     def _under_way(self) -> bool:
         """On a busy machine the controllers may have only just begun when the plan is over.
 
-        A case without a phase has just been made: what its claim has written on the node is recorded in it later.
+        A case without a phase has just been made: what its claim has written on the node is recorded in it later. One
+        that waits for a budget takes its turn once the case before it has ended.
         """
-        cases = self._mirror.cluster.store.collection(CASES).entries.values()
-        known = {entry.obj["spec"]["nodeName"] for entry in cases if phase(entry.obj)}
-        return super()._under_way() or any(node.faults and name not in known for name, node in self.nodes.items())
+        cases = [entry.obj for entry in self._mirror.cluster.store.collection(CASES).entries.values()]
+        known = {case["spec"]["nodeName"] for case in cases if phase(case)}
+        waits = any(case["status"].get("reason") == Reason.BUDGET_SPENT for case in cases if phase(case) == "Held")
+        begins = any(node.faults and name not in known for name, node in self.nodes.items())
+        return super()._under_way() or waits or begins
 
     def _replica(self, name: str) -> ReplicaHost:
         process = ProcessReplica(name, self._plane, self._kubeconfig, self._holder, self.judge.killed)
