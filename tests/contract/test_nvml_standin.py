@@ -17,6 +17,8 @@ from tests.detectors.node import Node
 from tests.harness.examples import examples
 from tests.native import Script, build_stub
 
+pytestmark = pytest.mark.sampled("nvml standin")
+
 STANDIN = Path(__file__).resolve().parents[2] / "remediator_sim/nvml"
 PATIENCE = 20.0
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tests.detectors.node import FALLEN, Node, address
 from tests.harness.examples import examples
 
+pytestmark = pytest.mark.sampled("gpu ecc program")
+
 OK, FAULT, UNKNOWN = 0, 1, 2
 HEALTHY = "no GPU has a memory fault"
 STANDIN = Path(__file__).resolve().parents[2] / "remediator_sim/nvml"

@@ -15,6 +15,8 @@ from nodelib.nvml.gpu_inventory import GpuViews, judge
 from tests.detectors.node import ALIVE, FALLEN, Node, address
 from tests.harness.examples import examples
 
+pytestmark = pytest.mark.sampled("gpu lost program")
+
 OK, FAULT, UNKNOWN = 0, 1, 2
 
 

@@ -20,6 +20,8 @@ from tests.detectors.node import DETECTORS
 from tests.detectors.null_server import NullServer, dead_port
 from tests.detectors.proc_tree import ProcTree
 
+pytestmark = pytest.mark.sampled("nfs mount")
+
 OK, FAULT, UNKNOWN = 0, 1, 2
 DATA = Mount("0:52", "/data", "files:/data", Server("10.0.0.5"), 4)
 HOME = Mount("0:53", "/home", "files:/home", Server("10.0.0.6"), 4)

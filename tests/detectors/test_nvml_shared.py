@@ -17,6 +17,8 @@ from nodelib.host.child_process import SETTLE, _take
 from nodelib.nvml.client import CHILD
 from tests.detectors.node import Node
 
+pytestmark = pytest.mark.sampled("nvml shared")
+
 OK, FAULT, UNKNOWN = 0, 1, 2
 FRESH = "--fresh=20"
 HELD_SINCE = "2026-01-01T00:00Z"

@@ -14,6 +14,8 @@ from tests.harness import objects
 from tests.operations.cycle import TAINT, Cycle, machine, volume
 from tests.operations.fake_bmc import PASSWORD, USER, UUID, FakeIpmi
 
+pytestmark = pytest.mark.sampled("bmc identity")
+
 OLD_ORDER = "44454c4c-4300-1030-8052-b4c04f564433"  # of SMBIOS before 2.6, and as it is in memory
 ANOTHER = "9f1b6a52-0c7d-4e5b-8a41-3d2f5e6c7b80"
 PRESET = "03000200-0400-0500-0006-000700080009"

@@ -16,6 +16,8 @@ from nodelib.host.bundle import within
 from tests.operations import scripted as scripted_node
 from tests.operations.conftest import Program
 
+pytestmark = pytest.mark.sampled("collect diagnostics")
+
 XID = "NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus."
 
 

@@ -17,6 +17,8 @@ from tests.harness.apiserver import CASE, NODE, OPERATION, POLICY, SYSTEM, chang
 from tests.harness.objects import CASE_TAINT, budget, pod
 from tests.operations.conftest import OPERATIONS, Program
 
+pytestmark = pytest.mark.sampled("drain")
+
 ORDERS = {"operation": "op-1", "operationUID": "op-uid", "caseUID": "case-1", "timeoutSeconds": 20, "perSecond": 1000}
 WEB = {"app": "web"}
 HELD = (pod("a", labels=WEB), budget("web", 1, WEB))  # a Pod that its budget holds for good

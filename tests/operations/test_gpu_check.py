@@ -12,6 +12,8 @@ from tests.harness import warm
 from tests.native import Script, build_stub
 from tests.operations.conftest import OPERATIONS
 
+pytestmark = pytest.mark.sampled("gpu check")
+
 SOURCE = Path(__file__).parents[1] / "native/cuda_stub.c"
 
 

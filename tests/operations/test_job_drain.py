@@ -13,6 +13,8 @@ from tests.harness.apiserver import OPERATION, change
 from tests.harness.objects import budget, pod
 from tests.operations.conftest import Program
 
+pytestmark = pytest.mark.sampled("job drain")
+
 ORDERS = {"operation": "op-1", "operationUID": "op-uid", "caseUID": "case-1", "timeoutSeconds": 8, "perSecond": 1000}
 WEB, TRAIN = {"app": "web"}, {"jobset.sigs.k8s.io/jobset-name": "train-7"}
 WANTED, REQUESTED, DONE = (f"remediator.dev/checkpoint{word}" for word in ("", "-requested", "-done"))

@@ -18,6 +18,8 @@ from remediator_sim.plain import ACCOUNTS, PODS
 from tests.harness.waiting import until
 from tests.operations.conftest import OPERATIONS
 
+pytestmark = pytest.mark.sampled("on a machine")
+
 SPACE = "default"
 UID = "8f3c2a10-1111-2222-3333-444455556666"
 VOLUME = f"/var/lib/kubelet/pods/{UID}/volumes/kubernetes.io~nfs/data"

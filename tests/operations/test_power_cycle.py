@@ -13,6 +13,8 @@ from tests.harness.objects import BOOT, kubelet_lease
 from tests.operations.cycle import TAINT, Cycle, volume
 from tests.operations.fake_bmc import PASSWORD, USER, UUID, FakeIpmi, mounted
 
+pytestmark = pytest.mark.sampled("power cycle")
+
 LEASE = "remediator-operations/op-1"
 
 

@@ -14,6 +14,8 @@ from nodelib.host.device_users import users
 from tests.operations.holders import Holders
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 
+pytestmark = pytest.mark.sampled("reload driver")
+
 POD = "8f3c2a10-1111-2222-3333-444455556666"
 USES = {
     "nvidia_uvm": "-",

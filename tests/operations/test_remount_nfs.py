@@ -9,6 +9,8 @@ from nodelib.host.mounts import Mount, read_mounts, server_of, why_silent
 from remediator_sim.machine.nfs import NfsServer
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 
+pytestmark = pytest.mark.sampled("remount nfs")
+
 UID = "8f3c2a10-1111-2222-3333-444455556666"
 GROUP = f"0::/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/cri-containerd-{'0' * 64}.scope\n"
 VOLUME = f"/var/lib/kubelet/pods/{UID}/volumes/kubernetes.io~nfs/data"

@@ -14,6 +14,8 @@ from tests.operations.conftest import OPERATIONS
 from tests.operations.holders import Holders
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 
+pytestmark = pytest.mark.sampled("reset gpu")
+
 BUS = [f"00000000:1{index}:00.0" for index in range(4)]
 LONE = "".join(f"GPU{row}\t" + "\t".join(" X " if row == col else "SYS" for col in range(4)) + "\n" for row in range(4))
 LINKED = LONE.replace("SYS", "NV18")

@@ -6,6 +6,8 @@ from tests.harness.apiserver import NODE, change
 from tests.harness.objects import CASE_TAINT, daemon_pod, daemon_set, renewed_later
 from tests.operations.conftest import Program
 
+pytestmark = pytest.mark.sampled("restart cni")
+
 
 @pytest.fixture
 def api(api):

@@ -6,6 +6,8 @@ from tests.harness.apiserver import NODE, OPERATION, change
 from tests.harness.objects import AFTER, BEFORE, CASE_TAINT, MADE, daemon_pod, daemon_set, renewed_later
 from tests.operations.conftest import Program
 
+pytestmark = pytest.mark.sampled("restart device plugin")
+
 PLUGIN = "nvidia-device-plugin-daemonset"
 MPS = "nvidia-device-plugin-mps-control-daemon"
 OLD, NEW = "plugin-old", "plugin-old-new"

@@ -13,6 +13,8 @@ from restart_service import ALLOWED
 from tests.operations.conftest import OPERATIONS
 from tests.operations.scripted import BOOT, ENTER, Node, answer
 
+pytestmark = pytest.mark.sampled("restart service")
+
 
 def unit(active="active", pid=7, load="loaded", kill_mode="process"):
     text = f"MainPID={pid}\nLoadState={load}\nActiveState={active}\nKillMode={kill_mode}\n"

@@ -20,6 +20,8 @@ from tests.harness.controller import RUNS, ControllerHarness, controller_harness
 from tests.harness.kinds import BUDGETS, CASES, CRDS
 from tests.harness.replica import at_work
 
+pytestmark = pytest.mark.sampled("metrics")
+
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 

@@ -2,8 +2,12 @@
 
 from datetime import timedelta
 
+import pytest
+
 from tests.contract.npd.playing import CONDITION, SECONDS, together
 from tests.harness.waiting import until
+
+pytestmark = pytest.mark.sampled("publishing")
 
 SECOND = timedelta(seconds=1)
 OTHER = {"type": "Other", "reason": "OtherWell", "message": "nothing else is broken"}

@@ -12,6 +12,8 @@ from remediator.kube.wire.client import Client
 from tests.harness.controller import RUNS, Answer, now, running, until
 from tests.harness.kinds import NODES, OPERATIONS, POLICIES
 
+pytestmark = pytest.mark.sampled("dead nodes")
+
 ZONE = "topology.kubernetes.io/zone"
 UNREACHABLE = {
     "when": [{"condition": "Ready", "status": "Unknown", "for": "0s"}],

@@ -14,6 +14,8 @@ from remediator.core.breaker import Breaker
 from tests.harness.controller import REBOOTED, RUNS, Answer, now, running, until
 from tests.harness.kinds import CASES, PODS, POLICIES
 
+pytestmark = pytest.mark.sampled("gates")
+
 ALICE = "alice@example.com"
 REQUIRED = {"approval": "Required"}
 EACH_MINUTE = {"cron": "* * * * *", "duration": "2m"}

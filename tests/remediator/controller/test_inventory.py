@@ -1,7 +1,11 @@
 """A node that comes back with fewer GPUs than before its case has not recovered."""
 
+import pytest
+
 from tests.harness.controller import REBOOTED, Answer, running, until
 from tests.harness.kinds import NODES
+
+pytestmark = pytest.mark.sampled("inventory")
 
 VERIFY = {"settle": "1s", "fresh": "1s", "timeout": "2s"}
 GPU = "nvidia.com/gpu"

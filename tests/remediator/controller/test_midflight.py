@@ -9,6 +9,8 @@ from remediator.kube.wire import errors
 from tests.harness.controller import REBOOTED, RUNS, Answer, running, until
 from tests.harness.kinds import CASES, NODES
 
+pytestmark = pytest.mark.sampled("midflight")
+
 PHASES = ("Held", "Draining", "Operating", "Verifying", "Escalated")
 
 

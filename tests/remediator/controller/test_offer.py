@@ -8,6 +8,8 @@ from remediator.core import names
 from tests.harness.controller import REBOOTED, Answer, now, running, until
 from tests.harness.kinds import NODES, POLICIES
 
+pytestmark = pytest.mark.sampled("offer")
+
 FAILED = Answer(exit=1, message="the kernel did not come up")
 ONCE = [{"operation": "reboot", "attempts": 1}]
 WHEN_HEALTHY = {"release": "WhenHealthy"}

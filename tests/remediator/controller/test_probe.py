@@ -10,6 +10,8 @@ from tests.harness.controller import REBOOTED, RUNS, Answer, running, until
 from tests.harness.kinds import NAMESPACES, POLICIES, TEMPLATES
 from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
 
+pytestmark = pytest.mark.sampled("probe")
+
 VERIFY = {"settle": "1s", "fresh": "1s", "timeout": "30s", "probe": "gpu-check"}
 WRONG = Answer(exit=1, message="GPU 3 multiplies wrongly")
 CANNOT_TELL = Answer(exit=2, message="no CUDA driver library in this container")

@@ -25,6 +25,8 @@ from tests.harness.controller import (
 from tests.harness.kinds import BUDGETS, CASES, NAMESPACES, NODES, POLICIES, TEMPLATES
 from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
 
+pytestmark = pytest.mark.sampled("scenarios")
+
 
 def _makes_an_operation(asked):
     return asked.method == "POST" and asked.path.endswith("/nodeoperations")

@@ -28,6 +28,8 @@ from tests.harness.kinds import CASES, NAMESPACES, NODES, POLICIES
 from tests.harness.kinds import OPERATIONS as NODE_OPERATIONS
 from tests.remediator.controller.test_control_plane import static_pod
 
+pytestmark = pytest.mark.sampled("stops")
+
 
 def _annotate(value):
     return lambda harness: harness.change(NAMESPACES, OURS, metadata={"annotations": {names.PAUSED: value}})

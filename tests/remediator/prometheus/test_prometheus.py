@@ -30,6 +30,8 @@ from tests.harness.certificates import self_signed
 from tests.harness.prometheus import FakePrometheus, fake_prometheus
 from tests.harness.waiting import until
 
+pytestmark = pytest.mark.sampled("prometheus")
+
 WITHIN = timedelta(minutes=4)
 QUERY = 'max(DCGM_FI_DEV_XID_ERRORS{node="gpu-1"})'
 

@@ -34,6 +34,8 @@ from remediator.tickets.channels.github.rate_limit import RateLimit
 from remediator.tickets.channels.section import END, fenced
 from remediator_sim.github import Access, FakeGitHub, Fault
 
+pytestmark = pytest.mark.sampled("github")
+
 REPO, ISSUES = "org/repo", "/repos/org/repo/issues$"
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 MARKER = Marker("mark4711", LONG_AGO)

@@ -15,6 +15,8 @@ from tests.remediator_sim.apiserver.asking import label, make_node
 from tests.remediator_sim.invariants.mutations import MUTATIONS
 from tests.remediator_sim.invariants.scenario import SCENARIOS, ObservedCluster, everything, observed
 
+pytestmark = pytest.mark.sampled("observer")
+
 
 async def test_a_sound_product_breaks_no_invariant_in_a_long_scenario_that_checks_each() -> None:
     found = await observed(everything)
