@@ -19,13 +19,14 @@ class CardSizes(NamedTuple):
     """What a node offers: the memory of each card by index, and how much of it the device plugin withholds now.
 
     `unknown`: why the sizes cannot be told; "" where they can. No sizes and nothing unknown: no shared GPUs.
-    `whole`: the node offers whole GPUs, too.
+    `whole`: the node offers whole GPUs, too. `held_whole`: how many of its GPUs Pods hold whole, offered or not.
     """
 
     sizes: tuple[int, ...] = ()
     withheld: int = 0
     unknown: str = ""
     whole: bool = False
+    held_whole: int = 0
 
     @property
     def shared(self) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from remediator.core.node import Node
 from remediator.core.shared_gpus import CardPod, Ledger
 from remediator.core.spare import Holding
-from remediator.scheduler.shared.cards import Cards, cards, shares_of
+from remediator.scheduler.shared.cards import Cards, held_whole, of_node, shares_of
 from remediator.scheduler.usage import UNKNOWN, Usage
 from remediator.scheduler.verdict import UNRESOLVABLE, VerdictReason
 
@@ -131,11 +131,11 @@ def _shared(
     unhealthy: Mapping[str, frozenset[int] | None],
     usage: Usage,
 ) -> Iterator[Row]:
-    if not node.cards.shared:
-        return
     on = [holding.cards for holding in pods.values() if holding.cards is not None]
-    names = _names(ledger, on)
-    mine = cards(node.cards, unhealthy.get(node.name, frozenset()), ledger, on)
+    names, whole = _names(ledger, on), sum(map(held_whole, pods.values()))
+    mine = of_node(node, whole, unhealthy.get(node.name, frozenset()), ledger, on)
+    if mine is None:
+        return
     held: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for uid, shares in shares_of(ledger, on, len(mine.sizes)).items():
         for card, memory in shares:

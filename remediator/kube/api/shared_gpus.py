@@ -34,7 +34,7 @@ CARD_SIZE, ASSIGNED, ASSUMED = "ALIYUN_COM_GPU_MEM_DEV", "ALIYUN_COM_GPU_MEM_ASS
 UNHEALTHY_NAMESPACE, UNHEALTHY_PREFIX = "kube-system", "unhealthy-gpu-"
 ENDED = ("Succeeded", "Failed")
 _MEMORY = re.compile(re.escape(MEMORY))
-_WHOLE = re.compile(r"nvidia\.com/(gpu|mig-.{1,59})")
+_WHOLE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.{1,59})")
 _NUMBER = re.compile("[0-9]{1,9}")
 _Allocation = dict[str, dict[str, int]]
 
@@ -84,7 +84,16 @@ def sizes(node: Node) -> CardSizes:
 
 
 def _offers_whole(node: Node) -> bool:
-    return any(_WHOLE.fullmatch(name) and str(value) != "0" for name, value in (node.status.capacity or {}).items())
+    return any(sold_whole(name) and str(value) != "0" for name, value in (node.status.capacity or {}).items())
+
+
+def sold_whole(resource: str) -> bool:
+    """Whether a resource counts what another device plugin makes of the same GPUs: whole ones, MIG devices, replicas.
+
+    >>> [sold_whole(f"nvidia.com/{name}") for name in ("gpu", "gpu.shared", "mig-1g.5gb", "gpumem")]
+    [True, True, True, False]
+    """
+    return _WHOLE.fullmatch(resource) is not None
 
 
 def _by_card(total: int, cards: int, written: str | None) -> tuple[int, ...]:

@@ -109,7 +109,7 @@ class Binder:
         """Raises Unbound, with nothing written, and ApiError."""
         node = self._books.nodes.get(name)
         assert node is not None
-        sizes, unhealthy, pods = node.cards, self._books.unhealthy(name), self._books.pods(name)
+        sizes, unhealthy, pods = self._books.sizes(node), self._books.unhealthy(name), self._books.pods(name)
         outcomes: list[Reserved | Refused] = []
 
         def change(ledger: Ledger) -> Ledger:

@@ -1,12 +1,13 @@
 """What the watches of this replica say of shared GPUs, by node. It may be late: no card is given by it alone."""
 
+from collections import Counter
 from collections.abc import Callable
 
 from remediator.core.node import Node
-from remediator.core.shared_gpus import CardPod, Ledger
+from remediator.core.shared_gpus import CardPod, CardSizes, Ledger
 from remediator.core.spare import Holding
 from remediator.kube.informers import Informers, UnhealthyCards
-from remediator.scheduler.shared.cards import NO_CARDS, Cards, cards
+from remediator.scheduler.shared.cards import NO_CARDS, Cards, held_whole, of_node
 
 
 class Books:
@@ -17,6 +18,7 @@ class Books:
         self.informers = (informers.gpu_ledgers, informers.unhealthy_cards, informers.gpu_pods)
         self.departed: dict[str, set[str]] = {}  # by node: uids of Pods that were there, until they are looked after
         self._pods: dict[str, dict[str, CardPod]] = {}
+        self._whole: Counter[str] = Counter()  # by node: GPUs that Pods hold whole
         self._unhealthy: dict[str, frozenset[int] | None] = {}
         self._listeners: list[Callable[[str], None]] = []
         informers.gpu_pods.on_change(self._on_pod)
@@ -41,9 +43,12 @@ class Books:
 
     def cards(self, node: Node) -> Cards | None:
         """The cards of a node; None of one that has none to share."""
-        if not node.cards.shared:
-            return None
-        return cards(node.cards, self.unhealthy(node.name), self.ledger(node.name), self.pods(node.name))
+        name = node.name
+        return of_node(node, self._whole[name], self.unhealthy(name), self.ledger(name), self.pods(name))
+
+    def sizes(self, node: Node) -> CardSizes:
+        """What a node offers, and how many of its GPUs Pods hold whole."""
+        return node.cards._replace(held_whole=self._whole[node.name])
 
     def known(self, name: str) -> Cards:
         """The same by name, for who has no Node."""
@@ -51,6 +56,7 @@ class Books:
         return (self.cards(node) if node else None) or NO_CARDS
 
     def _on_pod(self, key: str, old: Holding | None, new: Holding | None) -> None:
+        self._on_whole(old, new)
         before, after = (holding.cards if holding else None for holding in (old, new))
         if before == after:
             return
@@ -63,6 +69,16 @@ class Books:
         for pod in (before, after):
             if pod is not None:
                 self._tell(pod.node)
+
+    def _on_whole(self, old: Holding | None, new: Holding | None) -> None:
+        for pod, sign in ((old, -1), (new, 1)):
+            if pod is not None and (count := held_whole(pod)):
+                self._whole[pod.node] += sign * count
+                node = self.nodes.get(pod.node)
+                if not self._whole[pod.node]:
+                    del self._whole[pod.node]
+                if node is not None and node.cards.shared:
+                    self._tell(pod.node)
 
     def _drop(self, pod: CardPod) -> None:
         on = self._pods.get(pod.node, {})

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from remediator.core.node import Node
 from remediator.core.shared_gpus import Ask, CardPod, CardSizes, Ledger, Shares
+from remediator.core.spare import Holding
+from remediator.kube.api.shared_gpus import sold_whole
 
 Free = Mapping[int, int]  # memory that nobody holds, by card; below 0 where more was given than there is
 
@@ -58,6 +61,26 @@ def shares_of(ledger: Ledger, pods: Iterable[CardPod], count: int) -> dict[str, 
     return held
 
 
+def held_whole(pod: Holding | None) -> int:
+    """How many GPUs a Pod holds that a device plugin of whole ones has given it."""
+    return sum(count for name, count in pod.gpus if sold_whole(name)) if pod is not None else 0
+
+
+def of_node(
+    node: Node, whole: int, unhealthy: frozenset[int] | None, ledger: Ledger, pods: Iterable[CardPod]
+) -> Cards | None:
+    """The cards of a node; None of one that has none to share. `whole`: how many of its GPUs Pods hold whole.
+
+    Who changes the device plugin of a node does not end its Pods: what they hold is not sold again in the other way.
+    """
+    if node.cards.shared:
+        return cards(node.cards._replace(held_whole=whole), unhealthy, ledger, pods)
+    left = len(shares_of(ledger, pods, 0))
+    if not left or not any(count for name, count in node.gpus if sold_whole(name)):
+        return None
+    return Cards(reason=CardsReason.WHOLE, why=f"{left} of its Pods still hold memory of its GPUs: let them end first")
+
+
 def cards(sizes: CardSizes, unhealthy: frozenset[int] | None, ledger: Ledger, pods: Iterable[CardPod]) -> Cards:
     """The cards of a node as ledger and Pods show them; `unhealthy` None: nobody can tell which are."""
     pods = [pod for pod in pods if not pod.ended]
@@ -91,6 +114,8 @@ def _reason(
     )
     if sizes.whole:
         return CardsReason.WHOLE, "it offers whole GPUs, too"
+    if sizes.held_whole:
+        return CardsReason.WHOLE, f"its Pods still hold {sizes.held_whole} whole GPUs: let them end first"
     return next(((CardsReason.UNKNOWN, why) for holds, why in rows if holds), (None, ""))
 
 

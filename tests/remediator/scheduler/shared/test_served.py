@@ -22,7 +22,7 @@ from tests.harness.replica import at_work, state_of
 from tests.harness.scheduler import names_body, victims_body
 from tests.harness.scheduler import pod as whole_pod
 from tests.harness.waiting import until
-from tests.remediator.scheduler.shared.stand import Stand, node, pod
+from tests.remediator.scheduler.shared.stand import COUNT, MEMORY, Stand, node, pod
 
 
 class Served:
@@ -181,6 +181,40 @@ async def test_a_node_that_sells_its_gpus_whole_and_by_memory_gets_no_pod_of_eit
         assert await at.refusals(["both"], whole_pod(gpus=1)) == {"both": "GpusSharedAndWhole"}
         assert await at.refusals(["both"], whole_pod(gpus=0)) == {"both": "Fit"}
         assert (await at.bind(await at.stand.make_pod("job", 4), "both")).startswith("GpusSharedAndWhole")
+
+
+async def test_memory_of_gpus_is_not_sold_while_a_pod_from_before_holds_one_whole() -> None:
+    async with served(n=(16, 16)) as at:
+        old = await at.stand.client.create(PODS, holder("old", "n"), namespace="default")
+        await until(lambda: state_of(at.extender, "n").cards.reason, 10)
+        assert await at.refusals(["n"], pod("any", 4)) == {"n": "GpusSharedAndWhole"}
+        error = await at.bind(await at.stand.make_pod("job", 16), "n")
+        assert error == "GpusSharedAndWhole: its Pods still hold 1 whole GPUs: let them end first"
+        await at.stand.delete_pod(old["metadata"]["name"])
+        await until(lambda: not state_of(at.extender, "n").cards.reason, 10)
+        assert await at.refusals(["n"], pod("any", 16)) == {"n": "Fit"}
+
+
+async def test_whole_gpus_are_not_sold_while_a_pod_from_before_holds_memory_of_one() -> None:
+    async with served(n=(16, 16)) as at:
+        assert await at.bind(await at.stand.make_pod("job", 16), "n") == ""
+        await at.has_room("n", 0, 16)
+        room = {MEMORY: "0", COUNT: "0", "nvidia.com/gpu": "2"}
+        body = {"status": {"capacity": room, "allocatable": room}}
+        await at.stand.client.patch(NODES, "n", body, subresource="status")
+        await until(lambda: state_of(at.extender, "n").total == (("nvidia.com/gpu", 2),), 10)
+        assert await at.refusals(["n"], whole_pod(gpus=1)) == {"n": "GpusSharedAndWhole"}
+        assert "1 of its Pods still hold memory" in state_of(at.extender, "n").cards.why
+        await at.stand.delete_pod("job")
+        await until(lambda: state_of(at.extender, "n").cards is None, 10)
+        assert await at.refusals(["n"], whole_pod(gpus=1)) == {"n": "Fit"}
+
+
+def holder(name: str, at: str) -> dict[str, Any]:
+    """A Pod that has a whole GPU of a node."""
+    made = pod(name, at=at)
+    made["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    return made
 
 
 async def test_inspect_shows_cards_and_pods_in_the_form_of_gpushare_and_an_unknown_node_gets_an_answer() -> None:
