@@ -55,6 +55,7 @@ class OnePass:
         self._reader = Reader(client, settings)
         self.report = Report(settings.mode, now)
         self._spaces: dict[str, Subject] = {}
+        self._kinds: list[Kind[Head]] = []
         self._kept: dict[str, str] = {}  # by namespace: an object in it that a user keeps
         self._unlisted = ""  # a kind that could not be listed
         self._due: list[Due] = []
@@ -67,7 +68,8 @@ class OnePass:
         self.report.problems += [f"rule {rule.id}: {rule.problem}, in {rule.expression!r}" for rule in rules]
         self._spaces = await self._reader.namespaces()
         try:
-            for kind in await self._reader.kinds():
+            self._kinds = await self._reader.kinds()
+            for kind in self._kinds:
                 for place in self._settings.selection.places if kind.namespaced else ("",):
                     await self._list(kind, place)
             for due in sorted(self._due, key=lambda due: due[:4]):
@@ -161,6 +163,9 @@ class OnePass:
             case Notify(deadline, at) if due.outcome is Outcome.TOLD:
                 await self._write(due, lambda: self._writer.tell(subject, deadline, at, self._now))
             case Delete(deadline) if due.outcome is Outcome.DELETED:
+                if due.kind.plural == NAMESPACES and (why := await self._kept_in(due.name)):
+                    self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.HOLDS_KEPT, why)
+                    return
                 await self._write(due, lambda: self._writer.delete(subject, deadline, self._now))
                 await asyncio.sleep(self._settings.pause)
 
@@ -199,6 +204,19 @@ class OnePass:
         except errors.ApiError as error:
             self._warnings = self._settings.most  # no more of them in this pass
             self.report.problems.append(f"owners are not told: {error.message}")
+
+    async def _kept_in(self, namespace: str) -> str:
+        """The same by a last look: what a user keeps while a pass goes on must not go with its namespace."""
+        for kind in self._kinds:
+            if not kind.namespaced:
+                continue
+            try:
+                async for subject in self._reader.subjects(kind, namespace):
+                    if _kept(subject, self._now):
+                        return f"a user keeps {subject} in it"
+            except errors.ApiError as error:
+                return f"nobody can tell what is in it: {kind.plural} not listed: {error.message}"
+        return ""
 
     def _spared(self, namespace: str) -> str:
         """Why a namespace stays for what is in it; "" where nothing speaks for it."""

@@ -56,13 +56,18 @@ class Reader:
         """The objects of one kind in one namespace, or in all ("" ), with what the rules say. Raises ApiError."""
         rules = self._rules(kind)
         if not rules:
-            async for heads in self._client.pages(kind, place, "", "", METADATA_PAGE, HEADS):
-                for head in heads:
-                    yield Judged(subjects.of(kind, head), Match())
+            async for subject in self.subjects(kind, place):
+                yield Judged(subject, Match())
             return
         async for page in self._client.pages(_whole(kind), place, "", "", WHOLE_PAGE):
             for obj in page:
                 yield await self._judged(kind, obj, rules, self._context)
+
+    async def subjects(self, kind: Kind[Head], namespace: str) -> AsyncIterator[Subject]:
+        """The objects of one kind in one namespace by their metadata, whatever rules say. Raises ApiError."""
+        async for heads in self._client.pages(kind, namespace, "", "", METADATA_PAGE, HEADS):
+            for head in heads:
+                yield subjects.of(kind, head)
 
     async def live(self, kind: Kind[Head], namespace: str, name: str) -> Judged:
         """One object as it is now, with a context that is read now. Raises ApiError."""

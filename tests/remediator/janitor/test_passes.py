@@ -297,6 +297,19 @@ async def test_a_namespace_stays_while_a_user_keeps_something_in_it(place: Place
     assert (await place.run(hours=5, rules=PR)).totals[Outcome.DELETED] == 1
 
 
+async def test_a_namespace_stays_when_a_user_keeps_something_in_it_after_the_lists_were_read(place: Place) -> None:
+    await place.space("pr-7")
+    await place.pod("a", "pr-7")
+
+    async def keep() -> None:
+        await place.annotate(PODS, "a", "pr-7", **{"remediator.dev/keep-until": "forever"})
+
+    report = await raced(place, keep, single="/pr-7", hours=5, rules=PR)
+    assert lines(report, Outcome.HELD) == [("namespaces/pr-7", "NamespaceHoldsKept")]
+    assert report.lines[Outcome.HELD][0].message == "a user keeps pods/pr-7/a in it"
+    assert "pr-7" in await place.names(NAMESPACES)
+
+
 async def test_dry_run_writes_nothing_and_reports_what_would_be_done(place: Place) -> None:
     await place.pod("a", ttl="1h")
     await place.pod("b", ttl="11h")
@@ -352,21 +365,26 @@ def told(deadline: str, at: str) -> dict[str, str]:
     return {"janitor/notified": deadline, "janitor/notified-at": at}
 
 
-async def raced(place: Place, change: Callable[[], Awaitable[None]], method: str = "GET") -> Report:
+async def raced(
+    place: Place,
+    change: Callable[[], Awaitable[None]],
+    method: str = "GET",
+    single: str = "/pods/a",
+    **settings: Any,
+) -> Report:
     """A pass in which something happens right before an object is read again, or before the Event on it."""
     wait = place.transport.request
     done: list[bool] = []
 
     async def request(asked: str, path: str, **rest: Any) -> Any:
-        single = path.endswith("/pods/a") if method == "GET" else path.endswith("/events")
-        if asked == method and single and not done:
+        if asked == method and path.endswith(single if method == "GET" else "/events") and not done:
             done.append(True)
             await change()
         return await wait(asked, path, **rest)
 
     place.transport.request = request  # type: ignore[method-assign]
     try:
-        report = await place.run()
+        report = await place.run(**settings)
     finally:
         place.transport.request = wait  # type: ignore[method-assign]
     assert done == [True]
