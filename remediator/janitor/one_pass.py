@@ -59,7 +59,7 @@ class OnePass:
         self._kept: dict[str, str] = {}  # by namespace: an object in it that a user keeps
         self._unlisted = ""  # a kind that could not be listed
         self._due: list[Due] = []
-        self._refused: set[tuple[Outcome, str]] = set()
+        self._refused: set[tuple[Outcome, str, str]] = set()  # what was refused: kind, and namespace
         self._warnings = 0
 
     async def run(self) -> Report:
@@ -135,9 +135,9 @@ class OnePass:
             self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.HOLDS_KEPT, why)
         elif self._settings.mode is Mode.DRY_RUN:
             self._note(due)
-        elif self.report.totals[due.outcome] >= self._settings.most:
+        elif max(self.report.totals[due.outcome], len(self._refused)) >= self._settings.most:
             self.report.left += 1
-        elif (due.outcome, due.kind.plural) in self._refused:
+        elif _asked(due) in self._refused:
             self.report.add(Outcome.FAILED, due.kind, due.namespace, due.name, Reason.REFUSED, "as one before it")
         else:
             await self._act_now(due)
@@ -182,14 +182,17 @@ class OnePass:
             self._note(due)
 
     def _fail(self, due: Due, error: errors.ApiError) -> None:
-        """Report it; what is refused for one object is not asked again for its kind in this pass."""
+        """Report it; what is refused for one object is not asked again for its kind in its namespace in this pass.
+
+        In others it is: a quota, a webhook or a policy of one tenant must not keep what others have to delete.
+        """
         where = (due.kind, due.namespace, due.name)
         if isinstance(error, errors.Conflict):
             self.report.add(Outcome.FAILED, *where, Reason.MOVED, "it changed meanwhile; the next pass looks again")
             return
         if isinstance(error, errors.TooManyRequests | errors.Unavailable):
             raise Away(error.message) from error
-        self._refused.add((due.outcome, due.kind.plural))
+        self._refused.add(_asked(due))
         self.report.add(Outcome.FAILED, *where, Reason.REFUSED, error.message)
 
     async def _hold(self, subject: Subject, reason: Reason, message: str) -> None:
@@ -223,6 +226,11 @@ class OnePass:
         if kept := self._kept.get(namespace):
             return f"a user keeps {kept} in it"
         return f"nobody can tell what is in it: {self._unlisted} not listed" if self._unlisted else ""
+
+
+def _asked(due: Due) -> tuple[Outcome, str, str]:
+    """What a refusal is about: a namespace, or the objects of one kind in one namespace."""
+    return due.outcome, due.kind.plural, due.namespace or due.name
 
 
 def _space(subject: Subject) -> str:

@@ -140,6 +140,31 @@ async def test_2_a_deletion_that_failed_is_not_counted_as_one(place: Place) -> N
     assert sum(method == "DELETE" for method, _ in place.writes()) == 1, "the second would be refused, too"
 
 
+async def test_2_what_is_refused_in_one_namespace_is_deleted_in_another(place: Place) -> None:
+    await place.pod("a", "protected", ttl="1h")
+    await place.pod("b", ttl="2h")
+    place.server.faults.refuse(403, times=9, when=lambda asked: asked.method == "DELETE" and "protected" in asked.path)
+    report = await place.run()
+    assert lines(report, Outcome.FAILED) == [("pods/protected/a", "Refused")]
+    assert lines(report, Outcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
+
+
+async def test_2_one_namespace_that_may_not_be_deleted_stops_no_other_one(place: Place) -> None:
+    for name in ("pr-1", "pr-2"):
+        await place.space(name)
+    place.server.faults.refuse(403, times=9, when=lambda asked: asked.method == "DELETE" and "pr-1" in asked.path)
+    report = await place.run(hours=5, rules=PR)
+    assert lines(report, Outcome.DELETED) == [("namespaces/pr-2", "TimeToLiveExpired")]
+
+
+async def test_2_where_everything_is_refused_it_is_asked_no_oftener_than_so_many_may_be_deleted(place: Place) -> None:
+    for name in "abc":
+        await place.pod("x", name, ttl="1h")
+    place.server.faults.refuse(403, times=9, when=lambda asked: asked.method == "DELETE")
+    report = await place.run(most=2)
+    assert (report.totals[Outcome.FAILED], report.left) == (2, 1)
+
+
 async def test_2_a_last_look_that_is_refused_stops_no_other_kind(place: Place) -> None:
     await place.pod("a", ttl="1h")
     await place.make(MAPS, "m", ttl="2h")
