@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,13 @@ from remediator.clock import SYSTEM
 from remediator.core import names
 
 if TYPE_CHECKING:
+    from remediator.kube.api.builtin import Head
+    from remediator.kube.api.common import OwnerReference
     from remediator.kube.wire.client import Client, Kind
+    from remediator.kube.wire.discovery import Served
+
+
+MOST_OWNERS = 8  # of which each owns the next: whoever writes references may write a circle
 
 
 @app.command()
@@ -37,30 +43,54 @@ def keep(
 
 
 async def _keep(plural: str, name: str, namespace: str, until: str, kubeconfig: Path | None) -> None:
-    from remediator.kube.api import encode
     from remediator.kube.wire import errors
     from remediator.kube.wire.client import Client
+    from remediator.kube.wire.discovery import served
 
     transport = await connect(kubeconfig)
     try:
         client = Client(transport)
-        kind = await _kind(client, plural)
-        where = namespace if kind.namespaced else ""
-        await client.patch(kind, name, encode.annotations({names.KEEP_UNTIL: until}), namespace=where)
+        rows = await served(client)
+        await _keep_all(client, rows, _row(rows, plural), name, namespace, until)
     except errors.ApiError as failed:
         raise refusal(failed.message) from None
     finally:
         await transport.close()
-    place = f" in {where}" if where else ""
-    out.print(f"{kind.plural}/{name}{place} is kept: {names.KEEP_UNTIL}={until}")
 
 
-async def _kind(client: "Client", plural: str) -> "Kind[Any]":
+async def _keep_all(
+    client: "Client", rows: "list[Served]", row: "Served", name: str, namespace: str, until: str
+) -> None:
+    """The object, and what owns it, step by step: with its owner it would be deleted."""
+    from remediator.kube.api import encode
+
+    body, because = encode.annotations({names.KEEP_UNTIL: until}), ""
+    for _ in range(MOST_OWNERS):
+        where = namespace if row.namespaced else ""
+        head = await client.patch(_kind(row), name, body, namespace=where)
+        what = f"{row.plural}/{name}"
+        out.print(f"{what}{f' in {where}' if where else ''} is kept{because}: {names.KEEP_UNTIL}={until}")
+        owner = next((owner for owner in head.metadata.owner_references if owner.controller), None)
+        above = next((each for each in rows if owner is not None and _is(each, owner)), None)
+        if owner is None or above is None or not above.namespaced:
+            return
+        row, name, because = above, owner.name, f", too, since {what} would go with it"
+
+
+def _row(rows: "list[Served]", plural: str) -> "Served":
+    """The kind that a user means; with its group, such as jobs.batch.volcano.sh, where several have one name."""
+    for row in rows:
+        if plural.lower() in (row.plural, row.name.lower(), f"{row.plural}.{row.group}"):
+            return row
+    raise refusal(f"the cluster has no kind {plural}; write its plural, such as deployments/web")
+
+
+def _is(row: "Served", owner: "OwnerReference") -> bool:
+    return row.name == owner.kind and row.group == owner.api_version.rpartition("/")[0]
+
+
+def _kind(row: "Served") -> "Kind[Head]":
     from remediator.kube.api.builtin import Head
     from remediator.kube.wire.client import Kind
-    from remediator.kube.wire.discovery import served
 
-    for row in await served(client):
-        if plural.lower() in (row.plural, row.name.lower()):
-            return Kind(row.group, row.version, row.plural, row.name, Head, row.namespaced)
-    raise refusal(f"the cluster has no kind {plural}; write its plural, such as deployments/web")
+    return Kind(row.group, row.version, row.plural, row.name, Head, row.namespaced)

@@ -27,6 +27,7 @@ class Reason(StrEnum):
     KEPT = "KeptByUser"
     NAMESPACE_KEPT = "NamespaceKept"
     HOLDS_KEPT = "NamespaceHoldsKept"
+    OWNS_KEPT = "OwnsKept"
     OWNED = "OwnerRecreates"
     MOVED = "Changed"
     REFUSED = "Refused"

@@ -57,6 +57,7 @@ class OnePass:
         self._spaces: dict[str, Subject] = {}
         self._kinds: list[Kind[Head]] = []
         self._kept: dict[str, str] = {}  # by namespace: an object in it that a user keeps
+        self._owners: dict[str, str] = {}  # by uid: an object that is its, and that a user keeps
         self._unlisted = ""  # a kind that could not be listed
         self._due: list[Due] = []
         self._refused: set[tuple[Outcome, str, str]] = set()  # what was refused: kind, and namespace
@@ -94,6 +95,7 @@ class OnePass:
         self._count(judged)
         if names.KEEP_UNTIL in subject.annotations and _kept(subject, self._now):
             self._kept.setdefault(subject.namespace, str(subject))
+            self._owners.setdefault(subject.controller, str(subject))
         match self._decide(judged, self._spaces.get(subject.namespace)):
             case Waits():
                 self.report.waiting += 1
@@ -133,6 +135,9 @@ class OnePass:
         """Look at an object again and do what is right now; in DryRun only report what would be done."""
         if due.outcome is Outcome.DELETED and due.kind.plural == NAMESPACES and (why := self._spared(due.name)):
             self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.HOLDS_KEPT, why)
+        elif due.outcome is Outcome.DELETED and (kept := self._owners.get(due.uid)):
+            why = f"what it owns would go with it, and a user keeps {kept}"
+            self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.OWNS_KEPT, why)
         elif self._settings.mode is Mode.DRY_RUN:
             self._note(due)
         elif max(self.report.totals[due.outcome], len(self._refused)) >= self._settings.most:

@@ -14,7 +14,10 @@ LETS_GO = frozenset({"CronJob"})
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """An object of any kind. `owner`: who would make it anew, such as ReplicaSet/web-1, "" for nobody."""
+    """An object of any kind. `owner`: who would make it anew, such as ReplicaSet/web-1, "" for nobody.
+
+    `controller`: the uid of its controller, whose deletion deletes it.
+    """
 
     kind: Kind[Any]
     namespace: str
@@ -25,6 +28,7 @@ class Subject:
     deleting: bool
     annotations: Mapping[str, str]
     owner: str = ""
+    controller: str = ""
 
     def __str__(self) -> str:
         """See `address`."""
@@ -50,6 +54,7 @@ def of(kind: Kind[Any], head: Head) -> Subject:
         meta.deletion_timestamp is not None,
         meta.annotations,
         next(owners, ""),
+        next((owner.uid for owner in meta.owner_references if owner.controller), ""),
     )
 
 

@@ -124,3 +124,10 @@ class Place:
 def lines(report: Report, outcome: Outcome) -> Sequence[tuple[str, str]]:
     """What stands in a report under one outcome: object and reason."""
     return [(line.what, line.reason.value) for line in report.lines[outcome]]
+
+
+def owned_by(owner: Any) -> dict[str, Any]:
+    """The reference of what an object controls."""
+    meta = owner["metadata"]
+    words = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta["name"], "uid": meta["uid"]}
+    return words | {"controller": True}

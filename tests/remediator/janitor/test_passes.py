@@ -12,7 +12,7 @@ from remediator.janitor.selection import Selection
 from remediator.janitor.settings import Mode
 from remediator.kube.wire.transport import HEADS
 from tests.harness.kinds import BUDGETS, NAMESPACES, PODS, SECRETS
-from tests.remediator.janitor.place import MAPS, Place, lines
+from tests.remediator.janitor.place import MAPS, Place, lines, owned_by
 
 SPACES = ("one", "two", "kube-system")
 PR = """rules: [{id: pr, resources: [namespaces], jmespath: "starts_with(metadata.name, 'pr-')", ttl: 4h}]"""
@@ -309,6 +309,15 @@ async def test_11_times_have_zones(place: Place) -> None:
 
 
 # --- what is ours ---
+
+
+async def test_an_owner_stays_while_a_user_keeps_what_would_go_with_it(place: Place) -> None:
+    job = await place.make(MAPS, "job", ttl="1h")
+    await place.pod("pod", keep="2026-01-10T08:00:00Z", metadata={"ownerReferences": [owned_by(job)]})
+    report = await place.run()
+    assert lines(report, Outcome.HELD) == [("configmaps/team/job", "OwnsKept")]
+    assert report.lines[Outcome.HELD][0].message == "what it owns would go with it, and a user keeps pods/team/pod"
+    assert lines(await place.run(hours=8), Outcome.DELETED) == [("configmaps/team/job", "TimeToLiveExpired")]
 
 
 async def test_a_namespace_stays_while_a_user_keeps_something_in_it(place: Place) -> None:
