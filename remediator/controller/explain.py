@@ -19,7 +19,7 @@ from remediator.core.admission import Basis, Request, admit
 from remediator.core.blast_radius import described, verdict
 from remediator.core.breaker import Breaker
 from remediator.core.budget_breaker import longest
-from remediator.core.case import Block, Case
+from remediator.core.case import Block, Case, Phase, release_command
 from remediator.core.case_table import Tried, case_step
 from remediator.core.confirmation import question
 from remediator.core.correlation import under_repair
@@ -136,6 +136,8 @@ def _case_lines(cache: ClusterCache, case: Case, breaker: Breaker, now: datetime
         yield f"  fewer devices than before: {view.lacking}"
     if offer := offered(case):
         yield f"  {offer}"
+    elif case.phase is Phase.ESCALATED:
+        yield f"  once {case.node} is repaired, give it back with: {release_command(case)}"
     if case.claimed and not HANDLERS[step].by_admission:
         yield from (f"  {_line(case, block, now)}" for block in view.stops)
     if view.operation is not None and view.operation.finished is None and view.operation.blocked:

@@ -151,6 +151,12 @@ def _unknown_cards(group: _Group) -> str:
     return f"{group.example}: {cards.why if cards else 'nothing is known'}; `remediator gpus` says it of each node"
 
 
+def _both_ways(group: _Group) -> str:
+    cards = group.rows[group.example].cards
+    why = f" ({cards.why})" if cards else ""
+    return f"offer the GPUs of {group.example} whole or by memory, not both{why}; `remediator gpus` says who holds them"
+
+
 def _unlike(group: _Group) -> str:
     """What the GPUs of one of them are, of all that is required and not so."""
     facts, kinds = group.rows[group.example].facts, group.shape.resources or (WHOLE,)
@@ -192,7 +198,7 @@ REMEDIES: Mapping[VerdictReason, Callable[[_Group], str]] = {
     VerdictReason.NO_GPU_MEMORY: _more_memory,
     VerdictReason.GPU_CARDS_TOO_SMALL: _larger_cards,
     VerdictReason.GPU_CARDS_UNKNOWN: _unknown_cards,
-    VerdictReason.SHARED_AND_WHOLE: lambda group: f"offer the GPUs of {group.example} whole or by memory, not both",
+    VerdictReason.SHARED_AND_WHOLE: _both_ways,
     VerdictReason.MPS_NOT_OFFERED: lambda group: (
         f"label nodes that offer it: `kubectl label node {group.example} {GPU_MPS}=true`; GPU Feature Discovery must"
         " say their compute capability"

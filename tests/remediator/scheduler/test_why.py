@@ -172,6 +172,12 @@ def shared(*free: int, reason: CardsReason | None = None, why: str = "") -> Node
             "n1: the list of its unhealthy cards cannot be read; `remediator gpus` says it of each node",
         ),
         (
+            {"n1": shared(16, reason=CardsReason.WHOLE, why="its Pods still hold 1 whole GPUs: let them end first")},
+            MEMORY,
+            "offer the GPUs of n1 whole or by memory, not both (its Pods still hold 1 whole GPUs: let them end first);"
+            " `remediator gpus` says who holds them",
+        ),
+        (
             {"n1": of(8)._replace(facts=facts_of({f"{GPU}.memory": "40960", f"{GPU}.product": "A100"}))},
             Shape(EIGHT, attributes=selector("memory>=80G, model=*H100*, clique", None, None)),
             f"n1 has no clique, memory by {GPU}.memory '40960', model by {GPU}.product 'A100';"
