@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from remediator.controller.effects import Patch
 from remediator.controller.handlers.base import seconds, seconds_until
 from remediator.controller.perform import Performer
 from remediator.core.node import Node, Status
-from remediator.core.rejections import BEATS, PODS_REJECTED, Judged, Rejection, judge, to_write
+from remediator.core.rejections import BEATS, BLAMED, PODS_REJECTED, Judged, Rejection, judge, to_write
 from remediator.core.spare import Holding
 from remediator.kube.api import encode
 from remediator.kube.api.builtin import NODE
@@ -19,6 +19,7 @@ from remediator.kube.runtime.informer import Informer
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 
 T = TypeVar("T")
+HOUR, NEVER = timedelta(hours=1), datetime.min.replace(tzinfo=UTC)
 SILENT = 5.0  # seconds until a watch that does not tell what works is asked about again
 
 
@@ -28,7 +29,7 @@ class RejectionCounts:
     def __init__(self, pods: Informer[Rejection]) -> None:
         self._pods = pods
         self._by_node: dict[str, Counter[Rejection]] = {}  # one namespace can have thousands on a node: found at once
-        self._nodes_of: dict[str, Counter[str]] = {}  # by owner: how many of its Pods each node rejected
+        self._nodes_of: dict[str, Counter[tuple[str, datetime]]] = {}  # by owner: node, and the hour; how many Pods
         pods.on_view(self._moved)
 
     def nodes(self) -> Collection[str]:
@@ -41,15 +42,16 @@ class RejectionCounts:
         self._pods.settle()
         return list(self._by_node.get(node, Counter()).elements())
 
-    def nodes_of(self, owner: str) -> int:
-        """How many nodes have rejected Pods of an owner."""
-        return len(self._nodes_of.get(owner, ()))
+    def nodes_of(self, owner: str, now: datetime) -> int:
+        """How many nodes have rejected Pods of an owner within a day, to the hour."""
+        since = now - BLAMED - HOUR
+        return len({node for node, hour in self._nodes_of.get(owner, ()) if hour > since})
 
     def _moved(self, old: Rejection | None, new: Rejection | None) -> None:
         for rejection, change in ((old, -1), (new, 1)):
             if rejection is not None and rejection.node:
                 _count(self._by_node, rejection.node, rejection, change)
-                _count(self._nodes_of, rejection.owner, rejection.node, change)
+                _count(self._nodes_of, rejection.owner, (rejection.node, _hour(rejection.at)), change)
 
 
 class WorkCounts:
@@ -73,6 +75,10 @@ class WorkCounts:
         for holding, change in ((old, -1), (new, 1)):
             if holding is not None and holding.node and not holding.daemon and namespace not in self._apart:
                 _count(self._by_node, holding.node, namespace, change)
+
+
+def _hour(at: datetime | None) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0) if at is not None else NEVER
 
 
 def _count(counts: dict[str, Counter[T]], key: str, what: T, change: int) -> None:
@@ -105,7 +111,7 @@ class RejectionReconciler:
         if not self._work.fresh() and (before is None or before.status is not Status.TRUE):
             return SILENT
         others_work = partial(self._work.of_others, name)
-        judged = judge(self._counts.of(name), self._counts.nodes_of, before, now, others_work)
+        judged = judge(self._counts.of(name), partial(self._counts.nodes_of, now=now), before, now, others_work)
         condition = to_write(judged, before, awaited, now)
         if condition is None:
             return _again(judged, awaited, now)

@@ -4,7 +4,8 @@ A kubelet that cannot give a device away rejects each Pod, the scheduler sees fr
 Pods that a node has rejected are kept as Failed; they are all that the count rests on.
 
 * Few owners prove little: one bad Pod template is rejected wherever it goes. So OWNERS distinct owners must have been
-  rejected, or PODS Pods of fewer. An owner whose Pods MANY_NODES nodes have rejected counts for none of them.
+  rejected, or PODS Pods of fewer. An owner whose Pods MANY_NODES nodes have rejected within a day counts for none of
+  them: Pods that have failed are kept for months, and an owner that lives as long must not be deaf for ever.
 * Whoever may make Pods can have any node reject some: by `spec.nodeName`, or with a command that does not exist. So
   what the Pods of one namespace alone show ends no work of another: while Pods of others work there, none counts.
 * What has lasted is not forgotten at once: a node that gets no work rejects none. So it counts as rejecting for STAYS.
@@ -22,6 +23,7 @@ from remediator.core.own_condition import Finding, due
 PODS_REJECTED = "PodsRejected"  # the Condition
 WINDOW = timedelta(minutes=10)  # Pods that were rejected longer ago do not count
 OWNERS, PODS, MANY_NODES = 3, 10, 3
+BLAMED = timedelta(days=1)  # how long a rejection by another node speaks against the Pod
 STAYS = timedelta(minutes=30)  # that the Condition is True, at least
 BEATS = timedelta(minutes=2)  # between two heartbeats of a Condition that somebody waits for
 NEVER = timedelta.max
@@ -85,7 +87,7 @@ def judge(
     now: datetime,
     others_work: Callable[[str], bool] = lambda namespace: False,
 ) -> Judged:
-    """What a node's Pods prove now. `nodes_of`: how many nodes have rejected Pods of an owner. `before`: the Condition.
+    """What a node's Pods prove now. `nodes_of`: how many nodes lately rejected Pods of an owner. `before`: what stands.
 
     `others_work`: whether Pods of other namespaces than this one work on the node.
     A clock of a node that is ahead must not make a rejection count for ever: what lies ahead does not count.

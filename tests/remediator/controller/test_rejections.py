@@ -4,12 +4,14 @@ import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from remediator.clock import SYSTEM
 from remediator.controller.rejections import RejectionCounts, WorkCounts
-from remediator.core.rejections import PODS_REJECTED, Rejection
+from remediator.core.node import Status
+from remediator.core.rejections import PODS_REJECTED, Rejection, judge
 from remediator.core.spare import Holding
 from remediator.kube.api import rejected_pods
 from remediator.kube.api.builtin import PodSpec
@@ -211,10 +213,25 @@ def test_rejections_are_counted_by_node_and_by_owner_and_taken_off_again() -> No
     first, second = Rejection("n1", "a", WORD, at(0)), Rejection("n2", "a", WORD, at(0))
     pods.moved(None, first)
     pods.moved(None, second)
-    assert (counts.of("n1"), counts.nodes_of("a"), set(counts.nodes())) == ([first], 2, {"n1", "n2"})
+    assert (counts.of("n1"), counts.nodes_of("a", at(1)), set(counts.nodes())) == ([first], 2, {"n1", "n2"})
     pods.moved(first, None)
     pods.moved(second, Rejection())
-    assert (counts.of("n1"), counts.nodes_of("a"), counts.nodes()) == ([], 0, ())
+    assert (counts.of("n1"), counts.nodes_of("a", at(1)), counts.nodes()) == ([], 0, ())
+
+
+def test_nodes_that_rejected_pods_of_an_owner_days_ago_do_not_hide_the_node_that_does_now() -> None:
+    """The Pods that failed are kept: nobody deletes them before there are thousands in the cluster."""
+    pods = Informer()
+    counts = RejectionCounts(pods)
+    for node, minute, many in (("n1", 0, 10), ("n2", -25 * 60, 1), ("n3", -25 * 60, 1), ("n4", -25 * 60, 1)):
+        for _ in range(many):
+            pods.moved(None, Rejection(node, "a", WORD, at(minute), "team"))
+    pods.moved(None, Rejection("n5", "a", WORD, None, "team"))
+    nodes_of = partial(counts.nodes_of, now=at(1))
+    assert judge(counts.of("n1"), nodes_of, None, at(1)).status is Status.TRUE
+    for node in ("n2", "n3"):
+        pods.moved(None, Rejection(node, "a", WORD, at(-60), "team"))
+    assert judge(counts.of("n1"), nodes_of, None, at(1)).status is Status.FALSE, "the Pod is to blame"
 
 
 def test_whose_pods_work_on_a_node_is_counted_without_daemonsets_and_the_cluster_itself() -> None:
