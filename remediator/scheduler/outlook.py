@@ -35,17 +35,21 @@ async def outlook(
 ) -> Outlook:
     """Read nodes, policies, cases, Pods and our namespace, and judge every node. Raises ApiError.
 
-    `domains`: the labels by which nodes are near each other. `shared`: read who holds memory of shared GPUs, too.
+    `domains`: the labels by which nodes are near each other. `shared`: say who holds memory of shared GPUs, too. So it
+    is where the cluster has ledgers of them: the extender goes by them for each Pod then.
     """
     informers = Informers(client, clock, namespaces)
-    books = Books(informers) if shared else None
+    books = Books(informers)
     fleet = Fleet(informers, lambda *_: None, lambda: None, clock, domains, books=books)
     left_out = await informers.read(SHARED_GPUS)
     fleet.look()
+    rows = fleet.rows
+    if not (shared or any(True for _ in informers.gpu_ledgers)):
+        rows, left_out = {name: row._replace(cards=None) for name, row in rows.items()}, []
     tally = Tally()
-    for row in fleet.rows.values():
+    for row in rows.values():
         tally = tally.plus(row, 1)
     reason = open_reason(None, tally, fleet.paused)
     cordoned = frozenset(node.name for node in informers.nodes if node.cordoned_by_user)
     health = describe(reason, tally)
-    return Outlook(fleet.rows, cordoned, reason, health, fleet.siblings, fleet.topology, left_out)
+    return Outlook(rows, cordoned, reason, health, fleet.siblings, fleet.topology, left_out)

@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+from remediator.kube import api
+from remediator.kube.wire.client import Kind
 from remediator_sim.prometheus import success
 from tests.harness.cluster import MemoryCluster
-from tests.harness.kinds import NAMESPACES, NODES, PODS
+from tests.harness.kinds import NAMESPACES, NODES, PODS, Object
 from tests.harness.prometheus import fake_prometheus
 from tests.harness.scheduler import GPU, SchedulerHarness, node, pod
 from tests.remediator.scheduler.shared.stand import node as card_node
 from tests.remediator.scheduler.shared.stand import pod as card_pod
 from tests.remediator.test_cli import beside, remediator
 
+LEDGERS = Kind(api.GROUP, "v1alpha1", api.GPU_LEDGER.plural, "GpuLedger", Object)
 WAITS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}
 
 
@@ -114,6 +117,22 @@ async def test_a_pod_that_asks_for_memory_of_shared_gpus_hears_what_is_free_on_t
         0,
         "default/small requests 12 aliyun.com/gpu-mem on 2 GPUs and waits; 1 of 4 nodes take it",
     )
+
+
+async def test_a_pod_of_whole_gpus_hears_of_a_node_that_shares_them_where_the_cluster_shares_any() -> None:
+    harness = await cluster(big=pod(gpus=2))
+    for name in ("gpu-1", "gpu-2"):
+        await harness.client.delete(NODES, name)
+    await harness.client.create(NODES, card_node("both", 10, 16, whole=2))
+    code, out, err = await asked(harness, "why", "big")
+    assert (code, err, "1 of 2 nodes take it" in out) == (0, "", True), "nobody knows that --shared-gpus is given"
+    kind = {"apiVersion": LEDGERS.api_version, "kind": LEDGERS.name}
+    ledger = kind | {"metadata": {"name": "both"}, "spec": {"cards": [], "reservations": []}}
+    await harness.client.create(LEDGERS, ledger)
+    code, out, _ = await asked(harness, "why", "big")
+    assert (code, "0 of 2 nodes take it" in out) == (1, True)
+    assert "GpusSharedAndWhole: node(s) that offer the same GPUs whole and by memory (both)" in out
+    assert "whole or by memory, not both (it offers whole GPUs, too); `remediator gpus` says who holds them" in out
 
 
 async def test_a_pod_that_runs_is_said_to_run() -> None:
