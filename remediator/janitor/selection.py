@@ -2,9 +2,15 @@
 
 from dataclasses import dataclass
 
+from remediator.core import names
+
 ALL = "all"
 SECRETS = "secrets"
 NAMESPACES = "namespaces"
+# By the Leases of nodes Kubernetes knows that kubelets live; without its Pod an operation leaves a node half repaired.
+OF_THE_CLUSTER = frozenset(
+    {"kube-system", "kube-public", "kube-node-lease", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +20,7 @@ class Selection:
     include_resources: frozenset[str] = frozenset({ALL})
     exclude_resources: frozenset[str] = frozenset({"events", "controllerrevisions"})
     include_namespaces: frozenset[str] = frozenset({ALL})
-    exclude_namespaces: frozenset[str] = frozenset({"kube-system"})
+    exclude_namespaces: frozenset[str] = OF_THE_CLUSTER
 
     def kind(self, plural: str) -> bool:
         """Whether objects of this kind are read. Secrets are read only where they are named."""

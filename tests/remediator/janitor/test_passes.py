@@ -113,6 +113,16 @@ async def test_what_is_included_is_looked_at_and_what_is_excluded_never(
     assert [space for space in SPACES if await place.names(PODS, space)] == left
 
 
+async def test_a_rule_about_everything_ends_no_operation_and_takes_no_lease_of_a_node(place: Place) -> None:
+    for space in ("remediator-operations", "remediator-system", "kube-node-lease", "team"):
+        await place.make(MAPS, "m", space)
+    report = await place.run(rules="rules: [{id: all, resources: ['*'], jmespath: metadata.name, ttl: 1h}]", hours=2)
+    assert lines(report, Outcome.DELETED) == [
+        ("configmaps/team/m", "TimeToLiveExpired"),
+        ("namespaces/team", "TimeToLiveExpired"),
+    ]
+
+
 async def test_kinds_of_which_no_list_is_given_stop_nothing_but_are_told(place: Place) -> None:
     await place.pod("a", ttl="1h")
     place.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/configmaps"))
