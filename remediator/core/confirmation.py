@@ -57,4 +57,7 @@ def judged(values: Sequence[float], query: str) -> Answer:
     """What the values of a whole and fresh answer say: one that is not zero confirms. There is at least one."""
     if any(values):
         return Answer(Verdict.CONFIRMED)
-    return Answer(Verdict.DENIED, f"Prometheus says 0 to {query}")
+    hint = (
+        "; a series that is left with the value 0 says no: write == bool 0" if promql.lets_zero_through(query) else ""
+    )
+    return Answer(Verdict.DENIED, f"Prometheus says 0 to {query}{hint}")

@@ -22,6 +22,7 @@ _KEYWORDS = frozenset(_SET | _MATCHING | _FILL | _CHANGE | _VICTORIA)
 # No series: labels that are grouped by, and ranges.
 _ASIDE = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)|\[[^\]]*\]", re.IGNORECASE)
 _WORD = re.compile(r"(?<![\w:.])[A-Za-z_:][\w:]*(?![\w:])(?!\s*\()")
+_LEAVES = re.compile(r"(==|!=|<=|<(?!=))(?!\s*bool\b)", re.IGNORECASE)
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 
 
@@ -54,6 +55,15 @@ def faults(query: str) -> Iterator[str]:
         yield f'it names no series with labels, such as up{{node="{NODE}"}}; its answer would be about no node'
     if bare.rstrip().endswith("]"):
         yield "it asks for a range, which is no verdict; wrap it in a function such as max_over_time"
+
+
+def lets_zero_through(query: str) -> bool:
+    """Whether it has a comparison that leaves a series with its value, which may be 0, instead of saying 1.
+
+    >>> [lets_zero_through(f'up{{a!="b"}} {how}') for how in ("== 0", "<= 3", "== bool 0", "> 0", "")]
+    [True, True, False, False, False]
+    """
+    return _LEAVES.search(_SELECTOR.sub(" ", _TOKENS.sub(_masked, query))) is not None
 
 
 def selectors(query: str) -> list[str]:

@@ -116,6 +116,13 @@ def test_one_value_that_is_not_zero_confirms_and_zeros_do_not() -> None:
     assert judged((0.0, 0.0), "X") == Answer(Verdict.DENIED, "Prometheus says 0 to X")
 
 
+def test_who_asks_for_a_series_of_which_0_is_the_fault_reads_how_to_ask_for_it() -> None:
+    """up == 0 gives up, which is 0: the node that is down would be held for ever as if it were up."""
+    query = 'up{node="gpu-1"} == 0'
+    why = f"Prometheus says 0 to {query}; a series that is left with the value 0 says no: write == bool 0"
+    assert judged((0.0,), query) == Answer(Verdict.DENIED, why)
+
+
 TIMES = [(300, 60, 240), (60, 30, 30), (30, 15, 15), (3600, 60, 3540)]
 
 
