@@ -16,12 +16,14 @@ from remediator.kube.runtime.elector import Elector
 from remediator.kube.runtime.informer import synced
 from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire.client import Client
+from remediator.prometheus.alerts import AlertSource
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.packing import pinned
 from remediator.scheduler.packing.points import Score
 from remediator.scheduler.score import Scoring
 from remediator.scheduler.shared.parts import SharedGpus
 from remediator.settings import Settings
+from remediator.tickets.alertmanager.run import Alertmanagers
 from remediator.tickets.channels import routes
 from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.private import PrivateOnly
@@ -29,6 +31,7 @@ from remediator.tickets.reconcile.run import Tickets
 from remediator.web.endpoints import Endpoints
 
 if TYPE_CHECKING:
+    from remediator.prometheus.alertmanager import Alertmanager
     from remediator.prometheus.prometheus import Prometheus
     from remediator.tickets.channels.github import Credentials
 
@@ -52,6 +55,12 @@ def _asked(*given: Any, **named: Any) -> "Prometheus":
     return Prometheus(*given, **named)
 
 
+def _listing(*given: Any, **named: Any) -> "Alertmanager":
+    from remediator.prometheus.alertmanager import Alertmanager
+
+    return Alertmanager(*given, **named)
+
+
 class Replica:
     """One process of the Deployment. Every replica watches, answers schedulers and takes webhooks; one writes."""
 
@@ -62,8 +71,9 @@ class Replica:
         clock: Clock,
         github: Callable[..., Channel] = _github,
         prometheus: Callable[..., "Prometheus"] = _asked,
+        alertmanager: Callable[..., AlertSource] = _listing,
     ) -> None:
-        """`github` makes the channel of tickets, with the arguments of `GitHub`; the same of `prometheus`.
+        """`github` makes the channel of tickets, with the arguments of `GitHub`; the same of the others.
 
         Raises ValueError that names the option, and what to do, where the settings do not fit together.
         """
@@ -74,7 +84,8 @@ class Replica:
         self.controller = Controller(client, settings, self.informers, self.leader, clock, self.prometheus)
         shared = SharedGpus.over(client, self.informers, clock) if settings.shared_gpus else None
         self.extender = Extender(client, self.informers, clock, settings.domains, _scoring(settings), shared)
-        self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github)
+        alertmanagers = _alertmanagers(settings, clock, alertmanager)
+        self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github, alertmanagers)
         self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets)
 
     async def run(self) -> None:
@@ -86,7 +97,7 @@ class Replica:
         log.info("settings", **self.settings.shown())
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes, and a GitHub App or --github-token-file, to open issues")
-        closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
+        closing = aclosing(self.tickets) if self.tickets else nullcontext()
         asking = aclosing(self.prometheus) if self.prometheus else nullcontext()
         served = self.endpoints.served(self.functions, self._measure, self._remark)
         async with closing, asking, served, asyncio.TaskGroup() as group:
@@ -173,6 +184,7 @@ def _tickets(
     leader: Leader,
     clock: Clock,
     github: Callable[..., Channel],
+    alertmanagers: Alertmanagers | None,
 ) -> Tickets | None:
     """Tickets where routes say to which repository they go; nothing is sent to anybody without."""
     given = (settings.webhook_token_file, settings.github_token_file, settings.github_app_key_file)
@@ -184,7 +196,17 @@ def _tickets(
 
     channel = github(settings.github_url, _credentials(settings), clock, spacing=settings.github_spacing)
     where = routes.load(settings.routes, problem)
-    return Tickets(client, PrivateOnly(channel, where, clock), where, informers, leader, clock)
+    private = PrivateOnly(channel, where, clock)
+    return Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers)
+
+
+def _alertmanagers(settings: Settings, clock: Clock, make: Callable[..., AlertSource]) -> Alertmanagers | None:
+    """Who is asked what fires, where the settings name some."""
+    if not settings.alertmanager_url:
+        return None
+    token, authority = settings.alertmanager_token_file, settings.alertmanager_ca_file
+    sources = [make(url, clock, token=token, authority=authority) for url in settings.alertmanager_url]
+    return Alertmanagers(sources, settings.alertmanager_receiver, settings.alertmanager_watchdog)
 
 
 def _credentials(settings: Settings) -> "Credentials":

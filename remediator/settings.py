@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from remediator.core import names
 from remediator.core.breaker import Breaker
@@ -48,6 +48,10 @@ def _is_prometheus(text: str) -> bool:
     return not text or (parts is not None and int(parts[1] or 0) <= HIGHEST_PORT)
 
 
+def _are_alertmanagers(urls: tuple[str, ...]) -> bool:
+    return len(urls) <= MOST_ALERTMANAGERS and all(url and _is_prometheus(url) for url in urls)
+
+
 def _is_loopback(url: str) -> bool:
     return any(re.match(rf"http://\[?{re.escape(host)}\]?(:|/|$)", url) for host in LOOPBACK)
 
@@ -56,6 +60,11 @@ NAMESPACE_FORM = f"the name of a namespace, such as {names.SYSTEM_NAMESPACE}"
 LISTEN_FORM = "host:port with a port of at most 65535, such as 127.0.0.1:8080"
 URL_FORM = "https://HOST or https://HOST/api/v3, such as https://api.github.com"
 PROMETHEUS_FORM = "https://HOST or https://HOST:PORT/PATH, such as http://prometheus.monitoring.svc:9090"
+MOST_ALERTMANAGERS = 16
+ALERTMANAGER_FORM = (
+    f"at most {MOST_ALERTMANAGERS} times https://HOST or https://HOST:PORT/PATH, "
+    "such as http://alertmanager-0.alertmanager.monitoring.svc:9093"
+)
 # field, its option, whether a value fits, what would, whether a refusal quotes the value: a URL may hold a credential
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -83,7 +92,7 @@ def _are_labels(text: str) -> bool:
     )
 
 
-_RULES: tuple[tuple[str, str, Callable[[str], object], str, bool], ...] = (
+_RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("listen", "--listen", address, LISTEN_FORM, True),
     ("listen_extender", "--listen-extender", _listens, LISTEN_FORM, True),
     ("listen_webhook", "--listen-webhook", _listens, LISTEN_FORM, True),
@@ -91,6 +100,7 @@ _RULES: tuple[tuple[str, str, Callable[[str], object], str, bool], ...] = (
     ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM, True),
     ("github_url", "--github-url", _is_url, URL_FORM, False),
     ("prometheus_url", "--prometheus-url", _is_prometheus, PROMETHEUS_FORM, False),
+    ("alertmanager_url", "--alertmanager-url", _are_alertmanagers, ALERTMANAGER_FORM, False),
     ("gang_topology", "--gang-topology", _are_labels, DOMAINS_FORM, True),
     ("api_pods_node_selector", "--api-pods-node-selector", _is_selector, FORM, True),
 )
@@ -136,6 +146,11 @@ class Settings:
     prometheus_url: str = ""
     prometheus_token_file: Path | None = None
     prometheus_ca_file: Path | None = None
+    alertmanager_url: tuple[str, ...] = ()
+    alertmanager_token_file: Path | None = None
+    alertmanager_ca_file: Path | None = None
+    alertmanager_receiver: str = "remediator"
+    alertmanager_watchdog: str = ""
 
     def __post_init__(self) -> None:
         for name, option, fits, form, quoted in _RULES:
@@ -187,6 +202,19 @@ class Settings:
                 and self.prometheus_url.startswith("http://")
                 and not _is_loopback(self.prometheus_url),
                 "--prometheus-token-file needs a --prometheus-url of https: everybody on the way could read the token",
+            ),
+            (self.alertmanager_url and not self.routes, "--routes is needed for --alertmanager-url"),
+            (
+                (self.alertmanager_token_file or self.alertmanager_ca_file or self.alertmanager_watchdog)
+                and not self.alertmanager_url,
+                "--alertmanager-url is needed for --alertmanager-token-file, --alertmanager-ca-file and "
+                "--alertmanager-watchdog",
+            ),
+            (
+                self.alertmanager_token_file
+                and any(url.startswith("http://") and not _is_loopback(url) for url in self.alertmanager_url),
+                "--alertmanager-token-file needs each --alertmanager-url to be https: everybody on the way could read "
+                "the token",
             ),
         )
 

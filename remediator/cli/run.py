@@ -24,6 +24,7 @@ from remediator.cli.common import (
 )
 from remediator.cli.groups import with_groups
 from remediator.cli.run_options import (
+    AlertmanagerOptions,
     DeviceTaints,
     ExtenderOptions,
     LimitOptions,
@@ -105,6 +106,7 @@ def run(
     tickets: TicketOptions,
     device_taints: DeviceTaints = False,
     prometheus: PrometheusOptions,
+    alertmanager: AlertmanagerOptions,
     name: Annotated[str, typer.Option(help="Who we are in the lease; new for each process.")] = "",
     log: LogOptions,
 ) -> None:
@@ -121,6 +123,7 @@ def run(
             **asdict(extender),
             **asdict(tickets),
             **asdict(prometheus),
+            **alertmanager.settings,
         )
     except ValueError as wrong:
         raise refusal(wrong) from None

@@ -146,6 +146,46 @@ class PrometheusOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertmanagerOptions:
+    """Who is asked which alerts fire."""
+
+    alertmanager_url: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Alertmanager that is asked which alerts fire; once for each, HA peers and all that post to the "
+            "webhook. Left out: what the webhook is told counts."
+        ),
+    ] = None
+    alertmanager_token_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File with a bearer token for Alertmanager.")
+    ] = None
+    alertmanager_ca_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Who signs Alertmanager's certificate, PEM.")
+    ] = None
+    alertmanager_receiver: Annotated[
+        str, typer.Option(help="Name of the receiver in Alertmanager whose alerts make tickets.")
+    ] = "remediator"
+    alertmanager_watchdog: Annotated[
+        str,
+        typer.Option(
+            help="Name of an alert that always fires, such as Watchdog of kube-prometheus: while no Alertmanager lists "
+            "it, Prometheus is away, and no alert has ended."
+        ),
+    ] = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What they become."""
+        return {
+            "alertmanager_url": tuple(self.alertmanager_url or ()),
+            "alertmanager_token_file": self.alertmanager_token_file,
+            "alertmanager_ca_file": self.alertmanager_ca_file,
+            "alertmanager_receiver": self.alertmanager_receiver,
+            "alertmanager_watchdog": self.alertmanager_watchdog,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class LogOptions:
     """What is logged, and in which form."""
 

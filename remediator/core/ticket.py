@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -66,7 +66,10 @@ def one_line(text: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Alert:
-    """One alert as last received. `ended` is None while it fires; severity is that of a ticket."""
+    """One alert as last heard of. `ended` is None while it fires; severity is that of a ticket.
+
+    `heard` is when we heard of this state first, and no part of it: None where an older version stored it.
+    """
 
     fingerprint: str
     name: str
@@ -77,6 +80,7 @@ class Alert:
     runbook: str = ""
     route: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+    heard: datetime | None = field(default=None, compare=False)
 
     @property
     def firing(self) -> bool:
@@ -101,8 +105,13 @@ def merged(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> 
     for alert in received:
         other = newest.get(alert.fingerprint)
         if other is None or alert.age > other.age or _refired(alert, other, now):
-            newest[alert.fingerprint] = alert
-    kept = sorted(newest.values(), key=lambda alert: (alert.firing, alert.age, alert.fingerprint), reverse=True)
+            newest[alert.fingerprint] = replace(alert, heard=now)
+    return bounded(newest.values())
+
+
+def bounded(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
+    """What one Ticket holds of these alerts, by fingerprint; see `merged`."""
+    kept = sorted(alerts, key=lambda alert: (alert.firing, alert.age, alert.fingerprint), reverse=True)
     return tuple(sorted(kept[:ALERTS], key=lambda alert: alert.fingerprint))
 
 

@@ -1,4 +1,4 @@
-"""One Prometheus over prometheus-api-client, for threads: what is read is bounded in bytes and in time.
+"""One Prometheus or Alertmanager over prometheus-api-client, for threads: what is read is bounded in bytes and in time.
 
 The library's own `custom_query` gives `data.result` alone: a warning of a store that did not answer is lost, and a
 partial answer looks like a whole one. So its session is used, and the whole answer is read.
@@ -18,7 +18,8 @@ from urllib3.util import Retry
 from remediator import secret_file
 from remediator.prometheus.deadline import Deadline, LimitedAdapter
 
-LARGEST = 1 << 20  # bytes of an answer
+LARGEST = 1 << 20  # bytes of an answer to a query
+QUERY = "/api/v1/query"
 PIECE = 1 << 14
 ADDRESSES = 4  # that a name may have and that are all tried in time, where none answers
 
@@ -56,13 +57,17 @@ class Connection(PrometheusConnect):  # type: ignore[misc]
         self._session.mount(self.url, adapter)
 
     def instant(self, params: dict[str, Any], seconds: float) -> tuple[int, bytes]:
-        """The status and the body of one answer to /api/v1/query, after so many seconds at most.
+        """The status and the body of one answer to a query; see `get`."""
+        return self.get(QUERY, params, seconds, LARGEST)
+
+    def get(self, path: str, params: dict[str, Any], seconds: float, largest: int) -> tuple[int, bytes]:
+        """The status and the body of one answer, of so many bytes and after so many seconds at most.
 
         Raises NoToken, TooLarge, TooSlow, BrokenOff, and what requests raises.
         """
         with Deadline(seconds, self._monotonic) as deadline:
             try:
-                answer = self._answer(params, seconds)
+                answer = self._answer(path, params, seconds, largest)
             except Exception:
                 if not deadline.passed:
                     raise
@@ -70,9 +75,9 @@ class Connection(PrometheusConnect):  # type: ignore[misc]
                 raise TooSlow
             return answer
 
-    def _answer(self, params: dict[str, Any], seconds: float) -> tuple[int, bytes]:
+    def _answer(self, path: str, params: dict[str, Any], seconds: float, largest: int) -> tuple[int, bytes]:
         asked = self._session.get(
-            f"{self.url}/api/v1/query",
+            f"{self.url}{path}",
             params=params,
             headers=self._headers(),
             timeout=(seconds / ADDRESSES, seconds),
@@ -80,7 +85,7 @@ class Connection(PrometheusConnect):  # type: ignore[misc]
             stream=True,
         )
         with asked as answer:
-            return answer.status_code, self._body(answer)
+            return answer.status_code, self._body(answer, largest)
 
     def hidden(self, text: str) -> str:
         """The text without the token: what a server says may quote it."""
@@ -99,12 +104,12 @@ class Connection(PrometheusConnect):  # type: ignore[misc]
         self._sent = token
         return headers | {"Authorization": f"Bearer {token}"}
 
-    def _body(self, answer: requests.Response) -> bytes:
+    def _body(self, answer: requests.Response, largest: int) -> bytes:
         pieces, size = [], 0
         try:
             while piece := answer.raw.read1(PIECE):  # what there is; `iter_content` would wait for all of a piece
                 size += len(piece)
-                if size > LARGEST:
+                if size > largest:
                     raise TooLarge
                 pieces.append(piece)
         except ReadTimeoutError:

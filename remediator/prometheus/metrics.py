@@ -16,3 +16,9 @@ SECONDS = Histogram(
     buckets=(0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 20),
     registry=REGISTRY,
 )
+LISTS = Counter(
+    "remediator_alertmanager_lists_total",
+    "Lists of alerts asked of an Alertmanager, by result: Answered, or why nobody can tell what fires.",
+    ["result"],
+    registry=REGISTRY,
+)

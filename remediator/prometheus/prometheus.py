@@ -1,26 +1,24 @@
 """Prometheus as the parts of a replica ask it: in threads of its own, never on the loop, with a limit on time."""
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import requests
-
 from remediator.clock import Clock
 from remediator.core import promql
 from remediator.prometheus import reading
-from remediator.prometheus.addresses import NoAddress
-from remediator.prometheus.connection import BrokenOff, Connection, NoToken, TooLarge, TooSlow
+from remediator.prometheus.connection import Connection, TooSlow
 from remediator.prometheus.failure_log import FailureLog, NoLog
+from remediator.prometheus.failures import Server, cause, failure
 from remediator.prometheus.metrics import QUERIES, SECONDS
 from remediator.prometheus.reading import CannotTell, Doubt, Reading
 from remediator.prometheus.source import AT_ONCE
 
 PATIENCE = 10.0  # seconds for which one answer is waited for
 ANSWERED = "Answered"
+SERVER = Server("--prometheus", "its answer is larger than 1 MiB; let the query give one number")
 # Ask stores that leave out what they cannot reach to refuse instead: Thanos, and VictoriaMetrics.
 WHOLE = {"partial_response": "false", "deny_partial_response": "1"}
 
@@ -62,7 +60,7 @@ class Prometheus:
             # As long for a thread that is free as for the answer.
             answer = await asyncio.wait_for(asked, 2 * self._patience)
         except TimeoutError:
-            answer = _failure(TooSlow(), self._patience)
+            answer = failure(SERVER, TooSlow(), self._patience)
         SECONDS.observe(max(0.0, self._clock.monotonic() - began))
         self._failures.note(answer, query, self._clock.monotonic())
         QUERIES.labels(answer.doubt.value if isinstance(answer, CannotTell) else ANSWERED).inc()
@@ -87,49 +85,9 @@ class Prometheus:
         try:
             status, body = self.connection.instant({"query": asked, **limits, **WHOLE}, self._patience)
         except Exception as failed:
-            detail = reading.shown(self.connection.hidden(_cause(failed)))
-            return replace(_failure(failed, self._patience), detail=detail)
+            detail = reading.shown(self.connection.hidden(cause(failed)))
+            return replace(failure(SERVER, failed, self._patience), detail=detail)
         answer = reading.of_answer(status, body, within, now)
         if isinstance(answer, CannotTell):
             return replace(answer, message=self.connection.hidden(answer.message))
         return answer
-
-
-def _cause(failed: Exception) -> str:
-    """What the connection came to; the library writes the whole address before it."""
-    inner = failed.args[0] if failed.args else None
-    return str(getattr(inner, "reason", None) or failed)
-
-
-def _failure(failed: Exception, patience: float) -> CannotTell:
-    """Why no answer came. What the library says of it is long, and says where it asked: the log has that."""
-    for kinds, doubt, message in FAILURES:
-        if isinstance(failed, kinds):
-            return CannotTell(doubt, reading.shown(message(failed, patience)))
-    raise failed
-
-
-def _says(text: str) -> Callable[[Exception, float], str]:
-    return lambda failed, patience: text
-
-
-# In this order: a certificate that is refused is a failure to connect, too.
-_AWAY = _says("it cannot be reached; look at --prometheus-url")
-FAILURES: tuple[tuple[tuple[type[Exception], ...], Doubt, Callable[[Exception, float], str]], ...] = (
-    ((NoToken,), Doubt.NO_TOKEN, lambda failed, _: str(failed)),
-    ((TooLarge,), Doubt.TOO_LARGE, _says("its answer is larger than 1 MiB; let the query give one number")),
-    (
-        (NoAddress,),
-        Doubt.UNREACHABLE,
-        lambda _, patience: f"nobody told its address within {patience:g} s; look at the DNS of the controller",
-    ),
-    ((requests.ConnectTimeout,), Doubt.UNREACHABLE, _AWAY),
-    ((TooSlow, requests.Timeout), Doubt.TIMED_OUT, lambda _, patience: f"it gave no answer within {patience:g} s"),
-    (
-        (requests.exceptions.SSLError,),
-        Doubt.UNTRUSTED,
-        _says("its certificate is not trusted; give --prometheus-ca-file the authority that signs it"),
-    ),
-    ((BrokenOff,), Doubt.UNREADABLE, _says("its answer breaks off")),
-    ((requests.RequestException, OSError), Doubt.UNREACHABLE, _AWAY),
-)

@@ -175,3 +175,33 @@ def test_shared_gpus_need_the_extender_that_binds_their_pods() -> None:
     with pytest.raises(ValueError, match="--listen-extender is needed for --shared-gpus"):
         Settings(shared_gpus=True)
     assert Settings(shared_gpus=True, listen_extender="127.0.0.1:8443", no_tls=True).shared_gpus
+
+
+AM = "https://alertmanager-0.alertmanager.monitoring.svc:9093"
+
+
+def test_a_pair_of_alertmanagers_that_can_be_asked_is_taken() -> None:
+    pair = (AM, "http://127.0.0.1:9093/am")
+    assert Settings(**TICKETS, alertmanager_url=pair, alertmanager_token_file=Path("t")).alertmanager_url == pair
+
+
+@pytest.mark.parametrize(
+    ("wrong", "refusal"),
+    [
+        ({"alertmanager_url": (AM, "")}, "--alertmanager-url is not at most 16 times https://HOST"),
+        ({"alertmanager_url": (AM,) * 17}, "--alertmanager-url is not at most 16 times"),
+        ({"alertmanager_url": ("https://me:SECRET@alertmanager",)}, "--alertmanager-url is not at most"),
+        ({"alertmanager_url": (AM,), "routes": None}, "--routes is needed for --alertmanager-url"),
+        ({"alertmanager_watchdog": "Watchdog"}, "--alertmanager-url is needed for --alertmanager-token-file"),
+        (
+            {"alertmanager_url": (AM, "http://alertmanager:9093"), "alertmanager_token_file": Path("t")},
+            "--alertmanager-token-file needs each --alertmanager-url to be https",
+        ),
+    ],
+)
+def test_alertmanagers_that_cannot_be_asked_or_would_be_told_a_secret_are_refused(
+    wrong: dict[str, Any], refusal: str
+) -> None:
+    with pytest.raises(ValueError, match=refusal) as refused:
+        Settings(**TICKETS | wrong)
+    assert "SECRET" not in str(refused.value)

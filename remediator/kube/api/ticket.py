@@ -35,6 +35,7 @@ class TicketAlert(Base, frozen=True, kw_only=True):
     name: Annotated[Word, doc("Label alertname.")]
     starts_at: Annotated[Time, doc("Since when it fires, or fired.")]
     ends_at: Annotated[Time | None, doc("When it ended; absent while it fires.")] = None
+    heard_at: Annotated[Time | None, doc("When Remediator first heard of this state.")] = None
     severity: Annotated[Severity, doc("Made from label severity. Default Warning.")] = Severity.WARNING
     summary: Annotated[Line, doc("Annotation summary, else description.")] = ""
     runbook: Annotated[Line, doc("Annotation runbook_url.")] = ""
@@ -71,7 +72,10 @@ class TicketSpec(Base, frozen=True, kw_only=True):
     alerts: Annotated[
         tuple[TicketAlert, ...],
         Meta(max_length=64),
-        doc("The newest state of each alert, by fingerprint; written by the webhook.", x_kubernetes_list_type="atomic"),
+        doc(
+            "The newest state of each alert, by fingerprint, as the webhook or a list of Alertmanager has it.",
+            x_kubernetes_list_type="atomic",
+        ),
     ] = ()
 
 

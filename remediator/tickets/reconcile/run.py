@@ -11,6 +11,7 @@ from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader, LeaderQueue, Sweep, every
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
+from remediator.tickets.alertmanager.run import Alertmanagers, Comparison
 from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.reconcile.actions import ACTIONS
@@ -40,11 +41,12 @@ class Tickets:
         leader: Leader,
         clock: Clock,
         times: Times | None = None,
+        alertmanagers: Alertmanagers | None = None,
     ) -> None:
         self.channel, self.leader, self._clock = channel, leader, clock
         self.cache = TicketCache(informers)
         store = TicketStore(client, self.cache)
-        self.receiver = Receiver(client, store, self.ready, clock)
+        self.receiver = Receiver(client, store, self.ready, clock, asked=alertmanagers is not None)
         self._reconciler = Reconciler(store, channel, routes, times or Times(), ACTIONS, lambda: leader.is_leader)
         self._queue: LeaderQueue[Subject] = LeaderQueue(
             "tickets",
@@ -56,9 +58,29 @@ class Tickets:
             essential=False,
         )
         leader.add(self._queue)
+        self.alertmanagers = alertmanagers
+        if alertmanagers is not None:
+            leader.add(self._comparing(Comparison(alertmanagers, store, lambda: leader.is_leader, clock)))
         self.cache.tickets.on_change(self._on_ticket)
         self.cache.cases.on_change(self._on_case)
         self.cache.policies.on_change(self._on_policy)
+
+    def _comparing(self, comparison: Comparison) -> LeaderQueue[str]:
+        return LeaderQueue(
+            "alerts",
+            lambda key: comparison.compare(),
+            lambda: ["alerts"],
+            workers=1,
+            informers=(*self.cache.informers, self.cache.nodes),
+            essential=False,
+            ended=comparison.forget,
+        )
+
+    async def aclose(self) -> None:
+        """Give the connections to the tracker and to Alertmanagers back."""
+        await self.channel.aclose()
+        for source in self.alertmanagers.sources if self.alertmanagers else ():
+            await source.aclose()
 
     def ready(self) -> bool:
         """Whether every watch has its list and shows signs of life; says nothing of leading."""

@@ -57,6 +57,13 @@ class TicketStore:
             wire = await self.client.patch(api.TICKET, ticket.name, encode.with_alerts(ticket, wanted))
         self._noted(wire)
 
+    async def put(self, subject: Subject, ticket: Ticket | None, alerts: Collection[Alert]) -> None:
+        """Write all alerts of a Ticket that is as we know it. Raises Conflict, AlreadyExists or NotFound elsewise."""
+        if ticket is None:
+            self._noted(await self.client.create(api.TICKET, encode.new_ticket(subject, alerts)))
+        else:
+            self._noted(await self.client.patch(api.TICKET, ticket.name, encode.with_alerts(ticket, alerts)))
+
     async def save(self, before: Ticket, after: Ticket) -> Ticket:
         """Write the status. Alerts that came meanwhile are taken over; another's status raises TicketChanged."""
         for _ in range(STATUS_CONFLICTS):

@@ -1,6 +1,7 @@
 """What Alertmanager posts → alerts. Pure; it knows every version of the payload and refuses everything else."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -90,18 +91,22 @@ def _decoded(body: bytes) -> WirePayload:
 
 
 def _alert(wire: WireAlert) -> Alert:
-    starts = _utc(wire.starts_at)
-    ends = _utc(wire.ends_at) if wire.ends_at else starts
+    alert = alert_of(wire.fingerprint, wire.labels, wire.annotations, wire.starts_at)
+    ends = _utc(wire.ends_at) if wire.ends_at else alert.starts
+    return replace(alert, ended=max(alert.starts, ends)) if wire.status == "resolved" else alert
+
+
+def alert_of(fingerprint: str, labels: Mapping[str, str], annotations: Mapping[str, str], starts: datetime) -> Alert:
+    """An alert that fires, from what Alertmanager says of it in a post or in a list."""
     return Alert(
-        fingerprint=one_line(wire.fingerprint, 64),
-        name=one_line(wire.labels.get("alertname", ""), 253) or "unnamed",
-        starts=starts,
-        ended=max(starts, ends) if wire.status == "resolved" else None,
-        severity=SEVERITIES.get(wire.labels.get("severity", "").lower(), Severity.WARNING),
-        summary=one_line(_summary(wire.annotations), 1024),
-        runbook=one_line(wire.annotations.get("runbook_url", ""), 1024),
-        route=one_line(wire.labels.get(ROUTE_LABEL, ""), 253),
-        labels=_shown(wire.labels),
+        fingerprint=one_line(fingerprint, 64),
+        name=one_line(labels.get("alertname", ""), 253) or "unnamed",
+        starts=_utc(starts),
+        severity=SEVERITIES.get(labels.get("severity", "").lower(), Severity.WARNING),
+        summary=one_line(_summary(annotations), 1024),
+        runbook=one_line(annotations.get("runbook_url", ""), 1024),
+        route=one_line(labels.get(ROUTE_LABEL, ""), 253),
+        labels=_shown(labels),
     )
 
 

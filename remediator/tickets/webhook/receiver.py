@@ -42,10 +42,15 @@ class Received:
 
 
 class Receiver:
-    """Takes deliveries on every replica. `ready` says whether the caches are fresh, `clock` when."""
+    """Takes deliveries on every replica. `ready` says whether the caches are fresh, `clock` when.
 
-    def __init__(self, client: Client, store: TicketStore, ready: Callable[[], bool], clock: Clock) -> None:
-        self._client, self._store, self._ready, self._clock = client, store, ready, clock
+    Where Alertmanagers are asked what fires (`asked`), only they say that an alert has ended.
+    """
+
+    def __init__(
+        self, client: Client, store: TicketStore, ready: Callable[[], bool], clock: Clock, *, asked: bool = False
+    ) -> None:
+        self._client, self._store, self._ready, self._clock, self._asked = client, store, ready, clock, asked
         self._writers, self._readers = asyncio.Semaphore(WRITERS), asyncio.Semaphore(READERS)
 
     async def receive(self, body: bytes) -> Received:
@@ -61,7 +66,7 @@ class Receiver:
             return Received(Result.BAD, str(error))
         if not self._ready():
             return Received(Result.LATER, "the caches are not fresh yet")
-        failure = await self._stored(alerts, now)
+        failure = await self._stored([parsed for parsed in alerts if parsed.alert.firing or not self._asked], now)
         if failure is not None:
             log.warning("alerts are to be sent again", failed=str(failure), alerts=len(alerts))
             return Received(Result.LATER, f"later: {failure}")
@@ -114,6 +119,6 @@ class Receiver:
                 before = await self._store.merge(subject, alerts, now)
             except errors.ApiError as failure:
                 return failure
-        late = late_refires(before.alerts if before else (), alerts, now)
+        late = () if self._asked else late_refires(before.alerts if before else (), alerts, now)
         ended = ", ".join(f"alert {alert.name} ended at {alert.ended:%Y-%m-%d %H:%M:%S} UTC" for alert in late)
         return errors.Unavailable(0, "LateRefire", f"{ended}; send again whether it fires") if late else None

@@ -14,12 +14,14 @@ from remediator.clock import SYSTEM
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader
 from remediator.settings import Settings
+from remediator.tickets.alertmanager.run import Alertmanagers
 from remediator.tickets.channels.base import Refused
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.run import Tickets
 from remediator.tickets.webhook.receiver import Result
 from remediator_sim.github import FakeGitHub, Fault
+from tests.harness.alertmanager import PlayedAlertmanager, listed
 from tests.harness.kinds import NAMESPACES
 from tests.harness.replica import at_work
 from tests.harness.tickets import GPU, MemoryChannel, TicketHarness, delivery, ends, fires
@@ -30,12 +32,14 @@ ROUTES = Routes(Route(REPO))
 
 
 @asynccontextmanager
-async def running(harness: TicketHarness, channel: Any, identity: str = "one") -> AsyncIterator[Tickets]:
+async def running(
+    harness: TicketHarness, channel: Any, identity: str = "one", alertmanagers: Alertmanagers | None = None
+) -> AsyncIterator[Tickets]:
     """Tickets at work, until the block is left."""
     asked = Settings(identity=identity, namespace="gpu-ops", lease_retry=0.1)
     informers = Informers(harness.client, SYSTEM, asked.namespaces)
     leader = Leader(elector(harness.client, asked, SYSTEM), SYSTEM)
-    made = Tickets(harness.client, channel, ROUTES, informers, leader, SYSTEM)
+    made = Tickets(harness.client, channel, ROUTES, informers, leader, SYSTEM, alertmanagers=alertmanagers)
     async with at_work(informers.run(), leader.run()):
         await until(made.ready)
         yield made
@@ -150,3 +154,14 @@ async def test_deliveries_are_later_while_the_watch_of_nodes_is_silent(cluster: 
         tickets.cache.nodes._reflector._alive_at -= 151
         assert not tickets.ready()
         assert (await tickets.receiver.receive(delivery(fires()))).result is Result.LATER
+
+
+async def test_the_leader_asks_alertmanager_by_itself_and_a_post_ends_nothing_then(cluster: TicketHarness) -> None:
+    channel, played = MemoryChannel(), PlayedAlertmanager()
+    played.lists(listed(fires()))
+    async with running(cluster, channel, alertmanagers=Alertmanagers([played], "remediator")) as tickets:
+        await until(lambda: channel.open == [1])
+        assert (await tickets.receiver.receive(delivery(ends(end=1)))).result is Result.STORED
+        assert [alert.firing for alert in (await cluster.ticket(GPU)).alerts] == [True]
+        await tickets.aclose()
+    assert played.closed

@@ -55,6 +55,7 @@ def _alert(wire: api.TicketAlert) -> Alert:
         runbook=wire.runbook,
         route=wire.route,
         labels=tuple(sorted(wire.labels.items())),
+        heard=moment(wire.heard_at),
     )
 
 

@@ -1,0 +1,123 @@
+"""What Tickets should hold, from what they hold and what all Alertmanagers list. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from remediator.core.ticket import EARLIEST, Alert, Subject, Ticket, bounded
+from remediator.prometheus.alerts import ListedAlert, Listing
+from remediator.prometheus.reading import CannotTell
+from remediator.tickets.webhook.payload import alert_of
+from remediator.tickets.webhook.subject import of_alert
+
+# How long an alert has to be missing from every list. An Alertmanager that has just started lists nothing until
+# Prometheus sends everything again, which it does every minute unless set otherwise.
+QUIET = timedelta(minutes=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What all Alertmanagers together list, by fingerprint. `whole`: what is not in it does not fire."""
+
+    alerts: Mapping[str, ListedAlert]
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The alerts that the Ticket of a subject should hold; `ticket` is None where there is none yet."""
+
+    subject: Subject
+    ticket: Ticket | None
+    alerts: tuple[Alert, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be written, and since when each alert that a Ticket holds as firing is missing from every list."""
+
+    changes: tuple[Change, ...]
+    missing: Mapping[str, datetime]
+
+
+def together(listings: Sequence[Listing], watchdog: str) -> Firing:
+    """What several Alertmanagers say: what fires in one fires.
+
+    Not whole where one cannot tell; nor while an alert of the name `watchdog`, which always fires, is in no list: then
+    Prometheus does not reach them.
+    """
+    alerts: dict[str, ListedAlert] = {}
+    for listing in listings:
+        for alert in () if isinstance(listing, CannotTell) else listing:
+            alerts[alert.fingerprint] = _both(alerts.get(alert.fingerprint, alert), alert)
+    answered = not any(isinstance(listing, CannotTell) for listing in listings)
+    alive = not watchdog or any(alert.labels.get("alertname") == watchdog for alert in alerts.values())
+    return Firing(alerts, answered and alive)
+
+
+def _both(alert: ListedAlert, other: ListedAlert) -> ListedAlert:
+    """One alert in two lists: active where it is in one of them."""
+    newer = max(alert, other, key=lambda listed: (listed.active, listed.starts))
+    return replace(newer, receivers=(*alert.receivers, *other.receivers))
+
+
+def decide(
+    tickets: Collection[Ticket],
+    firing: Firing,
+    receiver: str,
+    nodes: Collection[str],
+    missing: Mapping[str, datetime],
+    now: datetime,
+) -> Decision:
+    """What is to be written. `receiver`: of which alerts start something. `now`: when the lists were asked for.
+
+    An alert that a Ticket holds as firing goes on while any list has it, silenced or sent to another receiver. It has
+    ended when it was missing from whole lists for `QUIET`.
+    """
+    held = {alert.fingerprint: alert for ticket in tickets for alert in ticket.alerts if alert.firing}
+    missing = _missing(held.values(), firing, missing, now)
+    over = {fingerprint: since for fingerprint, since in missing.items() if now - since >= QUIET}
+    starting = _starting(firing, receiver, nodes, held, now)
+    changes = [_change(ticket, over, starting.pop(ticket.subject, ()), now) for ticket in tickets]
+    changes += [Change(subject, None, bounded(alerts)) for subject, alerts in starting.items()]
+    wanted = tuple(change for change in changes if change.ticket is None or change.alerts != change.ticket.alerts)
+    return Decision(wanted, missing)
+
+
+def _missing(
+    held: Iterable[Alert], firing: Firing, missing: Mapping[str, datetime], now: datetime
+) -> Mapping[str, datetime]:
+    """Since when each is missing; heard of again meanwhile, it counts from then. Nothing is where nobody can tell."""
+    if not firing.whole:
+        return {}
+    since = {alert: missing.get(alert.fingerprint, now) for alert in held if alert.fingerprint not in firing.alerts}
+    return {alert.fingerprint: max(first, _heard(alert, now)) for alert, first in since.items()}
+
+
+def _heard(alert: Alert, now: datetime) -> datetime:
+    """When it was heard of; a clock that is ahead of ours does not count."""
+    return alert.heard if alert.heard and alert.heard <= now else EARLIEST
+
+
+def _starting(
+    firing: Firing, receiver: str, nodes: Collection[str], held: Collection[str], now: datetime
+) -> dict[Subject, list[Alert]]:
+    """Alerts that are to be heard of, and that no Ticket holds as firing."""
+    starting: dict[Subject, list[Alert]] = {}
+    for listed in firing.alerts.values():
+        if listed.active and receiver in listed.receivers and listed.fingerprint not in held:
+            alert = alert_of(listed.fingerprint, listed.labels, listed.annotations, listed.starts)
+            starting.setdefault(of_alert(listed.labels, nodes), []).append(replace(alert, heard=now))
+    return starting
+
+
+def _change(ticket: Ticket, over: Mapping[str, datetime], starting: Iterable[Alert], now: datetime) -> Change:
+    alerts = {alert.fingerprint: _ended(alert, over, now) for alert in ticket.alerts}
+    alerts |= {alert.fingerprint: alert for alert in starting}
+    return Change(ticket.subject, ticket, bounded(alerts.values()))
+
+
+def _ended(alert: Alert, over: Mapping[str, datetime], now: datetime) -> Alert:
+    """The alert, ended where it is over: when it was first missing."""
+    since = over.get(alert.fingerprint) if alert.firing else None
+    return alert if since is None else replace(alert, ended=max(alert.starts, since), heard=now)

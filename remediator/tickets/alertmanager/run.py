@@ -1,0 +1,69 @@
+"""Asks every Alertmanager again and again, and writes what Tickets should hold."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from remediator.clock import Clock
+from remediator.kube.wire import errors
+from remediator.prometheus.alerts import AlertSource, ListedAlert
+from remediator.tickets.alertmanager.decide import Change, decide, together
+from remediator.tickets.reconcile.store import TicketStore
+from remediator.tickets.webhook.subject import candidates
+
+EVERY = 30.0  # seconds between two looks
+WRITERS = 16
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Alertmanagers:
+    """Who is asked. Alerts of `receiver` start something; `watchdog`, where given, is an alert that always fires."""
+
+    sources: Sequence[AlertSource]
+    receiver: str
+    watchdog: str = ""
+
+
+class Comparison:
+    """Compares lists and Tickets, for one leader. What it remembers makes it wait; losing it makes it wait again."""
+
+    def __init__(self, asked: Alertmanagers, store: TicketStore, leads: Callable[[], bool], clock: Clock) -> None:
+        self._asked, self._store, self._leads, self._clock = asked, store, leads, clock
+        self._missing: Mapping[str, datetime] = {}
+        self._writers = asyncio.Semaphore(WRITERS)
+
+    def forget(self) -> None:
+        """Another may lead meanwhile."""
+        self._missing = {}
+
+    async def compare(self) -> float:
+        """One pass; seconds until the next one. Raises ApiError: try again."""
+        now, asked = self._clock.now(), self._asked
+        listings = await asyncio.gather(*(source.alerts() for source in asked.sources))
+        if not (self._store.cache.tickets.fresh() and self._store.cache.nodes.fresh()):
+            return EVERY
+        # In a thread: of 10,000 alerts both take a third of a second, in which the loop serves others.
+        firing = await asyncio.to_thread(together, listings, asked.watchdog)
+        nodes = {name for alert in firing.alerts.values() for name in self._nodes(alert)}
+        tickets = tuple(self._store.cache.tickets)
+        decision = await asyncio.to_thread(decide, tickets, firing, asked.receiver, nodes, self._missing, now)
+        self._missing = decision.missing
+        await asyncio.gather(*map(self._write, decision.changes))
+        return EVERY
+
+    def _nodes(self, alert: ListedAlert) -> list[str]:
+        return [name for name in candidates(alert.labels) if self._store.cache.has_node(name)]
+
+    async def _write(self, change: Change) -> None:
+        """Where the Ticket has moved since, the next pass decides anew."""
+        async with self._writers:
+            if not self._leads():
+                return
+            try:
+                await self._store.put(change.subject, change.ticket, change.alerts)
+            except (errors.Conflict, errors.AlreadyExists, errors.NotFound) as moved:
+                log.info("ticket has moved; alerts are compared again", ticket=change.subject.name, because=str(moved))

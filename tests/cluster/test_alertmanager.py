@@ -1,0 +1,84 @@
+"""A real Alertmanager is asked what fires: silenced, resolved, and killed with all that it knew."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from remediator.clock import SYSTEM
+from remediator.prometheus.alertmanager import Alertmanager
+from remediator.prometheus.reading import CannotTell, Doubt
+from remediator.tickets.alertmanager.run import Alertmanagers, Comparison
+from tests.cluster.alertmanager import RealAlertmanager, real_alertmanager
+from tests.harness.tickets import GPU, TicketHarness
+from tests.harness.waiting import until
+from tests.kubelet.programs import Missing
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+XID = {"alertname": "NodeGpuXid", "node": "gpu-17", "severity": "critical"}
+HOT = {"alertname": "NodeGpuHot", "node": "gpu-17"}
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[tuple[RealAlertmanager, Alertmanager]]:
+    """A server, and the client that asks it."""
+    try:
+        with real_alertmanager(tmp_path) as server:
+            client = Alertmanager(server.url, SYSTEM)
+            yield server, client
+            await client.aclose()
+    except Missing as why:
+        pytest.skip(str(why))
+
+
+async def _states(client: Alertmanager) -> dict[str, tuple[bool, tuple[str, ...]]]:
+    listing = await client.alerts()
+    assert not isinstance(listing, CannotTell), listing
+    return {alert.labels["alertname"]: (alert.active, alert.receivers) for alert in listing}
+
+
+async def test_what_a_real_alertmanager_lists_makes_and_ends_tickets(
+    pair: tuple[RealAlertmanager, Alertmanager],
+) -> None:
+    server, client = pair
+    harness = TicketHarness()
+    await harness.prepare()
+    comparison = Comparison(Alertmanagers([client], "remediator"), harness.store, lambda: True, harness.clock)
+
+    async def later(**delta: float) -> list[int]:
+        harness.now += timedelta(**delta)
+        await harness.refresh()
+        await comparison.compare()
+        await harness.work()
+        return harness.channel.open
+
+    server.silence("NodeGpuHot")
+    server.post(XID, HOT)
+    active, silenced = (True, ("remediator",)), (False, ("remediator",))
+    await until(lambda: _are(client, {"NodeGpuXid": active, "NodeGpuHot": silenced}), 30)
+    assert await later(seconds=30) == [1]
+    assert [(alert.name, alert.severity) for alert in (await harness.ticket(GPU)).alerts] == [
+        ("NodeGpuXid", "Critical")
+    ]
+
+    server.post(XID, seconds=0)  # a resolution, which is not listed
+    await until(lambda: _are(client, {"NodeGpuHot": silenced}), 30)
+    assert [await later(minutes=minutes) for minutes in (1, 2, 1)] == [[1], [1], []]
+
+    server.post(XID)
+    await until(lambda: _are(client, {"NodeGpuXid": active, "NodeGpuHot": silenced}), 30)
+    assert await later(minutes=1) == [1]
+    server.stop()
+    assert (await client.alerts()).doubt is Doubt.UNREACHABLE
+    assert await later(hours=1) == [1]
+    server.start()  # it knows nothing until Prometheus sends again
+    assert await _states(client) == {}
+    assert await later(minutes=1) == [1]
+    server.post(XID)
+    assert await later(minutes=5) == [1]
+    assert harness.channel.calls.count("create") == 1
+
+
+async def _are(client: Alertmanager, states: dict[str, tuple[bool, tuple[str, ...]]]) -> bool:
+    return await _states(client) == states
