@@ -26,6 +26,7 @@ from remediator.settings import Settings
 from remediator.tickets.alertmanager.run import Alertmanagers
 from remediator.tickets.channels import routes
 from remediator.tickets.channels.base import Channel
+from remediator.tickets.channels.inbox import Inbox
 from remediator.tickets.channels.private import PrivateOnly
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web.endpoints import Endpoints
@@ -197,7 +198,12 @@ def _tickets(
     channel = github(settings.github_url, _credentials(settings), clock, spacing=settings.github_spacing)
     where = routes.load(settings.routes, problem)
     private = PrivateOnly(channel, where, clock)
-    return Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers)
+    tickets = Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers)
+    if where.commanded and isinstance(channel, Inbox):
+        from remediator.tickets.commands.run import Commands
+
+        leader.add(Commands(client, tickets.channel, channel, tickets.cache, where, leader, clock).queue)
+    return tickets
 
 
 def _alertmanagers(settings: Settings, clock: Clock, make: Callable[..., AlertSource]) -> Alertmanagers | None:

@@ -38,6 +38,9 @@ GPU_ECC = f"{GROUP}/gpu.ecc"  # label of a node: whether ECC is on, as its admin
 BREAKER_CLOSED_AT = f"{GROUP}/breaker-closed-at"  # of a policy: a user has looked at what was in vain
 ABSENCES = f"{GROUP}/absences"  # of the Lease: when nobody could act
 DELETED_STARTS = f"{GROUP}/deleted-starts"  # of the Lease: what cases had started that somebody has deleted since
+# Annotations of a case: until when a comment holds it, and which commands of comments it has obeyed, the newest last.
+HOLD_UNTIL, OBEYED = f"{GROUP}/hold-until", f"{GROUP}/obeyed-comments"
+COMMENTER = "github:"  # before the login of whoever decides about a case by a comment
 CASE_FINALIZER = f"{GROUP}/release"
 POD_FINALIZER = f"{GROUP}/outcome"
 OPERATION_LABEL = f"{GROUP}/operation"

@@ -19,5 +19,11 @@ ISSUE_CALLS = Counter(
     ["action", "result"],
     registry=REGISTRY,
 )
+COMMANDS = Counter(
+    "remediator_comment_commands_total",
+    "Commands in comments below issues, by command and result: decided, refused (no write access), unknown.",
+    ["command", "result"],
+    registry=REGISTRY,
+)
 TICKETS = Gauge("remediator_tickets", "Tickets, by phase.", ["phase"], registry=REGISTRY)
 UNSYNCED = Gauge("remediator_unsynced_tickets", "Tickets whose issue cannot be written now.", registry=REGISTRY)

@@ -104,9 +104,21 @@ class Bodies:
             "body": comment.body,
             "user": self.user(comment.author),
             "created_at": _stamp(comment.at),
-            "updated_at": _stamp(comment.at),
+            "updated_at": _stamp(comment.edited or comment.at),
             "author_association": self._association(comment.author),
         }
+
+    def reaction(self, comment: Comment, login: str, content: str) -> Json:
+        """Reaction."""
+        number = comment.id * 10 + 1
+        made = {"id": number, "node_id": f"REA_{number}", "user": self.user(login), "content": content}
+        return made | {"created_at": _stamp(comment.at)}
+
+    def permission(self, repository: str, login: str) -> Json:
+        """RepositoryCollaboratorPermission."""
+        word = self._store.permission(repository, login)
+        basic = {"maintain": "write", "triage": "read"}.get(word, word)
+        return {"permission": basic, "role_name": word, "user": self.user(login) | {"role_name": word}}
 
     def timeline(self, issue: Issue) -> list[Json]:
         """Events and comments in the order they came."""

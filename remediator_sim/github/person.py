@@ -31,9 +31,16 @@ class Person:
         """Open it again."""
         self._store.reopen(self._issue(repository, number), self.login, self._now())
 
-    def comment(self, repository: str, number: int, text: str) -> None:
-        """Say something."""
-        self._store.comment(self._issue(repository, number), self.login, self._now(), text)
+    def comment(self, repository: str, number: int, text: str) -> int:
+        """Say something; the id of the comment."""
+        return self._store.comment(self._issue(repository, number), self.login, self._now(), text).id
+
+    def edit_comment(self, repository: str, number: int, text: str) -> None:
+        """Rewrite the comment with this id, whoever wrote it."""
+        commented = self._store.commented(repository, number)
+        if commented is None:
+            raise KeyError(f"comment {number} of {repository} is not there")
+        self._store.rewrite(*commented, body=text, edited=self._now())
 
     def edit(self, repository: str, number: int, *, title: str | None = None, body: str | None = None) -> None:
         """Rewrite the title, the body or both."""

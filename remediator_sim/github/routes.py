@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from remediator_sim.github import conversations
 from remediator_sim.github import handlers as do
 from remediator_sim.github.request import Answer, Request
 
@@ -56,6 +57,7 @@ def _part(match: re.Match[str]) -> str:
 _REPO = "/repos/{repo:[^/]+/[^/]+}"
 _ISSUE = _REPO + "/issues/{number:[0-9]+}"
 _P = "ReposOwnerRepoIssuesIssueNumber"
+_REACTION = "ReposOwnerRepoIssuesCommentsCommentIdReactionsPostBody"
 _EVENTS = (
     "list[LabeledIssueEvent | UnlabeledIssueEvent | RenamedIssueEvent | TimelineAssignedIssueEvent"
     " | TimelineUnassignedIssueEvent | TimelineCommentEvent | StateChangeIssueEvent]"
@@ -69,10 +71,18 @@ ROUTES = (
     _row("GET", _REPO, do.repository, answers="FullRepository"),
     _row("GET", _REPO + "/assignees", do.assignees, answers="list[SimpleUser]"),
     _row("GET", _REPO + "/assignees/{login}", do.assignable),
+    _row(
+        "GET",
+        _REPO + "/collaborators/{login}/permission",
+        conversations.permission,
+        answers="RepositoryCollaboratorPermission",
+    ),
     _row("GET", _REPO + "/labels", do.labels, answers="list[Label]"),
     _row("POST", _REPO + "/labels", do.make_label, "ReposOwnerRepoLabelsPostBody", "Label"),
     _row("GET", _REPO + "/issues", do.list_issues, answers="list[Issue]"),
     _row("POST", _REPO + "/issues", do.create, "ReposOwnerRepoIssuesPostBody", "Issue", creates=True),
+    _row("GET", _REPO + "/issues/comments", conversations.all_comments, answers="list[IssueComment]"),
+    _row("POST", _REPO + "/issues/comments/{comment:[0-9]+}/reactions", conversations.react, _REACTION, "Reaction"),
     _row("GET", _ISSUE, do.get, answers="Issue"),
     _row("PATCH", _ISSUE, do.patch, f"{_P}PatchBody", "Issue"),
     _row("GET", _ISSUE + "/timeline", do.timeline, answers=_EVENTS),

@@ -28,6 +28,8 @@ class Comment:
     author: str
     body: str
     at: datetime
+    edited: datetime | None = None
+    reactions: tuple[tuple[str, str], ...] = ()  # (login, GitHub's word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Repository:
     archived: bool = False
     private: bool | None = True  # None: it does not say
     labels: dict[str, int] = field(default_factory=dict)  # name to id
+    permissions: dict[str, str] = field(default_factory=dict)  # login → GitHub's word, where it is not that of its kind
     issues: dict[int, list[Issue]] = field(default_factory=dict)
 
     def as_of(self, at: datetime) -> list[Issue]:
@@ -234,6 +237,23 @@ class Store:
         made = Comment(next(self._ids), actor, body, now)
         self._keep(replace(issue, comments=(*issue.comments, made), updated=now))
         return made
+
+    def commented(self, repository: str, number: int) -> tuple[Issue, Comment] | None:
+        """A comment by its id, with the newest version of its issue."""
+        newest = (versions[-1] for versions in self.repositories[repository].issues.values())
+        pairs = ((issue, comment) for issue in newest if not issue.deleted for comment in issue.comments)
+        return next((pair for pair in pairs if pair[1].id == number), None)
+
+    def rewrite(self, issue: Issue, comment: Comment, **changes: Any) -> Comment:
+        """Replace a comment by one with these changes."""
+        made = replace(comment, **changes)
+        comments = tuple(made if other.id == made.id else other for other in issue.comments)
+        self._keep(replace(issue, comments=comments))
+        return made
+
+    def permission(self, repository: str, login: str) -> str:
+        """What somebody may do there: people write unless told otherwise, others do not."""
+        return self.repositories[repository].permissions.get(login, "write" if login in self.people else "none")
 
     def delete(self, issue: Issue, now: datetime) -> None:
         """Only a person can, in the browser."""

@@ -67,9 +67,9 @@ async def harness() -> AsyncIterator[ControllerHarness]:
         yield made
 
 
-def replica(harness: ControllerHarness, folder: Path) -> Replica:
+def replica(harness: ControllerHarness, folder: Path, routes: str = ROUTES) -> Replica:
     """A replica with tickets that listens on a port of its own."""
-    (folder / "routes.yaml").write_text(ROUTES)
+    (folder / "routes.yaml").write_text(routes)
     (folder / "token").write_text("token")
     tickets: dict[str, Any] = {"routes": folder / "routes.yaml", "github_token_file": folder / "token"}
     return Replica(harness.client, Settings(identity="one", listen="127.0.0.1:0", **tickets), SYSTEM)
@@ -99,6 +99,14 @@ async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_
         leases = [lease.metadata["name"] for lease in await harness.client.list_all(LEASE)]
     assert opened == WATCHED
     assert leases == ["remediator"]
+
+
+@pytest.mark.parametrize("commands", [True, False])
+async def test_comments_are_read_only_where_a_route_says_so(
+    harness: ControllerHarness, tmp_path: Path, commands: bool
+) -> None:
+    made = replica(harness, tmp_path, f"default: {{repository: org/ops, commands: {str(commands).lower()}}}")
+    assert ("commands" in [queue.name for queue in made.leader._queues]) is commands
 
 
 def test_a_replica_without_tickets_and_prometheus_imports_none_of_their_clients() -> None:

@@ -19,6 +19,7 @@ class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
     public: bool = False
+    commands: bool = False
 
 
 class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -31,12 +32,16 @@ class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where an issue goes: owner/name, the labels that it gets, who is asked; `public`: everybody may read it."""
+    """Where an issue goes: owner/name, the labels that it gets, who is asked; `public`: everybody may read it.
+
+    `commands`: comments of people with write access to the repository are obeyed.
+    """
 
     repository: str
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
     public: bool = False
+    commands: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,12 @@ class Routes:
         """The routes that lead there, by the names that a user knows them under."""
         every = {"default": self.default, **self.named}
         return {name: route for name, route in every.items() if route.repository.lower() == repository.lower()}
+
+    @property
+    def commanded(self) -> tuple[str, ...]:
+        """The repositories from whose comments commands are taken."""
+        every = (self.default, *self.named.values())
+        return tuple(dict.fromkeys(route.repository for route in every if route.commands))
 
 
 def load(path: Path, problem: Callable[[Route], str]) -> Routes:
@@ -81,7 +92,7 @@ def load(path: Path, problem: Callable[[Route], str]) -> Routes:
 
 
 def _route(wire: WireRoute, where: str, problem: Callable[[Route], str]) -> Route:
-    route = Route(wire.repository, wire.labels, wire.assignees, wire.public)
+    route = Route(wire.repository, wire.labels, wire.assignees, wire.public, wire.commands)
     if refused := problem(route):
         raise ValueError(f"{where}.{refused}")
     return route

@@ -39,6 +39,12 @@ def test_a_route_confirms_that_everybody_may_read_its_repository(tmp_path: Path)
     assert routes.to("org/b") == {}
 
 
+def test_commands_are_taken_only_where_a_route_says_so(tmp_path: Path) -> None:
+    text = "default: {repository: org/a}\nroutes: {b: {repository: org/b, commands: true}}"
+    assert load(_file(tmp_path, text), problem).commanded == ("org/b",)
+    assert load(_file(tmp_path, GOOD), problem).commanded == ()
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [

@@ -8,6 +8,7 @@ from remediator.kube.api.encode.cases import (
     operation_status,
     timeline_entry,
 )
+from remediator.kube.api.encode.commands import hold_ended, obeyed
 from remediator.kube.api.encode.drains import drain_parameters
 from remediator.kube.api.encode.gpu_ledgers import binding, fence, gpu_ledger, new_gpu_ledger
 from remediator.kube.api.encode.janitor import janitor_event, notified
@@ -28,6 +29,7 @@ __all__ = [
     "event",
     "fence",
     "gpu_ledger",
+    "hold_ended",
     "janitor_event",
     "ledger",
     "manual_case",
@@ -40,6 +42,7 @@ __all__ = [
     "node_condition",
     "node_marks",
     "notified",
+    "obeyed",
     "operation_status",
     "pod",
     "policy_breaker",

@@ -14,6 +14,7 @@ from urllib3.util import Retry
 from remediator.core.ticket import IssueRef
 from remediator.tickets.channels.base import Draft, Issue, Later, Relabel, Visibility
 from remediator.tickets.channels.github import text
+from remediator.tickets.channels.github.comments import Comments
 from remediator.tickets.channels.github.credentials import Credentials
 from remediator.tickets.channels.github.errors import Call, Redirected, field_of
 from remediator.tickets.channels.github.issues import is_pull_request, ours
@@ -33,6 +34,7 @@ class Api:
         """Asks nothing yet. Raises ValueError where the URL is not one of http or https."""
         self._github = _connect(base_url, credentials, timeout=timeout, spacing=spacing)
         self._limits = limits
+        self.comments = Comments(self._github.requester, limits)
         self._known: OrderedDict[tuple[str, int], Theirs] = OrderedDict()
 
     def close(self) -> None:
@@ -45,6 +47,10 @@ class Api:
         theirs.update()
         _checked(theirs.raw_data, "state")  # a proxy's page leaves PyGithub with what it knew before
         return ours(theirs)
+
+    def opened_by(self, ref: IssueRef) -> str:
+        """Who opened an issue."""
+        return self._issue(ref).user.login
 
     def create(self, repository: str, draft: Draft) -> Issue:
         """Open an issue, also where the repository has another name now."""

@@ -33,6 +33,7 @@ from remediator.tickets.channels.github.api import Api
 from remediator.tickets.channels.github.credentials import Credentials
 from remediator.tickets.channels.github.errors import Call
 from remediator.tickets.channels.github.rate_limit import CREATIONS, Limits
+from remediator.tickets.channels.inbox import Comment
 
 T = TypeVar("T")
 
@@ -103,6 +104,29 @@ class GitHub:
         """Who may read what is written there, as GitHub has it now."""
         call = Call(f"ask whether {repository} is private")
         return await self._ask(call, lambda: self._api.visibility(repository))
+
+    async def comments(self, repository: str, since: datetime) -> list[Comment]:
+        """All comments in a repository since then, oldest first; nothing new costs no quota."""
+        call = Call(f"read the comments in {repository}")
+        return await self._ask(call, lambda: self._api.comments.all(repository, since))
+
+    async def may_write(self, comment: Comment) -> bool:
+        """Whether the author of a comment has write access to its repository, as GitHub has it now."""
+        call = Call(f"ask what {comment.author} may do in {comment.repository}")
+        return await self._ask(call, lambda: self._api.comments.may_write(comment))
+
+    async def opened_by(self, issue: IssueRef) -> str:
+        """The login of whoever opened an issue."""
+        return await self._ask(_about("read", issue), lambda: self._api.opened_by(issue))
+
+    async def react(self, comment: Comment) -> bool:
+        """Leave a pair of eyes at a comment; False where ours are there already."""
+        call = Call(f"react to comment {comment.id} in {comment.repository}")
+        return await self._ask(call, lambda: self._api.comments.react(comment))
+
+    async def assign(self, issue: IssueRef, login: str) -> bool:
+        """Assign somebody, too; False where GitHub does not take them."""
+        return await self._ask(_about("assign", issue), lambda: self._api.comments.assign(issue, login))
 
     async def aclose(self) -> None:
         """Let what is under way end, drop what waits, and give the connections back."""

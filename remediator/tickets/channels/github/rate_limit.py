@@ -7,6 +7,7 @@ from remediator.tickets.channels.base import ChannelError, Later
 from remediator.tickets.channels.github.errors import Call, When, limited, translate
 
 CREATIONS = ((80, 60.0), (500, 3600.0))  # GitHub's documented content creation: 80 a minute, 500 an hour
+SPARED = 0.2
 
 
 class RateLimit:
@@ -59,6 +60,12 @@ class Limits:
             raise Later(f"could not {call.what}: GitHub's rate limit ({resource}) is spent for {wait:.0f} s more", wait)
         if call.once and (wait := self._creations.wait(now)):
             raise Later(f"could not {call.what}: enough issues and comments were made; more in {wait:.0f} s", wait)
+
+    def spare(self, call: Call, left: int, quota: int, reset: float) -> None:
+        """Raises Later while less than a fifth of a quota is left, which its reset renews: that is for issues."""
+        wait = reset - self._clock.wall().timestamp()
+        if 0 <= left < quota * SPARED and wait > 0:
+            raise Later(f"did not {call.what}: {left} of {quota} requests are left, for {wait:.0f} s", wait)
 
     def count_creation(self) -> None:
         """An issue or a comment is about to be sent."""

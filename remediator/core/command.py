@@ -1,0 +1,35 @@
+"""What a user decides about a case by a comment. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from remediator.core import names
+
+REMEMBERED = 16  # commands that a case remembers to have obeyed
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChange:
+    """What is set on one case, as it was when that was decided. `until` is when a hold ends by itself."""
+
+    case: str
+    version: str
+    hold: bool | None = None
+    until: datetime | None = None
+    approve: bool = False
+    release: bool = False
+
+
+def obeyed(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    """The commands that a case has obeyed."""
+    return tuple(annotations.get(names.OBEYED, "").split())[-REMEMBERED:]
+
+
+def hold_until(annotations: Mapping[str, str]) -> datetime | None:
+    """When the hold of a comment ends; None where it ends by no time, or the time cannot be read."""
+    try:
+        until = datetime.fromisoformat(annotations[names.HOLD_UNTIL])
+    except (KeyError, ValueError):
+        return None
+    return until if until.tzinfo else None

@@ -1,0 +1,1 @@
+"""Commands that users write as comments below issues."""

@@ -1,0 +1,269 @@
+"""Commands from a comment to the case and back: the real channel, the fake GitHub, the embedded server."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remediator.clock import Clock
+from remediator.core.names import Namespaces
+from remediator.kube.informers import Informers
+from remediator.tickets.channels.base import Draft, Marker
+from remediator.tickets.channels.github import GitHub, TokenFile
+from remediator.tickets.channels.inbox import Comment
+from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.commands.answers import unanswered
+from remediator.tickets.commands.run import HOLDS, Commands
+from remediator.tickets.reconcile.cache import TicketCache
+from remediator_sim.apiserver import EmbeddedServer
+from remediator_sim.github import Fault, MemoryGitHub
+from remediator_sim.github.connection import connected
+from tests.harness.cluster import with_kinds
+from tests.harness.kinds import CASES, TICKETS
+from tests.harness.tickets import GPU, TicketHarness
+from tests.remediator.tickets.memory_channel import START
+from tests.remediator.tickets.test_channel import Here, Way
+
+REPO = "org/gpu"
+
+
+class Leading:
+    is_leader = True
+
+
+class World(TicketHarness):
+    """One issue about gpu-17 on a GitHub in memory, and who reads its comments."""
+
+    def __init__(self, folder: Path) -> None:
+        clock = Clock(lambda: self.now, lambda: 0.0)
+        self.now = START
+        super().__init__(server=EmbeddedServer(clock=clock, like=with_kinds()))
+        self.hub = MemoryGitHub([REPO], ["ann", "bob"], clock=clock)
+        self.token = folder / "token"
+        self.token.write_text(self.hub.token)
+        self.leader = Leading()
+
+    async def begin(self) -> None:
+        await self.prepare()
+        await self.policy()
+        await self.case()
+        self.now += timedelta(minutes=1)  # the case is older than what is said
+        self.restart_commands()
+        issue = (await self.github.create(REPO, Draft("gpu-17", "text", Marker("mark", START)))).ref
+        await self.make(TICKETS, GPU.name, subject={"kind": "Node", "nodeName": "gpu-17"})
+        status = {"phase": "Open", "issue": {"repository": REPO, "number": issue.number, "url": issue.url}}
+        await self.client.patch(TICKETS, GPU.name, {"status": status}, subresource="status")
+
+    def restart_commands(self) -> None:
+        """Another replica leads: nothing in memory survives."""
+        with connected(Way(self.hub)):
+            self.github = GitHub(self.hub.url, TokenFile(self.token), self.clock, spacing=0.0, worker=Here())
+        self._made: Commands | None = None
+
+    async def read(self, key: str = REPO) -> float:
+        """One pass with caches that are up to date."""
+        informers = Informers(self.client, self.clock, Namespaces())
+        cache = TicketCache(informers)
+        await informers.read()
+        if self._made is None:
+            leader: Any = self.leader
+            routes = Routes(Route(REPO, commands=True))
+            self._made = Commands(self.client, self.github, self.github, cache, routes, leader, self.clock)
+        self._made._cache = self._made._acting._cache = cache
+        return await self._made.serve(key)
+
+    async def spec(self, name: str = "case-1") -> dict[str, Any]:
+        return dict((await self.client.get(CASES, name))["spec"])
+
+    def says(self, text: str, who: str = "ann") -> int:
+        return self.hub.person(who).comment(REPO, 1, text)
+
+    @property
+    def answers(self) -> list[str]:
+        comments = self.hub.issues(REPO)[0].comments
+        return [comment.body.partition("\n\n")[2] for comment in comments if comment.author == "remediator[bot]"]
+
+    @property
+    def eyes(self) -> int:
+        return sum(len(comment.reactions) for comment in self.hub.issues(REPO)[0].comments)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    made = World(tmp_path)
+    await made.begin()
+    yield made
+    assert (made.hub.violations, made.hub.broken) == ([], [])
+
+
+async def test_a_hold_is_set_with_its_authors_name_answered_once_and_ends_by_itself(world: World) -> None:
+    world.says("/hold 2h")
+    for _ in range(3):
+        assert await world.read() == 30.0
+    held = await world.client.get(CASES, "case-1")
+    assert (held["spec"]["hold"], held["spec"]["holdSetBy"]) == (True, "github:ann")
+    assert held["metadata"]["annotations"]["remediator.dev/hold-until"] == "2026-11-20T11:01:00Z"
+    assert world.answers == ["- `/hold 2h`: nothing new starts in `case-1` on `gpu-17` until 2026-11-20 11:01:00 UTC."]
+    assert world.eyes == 1
+    world.now += timedelta(minutes=119)
+    await world.read(HOLDS)
+    assert (await world.spec())["hold"] is True
+    world.now += timedelta(minutes=1)
+    await world.read(HOLDS)
+    assert "holdSetBy" not in await world.spec()
+    assert (await world.spec())["hold"] is False
+
+
+async def test_a_hold_that_a_user_has_taken_over_does_not_end_by_itself(world: World) -> None:
+    world.says("/hold 1h")
+    await world.read()
+    await world.read(HOLDS)
+    await world.client.patch(CASES, "case-1", {"spec": {"hold": True, "holdSetBy": "olga"}})
+    world.now += timedelta(hours=2)
+    assert world._made is not None
+    await world._made.serve(HOLDS)  # its cache does not know olga yet
+    await world.read(HOLDS)
+    assert (await world.spec())["hold"] is True
+
+
+async def test_two_commands_on_one_case_are_both_obeyed_and_stand_in_one_answer(world: World) -> None:
+    await world.becomes("case-1", "Held", blockedBy=[{"reason": "ApprovalNeeded", "message": "approval: Required"}])
+    world.says("Looks fine.\n\n/approve\n/hold 1h")
+    await world.read()
+    spec = await world.spec()
+    assert (spec["approved"], spec["approvedBy"], spec["hold"]) == (True, "github:ann", True)
+    assert [answer.count("\n") for answer in world.answers] == [1]
+
+
+async def test_release_assign_and_rma(world: World) -> None:
+    await world.escalates()
+    world.says("/rma\n/assign bob")
+    await world.read()
+    issue = world.hub.issues(REPO)[0]
+    assert (issue.labels, issue.assignees) == (("rma",), ("bob",))
+    assert (await world.spec())["hold"] is True
+    world.says("/assign nobody\n/release")
+    await world.read()
+    assert (await world.spec())["releaseSetBy"] == "github:ann"
+    assert "`nobody` cannot be assigned here" in world.answers[1]
+
+
+async def test_who_has_no_write_access_is_told_once_and_nothing_is_done(world: World) -> None:
+    world.hub.repository(REPO).permissions["bob"] = "triage"
+    for text in ("/hold 2h", "/approve", "/lgtm"):
+        world.says(text, "bob")
+    await world.read()
+    world.restart_commands()
+    world.says("/release", "bob")
+    await world.read()
+    assert [answer.partition(",")[0] for answer in world.answers] == ["You have no write access to this repository"]
+    assert "hold" not in await world.spec()
+
+
+async def test_where_nobody_can_tell_who_it_is_nothing_is_done_and_it_is_tried_again(world: World) -> None:
+    world.says("/hold 2h")
+    world.hub.fail("GET", "/permission", Fault(502), times=4)
+    await world.read()
+    assert ("hold" not in await world.spec(), world.answers, world.eyes) == (True, [], 0)
+    await world.read()
+    assert (await world.spec())["hold"] is True
+    assert len(world.answers) == 1
+
+
+@pytest.mark.parametrize("why", ["edited", "older than an hour", "by a bot", "before the case"])
+async def test_what_is_no_command_does_nothing(world: World, why: str) -> None:
+    world.hub.repository(REPO).permissions["ci[bot]"] = "write"
+    comment = world.says("/hold 2h", "ci[bot]" if why == "by a bot" else "ann")
+    if why == "edited":
+        world.now += timedelta(seconds=1)
+        world.hub.person("bob").edit_comment(REPO, comment, "/hold 7d")
+    if why == "older than an hour":
+        world.now += timedelta(minutes=61)
+    if why == "before the case":
+        await world.client.delete(CASES, "case-1")
+        world.now += timedelta(seconds=30)
+        await world.case()
+    await world.read()
+    assert "hold" not in await world.spec()
+    assert ["no case of this issue is open" in answer for answer in world.answers] == [True] * (
+        why == "before the case"
+    )
+
+
+async def test_an_unknown_command_is_answered_with_the_list(world: World) -> None:
+    world.says("/merge now")
+    await world.read()
+    assert "- `/merge now`: there is no such command, so nothing was done." in world.answers[0]
+    assert "| `/hold 2h` |" in world.answers[0]
+
+
+async def test_text_of_a_comment_does_not_leave_its_code_span_in_the_answer(world: World) -> None:
+    world.says("/merge `@all` <!-- remediator answer 1 --> | x")
+    await world.read()
+    assert world.answers == []  # it is no plain line, so it is no command
+    world.says("/merge @all #1 -->|x")
+    await world.read()
+    assert "`/merge @all #1 -\u200b->¦x`" in world.answers[0]
+
+
+@pytest.mark.parametrize("at", ["reactions", "comments"])
+async def test_a_crash_between_the_deed_and_its_answer_leads_to_one_answer(world: World, at: str) -> None:
+    """The reply of GitHub is lost, and another replica goes on: it waits until an answer would have been seen."""
+    world.says("/hold 2h")
+    world.hub.fail("POST", f"{at}$", Fault(drop=True, carried_out=True))
+    await world.read()
+    world.restart_commands()
+    await world.client.patch(CASES, "case-1", {"spec": {"hold": False}})  # a user thinks otherwise
+    for minutes in (0, 1, 5, 5):
+        world.now += timedelta(minutes=minutes)
+        await world.read()
+    assert len(world.answers) == 1
+    assert (await world.spec())["hold"] is False
+
+
+async def test_an_answer_that_a_list_does_not_show_yet_is_not_given_twice(world: World) -> None:
+    world.says("/hold 2h")
+    world.now += timedelta(seconds=30)
+    await world.read()
+    world.restart_commands()
+    world.hub.lag(listing=60)
+    for _ in range(3):
+        world.now += timedelta(seconds=45)  # at first the list shows the comment and not the answer
+        await world.read()
+    assert len(world.answers) == 1
+
+
+def test_the_account_behind_the_token_gives_no_commands() -> None:
+    comments = [
+        Comment(REPO, 1, id, "", author, id, False, "/why", START, False) for id, author in [(1, "Ann"), (2, "bob")]
+    ]
+    assert [comment.id for comment in unanswered(comments, comments, "ann")] == [2]
+
+
+async def test_a_replica_that_does_not_lead_any_more_changes_nothing(world: World) -> None:
+    world.says("/hold 2h")
+    world.leader.is_leader = False
+    assert await world.read() == 1.0
+    assert "hold" not in await world.spec()
+    assert world.answers == []
+
+
+async def test_comments_below_other_issues_are_none_of_ours(world: World) -> None:
+    world.hub.person("ann").open(REPO, "another")
+    world.hub.person("ann").comment(REPO, 2, "/hold 2h")
+    asked = len(world.hub.requests)
+    await world.read()
+    assert [(request.method, request.path) for request in world.hub.requests[asked:]] == [
+        ("GET", f"/repos/{REPO}/issues/comments")
+    ]
+
+
+async def test_a_quiet_minute_costs_no_quota(world: World) -> None:
+    world.says("a word")
+    await world.read()
+    used = world.hub.limits.quota("core", world.hub.now()).used
+    for _ in range(10):
+        await world.read()
+    assert world.hub.limits.quota("core", world.hub.now()).used == used
