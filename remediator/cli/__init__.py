@@ -17,6 +17,7 @@ from remediator.cli import (
     placing,
     replay,
     run,
+    ticket,
 )
 from remediator.cli.common import app
 
@@ -36,6 +37,7 @@ __all__ = [
     "placing",
     "replay",
     "run",
+    "ticket",
 ]
 
 

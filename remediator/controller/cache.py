@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from datetime import datetime
 from typing import Any, TypeVar
 
-from remediator.controller.fault_memory import FaultMemory
 from remediator.controller.node_index import NodeIndex
 from remediator.controller.places import PlaceCounts
 from remediator.controller.spare import SpareCounts
@@ -49,7 +48,7 @@ class ClusterCache:
         self.pause = informers.pause
         self.unfinished = Subset(self.cases, lambda case: case.open or case.finalizer, _name)
         self.ended = EndedCases(self.cases)
-        self.memory = FaultMemory(self.cases)
+        self.memory = informers.fault_memory
         self.unfinished_operations = Subset(self.operations, _goes_on, _name)
         self.marked = Subset(self.nodes, lambda node: node.marks or node.degraded, _name)
         self.entries = LedgerEntries(self.budgets)

@@ -49,6 +49,13 @@ def gpus_of(evidence: Mapping[str, object] | None, condition: str, message: str)
     return () if len(named) == len(gpus) > 1 else tuple(sorted(named))[:MOST]
 
 
+def slots(evidence: Mapping[str, object] | None) -> Mapping[str, str]:
+    """The PCI addresses of the GPUs that evidence tells of, by UUID and by the serial number of the board."""
+    parts = [evidence[name] for name in ("detectors", "gpus") if name in evidence] if evidence else []
+    entries = [_entry(part) for part, _ in _parts(parts, "", False, DEEPEST)]
+    return {entry[word]: entry["address"] for word in ("serial", "uuid") for entry in entries if entry[word]}
+
+
 def _parts(value: object, condition: str, kept: bool, depth: int) -> Iterator[tuple[Mapping[str, object], bool]]:
     """Each object in the evidence that may be a GPU, and whether the detector of the condition has kept it."""
     if isinstance(value, Mapping):

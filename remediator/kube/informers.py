@@ -25,6 +25,7 @@ from remediator.core.ticket import Ticket
 from remediator.kube import api
 from remediator.kube.api import builtin, decode, devices, gpu_pods, rejected_pods, shared_gpus
 from remediator.kube.api.decode import careful
+from remediator.kube.fault_memory import FaultMemory
 from remediator.kube.runtime.informer import F, Informer, synced
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
@@ -91,6 +92,11 @@ class Informers:
         """All cases, by name; also by node, policy and uid."""
         index = ("node", "policy", "uid")
         return self.watch("cases", api.CASE, decode.remediation_case, careful=careful.case, index=index)
+
+    @cached_property
+    def fault_memory(self) -> FaultMemory:
+        """The cases by the boards and the GPUs that they were about."""
+        return FaultMemory(self.cases)
 
     @cached_property
     def operations(self) -> Informer[Operation]:

@@ -27,3 +27,8 @@ COMMANDS = Counter(
 )
 TICKETS = Gauge("remediator_tickets", "Tickets, by phase.", ["phase"], registry=REGISTRY)
 UNSYNCED = Gauge("remediator_unsynced_tickets", "Tickets whose issue cannot be written now.", registry=REGISTRY)
+TEMPLATE_ERRORS = Counter(
+    "remediator_issue_template_errors_total",
+    "Tickets whose template of their route gave no text; the shipped one did.",
+    registry=REGISTRY,
+)

@@ -17,6 +17,7 @@ class TicketCache:
     def __init__(self, informers: Informers) -> None:
         self.tickets, self.cases, self.policies = informers.tickets, informers.cases, informers.policies
         self.nodes = informers.nodes
+        self._memory = informers.fault_memory
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
@@ -34,6 +35,14 @@ class TicketCache:
     def has_node(self, name: str) -> bool:
         """Whether a node of this name is known here now; one that has just come, or any while cut off, may not be."""
         return self.nodes.fresh() and self.nodes.get(name) is not None
+
+    def earlier(self, subject: Subject, cases: Iterable[Case]) -> list[Case]:
+        """All cases of a node and of the GPUs that these cases are about, wherever these were then."""
+        if subject.about is not About.NODE:
+            return []
+        of_gpus = (other for case in cases for others in self._memory.of_gpus(case).values() for other in others)
+        known = {case.name: case for case in (*self.cases.by("node", subject.node), *of_gpus)}
+        return list(known.values())
 
     def about(self, subject: Subject) -> Iterator[tuple[Case, Policy | None]]:
         """Cases that may stand behind a ticket, with their policies."""

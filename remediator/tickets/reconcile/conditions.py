@@ -7,6 +7,7 @@ from remediator.tickets.channels.base import ChannelError, Later, PublicReposito
 from remediator.tickets.reconcile.observe import Times
 
 SYNCED, ROUTE_INVALID, BODY_FULL = "Synced", "RouteInvalid", "BodyFull"
+TEMPLATE_INVALID = "TemplateInvalid"
 CHANGING = frozenset({"ChannelUnavailable", "Unsure", "VisibilityUnknown"})  # their messages hold seconds and addresses
 NO_ROOM = "the text that users wrote into the issue leaves no room for our part, which stays as it was; shorten it"
 
@@ -25,6 +26,13 @@ def body_full(type: str, now: datetime) -> TicketCondition:
 def route_invalid(reason: str, message: str, now: datetime) -> TicketCondition:
     """The routes file is to be corrected; the issue was filed all the same."""
     return TicketCondition(ROUTE_INVALID, "True", reason, message, now)
+
+
+def with_template_problem(ticket: Ticket, problem: str, now: datetime) -> Ticket:
+    """The Ticket with what is wrong with the template of its route, "" for nothing; it was written all the same."""
+    if not problem:
+        return ticket.without_condition(TEMPLATE_INVALID)
+    return ticket.with_condition(TicketCondition(TEMPLATE_INVALID, "True", "TemplateInvalid", problem, now))
 
 
 def failed(error: ChannelError, times: Times, now: datetime) -> tuple[TicketCondition, float]:

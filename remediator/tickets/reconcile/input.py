@@ -51,12 +51,17 @@ class TicketInput:
 
     @property
     def route(self) -> str:
-        """The route of the most severe case whose policy names one, else of the first alert that names one."""
-        policies = [(linked.policy, linked.case) for linked in self.cases if linked.wanted and linked.policy]
+        """The route of the most severe case whose policy names one, else of the first alert that names one.
+
+        Where no cause is left, of those that were: the issue keeps its text.
+        """
+        wanted = [linked for linked in self.cases if linked.wanted] if self.active else self.cases
+        policies = [(linked.policy, linked.case) for linked in wanted if linked.policy]
         routed = [(policy.severity.rank, case.created, policy.route) for policy, case in policies if policy.route]
         if routed:
             return min(routed)[2]
-        return next((alert.route for alert in self.alerts if alert.firing and alert.route), "")
+        alerts = (alert for alert in self.alerts if alert.firing or not self.active)
+        return next((alert.route for alert in alerts if alert.route), "")
 
 
 def ticket_input(ticket: Ticket, cases: Iterable[tuple[Case, Policy | None]]) -> TicketInput:

@@ -19,7 +19,9 @@ from remediator.tickets.reconcile.observe import Times, abandoned, issue_state, 
 from remediator.tickets.reconcile.states import Action, IssueState, Observation, TicketState, action
 from remediator.tickets.reconcile.store import TicketChanged, TicketStore
 from remediator.tickets.reconcile.wanted import of_case, wants
-from remediator.tickets.render.body import Content, key
+from remediator.tickets.render.body import key
+from remediator.tickets.render.content import Content
+from remediator.tickets.render.facts import facts
 from remediator.tickets.render.rendered import Rendered
 
 T = TypeVar("T")
@@ -81,8 +83,18 @@ class Reconcile:
 
     def content(self, given: TicketInput) -> Content:
         """What our part of the text is made of."""
-        route = self.ticket.condition(conditions.ROUTE_INVALID)
-        return Content(given, self.ticket.previous, route.message if route else "")
+        notice, cache = self.ticket.condition(conditions.ROUTE_INVALID), self.store.cache
+        subject, route = self.ticket.subject, self.routes.find(given.route)[0]
+        earlier = cache.earlier(subject, (linked.case for linked in given.cases))
+        return Content(
+            given,
+            self.ticket.previous,
+            notice.message if notice else "",
+            facts(given, cache.nodes.get(subject.node), earlier, self.now),
+            route.template,
+            (*self.routes.links, *route.links),
+            self.routes.cluster,
+        )
 
     def shown(self, issue: Issue) -> None:
         """The channel has just shown the issue."""
@@ -176,6 +188,8 @@ class Reconciler:
         given, memory = run.given, run.memory
         open_now = ticket_state(run.ticket) is TicketState.OPEN
         digest = memory.rendered.digest(run.content(given)) if open_now else ""
+        if open_now:
+            _note_template(run, memory.rendered.problem)
         return observe(run.ticket, given, run.issue_state, digest, memory.read, run.now, self._times)
 
     async def _failed(self, run: Reconcile, error: ChannelError) -> float:
@@ -203,3 +217,11 @@ class Reconciler:
                 log.warning("no name for this cluster", failed=str(refused), remedy=remedy)
                 self._cluster = ""
         return self._cluster
+
+
+def _note_template(run: Reconcile, problem: str) -> None:
+    """Say once where the template of a route gives no text: the shipped one has given it."""
+    before, run.ticket = run.ticket, conditions.with_template_problem(run.ticket, problem, run.now)
+    if problem and run.ticket != before:
+        metrics.TEMPLATE_ERRORS.inc()
+        log.warning("template not used", ticket=run.ticket.name, message=problem)

@@ -1,32 +1,47 @@
-"""The input of a ticket → title, text and labels of its issue. Pure: no clock, so the same input is the same text."""
+"""The input of a ticket → title and text of its issue. Pure: no clock, so the same input is the same text."""
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from remediator.core.case import Case
 from remediator.core.policy import Severity
 from remediator.core.ticket import About, Subject
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput
+from remediator.tickets.render.content import Content, began_by, names, plain
+from remediator.tickets.render.faults import faults, headline
 from remediator.tickets.render.hints import advice
-from remediator.tickets.render.markdown import code, document, moment
+from remediator.tickets.render.links import links
+from remediator.tickets.render.machine import lost, machine
+from remediator.tickets.render.markdown import code, document
+from remediator.tickets.render.outlook import outlook
 from remediator.tickets.render.tables import alerts, at_stake, attempts, cases, history
+from remediator.tickets.render.template import BadTemplate, Markdown, Template, shipped
 
 LABEL = "remediator"
 SEVERITY_LABELS: Mapping[Severity, str] = {severity: f"severity: {severity.value.lower()}" for severity in Severity}
 EVIDENCE = 12_000
-FAULTS, DOCUMENTS = 40, 2
+DOCUMENTS = 2
+PARAGRAPHS = (
+    *("headline", "faults", "notice", "outlook", "todo", "links", "machine", "lost", "cases", "at_stake", "attempts"),
+    *("history", "alerts", "previous", "evidence"),
+)
 NOT_ALL = "_More did not fit: look with kubectl and `remediator explain`._"
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """All that the text of an issue is made of: the same content is the same text."""
+class Part(NamedTuple):
+    """One paragraph: its place in the order of need, 0 the most needed; its name in templates; its text."""
 
-    given: TicketInput
-    previous: str = ""  # the address of the issue before
-    notice: str = ""  # what users should correct
+    need: int
+    name: str
+    text: str
+
+
+class Text(NamedTuple):
+    """The text of an issue. `problem`: why it was made by the shipped template and not by that of the route."""
+
+    text: str
+    problem: str = ""
 
 
 def key(cluster_uid: str, ticket: str) -> str:
@@ -50,13 +65,9 @@ def _about(subject: Subject) -> str:
 
 
 def _first(given: TicketInput) -> str:
-    begun = [(linked.case.created, _name(linked.case)) for linked in given.cases if linked.wanted]
+    begun = [(linked.case.created, began_by(linked.case)) for linked in given.cases if linked.wanted]
     begun += [(alert.starts, alert.name) for alert in given.alerts if alert.firing]
     return min(begun)[1] if begun else "recovered"
-
-
-def _name(case: Case) -> str:
-    return case.trigger.condition if case.trigger else case.policy
 
 
 def _plain(text: str) -> str:
@@ -67,72 +78,58 @@ def _plain(text: str) -> str:
 
 def section(content: Content, room: int) -> str:
     """The text, at most `room` characters where that is possible; what is least needed is left out first."""
-    parts = [(need, text) for need, text in _parts(content) if text]
-    text = _joined([text for _, text in parts], cut=False)
-    for least in sorted({need for need, _ in parts}, reverse=True):
-        if len(text) <= room:
+    return text(content, room).text
+
+
+def text(content: Content, room: int) -> Text:
+    """The same, and what is wrong with the template of the route."""
+    if content.template is None:
+        return Text(_fitted(shipped(), content, room))
+    try:
+        return Text(_fitted(content.template, content, room))
+    except BadTemplate as bad:
+        return Text(_fitted(shipped(), content, room), f"{bad}; the shipped one was used; correct that line")
+
+
+def _fitted(template: Template, content: Content, room: int) -> str:
+    parts = [part for part in _parts(content) if part.text]
+    values = plain(content)
+    whole = _rendered(template, parts, values)
+    for least in sorted({part.need for part in parts}, reverse=True):
+        if len(whole) <= room:
             break
-        parts = [(need, text) for need, text in parts if need < least]
-        text = _joined([text for _, text in parts], cut=True)
-    return text
+        parts = [part for part in parts if part.need < least]
+        whole = f"{_rendered(template, parts, values)}\n\n{NOT_ALL}"
+    return whole
 
 
-def _joined(parts: list[str], cut: bool) -> str:
-    return "\n\n".join([*parts, *([NOT_ALL] if cut else [])])
+def _rendered(template: Template, parts: Iterable[Part], values: Mapping[str, object]) -> str:
+    """Paragraphs that are empty leave no gap: none of ours has two empty lines of its own."""
+    paragraphs = dict.fromkeys(PARAGRAPHS, Markdown())
+    for part in parts:
+        before = paragraphs[part.name]
+        paragraphs[part.name] = Markdown(f"{before}\n\n{part.text}" if before else part.text)
+    return re.sub(r"\n{3,}", "\n\n", template.render({**values, **paragraphs})).strip()
 
 
-def _parts(content: Content) -> Iterator[tuple[int, str]]:
-    """The paragraphs in the order of reading, each with its place in the order of need."""
-    given = content.given
-    yield 0, _headline(given)
-    yield 3, _faults(given)
-    yield 2, f"- ⚠ {code(content.notice, 400)}" if content.notice else ""
-    yield 1, advice(given)
-    yield 4, cases(given.cases)
-    yield 5, at_stake(given.cases)
-    yield 5, attempts(given.cases)
-    yield 6, history(given.cases)
-    yield 7, alerts(given.alerts)
-    yield 8, f"Before this: {content.previous}" if content.previous else ""
+def _parts(content: Content) -> Iterator[Part]:
+    given, told = content.given, content.facts
+    yield Part(0, "headline", headline(given))
+    yield Part(3, "faults", faults(given))
+    yield Part(2, "notice", f"- ⚠ {code(content.notice, 400)}" if content.notice else "")
+    yield Part(3, "outlook", outlook(given.cases))
+    yield Part(1, "todo", advice(given))
+    yield Part(2, "links", links(content.links, names(content)))
+    yield Part(4, "machine", machine(told))
+    yield Part(5, "lost", lost(given.cases, told))
+    yield Part(4, "cases", cases(given.cases))
+    yield Part(5, "at_stake", at_stake(given.cases))
+    yield Part(5, "attempts", attempts(given.cases))
+    yield Part(6, "history", history(given.cases, told.past))
+    yield Part(7, "alerts", alerts(given.alerts))
+    yield Part(8, "previous", f"Before this: {content.previous}" if content.previous else "")
     for number, evidence in enumerate(_evidence(given.cases)):
-        yield 9 + number, evidence
-
-
-def _headline(given: TicketInput) -> str:
-    if given.active:
-        state = given.severity.value
-    else:
-        state = "a case is still open" if given.case_open else "no cause is left"
-    return f"**{_subject(given.subject)}** · {state}"
-
-
-def _faults(given: TicketInput) -> str:
-    lines = [_fault(linked) for linked in given.cases if linked.wanted]
-    firing = [alert for alert in given.alerts if alert.firing]
-    lines += [f"- alert {code(alert.name)} fires since {moment(alert.starts)}" for alert in firing]
-    more = [f"- … and {len(lines) - FAULTS} more"] if len(lines) > FAULTS else []
-    return "\n".join([*lines[:FAULTS], *more])
-
-
-def _subject(subject: Subject) -> str:
-    match subject.about:
-        case About.NODE:
-            return f"Node {code(subject.node)}"
-        case About.CAUSE:
-            return f"Many nodes report {code(subject.condition)}: {code(subject.message)}"
-    return f"Alert {code(subject.alert)}" + (f" in cluster {code(subject.cluster)}" if subject.cluster else "")
-
-
-def _fault(linked: LinkedCase) -> str:
-    case = linked.case
-    if case.manual:
-        return f"- {code(case.node)}: {code(case.manual.template)} was asked for by {code(case.manual.requested_by)}"
-    if case.trigger is None:
-        return f"- {code(case.node)}: opened by hand under policy {code(case.policy)} at {moment(case.created)}"
-    trigger = case.trigger
-    reason = f" ({code(trigger.reason)}: {code(trigger.message, 400)})" if trigger.reason or trigger.message else ""
-    seen = f"{code(trigger.condition)} is {code(trigger.status)} since {moment(trigger.since)}"
-    return f"- {code(case.node)}: {seen}{reason}"
+        yield Part(9 + number, "evidence", evidence)
 
 
 def _evidence(cases: Iterable[LinkedCase]) -> Iterator[str]:

@@ -21,7 +21,7 @@ def advice(given: TicketInput) -> str:
     waiting = [linked for linked in given.cases if linked.wanted and (linked.escalated or _waits(linked.case))]
     lines = [f"1. {text}" for linked in waiting if linked.escalated and (text := kept_pods(linked))]
     lines += [f"1. {text}" for text in dict.fromkeys(_remedy(linked) for linked in waiting)]
-    lines += [f"1. {link(url)}" for url in dict.fromkeys(_runbooks(given.alerts))]
+    lines += [f"1. {runbook}" for runbook in dict.fromkeys(_runbooks(given.alerts))]
     if not lines and any(linked.case.open for linked in given.cases):
         lines = ["Nothing: the repair is under way. This issue says when a person is needed."]
     elif not lines and given.active:
@@ -33,7 +33,9 @@ def advice(given: TicketInput) -> str:
 
 
 def _runbooks(alerts: Iterable[Alert]) -> Iterator[str]:
-    return (alert.runbook for alert in alerts if alert.firing and alert.runbook)
+    """Links; a dash, which stands for no letters, would begin a list in the list."""
+    shown = (link(alert.runbook) for alert in alerts if alert.firing)
+    return (runbook for runbook in shown if runbook not in ("", "-"))
 
 
 def _waits(case: Case) -> bool:

@@ -72,9 +72,9 @@ def span(start: datetime, end: datetime | None) -> str:
     return " ".join(shown[:2]) or "0s"
 
 
-def link(url: str) -> str:
-    """A runbook as a link, if it is a plain one; else as code. A link to an issue would be noted there each time."""
+def link(url: str, name: str = "runbook") -> str:
+    """A link, if its address is a plain one; else as code. A link to an issue would be noted there each time."""
     plain = re.fullmatch(r"https?://[A-Za-z0-9.:-]+(/[A-Za-z0-9._~/%=?&#+-]*)?", url)
     if not plain or re.search(r"/(issues|pull|discussions|commit)/", url):
         return code(url) if url else ""
-    return f"[runbook]({url})"
+    return f"[{name}]({url})"

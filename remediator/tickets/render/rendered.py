@@ -2,7 +2,8 @@
 
 import hashlib
 
-from remediator.tickets.render.body import Content, section
+from remediator.tickets.render.body import text
+from remediator.tickets.render.content import Content
 
 
 class Rendered:
@@ -14,6 +15,7 @@ class Rendered:
         self._content: Content | None = None
         self._text: str | None = None
         self._digest = ""
+        self.problem = ""  # with the template of the route, when the content was last rendered
 
     def digest(self, content: Content) -> str:
         """What tells whether the text of this content was written already."""
@@ -24,7 +26,8 @@ class Rendered:
     def text(self, content: Content) -> str:
         """The text of this content."""
         if content != self._content or self._text is None:
-            self._content, self._text = content, section(content, self._room)
+            self._content = content
+            self._text, self.problem = text(content, self._room)
             self._digest = hashlib.sha256(self._text.encode()).hexdigest()
         return self._text
 

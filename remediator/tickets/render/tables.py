@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from remediator.core.case import Block, Case, Phase
+from remediator.core.case import Block, Case, PastCase, Phase
 from remediator.core.history import held_since
 from remediator.core.jobs_at_stake import BlastRadius
 from remediator.core.ticket import Alert
@@ -79,9 +79,9 @@ def _at_stake_rows(case: Case, blast: BlastRadius) -> list[tuple[str, ...]]:
     return [(name, *map(str, row)) for row in rows]
 
 
-def history(cases: Iterable[LinkedCase]) -> str:
-    """The earlier cases of node and board, where a person was called because of them."""
-    known = {past.case: past for linked in cases for past in linked.case.history}
+def history(cases: Iterable[LinkedCase], past: Iterable[PastCase] = ()) -> str:
+    """The earlier cases of node and board: `past`, and those because of which a person was called."""
+    known = {past.case: past for past in past} | {past.case: past for linked in cases for past in linked.case.history}
     rows = [
         (
             code(past.case),

@@ -32,7 +32,7 @@ KINDS: Mapping[str, Callable[[Object], bool]] = {
     "ours": lambda found: str(found.get("apiVersion", "")).startswith(f"{api.GROUP}/"),
     "kube-scheduler": lambda found: found.get("kind") == "KubeSchedulerConfiguration",
     "kubernetes": lambda found: {"apiVersion", "kind", "metadata"} <= set(found),
-    "routes": lambda found: "default" in found and set(found) <= {"default", "routes", "cluster"},
+    "routes": lambda found: "default" in found and set(found) <= {"default", "routes", "cluster", "links"},
     "janitor": lambda found: set(found) == {"rules"},
     "alertmanager": lambda found: bool({"receivers", "route"} & set(found)),
 }

@@ -15,6 +15,7 @@ from remediator.clock import SYSTEM
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.reconcile.reconciler import Reconciler
 from remediator.tickets.render import rendered
+from remediator.tickets.render.body import Text
 from remediator_sim.github import FakeGitHub
 from tests.harness.tickets import TicketHarness, delivery, ends, fires
 
@@ -73,12 +74,12 @@ class Count:
     """How often a text was rendered."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._renders, self._section = 0, rendered.section
-        monkeypatch.setattr(rendered, "section", self._counted)
+        self._renders, self._text = 0, rendered.text
+        monkeypatch.setattr(rendered, "text", self._counted)
 
-    def _counted(self, *args: object) -> str:
+    def _counted(self, *args: object) -> Text:
         self._renders += 1
-        return self._section(*args)  # type: ignore[arg-type]
+        return self._text(*args)  # type: ignore[arg-type]
 
     def taken(self) -> int:
         """The number since it was asked last."""

@@ -1,0 +1,46 @@
+"""The first lines of an issue: what it is about, and its causes."""
+
+from remediator.core.ticket import About, Subject
+from remediator.tickets.reconcile.input import LinkedCase, TicketInput
+from remediator.tickets.render.markdown import code, moment
+
+FAULTS = 40
+
+
+def headline(given: TicketInput) -> str:
+    """What the issue is about, and how severe it is."""
+    if given.active:
+        state = given.severity.value
+    else:
+        state = "a case is still open" if given.case_open else "no cause is left"
+    return f"**{_subject(given.subject)}** · {state}"
+
+
+def faults(given: TicketInput) -> str:
+    """One line for each cause: what, since when, and what its detector says."""
+    lines = [_fault(linked) for linked in given.cases if linked.wanted]
+    firing = [alert for alert in given.alerts if alert.firing]
+    lines += [f"- alert {code(alert.name)} fires since {moment(alert.starts)}" for alert in firing]
+    more = [f"- … and {len(lines) - FAULTS} more"] if len(lines) > FAULTS else []
+    return "\n".join([*lines[:FAULTS], *more])
+
+
+def _subject(subject: Subject) -> str:
+    match subject.about:
+        case About.NODE:
+            return f"Node {code(subject.node)}"
+        case About.CAUSE:
+            return f"Many nodes report {code(subject.condition)}: {code(subject.message)}"
+    return f"Alert {code(subject.alert)}" + (f" in cluster {code(subject.cluster)}" if subject.cluster else "")
+
+
+def _fault(linked: LinkedCase) -> str:
+    case = linked.case
+    if case.manual:
+        return f"- {code(case.node)}: {code(case.manual.template)} was asked for by {code(case.manual.requested_by)}"
+    if case.trigger is None:
+        return f"- {code(case.node)}: opened by hand under policy {code(case.policy)} at {moment(case.created)}"
+    trigger = case.trigger
+    reason = f" ({code(trigger.reason)}: {code(trigger.message, 400)})" if trigger.reason or trigger.message else ""
+    seen = f"{code(trigger.condition)} is {code(trigger.status)} since {moment(trigger.since)}"
+    return f"- {code(case.node)}: {seen}{reason}"
