@@ -113,19 +113,19 @@ def _rendered(template: Template, parts: Iterable[Part], values: Mapping[str, ob
 
 
 def _parts(content: Content) -> Iterator[Part]:
-    given, told = content.given, content.facts
+    given, known = content.given, content.facts
     yield Part(0, "headline", headline(given))
     yield Part(3, "faults", faults(given))
     yield Part(2, "notice", f"- ⚠ {code(content.notice, 400)}" if content.notice else "")
     yield Part(3, "outlook", outlook(given.cases))
     yield Part(1, "todo", advice(given))
     yield Part(2, "links", links(content.links, names(content)))
-    yield Part(4, "machine", machine(told))
-    yield Part(5, "lost", lost(given.cases, told))
+    yield Part(4, "machine", machine(known))
+    yield Part(5, "lost", lost(given.cases, known))
     yield Part(4, "cases", cases(given.cases))
     yield Part(5, "at_stake", at_stake(given.cases))
     yield Part(5, "attempts", attempts(given.cases))
-    yield Part(6, "history", history(given.cases, told.past))
+    yield Part(6, "history", history(given.cases, known.past))
     yield Part(7, "alerts", alerts(given.alerts))
     yield Part(8, "previous", f"Before this: {content.previous}" if content.previous else "")
     for number, evidence in enumerate(_evidence(given.cases)):

@@ -59,9 +59,9 @@ NONE = Facts()
 
 def facts(given: TicketInput, node: Node | None, earlier: Iterable[Case], now: datetime) -> Facts:
     """The facts of one ticket. `earlier`: all cases of its node and its GPUs, those of the ticket among them."""
-    told = {linked.case.name for linked in given.cases}
+    current = {linked.case.name for linked in given.cases}
     in_service = node.in_service if node else ""  # of this case only GPUs are out, and nobody has counted which
-    done = (case for case in earlier if case.name not in told and (did_something(case) or given_back(case)))
+    done = (case for case in earlier if case.name not in current and (did_something(case) or given_back(case)))
     return Facts(
         _of_labels(node.labels) if node else (),
         _gpus(given),

@@ -9,7 +9,7 @@ from remediator.tickets.reconcile.wanted import needs_user
 from remediator.tickets.render.markdown import code
 
 SHOWN = 10
-A_PERSON = "a person is called"
+A_PERSON = "it escalates"
 
 
 def outlook(cases: Iterable[LinkedCase]) -> str:

@@ -55,9 +55,9 @@ def _preview(ticket: Ticket, held: Objects, routes: Routes | None, template: Tem
     route = routes.find(given.route)[0] if routes else None
     links = (*routes.links, *route.links) if routes and route else ()
     cluster = routes.cluster if routes else ""
-    told = facts(given, held.nodes.get(ticket.subject.node), _of(ticket.subject, held), now)
+    known = facts(given, held.nodes.get(ticket.subject.node), _of(ticket.subject, held), now)
     made_by = template or (route.template if route else None)
-    shown, problem = text(Content(given, ticket.previous, "", told, made_by, links, cluster), ROOM)
+    shown, problem = text(Content(given, ticket.previous, "", known, made_by, links, cluster), ROOM)
     return Preview(title(given, cluster), shown, problem)
 
 

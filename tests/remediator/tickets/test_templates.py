@@ -216,7 +216,7 @@ RUNS = replace(a_case(phase=Phase.OPERATING), attempts=(Attempt("o", "reset-gpu"
         ),
         (
             replace(a_case(phase=Phase.VERIFYING), attempts=a_case().attempts * 2),
-            "nobody needs to act: Remediator looks whether the node is healthy; if not, a person is called.",
+            "nobody needs to act: Remediator looks whether the node is healthy; if not, it escalates.",
         ),
     ],
     ids=["escalated", "waits for a person", "waits", "runs", "verifies the last try"],
