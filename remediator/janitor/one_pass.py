@@ -11,7 +11,7 @@ from remediator.janitor.reader import Judged, Reader
 from remediator.janitor.report import Outcome, Report, ended
 from remediator.janitor.selection import NAMESPACES
 from remediator.janitor.settings import JanitorSettings, Mode
-from remediator.janitor.subject import Subject
+from remediator.janitor.subject import Subject, address
 from remediator.janitor.ttl import Unreadable
 from remediator.janitor.writer import Writer
 from remediator.kube.api.builtin import Head
@@ -57,7 +57,7 @@ class OnePass:
         self._spaces: dict[str, Subject] = {}
         self._kinds: list[Kind[Head]] = []
         self._kept: dict[str, str] = {}  # by namespace: an object in it that a user keeps
-        self._owners: dict[str, str] = {}  # by uid: an object that is its, and that a user keeps
+        self._owners: dict[str, str] = {}  # by uid, or address: an object that is its, and that a user keeps
         self._unlisted = ""  # a kind that could not be listed
         self._due: list[Due] = []
         self._refused: set[tuple[Outcome, str, str]] = set()  # what was refused: kind, and namespace
@@ -95,7 +95,8 @@ class OnePass:
         self._count(judged)
         if names.KEEP_UNTIL in subject.annotations and _kept(subject, self._now):
             self._kept.setdefault(subject.namespace, str(subject))
-            self._owners.setdefault(subject.controller, str(subject))
+            for owner in filter(None, (subject.controller, subject.maker)):
+                self._owners.setdefault(owner, str(subject))
         match self._decide(judged, self._spaces.get(subject.namespace)):
             case Waits():
                 self.report.waiting += 1
@@ -135,7 +136,7 @@ class OnePass:
         """Look at an object again and do what is right now; in DryRun only report what would be done."""
         if due.outcome is Outcome.DELETED and due.kind.plural == NAMESPACES and (why := self._spared(due.name)):
             self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.HOLDS_KEPT, why)
-        elif due.outcome is Outcome.DELETED and (kept := self._owners.get(due.uid)):
+        elif due.outcome is Outcome.DELETED and (kept := self._kept_of(due)):
             why = f"what it owns would go with it, and a user keeps {kept}"
             self.report.add(Outcome.HELD, due.kind, due.namespace, due.name, Reason.OWNS_KEPT, why)
         elif self._settings.mode is Mode.DRY_RUN:
@@ -212,6 +213,10 @@ class OnePass:
         except errors.ApiError as error:
             self._warnings = self._settings.most  # no more of them in this pass
             self.report.problems.append(f"owners are not told: {error.message}")
+
+    def _kept_of(self, due: Due) -> str:
+        """What a user keeps and would go with an object; "" for nothing."""
+        return self._owners.get(due.uid) or self._owners.get(address(due.kind, due.namespace, due.name), "")
 
     async def _kept_in(self, namespace: str) -> str:
         """The same by a last look: what a user keeps while a pass goes on must not go with its namespace."""

@@ -10,6 +10,8 @@ from remediator.kube.wire.client import Kind
 
 # Owners that make nothing anew in the place of what is deleted: a CronJob makes its next Job at its time.
 LETS_GO = frozenset({"CronJob"})
+# Who makes controllers of this kind and gives them its own name, a dash, and a hash or a time.
+MAKERS = {"ReplicaSet": "deployments", "Job": "cronjobs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,13 @@ class Subject:
     annotations: Mapping[str, str]
     owner: str = ""
     controller: str = ""
+
+    @property
+    def maker(self) -> str:
+        """The address of what has made its controller and named it so, as deployments/default/web; "" for none."""
+        kind, _, name = self.owner.partition("/")
+        above = name.rpartition("-")[0]
+        return "/".join((MAKERS[kind], self.namespace, above)) if kind in MAKERS and above else ""
 
     def __str__(self) -> str:
         """See `address`."""

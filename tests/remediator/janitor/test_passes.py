@@ -10,10 +10,12 @@ from remediator.janitor.decide import Reason
 from remediator.janitor.report import Outcome, Report
 from remediator.janitor.selection import Selection
 from remediator.janitor.settings import Mode
+from remediator.kube.wire.client import Kind
 from remediator.kube.wire.transport import HEADS
-from tests.harness.kinds import BUDGETS, NAMESPACES, PODS, SECRETS
+from tests.harness.kinds import BUDGETS, NAMESPACES, PODS, SECRETS, Object
 from tests.remediator.janitor.place import MAPS, Place, lines, owned_by
 
+DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", Object, namespaced=True)
 SPACES = ("one", "two", "kube-system")
 PR = """rules: [{id: pr, resources: [namespaces], jmespath: "starts_with(metadata.name, 'pr-')", ttl: 4h}]"""
 
@@ -328,6 +330,20 @@ async def test_an_owner_stays_while_a_user_keeps_what_would_go_with_it(place: Pl
     assert lines(report, Outcome.HELD) == [("configmaps/team/job", "OwnsKept")]
     assert report.lines[Outcome.HELD][0].message == "what it owns would go with it, and a user keeps pods/team/pod"
     assert lines(await place.run(hours=8), Outcome.DELETED) == [("configmaps/team/job", "TimeToLiveExpired")]
+
+
+async def test_a_deployment_stays_while_a_user_keeps_a_pod_of_it(place: Place) -> None:
+    """The janitor may not read ReplicaSets: they are named after their Deployment."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d9c7b8f4d", "uid": "u", "controller": True}
+    await place.pod("web-5d9c7b8f4d-x7k2p", keep="forever", metadata={"ownerReferences": [owner]})
+    for name in ("web", "web-5d9c7b8f4d", "other"):
+        await place.make(DEPLOYMENTS, name, ttl="1h")
+    report = await place.run()
+    assert lines(report, Outcome.HELD) == [("deployments/team/web", "OwnsKept")]
+    assert [what for what, _ in lines(report, Outcome.DELETED)] == [
+        "deployments/team/other",
+        "deployments/team/web-5d9c7b8f4d",
+    ]
 
 
 async def test_a_namespace_stays_while_a_user_keeps_something_in_it(place: Place) -> None:
