@@ -118,7 +118,8 @@ def _names(ledger: Ledger, on: Iterable[CardPod]) -> dict[str, str]:
 
 
 def _whole(node: Node, pods: Mapping[str, Holding], usage: Usage) -> Iterator[Row]:
-    for name, total in node.gpus:
+    gone = {name: 0 for holding in pods.values() for name, _ in holding.gpus}  # what Pods hold may not be offered now
+    for name, total in sorted((gone | dict(node.gpus)).items()):
         held = {key: dict(holding.gpus)[name] for key, holding in pods.items() if name in dict(holding.gpus)}
         used = usage.whole(node, name, total)
         yield Row(node.name, name, total, sum(held.values()), _named(held), used)

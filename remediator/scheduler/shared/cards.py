@@ -78,7 +78,7 @@ def of_node(
     left = len(shares_of(ledger, pods, 0))
     if not left or not any(count for name, count in node.gpus if sold_whole(name)):
         return None
-    return Cards(reason=CardsReason.WHOLE, why=f"{left} of its Pods still hold memory of its GPUs: let them end first")
+    return Cards(reason=CardsReason.WHOLE, why=f"Pods that still hold memory of its GPUs: {left}; let them end first")
 
 
 def cards(sizes: CardSizes, unhealthy: frozenset[int] | None, ledger: Ledger, pods: Iterable[CardPod]) -> Cards:
@@ -115,7 +115,7 @@ def _reason(
     if sizes.whole:
         return CardsReason.WHOLE, "it offers whole GPUs, too"
     if sizes.held_whole:
-        return CardsReason.WHOLE, f"its Pods still hold {sizes.held_whole} whole GPUs: let them end first"
+        return CardsReason.WHOLE, f"GPUs that its Pods still hold whole: {sizes.held_whole}; let these Pods end first"
     return next(((CardsReason.UNKNOWN, why) for holds, why in rows if holds), (None, ""))
 
 

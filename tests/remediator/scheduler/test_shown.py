@@ -38,6 +38,23 @@ def test_a_node_that_gets_no_pods_says_why() -> None:
     assert found["memory of card 1"] == "GpuCardsUnknown: the list of its unhealthy cards cannot be read"
 
 
+def test_who_holds_gpus_in_the_way_of_an_earlier_device_plugin_is_named() -> None:
+    """`why` says of such a node that this command names them."""
+    nodes = [a_node(name="now-shared", cards=CardSizes((16,))), a_node(name="now-whole", gpus=((GPU, 1),))]
+    pods = {
+        "ml/old": Holding("now-shared", ((GPU, 1),)),
+        "ml/job": Holding("now-whole", cards=CardPod("ml", "job", "u1", "now-whole", Ask(10), ((0, 10),))),
+    }
+    why = "GpusSharedAndWhole: GPUs that its Pods still hold whole: 1; let these Pods end first"
+    other = "GpusSharedAndWhole: Pods that still hold memory of its GPUs: 1; let them end first"
+    assert list(rows(nodes, pods, {}, {}, dict.fromkeys(("now-shared", "now-whole"), VerdictReason.FIT))) == [
+        Row("now-shared", GPU, 0, 1, "ml/old (1)"),
+        Row("now-shared", "memory of card 0", 16, 0, why),
+        Row("now-whole", GPU, 1, 0, ""),
+        Row("now-whole", "memory of card 0", 0, 10, f"ml/job (10), {other}"),
+    ]
+
+
 def test_a_namespace_sees_only_gpus_that_its_pods_hold() -> None:
     assert [row.node for row in rows(NODES, PODS, {}, {}, FIT, "web")] == ["whole"]
 

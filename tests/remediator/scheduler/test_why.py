@@ -172,9 +172,14 @@ def shared(*free: int, reason: CardsReason | None = None, why: str = "") -> Node
             "n1: the list of its unhealthy cards cannot be read; `remediator gpus` says it of each node",
         ),
         (
-            {"n1": shared(16, reason=CardsReason.WHOLE, why="its Pods still hold 1 whole GPUs: let them end first")},
+            {
+                "n1": shared(
+                    16, reason=CardsReason.WHOLE, why="GPUs that its Pods still hold whole: 1; let these Pods end first"
+                )
+            },
             MEMORY,
-            "offer the GPUs of n1 whole or by memory, not both (its Pods still hold 1 whole GPUs: let them end first);"
+            "offer the GPUs of n1 whole or by memory, not both"
+            " (GPUs that its Pods still hold whole: 1; let these Pods end first);"
             " `remediator gpus` says who holds them",
         ),
         (

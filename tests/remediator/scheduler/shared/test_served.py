@@ -189,7 +189,7 @@ async def test_memory_of_gpus_is_not_sold_while_a_pod_from_before_holds_one_whol
         await until(lambda: state_of(at.extender, "n").cards.reason, 10)
         assert await at.refusals(["n"], pod("any", 4)) == {"n": "GpusSharedAndWhole"}
         error = await at.bind(await at.stand.make_pod("job", 16), "n")
-        assert error == "GpusSharedAndWhole: its Pods still hold 1 whole GPUs: let them end first"
+        assert error == "GpusSharedAndWhole: GPUs that its Pods still hold whole: 1; let these Pods end first"
         await at.stand.delete_pod(old["metadata"]["name"])
         await until(lambda: not state_of(at.extender, "n").cards.reason, 10)
         assert await at.refusals(["n"], pod("any", 16)) == {"n": "Fit"}
@@ -204,7 +204,7 @@ async def test_whole_gpus_are_not_sold_while_a_pod_from_before_holds_memory_of_o
         await at.stand.client.patch(NODES, "n", body, subresource="status")
         await until(lambda: state_of(at.extender, "n").total == (("nvidia.com/gpu", 2),), 10)
         assert await at.refusals(["n"], whole_pod(gpus=1)) == {"n": "GpusSharedAndWhole"}
-        assert "1 of its Pods still hold memory" in state_of(at.extender, "n").cards.why
+        assert "Pods that still hold memory of its GPUs: 1" in state_of(at.extender, "n").cards.why
         await at.stand.delete_pod("job")
         await until(lambda: state_of(at.extender, "n").cards is None, 10)
         assert await at.refusals(["n"], whole_pod(gpus=1)) == {"n": "Fit"}
