@@ -20,6 +20,7 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
 
 TOLD = frozenset({Reason.UNREADABLE, Reason.OWNED})  # holds that the owner of an object can mend
+WEBHOOK = 500  # what an API server answers that works, for a webhook that does not
 WRITTEN = (names.JANITOR_TTL, names.JANITOR_EXPIRES, names.KEEP_UNTIL)  # by the owner
 
 
@@ -196,7 +197,7 @@ class OnePass:
         if isinstance(error, errors.Conflict):
             self.report.add(Outcome.FAILED, *where, Reason.MOVED, "it changed meanwhile; the next pass looks again")
             return
-        if isinstance(error, errors.TooManyRequests | errors.Unavailable):
+        if isinstance(error, errors.TooManyRequests | errors.Unavailable) and error.status != WEBHOOK:
             raise Away(error.message) from error
         self._refused.add(_asked(due))
         self.report.add(Outcome.FAILED, *where, Reason.REFUSED, error.message)

@@ -161,6 +161,16 @@ async def test_2_what_is_refused_in_one_namespace_is_deleted_in_another(place: P
     assert lines(report, Outcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
 
 
+async def test_2_a_webhook_of_one_namespace_that_does_not_work_stops_no_other_one(place: Place) -> None:
+    """An API server answers 500 for a webhook that it cannot call."""
+    await place.pod("a", "broken", ttl="1h")
+    await place.pod("b", ttl="2h")
+    place.server.faults.refuse(500, times=9, when=lambda asked: asked.method == "DELETE" and "broken" in asked.path)
+    report = await place.run()
+    assert lines(report, Outcome.FAILED) == [("pods/broken/a", "Refused")]
+    assert lines(report, Outcome.DELETED) == [("pods/team/b", "TimeToLiveExpired")]
+
+
 async def test_2_one_namespace_that_may_not_be_deleted_stops_no_other_one(place: Place) -> None:
     for name in ("pr-1", "pr-2"):
         await place.space(name)
