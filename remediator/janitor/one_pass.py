@@ -63,6 +63,7 @@ class OnePass:
         self._due: list[Due] = []
         self._refused: set[tuple[Outcome, str, str]] = set()  # what was refused: kind, and namespace
         self._warnings = 0
+        self._untold: set[str] = set()  # namespaces whose Events were refused
 
     async def run(self) -> Report:
         """The whole pass. Raises ApiError where kinds or namespaces cannot be read."""
@@ -207,13 +208,14 @@ class OnePass:
         self.report.add(Outcome.HELD, subject.kind, subject.namespace, subject.name, reason, message)
         mends = reason in TOLD and any(name in subject.annotations for name in WRITTEN)
         may_write = self._settings.mode is Mode.ENFORCE and self._warnings < self._settings.most and self._leads()
-        if not mends or not may_write:
+        if not mends or not may_write or _space(subject) in self._untold:
             return
         try:
             self._warnings += await self._writer.warn(subject, reason, message, self._now)
         except errors.ApiError as error:
-            self._warnings = self._settings.most  # no more of them in this pass
-            self.report.problems.append(f"owners are not told: {error.message}")
+            self._warnings += 1
+            self._untold.add(_space(subject))  # no more of them in this pass
+            self.report.problems.append(f"owners in {_space(subject)} are not told: {error.message}")
 
     def _kept_of(self, due: Due) -> str:
         """What a user keeps and would go with an object; "" for nothing."""

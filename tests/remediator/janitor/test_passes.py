@@ -223,6 +223,16 @@ async def test_5_an_owner_learns_once_that_his_annotation_cannot_be_read(place: 
     assert place.writes() == []
 
 
+async def test_5_where_events_are_refused_in_one_namespace_owners_in_another_learn_all_the_same(place: Place) -> None:
+    for space in ("broken", "team"):
+        for name in "ab":
+            await place.pod(name, space, ttl="90")
+    place.server.faults.refuse(403, times=9, when=lambda asked: asked.method == "POST" and "broken" in asked.path)
+    report = await place.run()
+    assert report.problems == ["owners in broken are not told: refused by a planned fault (403)"]
+    assert await place.events() == [("AnnotationUnreadable", "a"), ("AnnotationUnreadable", "b")]
+
+
 async def test_6_an_object_that_came_later_under_the_same_name_is_not_hit(place: Place) -> None:
     await place.pod("a", ttl="1h")
 
