@@ -16,14 +16,13 @@ from remediator.kube.runtime.elector import Elector
 from remediator.kube.runtime.informer import synced
 from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire.client import Client
-from remediator.prometheus.alerts import AlertSource
+from remediator.prometheus.alerts import Alertmanagers, AlertSource
 from remediator.scheduler.extender import Extender
 from remediator.scheduler.packing import pinned
 from remediator.scheduler.packing.points import Score
 from remediator.scheduler.score import Scoring
 from remediator.scheduler.shared.parts import SharedGpus
 from remediator.settings import Settings
-from remediator.tickets.alertmanager.run import Alertmanagers
 from remediator.tickets.channels import routes
 from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.inbox import Inbox
@@ -82,11 +81,12 @@ class Replica:
         self.informers = Informers(client, clock, settings.namespaces)
         self.leader = Leader(elector(client, settings, clock), clock)
         self.prometheus = _prometheus(settings, clock, prometheus)
-        self.controller = Controller(client, settings, self.informers, self.leader, clock, self.prometheus)
+        self.alertmanagers = _alertmanagers(settings, clock, alertmanager)
+        sources = (self.prometheus, self.alertmanagers)
+        self.controller = Controller(client, settings, self.informers, self.leader, clock, *sources)
         shared = SharedGpus.over(client, self.informers, clock) if settings.shared_gpus else None
         self.extender = Extender(client, self.informers, clock, settings.domains, _scoring(settings), shared)
-        alertmanagers = _alertmanagers(settings, clock, alertmanager)
-        self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github, alertmanagers)
+        self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github, self.alertmanagers)
         self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets)
 
     async def run(self) -> None:
@@ -98,10 +98,11 @@ class Replica:
         log.info("settings", **self.settings.shown())
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes, and a GitHub App or --github-token-file, to open issues")
-        closing = aclosing(self.tickets) if self.tickets else nullcontext()
+        closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
         asking = aclosing(self.prometheus) if self.prometheus else nullcontext()
+        listing = aclosing(self.alertmanagers) if self.alertmanagers else nullcontext()
         served = self.endpoints.served(self.functions, self._measure, self._remark)
-        async with closing, asking, served, asyncio.TaskGroup() as group:
+        async with closing, asking, listing, served, asyncio.TaskGroup() as group:
             for part in (self.informers, self.leader, self.extender, self.endpoints):
                 group.create_task(part.run())
             group.create_task(self._measure_lag())

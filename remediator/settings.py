@@ -203,7 +203,6 @@ class Settings:
                 and not _is_loopback(self.prometheus_url),
                 "--prometheus-token-file needs a --prometheus-url of https: everybody on the way could read the token",
             ),
-            (self.alertmanager_url and not self.routes, "--routes is needed for --alertmanager-url"),
             (
                 (self.alertmanager_token_file or self.alertmanager_ca_file or self.alertmanager_watchdog)
                 and not self.alertmanager_url,

@@ -17,6 +17,7 @@ from remediator.controller.deleted_starts import DeletedStarts
 from remediator.controller.handlers.base import Dependencies
 from remediator.controller.keys import ADMISSION, EXPIRED, ORPHANS, Key, everything, gives_way
 from remediator.controller.kubelet_leases import KubeletLeases
+from remediator.controller.node_conditions.alerts import AlertConditions
 from remediator.controller.node_conditions.device_taints import DeviceTaints
 from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
@@ -32,6 +33,7 @@ from remediator.core.names import CONTROL_PLANE_NAMESPACE
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader, LeaderQueue, Sweep, every
 from remediator.kube.wire.client import Client
+from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.source import Source
 from remediator.settings import Settings
 
@@ -50,8 +52,11 @@ class Controller:
         leader: Leader,
         clock: Clock,
         source: Source | None = None,
+        alertmanagers: Alertmanagers | None = None,
     ) -> None:
-        """`source`: who is asked what policies want confirmed; None where nobody can be."""
+        """`source`: who is asked what policies want confirmed; None where nobody can be. `alertmanagers`: the same of
+        alerts that policies ask about.
+        """
         self._clock, self._leader = clock, leader
         self.cache = ClusterCache(informers, settings.api_nodes, spare=True)
         performer = Performer(client, self.cache, lambda: leader.is_leader)
@@ -62,7 +67,16 @@ class Controller:
             self.cache, performer, settings.breaker, clock.monotonic, confirmations, leases, looks
         )
         records, drains = self._admissions.records, settings.drains
-        dependencies = Dependencies(self.cache, performer, self._admit, drains, records, confirmations, leases=leases)
+        dependencies = Dependencies(
+            self.cache,
+            performer,
+            self._admit,
+            drains,
+            records,
+            confirmations,
+            leases=leases,
+            alerts=bool(alertmanagers),
+        )
         self._nodes = NodeReconciler(dependencies)
         apart = (CONTROL_PLANE_NAMESPACE, informers.namespaces.system, informers.namespaces.operations)
         self._rejections = RejectionReconciler(
@@ -87,6 +101,8 @@ class Controller:
             leader.add(queue)
         if settings.device_taints:
             leader.add(DeviceTaints(informers, self.cache, performer, clock).queue)
+        if alertmanagers is not None:
+            leader.add(AlertConditions(alertmanagers, self.cache, performer, clock).queue)
         self._changes = Changes(self.cache, self._queue, self._presence, self._deleted_starts, clock)
         self._changes.subscribe(informers.rejected_pods)
 

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from remediator.core.absence import NEVER_AWAY, Absences
+from remediator.core.alerts import PREFIX
 from remediator.core.node import Condition, Node, Status
 from remediator.core.policy import Clause, Policy, Verify, When
 from remediator.core.rejections import PODS_REJECTED
@@ -25,6 +26,11 @@ KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDP
 
 # Conditions that the controller writes of what it counts. One that is absent, or False, however old, proves health.
 COUNTED = frozenset({PODS_REJECTED})
+
+
+def counted(name: str) -> bool:
+    """Whether the controller writes it of what it counts, or of alerts that Alertmanagers list."""
+    return name in COUNTED or name.startswith(PREFIX)
 
 
 class Health(Enum):
@@ -144,8 +150,8 @@ def shows(node: Node, clause: Clause, now: datetime) -> bool:
 def _health(node: Node, clause: Clause, now: datetime) -> Health:
     """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
     condition = node.conditions.get(clause.condition)
-    counted = clause.condition in COUNTED and clause.status is Status.TRUE
-    if counted and (condition is None or condition.status is Status.FALSE):
+    ours = clause.status is Status.TRUE and counted(clause.condition)
+    if ours and (condition is None or condition.status is Status.FALSE):
         return Health.HEALTHY
     if condition is None:
         return Health.UNKNOWN
@@ -187,7 +193,7 @@ def _ignored(node: Node, condition: Condition, now: datetime) -> str:
         )
     if age < -AHEAD:
         return "has a heartbeat from the future: the node's clock is ahead"
-    if condition.type in KUBELET_CONDITIONS or condition.type in COUNTED:
+    if condition.type in KUBELET_CONDITIONS or counted(condition.type):
         return ""
     if node.ready is Status.UNKNOWN:
         return "is ignored: the kubelet does not report"
@@ -282,7 +288,7 @@ def watched(node: Node, policy: Policy) -> list[tuple[HealthyStatus, ...]]:
 
 def _nothing_counted(node: Node, name: str) -> bool:
     """Whether it is well without a word: nobody has ever written that Condition of the node."""
-    return name in COUNTED and name not in node.conditions
+    return counted(name) and name not in node.conditions
 
 
 def well_since(node: Node, policy: Policy) -> datetime | None:

@@ -1,13 +1,18 @@
-"""What one Alertmanager lists as firing, or why nobody can tell. Pure; the client is in alertmanager.py."""
+"""What Alertmanagers list as firing, or why nobody can tell. Their client is in alertmanager.py."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Annotated, Protocol
 
 import msgspec
 
 from remediator.prometheus.reading import CannotTell, Doubt
+
+# How long an alert has to be missing from every list. An Alertmanager that has just started lists nothing until
+# Prometheus sends everything again, which it does every minute unless set otherwise.
+QUIET = timedelta(minutes=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,53 @@ class AlertSource(Protocol):
 
     async def aclose(self) -> None:
         """Give its connections back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alertmanagers:
+    """Who is asked. Alerts of `receiver` make tickets; `watchdog`, where given, is an alert that always fires."""
+
+    sources: Sequence[AlertSource]
+    receiver: str
+    watchdog: str = ""
+
+    async def listings(self) -> Sequence[Listing]:
+        """What each of them lists now."""
+        return await asyncio.gather(*(source.alerts() for source in self.sources))
+
+    async def aclose(self) -> None:
+        """Give all connections back."""
+        for source in self.sources:
+            await source.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What all Alertmanagers together list, by fingerprint. `whole`: what is not in it does not fire."""
+
+    alerts: Mapping[str, ListedAlert]
+    whole: bool
+
+
+def together(listings: Sequence[Listing], watchdog: str) -> Firing:
+    """What several Alertmanagers say: what fires in one fires.
+
+    Not whole where one cannot tell; nor while an alert of the name `watchdog`, which always fires, is in no list: then
+    Prometheus does not reach them.
+    """
+    alerts: dict[str, ListedAlert] = {}
+    for listing in listings:
+        for alert in () if isinstance(listing, CannotTell) else listing:
+            alerts[alert.fingerprint] = _both(alerts.get(alert.fingerprint, alert), alert)
+    answered = not any(isinstance(listing, CannotTell) for listing in listings)
+    alive = not watchdog or any(alert.labels.get("alertname") == watchdog for alert in alerts.values())
+    return Firing(alerts, answered and alive)
+
+
+def _both(alert: ListedAlert, other: ListedAlert) -> ListedAlert:
+    """One alert in two lists: active where it is in one of them."""
+    newer = max(alert, other, key=lambda listed: (listed.active, listed.starts))
+    return replace(newer, receivers=(*alert.receivers, *other.receivers))
 
 
 class _Wire(msgspec.Struct, rename="camel", kw_only=True):

@@ -8,8 +8,9 @@ import pytest
 
 from remediator.clock import SYSTEM
 from remediator.prometheus.alertmanager import Alertmanager
+from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.reading import CannotTell, Doubt
-from remediator.tickets.alertmanager.run import Alertmanagers, Comparison
+from remediator.tickets.alertmanager.run import Comparison
 from tests.cluster.alertmanager import RealAlertmanager, real_alertmanager
 from tests.harness.tickets import GPU, TicketHarness
 from tests.harness.waiting import until

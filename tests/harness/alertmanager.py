@@ -18,12 +18,12 @@ def listed(posted: dict[str, Any], state: str = "active", receiver: str = "remed
 
 
 class PlayedAlertmanager:
-    """An `AlertSource`: lists `alerts`, or answers `reply` where that is set."""
+    """An `AlertSource`: lists what it was told, or answers `reply` where that is set. `asked`: how often it was."""
 
     def __init__(self) -> None:
         self.alerts_listed: list[dict[str, Any]] = []
         self.reply: Listing | None = None
-        self.closed = False
+        self.closed, self.asked = False, 0
 
     def lists(self, *alerts: dict[str, Any]) -> None:
         """These fire from now on, and no others."""
@@ -31,6 +31,7 @@ class PlayedAlertmanager:
 
     async def alerts(self) -> Listing:
         """See AlertSource."""
+        self.asked += 1
         return self.reply if self.reply is not None else of_answer(200, json.dumps(self.alerts_listed).encode())
 
     async def aclose(self) -> None:

@@ -24,6 +24,7 @@ from remediator.kube.runtime.leader import Leader
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Kind
 from remediator.kube.wire.transport import STRATEGIC_PATCH
+from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.source import Source
 from remediator.settings import Settings
 from remediator_sim.apiserver import EmbeddedServer
@@ -350,10 +351,11 @@ async def running(
     *,
     beside: Callable[[Informers, Leader], Any] | None = None,
     source: Source | None = None,
+    alertmanagers: Alertmanagers | None = None,
     **settings: Any,
 ) -> AsyncIterator[Controller]:
     """A controller at work, until the block is left; `beside` makes what else the replica runs, `source` answers
-    what policies want confirmed.
+    what policies want confirmed, `alertmanagers` list which alerts fire.
     """
     told = {
         "breaker": Breaker(starts=100),
@@ -363,7 +365,7 @@ async def running(
     asked = Settings(identity=identity, **told)
     informers = Informers(harness.client, clock.SYSTEM, asked.namespaces)
     leader = Leader(elector(harness.client, asked, clock.SYSTEM), clock.SYSTEM)
-    controller = Controller(harness.client, asked, informers, leader, clock.SYSTEM, source)
+    controller = Controller(harness.client, asked, informers, leader, clock.SYSTEM, source, alertmanagers)
     if beside is not None:
         beside(informers, leader)
     async with at_work(informers.run(), leader.run()):

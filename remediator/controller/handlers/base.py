@@ -37,7 +37,7 @@ class Dependencies:
 
     `drains`: how many operations may drain at once. `records`: what the admission pass leaves to be written.
     `confirmations`: what the second sources of policies say. `leases`: whether silent kubelets are dead; where nobody
-    can tell, nothing is done to their nodes.
+    can tell, nothing is done to their nodes. `alerts`: whether Alertmanagers are asked which alerts fire.
     """
 
     cache: ClusterCache
@@ -48,6 +48,7 @@ class Dependencies:
     confirmations: Confirmations = field(default_factory=Confirmations)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     leases: KubeletLeases | None = None
+    alerts: bool = False
 
 
 async def read_live(case: Case, dependencies: Dependencies) -> tuple[Case | None, Node | None, Policy | None]:

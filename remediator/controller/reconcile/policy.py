@@ -11,6 +11,7 @@ from remediator.controller.effects import Done, Patch
 from remediator.controller.fleet import attempt_records, missing
 from remediator.controller.handlers.base import SOON, Dependencies, seconds
 from remediator.core import failures
+from remediator.core.alerts import PREFIX, asked
 from remediator.core.dead_node import DeadNodes, on_target
 from remediator.core.node import Status
 from remediator.core.policy import AttemptRecord, FailureBreaker, Policy, Readiness
@@ -19,7 +20,7 @@ from remediator.kube import api
 from remediator.kube.api import encode
 
 log = structlog.get_logger()
-READY, LONGEST = "Ready", 4096  # of a message
+READY, NO_ALERTMANAGER, LONGEST = "Ready", "NoAlertmanager", 4096  # of a message
 
 
 class PolicyReconciler:
@@ -51,7 +52,8 @@ class PolicyReconciler:
         unasked = policy.confirm is not None and self._dependencies.confirmations.source is None
         needing = DeadNodes(on_target(self._dependencies.cache.templates)).need_kubelet(policy)
         wrong = [f"spec.{problem.field}: {problem.why}" for problem in windows.problems(policy.windows)]
-        reason, message = _standing(unknown, needing if policy.asks_unknown else [], unasked, wrong)
+        unheard = [] if self._dependencies.alerts else sorted(type.removeprefix(PREFIX) for type in asked(policy))
+        reason, message = _standing(unknown, needing if policy.asks_unknown else [], unasked, wrong, unheard)
         readiness = Readiness(Status.TRUE if reason == READY else Status.FALSE, reason, policy.generation)
         if policy.readiness == readiness:
             return _until_closed(policy, now)
@@ -71,7 +73,11 @@ class PolicyReconciler:
 
 
 def _standing(
-    unknown: Sequence[str], needing: Sequence[str], unasked: bool, wrong: Sequence[str] = ()
+    unknown: Sequence[str],
+    needing: Sequence[str],
+    unasked: bool,
+    wrong: Sequence[str] = (),
+    unheard: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Reason and message of the Ready condition."""
     if unknown:
@@ -83,6 +89,9 @@ def _standing(
         return Reason.WINDOW_INVALID.value, "; ".join(wrong)[:LONGEST]
     if unasked:
         return Reason.CONFIRMATION_UNKNOWN.value, NOBODY_TO_ASK.why
+    if unheard:
+        alerts = f"nobody is asked whether {', '.join(unheard)} fires"
+        return NO_ALERTMANAGER, f"{alerts}, so it starts nothing; give the controller --alertmanager-url"
     return READY, "every operation is known"
 
 

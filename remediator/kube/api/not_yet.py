@@ -14,7 +14,7 @@ class NotYet(NamedTuple):
     """One field that is refused. `schema` is what the schema must know of it."""
 
     kind: str
-    path: str  # "spec.when[].alert"
+    path: str  # "spec.when[].staleAfter"
     meaning: str  # what it will do
     schema: Mapping[str, Any]
 
@@ -48,7 +48,6 @@ _POLICY = "RemediationPolicy"
 _TEXT = {"type": "string", "maxLength": 253}
 _OBJECT = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 NOT_YET = (
-    NotYet(_POLICY, "spec.when[].alert", "Name of an Alertmanager alert that names the node.", _TEXT),
     NotYet(_POLICY, "spec.when[].staleAfter", "After what time without a heartbeat the condition is unknown.", _TEXT),
     NotYet(_POLICY, "spec.when[].reportedBy", "Pods whose readiness shows that the condition is kept.", _OBJECT),
 )

@@ -17,6 +17,9 @@ ConditionType = Annotated[
         128,
     ),
 ]
+AlertName = Annotated[
+    str, shaped("^[A-Za-z_:][A-Za-z0-9_:]*$", "must be the name of an alert, such as NodeGpuXid", 128)
+]
 Wanted = Annotated[
     Status,
     doc(
@@ -46,10 +49,17 @@ class ConditionMatch(Base, frozen=True, kw_only=True):
 
 
 class When(Base, frozen=True, kw_only=True):
-    """One way in which a node counts as unhealthy: a Condition, or several that hold together (`all`)."""
+    """One way in which a node counts as unhealthy: a Condition, several that hold together (`all`), or an alert."""
 
     condition: Annotated[
         ConditionType | None, doc("Type of the node Condition, from node-problem-detector or the kubelet.")
+    ] = None
+    alert: Annotated[
+        AlertName | None,
+        doc(
+            "Name of an alert that names the node, as Alertmanagers (--alertmanager-url of the controller) list it. It "
+            "becomes the Condition Alert/NAME of the node."
+        ),
     ] = None
     status: Wanted = Status.TRUE
     reasons: Reasons = ()
@@ -70,13 +80,19 @@ class When(Base, frozen=True, kw_only=True):
 WHEN = rules(
     _UNKNOWN,
     Rule(
-        "has(self.alert) || has(self.condition) != (has(self.all) && size(self.all) > 0)",
-        "exactly one of condition and all is required; write one of them",
+        "(has(self.alert) ? 1 : 0) + (has(self.condition) ? 1 : 0)"
+        " + (has(self.all) && size(self.all) > 0 ? 1 : 0) == 1",
+        "exactly one of condition, all and alert is required; write one of them",
         ".condition",
     ),
     Rule(
         "!has(self.all) || (self.status == 'True' && !has(self.reasons))",
         "status and reasons belong inside the entries of all",
         ".all",
+    ),
+    Rule(
+        "!has(self.alert) || (self.status == 'True' && !has(self.reasons))",
+        "status and reasons do not go with alert; leave them out",
+        ".alert",
     ),
 )

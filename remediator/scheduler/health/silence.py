@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from remediator.core.evidence import COUNTED, DETECTOR_STALE
+from remediator.core.evidence import DETECTOR_STALE, counted
 from remediator.core.node import Node, Status
 from remediator.core.policy import Policy
 
@@ -16,7 +16,7 @@ def silent_conditions(node: Node, now: datetime) -> tuple[str, ...]:
     if stale is not None and stale.status is not Status.FALSE and now - stale.since > LONG:
         return tuple(node.conditions)
     return tuple(
-        name for name, condition in node.conditions.items() if now - condition.heartbeat > LONG and name not in COUNTED
+        name for name, condition in node.conditions.items() if now - condition.heartbeat > LONG and not counted(name)
     )
 
 

@@ -1,26 +1,13 @@
 """What Tickets should hold, from what they hold and what all Alertmanagers list. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from remediator.core.ticket import EARLIEST, Alert, Subject, Ticket, bounded
-from remediator.prometheus.alerts import ListedAlert, Listing
-from remediator.prometheus.reading import CannotTell
+from remediator.prometheus.alerts import QUIET, Firing
 from remediator.tickets.webhook.payload import alert_of
 from remediator.tickets.webhook.subject import of_alert
-
-# How long an alert has to be missing from every list. An Alertmanager that has just started lists nothing until
-# Prometheus sends everything again, which it does every minute unless set otherwise.
-QUIET = timedelta(minutes=3)
-
-
-@dataclass(frozen=True, slots=True)
-class Firing:
-    """What all Alertmanagers together list, by fingerprint. `whole`: what is not in it does not fire."""
-
-    alerts: Mapping[str, ListedAlert]
-    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +25,6 @@ class Decision:
 
     changes: tuple[Change, ...]
     missing: Mapping[str, datetime]
-
-
-def together(listings: Sequence[Listing], watchdog: str) -> Firing:
-    """What several Alertmanagers say: what fires in one fires.
-
-    Not whole where one cannot tell; nor while an alert of the name `watchdog`, which always fires, is in no list: then
-    Prometheus does not reach them.
-    """
-    alerts: dict[str, ListedAlert] = {}
-    for listing in listings:
-        for alert in () if isinstance(listing, CannotTell) else listing:
-            alerts[alert.fingerprint] = _both(alerts.get(alert.fingerprint, alert), alert)
-    answered = not any(isinstance(listing, CannotTell) for listing in listings)
-    alive = not watchdog or any(alert.labels.get("alertname") == watchdog for alert in alerts.values())
-    return Firing(alerts, answered and alive)
-
-
-def _both(alert: ListedAlert, other: ListedAlert) -> ListedAlert:
-    """One alert in two lists: active where it is in one of them."""
-    newer = max(alert, other, key=lambda listed: (listed.active, listed.starts))
-    return replace(newer, receivers=(*alert.receivers, *other.receivers))
 
 
 def decide(

@@ -1,31 +1,21 @@
 """Asks every Alertmanager again and again, and writes what Tickets should hold."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import structlog
 
 from remediator.clock import Clock
 from remediator.kube.wire import errors
-from remediator.prometheus.alerts import AlertSource, ListedAlert
-from remediator.tickets.alertmanager.decide import Change, decide, together
+from remediator.prometheus.alerts import Alertmanagers, ListedAlert, together
+from remediator.tickets.alertmanager.decide import Change, decide
 from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.subject import candidates
 
 EVERY = 30.0  # seconds between two looks
 WRITERS = 16
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Alertmanagers:
-    """Who is asked. Alerts of `receiver` start something; `watchdog`, where given, is an alert that always fires."""
-
-    sources: Sequence[AlertSource]
-    receiver: str
-    watchdog: str = ""
 
 
 class Comparison:
@@ -43,7 +33,7 @@ class Comparison:
     async def compare(self) -> float:
         """One pass; seconds until the next one. Raises ApiError: try again."""
         now, asked = self._clock.now(), self._asked
-        listings = await asyncio.gather(*(source.alerts() for source in asked.sources))
+        listings = await asked.listings()
         if not (self._store.cache.tickets.fresh() and self._store.cache.nodes.fresh()):
             return EVERY
         # In a thread: of 10,000 alerts both take a third of a second, in which the loop serves others.

@@ -10,8 +10,9 @@ from remediator.core.ticket import Subject, Ticket
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.leader import Leader, LeaderQueue, Sweep, every
 from remediator.kube.wire.client import Client
+from remediator.prometheus.alerts import Alertmanagers
 from remediator.tickets import metrics
-from remediator.tickets.alertmanager.run import Alertmanagers, Comparison
+from remediator.tickets.alertmanager.run import Comparison
 from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.reconcile.actions import ACTIONS
@@ -58,7 +59,6 @@ class Tickets:
             essential=False,
         )
         leader.add(self._queue)
-        self.alertmanagers = alertmanagers
         if alertmanagers is not None:
             leader.add(self._comparing(Comparison(alertmanagers, store, lambda: leader.is_leader, clock)))
         self.cache.tickets.on_change(self._on_ticket)
@@ -75,12 +75,6 @@ class Tickets:
             essential=False,
             ended=comparison.forget,
         )
-
-    async def aclose(self) -> None:
-        """Give the connections to the tracker and to Alertmanagers back."""
-        await self.channel.aclose()
-        for source in self.alertmanagers.sources if self.alertmanagers else ():
-            await source.aclose()
 
     def ready(self) -> bool:
         """Whether every watch has its list and shows signs of life; says nothing of leading."""

@@ -125,7 +125,11 @@ DEEDS = (
         "nobody changes what",
     ),
     Deed("controller", "the finalizer of a Pod", patch(f"{THEIRS}/host", {"metadata": {"finalizers": ["a/b"]}})),
-    Deed("controller", "its own conditions", patch(ITS, said("PodsRejected", "GpuDeviceTainted"), STRATEGIC_PATCH)),
+    Deed(
+        "controller",
+        "its own conditions",
+        patch(ITS, said("PodsRejected", "GpuDeviceTainted", "Alert/X"), STRATEGIC_PATCH),
+    ),
     Deed("controller", "a condition of a detector", patch(ITS, said("GpuLost"), STRATEGIC_PATCH), "but its Conditions"),
     Deed("controller", "Ready", patch(ITS, said("Ready"), STRATEGIC_PATCH), "but its Conditions"),
     Deed("controller", "capacity", patch(ITS, {"status": {"capacity": {"pods": "1"}}}), "but its Conditions"),

@@ -10,9 +10,8 @@ import pytest
 
 from remediator.core.ticket import About, Subject
 from remediator.kube import api
-from remediator.prometheus.alerts import of_answer
-from remediator.tickets.alertmanager.decide import together
-from remediator.tickets.alertmanager.run import Alertmanagers, Comparison
+from remediator.prometheus.alerts import Alertmanagers, of_answer, together
+from remediator.tickets.alertmanager.run import Comparison
 from remediator.tickets.webhook.receiver import Receiver, Result
 from tests.harness.alertmanager import AWAY, PlayedAlertmanager, listed
 from tests.harness.kinds import NODES

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from remediator.core import budget, names, policy
+from remediator.core.alerts import condition_of
 from remediator.core.selector import Operator, Requirement, Selector
 from remediator.core.template import DrainRule, Template, Toleration
 from remediator.core.window import Window
@@ -110,7 +111,8 @@ def _blast_limit(wire: api.MaxBlastRadius | None) -> policy.BlastLimit | None:
 
 def _when(wire: api.When, number: int) -> policy.When:
     entries: Iterable[api.ConditionMatch | api.When] = wire.all or (wire,)
-    return policy.When(tuple(_clause(entry) for entry in entries), limited(wire.for_, f"spec.when[{number}].for"))
+    clauses = (policy.Clause(condition_of(wire.alert)),) if wire.alert else tuple(map(_clause, entries))
+    return policy.When(clauses, limited(wire.for_, f"spec.when[{number}].for"))
 
 
 def _clause(wire: api.ConditionMatch | api.When) -> policy.Clause:

@@ -61,7 +61,6 @@ def _window(**changes: Any) -> Object:
 
 # what is wrong → the manifest, and the field that an API server and lint both name
 NOT_SUPPORTED: dict[str, tuple[Object, str]] = {
-    "an alert": (_when(alert="NodeGpuXid"), "spec.when[0].alert"),
     "another time until a condition is stale": (_when(condition="A", staleAfter="0s"), "spec.when[0].staleAfter"),
     "who keeps a condition": (_when(condition="A", reportedBy={"namespace": "nvsentinel"}), "spec.when[0].reportedBy"),
 }
@@ -91,6 +90,10 @@ WRONG: dict[str, tuple[Object, str]] = {
     "no condition": (_policy(when=[]), "spec.when"),
     "an entry without condition": (_when(reasons=["a"]), "spec.when[0].condition"),
     "condition beside all": (_when(condition="A", all=[{"condition": "B"}]), "spec.when[0].condition"),
+    "an alert beside a condition": (_when(condition="A", alert="B"), "spec.when[0].condition"),
+    "a status beside an alert": (_when(alert="B", status="False"), "spec.when[0].alert"),
+    "reasons beside an alert": (_when(alert="B", reasons=["a"]), "spec.when[0].alert"),
+    "an alert of two words": (_when(alert="Node down"), "spec.when[0].alert"),
     "an empty all": (_when(all=[]), "spec.when[0].condition"),
     "status beside all": (_when(all=[{"condition": "B"}], status="False"), "spec.when[0].all"),
     "a status that is a boolean": (_when(condition="A", status=True), "spec.when[0].status"),
