@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from remediator.core.ticket import ClosedBy, Ticket, TicketPhase
+from remediator.core.ticket import RESEND_WINDOW, ClosedBy, Ticket, TicketPhase
 from remediator.tickets.channels.base import Issue
 from remediator.tickets.reconcile.causes import new_causes, still_active
 from remediator.tickets.reconcile.input import TicketInput
@@ -16,7 +16,8 @@ class Times:
     """How long we wait for what.
 
     A create whose answer is not known is searched every `search_every`, and repeated after `create_again` at the
-    earliest: what was created may not be found for minutes. `keep` is how long a Ticket without cause stays.
+    earliest: what was created may not be found for minutes. `keep` is how long a Ticket without cause stays, and
+    `keep_unopened` the same of one that never had an issue: for as long as an old post may still come.
     """
 
     search_every: timedelta = timedelta(seconds=60)
@@ -26,6 +27,7 @@ class Times:
     read_every: timedelta = timedelta(hours=1)
     after_refusal: timedelta = timedelta(minutes=5)
     keep: timedelta = timedelta(days=7)
+    keep_unopened: timedelta = RESEND_WINDOW
 
 
 def ticket_state(ticket: Ticket) -> TicketState:
@@ -91,5 +93,7 @@ def abandoned(ticket: Ticket, given: TicketInput, now: datetime, times: Times) -
     open_now = ticket_state(ticket) in (TicketState.OPEN, TicketState.CREATING)
     if open_now or given.active or given.case_open:
         return False
+    if ticket.alerts and ticket_state(ticket) is TicketState.NO_ISSUE and not ticket.previous:
+        return now - max(alert.heard or alert.ended or now for alert in ticket.alerts) >= times.keep_unopened
     last = max(ticket.created, ticket.closed or ticket.created, *(alert.ended or now for alert in ticket.alerts))
     return now - last >= times.keep

@@ -91,6 +91,15 @@ async def test_a_resolved_for_an_alert_that_nobody_knows_opens_nothing(harness: 
     assert harness.channel.open == [1]
 
 
+async def test_a_resolved_alert_that_was_never_open_leaves_no_ticket(harness: TicketHarness) -> None:
+    await harness.later(minutes=6)
+    await harness.hear(delivery(ends(end=5)))
+    await harness.later(minutes=8)
+    assert len(await harness.tickets()) == 1  # an old post may still come
+    await harness.later(minutes=3)
+    assert await harness.tickets() == []
+
+
 async def test_a_resolve_that_never_comes_leaves_the_issue_open(harness: TicketHarness) -> None:
     await harness.hear(delivery(fires(), fires("GpuErr")))
     await harness.work()
