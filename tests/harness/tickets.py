@@ -85,7 +85,11 @@ class TicketHarness(MemoryCluster):
 
     async def prepare(self) -> None:
         """Some nodes."""
-        for name in ("gpu-17", "gpu-18"):
+        await self.nodes("gpu-17", "gpu-18", "gpu-0001", "gpu-0002")
+
+    async def nodes(self, *names: str) -> None:
+        """More nodes."""
+        for name in names:
             await self.client.create(NODES, {"metadata": {"name": name}})
 
     async def hear(self, body: bytes) -> Received:

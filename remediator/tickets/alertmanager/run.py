@@ -7,11 +7,11 @@ from datetime import datetime
 import structlog
 
 from remediator.clock import Clock
+from remediator.core.alerts import node_names
 from remediator.kube.wire import errors
 from remediator.prometheus.alerts import Alertmanagers, ListedAlert, together
 from remediator.tickets.alertmanager.decide import Change, decide
 from remediator.tickets.reconcile.store import TicketStore
-from remediator.tickets.webhook.subject import candidates
 
 EVERY = 30.0  # seconds between two looks
 WRITERS = 16
@@ -46,7 +46,7 @@ class Comparison:
         return EVERY
 
     def _nodes(self, alert: ListedAlert) -> list[str]:
-        return [name for name in candidates(alert.labels) if self._store.cache.has_node(name)]
+        return [name for name in node_names(alert.labels) if self._store.cache.knows_node(name)]
 
     async def _write(self, change: Change) -> None:
         """Where the Ticket has moved since, the next pass decides anew."""

@@ -44,6 +44,10 @@ class TicketCache:
         known = {case.name: case for case in (*self.cases.by("node", subject.node), *of_gpus)}
         return list(known.values())
 
+    def knows_node(self, name: str) -> bool:
+        """Whether a node is known here now, or was there when its Ticket was made: that one goes on without it."""
+        return self.has_node(name) or self.ticket(Subject(About.NODE, node=name).name) is not None
+
     def about(self, subject: Subject) -> Iterator[tuple[Case, Policy | None]]:
         """Cases that may stand behind a ticket, with their policies."""
         shared = subject.about is About.CAUSE

@@ -10,6 +10,7 @@ from enum import Enum
 import structlog
 
 from remediator.clock import Clock
+from remediator.core.alerts import node_names
 from remediator.core.ticket import Alert, Subject, late_refires
 from remediator.kube.api.builtin import NODE
 from remediator.kube.wire import errors
@@ -17,7 +18,7 @@ from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
 from remediator.tickets.reconcile.store import TicketStore
 from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, parse
-from remediator.tickets.webhook.subject import candidates, of_alert
+from remediator.tickets.webhook.subject import of_alert
 
 log = structlog.get_logger()
 WRITERS = 16  # tickets written at once: a delivery may name 500 nodes, and Alertmanager waits 10 s
@@ -84,15 +85,24 @@ class Receiver:
         return next((failure for failure in await asyncio.gather(*writes) if failure is not None), None)
 
     async def _grouped(self, alerts: Collection[ParsedAlert]) -> Mapping[Subject, list[Alert]]:
-        nodes = await self._nodes({name for parsed in alerts for name in candidates(parsed.labels)})
+        nodes = await self._nodes({name for parsed in alerts for name in node_names(parsed.labels)})
         groups: defaultdict[Subject, list[Alert]] = defaultdict(list)
         for parsed in alerts:
-            groups[of_alert(parsed.labels, nodes)].append(parsed.alert)
+            groups[self._subject(parsed, nodes)].append(parsed.alert)
         return groups
+
+    def _subject(self, parsed: ParsedAlert, nodes: Set[str]) -> Subject:
+        """A node that came after its alert changes nothing: the alert goes on where it is held as firing."""
+        alone = of_alert(parsed.labels, ())
+        ticket = self._store.cache.ticket(alone.name)
+        held = ticket.alerts if ticket else ()
+        if any(alert.firing and alert.fingerprint == parsed.alert.fingerprint for alert in held):
+            return alone
+        return of_alert(parsed.labels, nodes)
 
     async def _nodes(self, names: Set[str]) -> Set[str]:
         """Which of the names are nodes; what the cache does not know is read, once. Raises ApiError."""
-        known = {name for name in names if self._store.cache.has_node(name)}
+        known = {name for name in names if self._store.cache.knows_node(name)}
         unknown = sorted(names - known)
         answers = await asyncio.gather(*(self._exists(name) for name in unknown), return_exceptions=True)
         for answer in answers:

@@ -63,6 +63,7 @@ async def test_a_group_that_grows_shrinks_ends_and_fires_again(harness: TicketHa
 
 
 async def test_a_truncated_resolve_closes_nothing(harness: TicketHarness) -> None:
+    await harness.nodes("n0", "n1")
     await harness.hear(payload("am0.33.1-max_alerts_2_of_5_firing"))
     await harness.work()
     await harness.hear(payload("am0.25.0-max_alerts_first_two_resolved_three_still_firing"))
@@ -160,6 +161,7 @@ async def test_an_alert_under_a_new_fingerprint_is_no_new_issue_and_no_new_comme
 
 
 async def test_hostile_words_are_filed_and_ping_nobody(harness: TicketHarness) -> None:
+    await harness.nodes("n1")
     await harness.hear(payload("am0.33.1-special_characters"))
     await harness.work()
     issue = harness.channel.issue(1)
@@ -189,6 +191,7 @@ class _Stuck(MemoryChannel):
 
 
 async def test_a_delivery_of_500_nodes_is_stored_whole(harness: TicketHarness) -> None:
+    await harness.nodes(*(f"node-{number}" for number in range(500)))
     await harness.refresh()
     body = delivery(*(fires(node=f"node-{number}") for number in range(500)))
     assert (await harness.receiver.receive(body)).result is Result.STORED
@@ -272,4 +275,26 @@ async def test_cold_caches_and_an_api_server_that_is_away_are_later(harness: Tic
     assert "503" in received.message
     harness.client.transport.request = send  # type: ignore[method-assign]
     assert (await harness.hear(delivery(fires(), fires(node="gpu-18")))).result is Result.STORED
+    assert len(await harness.tickets()) == 2
+
+
+async def test_nodes_that_are_not_there_have_no_issues_of_their_own(harness: TicketHarness) -> None:
+    """Whoever writes rules of Prometheus could have an issue for each name that they think of."""
+    await harness.hear(delivery(*(fires(node=f"made-up-{number}") for number in range(200))))
+    await harness.work()
+    assert [ticket.subject for ticket in await harness.tickets()] == [Subject(About.ALERT, alert="NodeDown")]
+    assert len(harness.channel.issues) == 1
+
+
+async def test_an_alert_goes_on_in_its_ticket_when_its_node_goes_and_when_its_node_comes(
+    harness: TicketHarness,
+) -> None:
+    await harness.hear(delivery(fires(), fires(node="gpu-99")))
+    await harness.work()
+    assert harness.channel.open == [1, 2]
+    await harness.client.delete(NODES, "gpu-17")
+    await harness.nodes("gpu-99")
+    await harness.hear(delivery(ends(), ends(node="gpu-99")))
+    await harness.later(minutes=2)
+    assert harness.channel.open == []
     assert len(await harness.tickets()) == 2

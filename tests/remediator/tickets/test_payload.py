@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remediator.core.alerts import node_names
 from remediator.core.policy import Severity
 from remediator.core.ticket import ALERTS, About, Alert, Subject, late_refires, merged
 from remediator.tickets.webhook.payload import BadPayload, parse
-from remediator.tickets.webhook.subject import candidates, of_alert
+from remediator.tickets.webhook.subject import of_alert
 from tests.harness.tickets import PAYLOADS, START, delivery, ends, fires, payload
 
 
@@ -93,14 +94,15 @@ NODES = ("gpu-17", "10.0.0.7", "fd00::7")
     ("labels", "node"),
     [
         ({"node": "gpu-17", "instance": "10.0.0.7:9400"}, "gpu-17"),
-        ({"node": "elsewhere"}, "elsewhere"),
+        ({"node": "elsewhere"}, ""),  # no node of that name is there
+        ({"node": "elsewhere", "instance": "gpu-17:9100"}, "gpu-17"),
         ({"kubernetes_node": "gpu-17"}, "gpu-17"),
         ({"nodename": "gpu-17"}, "gpu-17"),
         ({"node": "", "nodename": "gpu-17"}, "gpu-17"),
         ({"instance": "gpu-17:9100"}, "gpu-17"),
         ({"instance": "gpu-17"}, "gpu-17"),
-        ({"node": "[fd00::7]:9100"}, "fd00::7"),
-        ({"node": "fd00::7"}, "fd00::7"),
+        ({"node": "[fd00::7]:9100"}, ""),
+        ({"node": "fd00::7"}, ""),
         ({"instance": "[fd00::7]:9100"}, ""),  # no node can have that name
         ({"instance": "prometheus:9090"}, ""),
         ({"Hostname": "dcgm-exporter-x7k2p", "instance": "10.0.0.7:9400"}, "10.0.0.7"),
@@ -114,24 +116,24 @@ def test_a_table_of_labels_says_which_node_an_alert_is_about(labels: dict[str, s
     assert found == expected
 
 
-def test_only_labels_that_may_lie_are_looked_up() -> None:
-    assert candidates({"node": "gpu-17", "instance": "10.0.0.7:9400"}) == ()
-    assert candidates({"Hostname": "a", "instance": "b:1"}) == ("a", "b")
+def test_all_labels_that_may_name_a_node_are_looked_up() -> None:
+    assert node_names({"node": "gpu-17", "instance": "10.0.0.7:9400"}) == ("gpu-17", "10.0.0.7")
+    assert node_names({"Hostname": "a", "instance": "b:1"}) == ("a", "b")
 
 
 HOSTILE = ["../secrets", "..", "a/proxy/x", "a?watch=true", "../nodes?watch=true&x=1", "A", "a..b", "-a", "a" * 254]
 
 
-@pytest.mark.parametrize("label", ["Hostname", "instance"])
+@pytest.mark.parametrize("label", ["node", "Hostname", "instance"])
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_can_be_no_name_of_a_node_is_not_looked_up_and_not_believed(label: str, text: str) -> None:
-    assert candidates({label: text}) == ()
+    assert node_names({label: text}) == ()
     assert of_alert({"alertname": "A", label: text}, [text]) == Subject(About.ALERT, alert="A")
 
 
 def test_a_name_of_253_characters_is_looked_up() -> None:
     longest = f"{'a' * 63}.{'b' * 63}.{'c' * 63}.{'d' * 61}"
-    assert candidates({"Hostname": longest}) == (longest,)
+    assert node_names({"Hostname": longest}) == (longest,)
 
 
 @pytest.mark.parametrize("text", ["gpu-17", "../../x", "A b_c", "特殊", "-.-", "x" * 400, "a_.b", "gpu-17.example.org"])
