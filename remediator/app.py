@@ -23,9 +23,9 @@ from remediator.scheduler.packing.points import Score
 from remediator.scheduler.score import Scoring
 from remediator.scheduler.shared.parts import SharedGpus
 from remediator.settings import Settings
-from remediator.tickets.channels import routes
 from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.inbox import Inbox
+from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.private import PrivateOnly
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web.endpoints import Endpoints
@@ -197,10 +197,10 @@ def _tickets(
     from remediator.tickets.channels.github.limits import problem
 
     channel = github(settings.github_url, _credentials(settings), clock, spacing=settings.github_spacing)
-    where = routes.load(settings.routes, problem)
+    where = LiveRoutes(settings.routes, problem)
     private = PrivateOnly(channel, where, clock)
     tickets = Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers)
-    if where.commanded and isinstance(channel, Inbox):
+    if where.newest.commanded and isinstance(channel, Inbox):
         from remediator.tickets.commands.run import Commands
 
         leader.add(Commands(client, tickets.channel, channel, tickets.cache, where, leader, clock).queue)

@@ -27,6 +27,11 @@ COMMANDS = Counter(
 )
 TICKETS = Gauge("remediator_tickets", "Tickets, by phase.", ["phase"], registry=REGISTRY)
 UNSYNCED = Gauge("remediator_unsynced_tickets", "Tickets whose issue cannot be written now.", registry=REGISTRY)
+ROUTES_OUTDATED = Gauge(
+    "remediator_ticket_routes_outdated",
+    "1 while the routes file has a mistake and the routes from before count.",
+    registry=REGISTRY,
+)
 TEMPLATE_ERRORS = Counter(
     "remediator_issue_template_errors_total",
     "Tickets whose template of their route gave no text; the shipped one did.",

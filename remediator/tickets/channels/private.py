@@ -17,6 +17,7 @@ from remediator.tickets.channels.base import (
     Visibility,
     VisibilityUnknown,
 )
+from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
 
 ASK_EVERY = 3600.0  # seconds: a repository that was private may be made public
@@ -43,7 +44,7 @@ class PrivateOnly:
     Each repository is asked about before the first text, and again every hour.
     """
 
-    def __init__(self, channel: Channel, routes: Routes, clock: Clock) -> None:
+    def __init__(self, channel: Channel, routes: Routes | LiveRoutes, clock: Clock) -> None:
         self._channel, self._routes, self._clock = channel, routes, clock
         self._private_until: dict[str, float] = {}  # repository → monotonic seconds
         self.room = channel.room
@@ -75,7 +76,7 @@ class PrivateOnly:
 
     async def _require_private(self, repository: str) -> None:
         """Raises PublicRepository, VisibilityUnknown, and what the channel refuses."""
-        routes, now = self._routes.to(repository), self._clock.monotonic()
+        routes, now = self._routes.newest.to(repository), self._clock.monotonic()
         confirmed = any(route.public for route in routes.values())
         if confirmed or now < self._private_until.get(repository, 0.0):
             return

@@ -1,7 +1,9 @@
 """Where issues go: the routes file."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -9,14 +11,17 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from remediator.core.window import Window
+from remediator.kube import api
 from remediator.kube.manifests import yamlfile
+from remediator.tickets.channels import matching, oncall
 from remediator.tickets.render.links import Link, parse_link
 from remediator.tickets.render.template import BadTemplate, Template, broken, template
 
 LONGEST = 60_000  # characters of a template: an issue has no more
 
 
-class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """One route as written."""
 
     repository: str
@@ -26,6 +31,8 @@ class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     commands: bool = False
     template: str = ""
     links: dict[str, str] = msgspec.field(default_factory=dict)
+    on_call: str = ""
+    quiet: tuple[api.Window, ...] = ()
 
 
 class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -35,6 +42,8 @@ class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     routes: dict[str, WireRoute] = msgspec.field(default_factory=dict)
     cluster: Annotated[str, Meta(max_length=64)] = ""
     links: dict[str, str] = msgspec.field(default_factory=dict)
+    match: tuple[matching.WireMatch, ...] = ()
+    schedules: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,7 @@ class Route:
 
     `commands`: comments of people with write access to the repository are obeyed.
     `template`: what its text is made by, None for the shipped one. `links` stand in it after those of all routes.
+    `on_call`: who is asked besides, but in the `quiet` windows only where the issue is Critical.
     """
 
     repository: str
@@ -52,19 +62,38 @@ class Route:
     commands: bool = False
     template: Template | None = None
     links: tuple[Link, ...] = ()
+    on_call: oncall.Schedule | None = None
+    quiet: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Routes:
     """All routes by name. `cluster` stands before every title, for repositories that several clusters share.
 
-    `links` stand in the text of every issue.
+    `links` stand in the text of every issue. Of `match` the first row that fits gives the route, where none is named.
+    `outdated`: why the file as it is now is not used, "" where it is.
     """
 
     default: Route
     named: Mapping[str, Route] = field(default_factory=lambda: MappingProxyType({}))
     cluster: str = ""
     links: tuple[Link, ...] = ()
+    match: tuple[matching.Match, ...] = ()
+    outdated: str = ""
+
+    @property
+    def newest(self) -> "Routes":
+        """These: only a file may change."""
+        return self
+
+    def current(self, now: datetime) -> "Routes":
+        """These, too."""
+        return self
+
+    def choose(self, asked: str, traits: matching.Traits) -> tuple[Route, bool]:
+        """The route that is asked for, or that the traits of an issue lead to; whether there is one of that name."""
+        fits = (row.route for row in self.match if row.fits(traits))
+        return self.find(asked or next(fits, ""))
 
     def find(self, name: str) -> tuple[Route, bool]:
         """The route of this name, and whether there is one; else the default, as for ""."""
@@ -94,27 +123,55 @@ def load(path: Path, problem: Callable[[Route], str]) -> Routes:
         written = yamlfile.one(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}; write a routes file as docs/tickets.md shows, or correct it") from None
-    try:
+    with _naming(path):
         wire = msgspec.convert(written, WireRoutes)
+    parsing = _Parsing(path.parent, oncall.load(path.parent / wire.schedules) if wire.schedules else {}, problem)
+    with _naming(path):
         return Routes(
-            _route(wire.default, "default", problem, path.parent),
-            MappingProxyType(
-                {name: _route(route, f"routes.{name}", problem, path.parent) for name, route in wire.routes.items()}
-            ),
+            parsing.route(wire.default, "default"),
+            MappingProxyType({name: parsing.route(route, f"routes.{name}") for name, route in wire.routes.items()}),
             wire.cluster,
             _links(wire.links, "links"),
+            tuple(matching.parse(row, f"match[{index}]", wire.routes) for index, row in enumerate(wire.match)),
         )
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """What is wrong names the file."""
+    try:
+        yield
     except ValueError as error:  # msgspec.ValidationError is one; it names the field as $.default.repository
         raise ValueError(f"{path}: {str(error).replace('`$', '`')}; correct that field") from None
 
 
-def _route(wire: WireRoute, where: str, problem: Callable[[Route], str], folder: Path) -> Route:
-    links = _links(wire.links, f"{where}.links")
-    made_by = _template(folder, wire.template) if wire.template else None
-    route = Route(wire.repository, wire.labels, wire.assignees, wire.public, wire.commands, made_by, links)
-    if refused := problem(route):
-        raise ValueError(f"{where}.{refused}")
-    return route
+@dataclass(frozen=True, slots=True)
+class _Parsing:
+    """What routes are read with: the folder of templates, the schedules, what the channel refuses."""
+
+    folder: Path
+    schedules: Mapping[str, oncall.Schedule]
+    problem: Callable[[Route], str]
+
+    def route(self, wire: WireRoute, where: str) -> Route:
+        """Raises ValueError with the field."""
+        links = _links(wire.links, f"{where}.links")
+        made_by = _template(self.folder, wire.template) if wire.template else None
+        quiet = oncall.windows_of(wire.quiet, f"{where}.quiet")
+        schedule = self._schedule(wire.on_call, where) if wire.on_call else None
+        route = Route(
+            wire.repository, wire.labels, wire.assignees, wire.public, wire.commands, made_by, links, schedule, quiet
+        )
+        for person in ("", *sorted(schedule.people if schedule else ())):
+            asked = replace(route, assignees=(*route.assignees, person)) if person else route
+            if refused := self.problem(asked):
+                raise ValueError(f"{where}.{refused}{f', with {person} who is on call' if person else ''}")
+        return route
+
+    def _schedule(self, name: str, where: str) -> oncall.Schedule:
+        if name not in self.schedules:
+            raise ValueError(f"{where}.onCall: there is no schedule {name!r} in the file that `schedules` names")
+        return self.schedules[name]
 
 
 def _links(written: Mapping[str, str], where: str) -> tuple[Link, ...]:

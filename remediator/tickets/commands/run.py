@@ -14,6 +14,7 @@ from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
 from remediator.tickets.channels.base import Channel, ChannelError, Later, Refused, Unsure
 from remediator.tickets.channels.inbox import Comment, Inbox
+from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.commands.act import Acting, NotNow
 from remediator.tickets.commands.answers import SHOWN_BY, answer, refusal, unanswered, wanted, was_refused, window
@@ -49,7 +50,7 @@ class Commands:
         channel: Channel,
         inbox: Inbox,
         cache: TicketCache,
-        routes: Routes,
+        routes: Routes | LiveRoutes,
         leader: Leader,
         clock: Clock,
     ) -> None:
@@ -61,7 +62,7 @@ class Commands:
         self.queue: LeaderQueue[str] = LeaderQueue(
             "commands",
             self.serve,
-            lambda: (HOLDS, *routes.commanded),
+            lambda: (HOLDS, *routes.newest.commanded),
             workers=1,
             informers=cache.informers,
             essential=False,

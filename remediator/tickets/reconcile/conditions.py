@@ -7,7 +7,7 @@ from remediator.tickets.channels.base import ChannelError, Later, PublicReposito
 from remediator.tickets.reconcile.observe import Times
 
 SYNCED, ROUTE_INVALID, BODY_FULL = "Synced", "RouteInvalid", "BodyFull"
-TEMPLATE_INVALID = "TemplateInvalid"
+TEMPLATE_INVALID, ROUTES_OUTDATED = "TemplateInvalid", "RoutesOutdated"
 CHANGING = frozenset({"ChannelUnavailable", "Unsure", "VisibilityUnknown"})  # their messages hold seconds and addresses
 NO_ROOM = "the text that users wrote into the issue leaves no room for our part, which stays as it was; shorten it"
 
@@ -33,6 +33,13 @@ def with_template_problem(ticket: Ticket, problem: str, now: datetime) -> Ticket
     if not problem:
         return ticket.without_condition(TEMPLATE_INVALID)
     return ticket.with_condition(TicketCondition(TEMPLATE_INVALID, "True", "TemplateInvalid", problem, now))
+
+
+def with_routes_problem(ticket: Ticket, problem: str, now: datetime) -> Ticket:
+    """The Ticket with what is wrong with the routes file, "" for nothing."""
+    if not problem:
+        return ticket.without_condition(ROUTES_OUTDATED)
+    return ticket.with_condition(TicketCondition(ROUTES_OUTDATED, "True", "RoutesInvalid", problem, now))
 
 
 def failed(error: ChannelError, times: Times, now: datetime) -> tuple[TicketCondition, float]:

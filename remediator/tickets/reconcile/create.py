@@ -6,6 +6,7 @@ from typing import Any
 
 from remediator.core.ticket import ClosedBy, ReportedCause, TicketPhase
 from remediator.tickets.channels.base import Close, Draft, Issue, Later, Refused
+from remediator.tickets.channels.oncall import assignees
 from remediator.tickets.channels.routes import Route
 from remediator.tickets.reconcile import conditions
 from remediator.tickets.reconcile.causes import all_reported
@@ -41,14 +42,15 @@ async def create(run: Reconcile) -> None:
 
 def _route(run: Reconcile, again: bool) -> Route:
     """Where the issue goes; a condition says where the routes file does not have the route that is asked for."""
-    asked = run.given.route
-    route, known = run.routes.find(asked)
+    given = run.given
+    asked = given.route
+    route, known = run.routes.choose(asked, run.traits(given))
     if not again:
         run.ticket = run.ticket.without_condition(conditions.ROUTE_INVALID).without_condition(conditions.BODY_FULL)
     if not known:
         message = f"no route {asked} in the routes file; filed under the default"
         run.ticket = run.ticket.with_condition(conditions.route_invalid("UnknownRoute", message, run.now))
-    return route
+    return replace(route, assignees=assignees(route.assignees, route.on_call, route.quiet, given.severity, run.now))
 
 
 def _intent(run: Reconcile, route: Route, again: bool) -> dict[str, Any]:

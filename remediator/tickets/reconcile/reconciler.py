@@ -12,6 +12,8 @@ from remediator.kube.api.builtin import NAMESPACE
 from remediator.kube.wire import errors
 from remediator.tickets import metrics
 from remediator.tickets.channels.base import Channel, ChannelError, Issue, Later, Marker, Refused, Unsure
+from remediator.tickets.channels.live_routes import LiveRoutes
+from remediator.tickets.channels.matching import Traits, traits
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.reconcile import conditions
 from remediator.tickets.reconcile.input import TicketInput, ticket_input
@@ -84,7 +86,7 @@ class Reconcile:
     def content(self, given: TicketInput) -> Content:
         """What our part of the text is made of."""
         notice, cache = self.ticket.condition(conditions.ROUTE_INVALID), self.store.cache
-        subject, route = self.ticket.subject, self.routes.find(given.route)[0]
+        subject, route = self.ticket.subject, self.routes.choose(given.route, self.traits(given))[0]
         earlier = cache.earlier(subject, (linked.case for linked in given.cases))
         return Content(
             given,
@@ -95,6 +97,16 @@ class Reconcile:
             (*self.routes.links, *route.links),
             self.routes.cluster,
         )
+
+    def traits(self, given: TicketInput) -> Traits:
+        """What the rows of the routes file are compared with; where no cause is left, as it was before."""
+        if not self.routes.match:
+            return Traits()
+        node = self.store.cache.nodes.get(self.ticket.subject.node)
+        alerts = [alert for alert in given.alerts if alert.firing or not given.active]
+        labels = [*(node.labels.items() if node else ()), *(pair for alert in alerts for pair in alert.labels)]
+        severity = given.severity if given.active else self.ticket.severity or given.severity
+        return traits(severity, labels)
 
     def shown(self, issue: Issue) -> None:
         """The channel has just shown the issue."""
@@ -133,7 +145,7 @@ class Reconciler:
         self,
         store: TicketStore,
         channel: Channel,
-        routes: Routes,
+        routes: Routes | LiveRoutes,
         times: Times,
         actions: Mapping[Action, Handler],
         leads: Callable[[], bool],
@@ -161,7 +173,8 @@ class Reconciler:
     async def _begun(self, ticket: Ticket, now: datetime) -> Reconcile:
         memory = self._memory.setdefault(ticket.name, Memory(now, now, Rendered(self._channel.room)))
         marker = key(await self._cluster_uid(), ticket.name)
-        return Reconcile(self._store, self._channel, self._routes, self._times, ticket, ticket, marker, memory, now)
+        routes = self._routes.current(now)
+        return Reconcile(self._store, self._channel, routes, self._times, ticket, ticket, marker, memory, now)
 
     async def _finished(self, run: Reconcile) -> float | None:
         try:
@@ -189,6 +202,7 @@ class Reconciler:
         open_now = ticket_state(run.ticket) is TicketState.OPEN
         digest = memory.rendered.digest(run.content(given)) if open_now else ""
         if open_now:
+            run.ticket = conditions.with_routes_problem(run.ticket, run.routes.outdated, run.now)
             _note_template(run, memory.rendered.problem)
         return observe(run.ticket, given, run.issue_state, digest, memory.read, run.now, self._times)
 

@@ -14,6 +14,7 @@ from remediator.prometheus.alerts import Alertmanagers
 from remediator.tickets import metrics
 from remediator.tickets.alertmanager.run import Comparison
 from remediator.tickets.channels.base import Channel
+from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.cache import TicketCache
@@ -37,7 +38,7 @@ class Tickets:
         self,
         client: Client,
         channel: Channel,
-        routes: Routes,
+        routes: Routes | LiveRoutes,
         informers: Informers,
         leader: Leader,
         clock: Clock,

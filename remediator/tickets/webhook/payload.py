@@ -23,7 +23,9 @@ SEVERITIES = MappingProxyType(
     }
 )
 # Labels that a user wants to see, and no others: some exporters add dozens.
-SHOWN = ("cluster", "gpu", "UUID", "modelName", "pci_bus_id", "device", "mountpoint", "namespace", "pod", "rack")
+SHOWN = (
+    *("cluster", "gpu", "UUID", "modelName", "pci_bus_id", "device", "mountpoint", "namespace", "pod", "rack", "team"),
+)
 
 
 class BadPayload(ValueError):

@@ -32,7 +32,9 @@ KINDS: Mapping[str, Callable[[Object], bool]] = {
     "ours": lambda found: str(found.get("apiVersion", "")).startswith(f"{api.GROUP}/"),
     "kube-scheduler": lambda found: found.get("kind") == "KubeSchedulerConfiguration",
     "kubernetes": lambda found: {"apiVersion", "kind", "metadata"} <= set(found),
-    "routes": lambda found: "default" in found and set(found) <= {"default", "routes", "cluster", "links"},
+    "routes": lambda found: (
+        "default" in found and set(found) <= {"default", "routes", "cluster", "links", "match", "schedules"}
+    ),
     "janitor": lambda found: set(found) == {"rules"},
     "alertmanager": lambda found: bool({"receivers", "route"} & set(found)),
 }
@@ -65,6 +67,8 @@ def load_routes(text: str, folder: Path) -> routes.Routes:
     """Read it as the controller does. Raises ValueError."""
     path = folder / "routes.yaml"
     path.write_text(text)
+    schedules = (ROOT / "docs/tickets.md").read_text().split("```text\nhardware:")[1].split("```")[0]
+    (folder / "oncall.yaml").write_text(f"hardware:{schedules}")
     return routes.load(path, problem)
 
 
