@@ -204,6 +204,10 @@ def _tickets(
         from remediator.tickets.commands.run import Commands
 
         leader.add(Commands(client, tickets.channel, channel, tickets.cache, where, leader, clock).queue)
+    if where.digest:
+        from remediator.tickets.digest.run import Digest
+
+        leader.add(Digest(client, tickets.channel, tickets.cache, where, leader, clock).queue)
     return tickets
 
 

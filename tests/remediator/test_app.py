@@ -101,12 +101,19 @@ async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_
     assert leases == ["remediator"]
 
 
-@pytest.mark.parametrize("commands", [True, False])
-async def test_comments_are_read_only_where_a_route_says_so(
-    harness: ControllerHarness, tmp_path: Path, commands: bool
+@pytest.mark.parametrize(
+    ("routes", "queues"),
+    [
+        ("default: {repository: org/ops}", set()),
+        ("default: {repository: org/ops, commands: true}", {"commands"}),
+        ("default: {repository: org/ops}\ndigest: default", {"digest"}),
+    ],
+)
+async def test_comments_are_read_and_digests_are_filed_only_where_the_routes_say_so(
+    harness: ControllerHarness, tmp_path: Path, routes: str, queues: set[str]
 ) -> None:
-    made = replica(harness, tmp_path, f"default: {{repository: org/ops, commands: {str(commands).lower()}}}")
-    assert ("commands" in [queue.name for queue in made.leader._queues]) is commands
+    made = replica(harness, tmp_path, routes)
+    assert {queue.name for queue in made.leader._queues} & {"commands", "digest"} == queues
 
 
 def test_a_replica_without_tickets_and_prometheus_imports_none_of_their_clients() -> None:

@@ -44,6 +44,11 @@ class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     links: dict[str, str] = msgspec.field(default_factory=dict)
     match: tuple[matching.WireMatch, ...] = ()
     schedules: str = ""
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if self.digest not in ("", "default", *self.routes):
+            raise ValueError(f"digest names route {self.digest!r}, which is not there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,7 @@ class Routes:
 
     `links` stand in the text of every issue. Of `match` the first row that fits gives the route, where none is named.
     `outdated`: why the file as it is now is not used, "" where it is.
+    `digest` names the route of the weekly digest, "" for none.
     """
 
     default: Route
@@ -94,6 +100,8 @@ class Routes:
         """The route that is asked for, or that the traits of an issue lead to; whether there is one of that name."""
         fits = (row.route for row in self.match if row.fits(traits))
         return self.find(asked or next(fits, ""))
+
+    digest: str = ""
 
     def find(self, name: str) -> tuple[Route, bool]:
         """The route of this name, and whether there is one; else the default, as for ""."""

@@ -45,9 +45,15 @@ def test_commands_are_taken_only_where_a_route_says_so(tmp_path: Path) -> None:
     assert load(_file(tmp_path, GOOD), problem).commanded == ()
 
 
+def test_the_digest_goes_where_its_route_leads(tmp_path: Path) -> None:
+    assert load(_file(tmp_path, f"{GOOD}digest: gpu\n"), problem).digest == "gpu"
+    assert load(_file(tmp_path, GOOD), problem).digest == ""
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
+        ("default: {repository: org/a}\ndigest: gpu", "digest names route 'gpu'"),
         ("", "object"),
         ("routes: {}", "default"),
         ("default: {labels: [a]}", "repository"),

@@ -1,0 +1,1 @@
+"""The weekly digest: one issue about what happened to the fleet."""
