@@ -309,6 +309,10 @@ async def test_a_server_that_knows_the_stamps_fills_the_names_in(
             async with speaking(plane, "oscar") as other:
                 undone = await other.patch(CASES, "stamped", {"spec": {field: False}})
             assert undone["spec"][set_by] == "oscar"
+            obeyed = await controller.patch(CASES, "stamped", {"spec": {field: True, set_by: "github:ann"}})
+            assert obeyed["spec"][set_by] == "github:ann"  # who asks for it by a comment below an issue
+            with pytest.raises(errors.ApiError, match=r"must be your own name|which you do not change"):
+                await operator.patch(CASES, "stamped", {"spec": {set_by: "github:bob"}})
         ours = manifest("NodeOperation", name="ours", requestedBy="gpu-17-gpu-lost")
         made = await controller.create(OPERATIONS, ours, query=[("dryRun", "All")])
         assert made["spec"]["requestedBy"] == "gpu-17-gpu-lost"

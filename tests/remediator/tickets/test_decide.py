@@ -4,11 +4,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from markdown_it import MarkdownIt
 
 from remediator.core.case import Block, Case, Phase, SetBy, Trigger
 from remediator.core.command import CaseChange
 from remediator.core.gpus import Gpu
 from remediator.core.reasons import Reason
+from remediator.tickets.channels.inbox import Comment
+from remediator.tickets.commands.answers import answer
 from remediator.tickets.commands.decide import WORDS, Asked, Decision, decide, length
 from remediator.tickets.commands.parse import Command
 from tests.remediator.tickets.memory_channel import START
@@ -108,3 +113,22 @@ def test_only_these_words_assign_or_label() -> None:
         "assign": ("ann", ""),
         "rma": ("", "rma"),
     }
+
+
+@given(
+    some.text(alphabet="ab`|<>!-@#*_[]()\\/&;:~'\" \n\r\té\u200b", max_size=80),
+    some.sampled_from([*WORDS, "merge"]),
+)
+def test_no_text_leaves_its_code_span_in_an_answer(odd: str, word: str) -> None:
+    """Read back by a Markdown parser: plain words, code and our own mark, but no link, image, mention or HTML."""
+    shown = case(reason=Reason.LADDER_EXHAUSTED, message=odd, phase=Phase.ESCALATED, gpus=(Gpu(odd, odd),))
+    comment = Comment("org/repo", 1, 4711, "", odd, 1, False, "", START, False)
+    command = Command(word, odd)
+    given_answer = answer(comment, [(command, decide(Asked(command, odd, START, (shown,))))])
+    tokens = MarkdownIt("commonmark").parse(given_answer)
+    assert [token.content.strip() for token in tokens if token.type == "html_block"] == [
+        "<!-- remediator answer 4711 -->"
+    ]
+    inline = [part for token in tokens for part in token.children or []]
+    assert {part.type for part in inline} <= {"text", "code_inline", "softbreak", "strong_open", "strong_close"}
+    assert not [part.content for part in inline if part.type == "text" and ("@" in part.content or "#" in part.content)]
