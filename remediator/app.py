@@ -24,6 +24,7 @@ from remediator.scheduler.score import Scoring
 from remediator.scheduler.shared.parts import SharedGpus
 from remediator.settings import Settings
 from remediator.tickets.channels.base import Channel
+from remediator.tickets.channels.boards import Boards
 from remediator.tickets.channels.inbox import Inbox
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.private import PrivateOnly
@@ -204,10 +205,14 @@ def _tickets(
         from remediator.tickets.commands.run import Commands
 
         leader.add(Commands(client, tickets.channel, channel, tickets.cache, where, leader, clock).queue)
-    if where.digest:
+    if where.newest.digest:
         from remediator.tickets.digest.run import Digest
 
         leader.add(Digest(client, tickets.channel, tickets.cache, where, leader, clock).queue)
+    if where.newest.boards and isinstance(channel, Boards):
+        from remediator.tickets.board.run import BoardMover
+
+        leader.add(BoardMover(client, channel, tickets.cache, where, leader).queue)
     return tickets
 
 

@@ -80,7 +80,7 @@ class Dispatcher:
         except Refusal as refusal:
             answer, model = Answer(refusal.status, refusal.body(), refusal.headers), refusal.model
         body = b"" if answer.body is None else json.dumps(answer.body).encode()
-        if answer.body is not None and self.described:
+        if answer.body is not None and model and self.described:
             self.broken += [f"{request.method} {request.path}: {error}" for error in all_errors(model, body)]
         limits = self.github.limits.headers(resource, request.at) if resource else {}
         return self._conditional(request, resource, Reply(answer.status, limits | dict(answer.headers), body))

@@ -48,7 +48,7 @@ class FakeGitHub(MemoryGitHub):
             raise AssertionError("\n".join(["GitHub's description forbids answers of this fake:", *self.broken]))
 
     async def _handle(self, http: web.Request) -> web.StreamResponse:
-        if not http.path.startswith(PREFIX + "/"):
+        if not http.path.startswith((PREFIX + "/", "/api/graphql")):
             return self._pages.serve(http.method, http.path)
         reply = self.serve(http.method, http.raw_path, http.headers, await http.read())
         if reply.silent:

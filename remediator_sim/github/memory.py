@@ -11,6 +11,7 @@ from remediator_sim.github.faults import Fault
 from remediator_sim.github.handlers import GitHubState
 from remediator_sim.github.limits import Limits
 from remediator_sim.github.person import Person
+from remediator_sim.github.projects import Project
 from remediator_sim.github.request import Logged, Request
 from remediator_sim.github.store import Access, Issue, Repository, Store
 from remediator_sim.github.tokens import APP, INSTALLATION, Tokens
@@ -108,6 +109,11 @@ class MemoryGitHub:
     def add(self, name: str) -> None:
         """One more repository, empty."""
         self._store.add(name, self.now())
+
+    def project(self, owner: str, number: int, field: str, *options: str) -> Project:
+        """A new board of an organization, empty."""
+        made = self._github.projects[owner, number] = Project(f"PVT_{number}", field, list(options))
+        return made
 
     def repository(self, name: str) -> Repository:
         """A repository, whose `access`, `has_issues`, `archived` and `private` may be changed."""

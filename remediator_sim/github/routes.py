@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from remediator_sim.github import conversations
+from remediator_sim.github import conversations, projects
 from remediator_sim.github import handlers as do
 from remediator_sim.github.request import Answer, Request
 
@@ -65,6 +65,7 @@ _EVENTS = (
 _LABELS = f"{_P}LabelsPostBodyOneof0 | list[str]"
 
 ROUTES = (
+    _row("POST", "/api/graphql", projects.graphql),
     _row("GET", "/user", do.me, answers="PublicUser"),
     _row("GET", "/rate_limit", do.rate_limit, answers="RateLimitOverview", resource=""),
     _row("GET", "/search/issues", do.search, answers="SearchIssuesGetResponse200", resource="search"),

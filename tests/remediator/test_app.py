@@ -107,13 +107,14 @@ async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_
         ("default: {repository: org/ops}", set()),
         ("default: {repository: org/ops, commands: true}", {"commands"}),
         ("default: {repository: org/ops}\ndigest: default", {"digest"}),
+        ("default: {repository: org/ops, board: {project: org/7}}", {"board"}),
     ],
 )
-async def test_comments_are_read_and_digests_are_filed_only_where_the_routes_say_so(
+async def test_comments_digests_and_boards_are_served_only_where_the_routes_say_so(
     harness: ControllerHarness, tmp_path: Path, routes: str, queues: set[str]
 ) -> None:
     made = replica(harness, tmp_path, routes)
-    assert {queue.name for queue in made.leader._queues} & {"commands", "digest"} == queues
+    assert {queue.name for queue in made.leader._queues} & {"commands", "digest", "board"} == queues
 
 
 def test_a_replica_without_tickets_and_prometheus_imports_none_of_their_clients() -> None:

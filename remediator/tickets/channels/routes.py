@@ -15,10 +15,27 @@ from remediator.core.window import Window
 from remediator.kube import api
 from remediator.kube.manifests import yamlfile
 from remediator.tickets.channels import matching, oncall
+from remediator.tickets.channels.boards import Board
 from remediator.tickets.render.links import Link, parse_link
 from remediator.tickets.render.template import BadTemplate, Template, broken, template
 
 LONGEST = 60_000  # characters of a template: an issue has no more
+
+
+class WireBoard(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A project board as written: `project` is OWNER/NUMBER, the rest are names on the board."""
+
+    project: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{1,39}/[1-9][0-9]{0,8}$")]
+    field: str = "Status"
+    waiting: str = "Todo"
+    repairing: str = "In Progress"
+    person: str = "In Progress"
+    done: str = "Done"
+
+    def board(self) -> Board:
+        """The same as a noun."""
+        owner, _, number = self.project.partition("/")
+        return Board(owner, int(number), self.field, self.waiting, self.repairing, self.person, self.done)
 
 
 class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -33,6 +50,7 @@ class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename
     links: dict[str, str] = msgspec.field(default_factory=dict)
     on_call: str = ""
     quiet: tuple[api.Window, ...] = ()
+    board: WireBoard | None = None
 
 
 class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -69,6 +87,7 @@ class Route:
     links: tuple[Link, ...] = ()
     on_call: oncall.Schedule | None = None
     quiet: tuple[Window, ...] = ()
+    board: Board | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +104,7 @@ class Routes:
     cluster: str = ""
     links: tuple[Link, ...] = ()
     match: tuple[matching.Match, ...] = ()
+    digest: str = ""
     outdated: str = ""
 
     @property
@@ -100,8 +120,6 @@ class Routes:
         """The route that is asked for, or that the traits of an issue lead to; whether there is one of that name."""
         fits = (row.route for row in self.match if row.fits(traits))
         return self.find(asked or next(fits, ""))
-
-    digest: str = ""
 
     def find(self, name: str) -> tuple[Route, bool]:
         """The route of this name, and whether there is one; else the default, as for ""."""
@@ -120,6 +138,11 @@ class Routes:
         """The repositories from whose comments commands are taken."""
         every = (self.default, *self.named.values())
         return tuple(dict.fromkeys(route.repository for route in every if route.commands))
+
+    @property
+    def boards(self) -> bool:
+        """Whether some route has a board."""
+        return any(route.board for route in (self.default, *self.named.values()))
 
 
 def load(path: Path, problem: Callable[[Route], str]) -> Routes:
@@ -141,6 +164,7 @@ def load(path: Path, problem: Callable[[Route], str]) -> Routes:
             wire.cluster,
             _links(wire.links, "links"),
             tuple(matching.parse(row, f"match[{index}]", wire.routes) for index, row in enumerate(wire.match)),
+            wire.digest,
         )
 
 
@@ -167,9 +191,9 @@ class _Parsing:
         made_by = _template(self.folder, wire.template) if wire.template else None
         quiet = oncall.windows_of(wire.quiet, f"{where}.quiet")
         schedule = self._schedule(wire.on_call, where) if wire.on_call else None
-        route = Route(
-            wire.repository, wire.labels, wire.assignees, wire.public, wire.commands, made_by, links, schedule, quiet
-        )
+        plain = (wire.repository, wire.labels, wire.assignees, wire.public, wire.commands)
+        board = wire.board.board() if wire.board else None
+        route = Route(*plain, made_by, links, schedule, quiet, board)
         for person in ("", *sorted(schedule.people if schedule else ())):
             asked = replace(route, assignees=(*route.assignees, person)) if person else route
             if refused := self.problem(asked):

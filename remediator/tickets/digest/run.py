@@ -14,6 +14,7 @@ from remediator.kube.runtime.leader import Leader, LeaderQueue
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets.channels.base import Channel, ChannelError, Close, Draft, Issue, Later, Marker, Unsure
+from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.digest.facts import Week, facts, last_week
 from remediator.tickets.digest.text import text, title
@@ -31,7 +32,13 @@ class Digest:
     """One issue a week. `queue` is served where `leader` leads."""
 
     def __init__(
-        self, client: Client, channel: Channel, cache: TicketCache, routes: Routes, leader: Leader, clock: Clock
+        self,
+        client: Client,
+        channel: Channel,
+        cache: TicketCache,
+        routes: Routes | LiveRoutes,
+        leader: Leader,
+        clock: Clock,
     ) -> None:
         self._client, self._channel, self._cache = client, channel, cache
         self._routes, self._leader, self._clock = routes, leader, clock
@@ -40,7 +47,7 @@ class Digest:
         self.queue: LeaderQueue[str] = LeaderQueue(
             "digest",
             self.serve,
-            lambda: (DIGEST,),
+            lambda: (DIGEST,) if routes.newest.digest else (),
             workers=1,
             informers=cache.informers,
             essential=False,
@@ -69,7 +76,8 @@ class Digest:
 
     async def _file(self, week: Week) -> None:
         """The issue of one week, created unless it is there. Of two the older stays."""
-        route, _ = self._routes.find(self._routes.digest)
+        routes = self._routes.newest
+        route, _ = routes.find(routes.digest)
         marker = Marker(key(await self._cluster_uid(), DIGEST), week.start)
         issues = await self._channel.find(route.repository, marker.searched, LABEL, week.end)
         ours = [issue for issue in issues if marker.whole in issue.body]
@@ -80,7 +88,7 @@ class Digest:
         else:
             seen = facts(self._cache.cases, week)
             labels = tuple(dict.fromkeys((LABEL, *route.labels)))
-            draft = Draft(title(seen, self._routes.cluster), text(seen), marker, labels, route.assignees)
+            draft = Draft(title(seen, routes.cluster), text(seen), marker, labels, route.assignees)
             issue = await self._channel.create(route.repository, draft)
             log.info("digest filed", week=week.name, issue=issue.url)
         self._filed = week.name

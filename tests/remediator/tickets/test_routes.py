@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from remediator.tickets.channels.boards import Board
 from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.routes import Route, load
 
@@ -50,9 +51,18 @@ def test_the_digest_goes_where_its_route_leads(tmp_path: Path) -> None:
     assert load(_file(tmp_path, GOOD), problem).digest == ""
 
 
+def test_a_board_has_the_columns_of_github_unless_told_otherwise(tmp_path: Path) -> None:
+    text = "default: {repository: org/a, board: {project: org/7, person: Blocked}}"
+    routes = load(_file(tmp_path, text), problem)
+    assert routes.default.board == Board("org", 7, "Status", "Todo", "In Progress", "Blocked", "Done")
+    assert (routes.boards, load(_file(tmp_path, GOOD), problem).boards) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
+        ("default: {repository: org/a, board: {project: seven}}", "default.board.project"),
+        ("default: {repository: org/a, board: {project: org/7, columns: {}}}", "columns"),
         ("default: {repository: org/a}\ndigest: gpu", "digest names route 'gpu'"),
         ("", "object"),
         ("routes: {}", "default"),

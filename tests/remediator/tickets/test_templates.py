@@ -330,4 +330,6 @@ def test_the_issue_in_the_documentation_is_the_one_of_the_example_with_the_route
     now = datetime(2026, 11, 20, 17, 30, tzinfo=UTC)
     shown = preview(objects(EXAMPLE), routes, None, now)[0]
     marker = Marker("0123456789abcdef", datetime(2026, 11, 20, 9, 0, tzinfo=UTC))
-    assert page.split("````markdown\n")[1].split("\n````")[0] == fenced(shown.text, marker)
+    assert page.split("## What an issue looks like")[1].split("````markdown\n")[1].split("\n````")[0] == fenced(
+        shown.text, marker
+    )

@@ -13,11 +13,13 @@ from urllib3.util import Retry
 
 from remediator.core.ticket import IssueRef
 from remediator.tickets.channels.base import Draft, Issue, Later, Relabel, Visibility
+from remediator.tickets.channels.boards import Board, Card
 from remediator.tickets.channels.github import text
 from remediator.tickets.channels.github.comments import Comments
 from remediator.tickets.channels.github.credentials import Credentials
 from remediator.tickets.channels.github.errors import Call, Redirected, field_of
 from remediator.tickets.channels.github.issues import is_pull_request, ours
+from remediator.tickets.channels.github.projects import Projects
 from remediator.tickets.channels.github.rate_limit import Limits
 
 API_VERSION = "2022-11-28"
@@ -35,6 +37,7 @@ class Api:
         self._github = _connect(base_url, credentials, timeout=timeout, spacing=spacing)
         self._limits = limits
         self.comments = Comments(self._github.requester, limits)
+        self.projects = Projects(self._github.requester)
         self._known: OrderedDict[tuple[str, int], Theirs] = OrderedDict()
 
     def close(self) -> None:
@@ -51,6 +54,10 @@ class Api:
     def opened_by(self, ref: IssueRef) -> str:
         """Who opened an issue."""
         return self._issue(ref).user.login
+
+    def card(self, board: Board, ref: IssueRef) -> Card:
+        """The card of an issue on a board."""
+        return self.projects.card(board, self._issue(ref).node_id)
 
     def create(self, repository: str, draft: Draft) -> Issue:
         """Open an issue, also where the repository has another name now."""

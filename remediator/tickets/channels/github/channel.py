@@ -24,10 +24,12 @@ from remediator.tickets.channels.base import (
     Edit,
     Issue,
     Later,
+    Refused,
     Relabel,
     Reopen,
     Visibility,
 )
+from remediator.tickets.channels.boards import Board, Card
 from remediator.tickets.channels.github import logs, text
 from remediator.tickets.channels.github.api import Api
 from remediator.tickets.channels.github.credentials import Credentials
@@ -128,6 +130,15 @@ class GitHub:
         """Assign somebody, too; False where GitHub does not take them."""
         return await self._ask(_about("assign", issue), lambda: self._api.comments.assign(issue, login))
 
+    async def card(self, board: Board, issue: IssueRef) -> Card:
+        """The card of an issue on a board, put there unless it is there."""
+        return await self._ask(_about("find the card of", issue), lambda: self._api.card(board, issue))
+
+    async def move(self, board: Board, card: Card, column: str) -> None:
+        """Move a card."""
+        call = Call(f"move a card of project {board.owner}/{board.number} to {column}")
+        await self._ask(call, lambda: self._api.projects.move(board, card, column))
+
     async def aclose(self) -> None:
         """Let what is under way end, drop what waits, and give the connections back."""
         await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
@@ -143,7 +154,7 @@ class GitHub:
         self._limits.admit(call)
         try:
             answer = self._with_fresh_token(work)
-        except Later:
+        except (Later, Refused):
             raise
         except Exception as error:
             # What it was made of may quote the token, and would be logged with it: it is left out.

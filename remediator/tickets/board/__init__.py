@@ -1,0 +1,1 @@
+"""A project board whose cards move with the phases of issues."""

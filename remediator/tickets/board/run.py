@@ -1,0 +1,98 @@
+"""Cards follow the phases of their issues; by the leader. The Ticket holds where we put its card last."""
+
+import structlog
+
+from remediator.core import names
+from remediator.core.ticket import IssueRef, Ticket
+from remediator.kube import api
+from remediator.kube.api import encode
+from remediator.kube.runtime.leader import Leader, LeaderQueue
+from remediator.kube.wire import errors
+from remediator.kube.wire.client import Client
+from remediator.tickets.board.decide import Step, place, step
+from remediator.tickets.channels.base import ChannelError, Later
+from remediator.tickets.channels.boards import Board, Boards
+from remediator.tickets.channels.live_routes import LiveRoutes
+from remediator.tickets.channels.routes import Routes
+from remediator.tickets.reconcile.cache import TicketCache
+from remediator.tickets.reconcile.wanted import concerns
+
+EVERY, REFUSED = 30.0, 300.0
+ALL = "boards"
+log = structlog.get_logger()
+
+
+class BoardMover:
+    """All cards, in one pass after the other. `queue` is served where `leader` leads."""
+
+    def __init__(
+        self, client: Client, boards: Boards, cache: TicketCache, routes: Routes | LiveRoutes, leader: Leader
+    ) -> None:
+        self._client, self._boards, self._cache, self._routes, self._leader = client, boards, cache, routes, leader
+        self._settled: dict[str, tuple[IssueRef, str]] = {}  # Ticket → its issue, and the column that needs no look
+        self.queue: LeaderQueue[str] = LeaderQueue(
+            "board",
+            self.serve,
+            lambda: (ALL,),
+            workers=1,
+            informers=cache.informers,
+            essential=False,
+            began=self._settled.clear,
+        )
+
+    async def serve(self, key: str) -> float:
+        """One pass over all cards; seconds until the next. What cannot be moved holds no other up. Raises ApiError."""
+        tickets = [ticket for ticket in self._cache.tickets if ticket.issue is not None]
+        self._settled = {name: self._settled[name] for ticket in tickets if (name := ticket.name) in self._settled}
+        pause = EVERY
+        for ticket in tickets:
+            try:
+                await self._ticket(ticket)
+            except ChannelError as error:
+                log.warning("card not moved", ticket=ticket.name, message=error.message)
+                pause = max(pause, error.after if isinstance(error, Later) else REFUSED)
+        return pause
+
+    async def _ticket(self, ticket: Ticket) -> None:
+        board = self._board(ticket)
+        if board is None or ticket.issue is None:
+            return
+        about = self._cache.about(ticket.subject)
+        cases = [case for case, policy in about if concerns(case, policy, ticket.subject)]
+        wanted = ticket.issue, board.column(place(ticket, cases))
+        if self._settled.get(ticket.name) != wanted:
+            await self._settle(ticket.name, board, *wanted)
+
+    def _board(self, ticket: Ticket) -> Board | None:
+        """The board of the first route that leads to the repository of the issue and has one."""
+        routes = self._routes.newest.to(ticket.issue.repository).values() if ticket.issue else ()
+        return next((route.board for route in routes if route.board), None)
+
+    async def _settle(self, name: str, board: Board, issue: IssueRef, wanted: str) -> None:
+        """Bring one card where it should be, unless a user wants it elsewhere."""
+        if not self._leader.is_leader:
+            return
+        try:
+            written = _written(await self._client.get(api.TICKET, name), issue)
+            if written != wanted:
+                await self._step(name, board, issue, wanted, written)
+        except errors.NotFound:
+            return
+        self._settled[name] = issue, wanted
+
+    async def _step(self, name: str, board: Board, issue: IssueRef, wanted: str, written: str) -> None:
+        card = await self._boards.card(board, issue)
+        what = step(wanted, written, card.column)
+        if what is Step.LEAVE:
+            log.info("card left where a user put it", ticket=name, column=card.column, wanted=wanted)
+            return
+        if what is Step.MOVE:
+            await self._boards.move(board, card, wanted)
+        note = encode.annotations({names.CARD: f"{issue.number} {wanted}"})
+        await self._client.patch(api.TICKET, name, note)
+
+
+def _written(ticket: api.Ticket, issue: IssueRef) -> str:
+    """Where we put the card of this issue last; "" for never, or where the record is of another issue."""
+    number, _, column = ticket.metadata.annotations.get(names.CARD, "").partition(" ")
+    return column if number == str(issue.number) else ""

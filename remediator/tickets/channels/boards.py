@@ -1,0 +1,55 @@
+"""Boards on which issues are cards, for channels that have them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from remediator.core.ticket import IssueRef
+
+
+class Place(StrEnum):
+    """Where an issue stands, as the routes file names it."""
+
+    WAITING = "waiting"
+    REPAIRING = "repairing"
+    PERSON = "person"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """One project of an organization, the field that moves, and its value for each place."""
+
+    owner: str
+    number: int
+    field: str
+    waiting: str
+    repairing: str
+    person: str
+    done: str
+
+    def column(self, place: Place) -> str:
+        """The value of the field that stands for a place."""
+        column: str = getattr(self, place.value)
+        return column
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One issue on a board. `column` is "" where the field has no value."""
+
+    id: str
+    column: str
+
+
+@runtime_checkable
+class Boards(Protocol):
+    """Puts issues on boards and moves them. Every call raises Later or Refused, and nothing else."""
+
+    async def card(self, board: Board, issue: IssueRef) -> Card:
+        """The card of an issue as it is now, put on the board unless it is there. Harmless to repeat."""
+        ...
+
+    async def move(self, board: Board, card: Card, column: str) -> None:
+        """Move a card that was read just now. Harmless to repeat."""
+        ...
