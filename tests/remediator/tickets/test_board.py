@@ -15,6 +15,7 @@ from remediator.core.ticket import Ticket, TicketPhase
 from remediator.kube.informers import Informers
 from remediator.tickets.board.decide import Step, place, step
 from remediator.tickets.board.run import ALL, BoardMover
+from remediator.tickets.channels.base import Draft, Marker
 from remediator.tickets.channels.boards import Board, Place
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile.cache import TicketCache
@@ -119,7 +120,9 @@ async def test_a_card_that_a_user_has_moved_stays_until_the_user_moves_it_back(w
     await world.moves()
     world.drag("Blocked")
     world.mover = None  # another replica leads
+    asked = len(world.hub.requests)
     await world.moves()
+    assert len(world.hub.requests) == asked  # the Ticket says that nothing has changed
     await world.becomes("case-1", "Draining")
     await world.moves()
     assert world.column == "Blocked"
@@ -155,6 +158,15 @@ async def test_what_is_not_on_the_board_is_named_and_looked_for_again(world: OnB
     world.now += timedelta(minutes=5)
     await world.moves()
     assert world.column == "Todo"
+
+
+async def test_the_next_issue_of_a_ticket_gets_a_card_of_its_own(world: OnBoard) -> None:
+    await world.moves()
+    issue = (await world.github.create(REPO, Draft("again", "text", Marker("mark2", START)))).ref
+    status = {"issue": {"repository": REPO, "number": issue.number, "url": issue.url}}
+    await world.client.patch(TICKETS, GPU.name, {"status": status}, subresource="status")
+    await world.moves()
+    assert list(world.project.cards.values()) == ["Todo", "Todo"]
 
 
 async def test_who_does_not_lead_any_more_moves_nothing(world: OnBoard) -> None:
