@@ -36,10 +36,10 @@ class LiveRoutes:
         return self.newest
 
     def _refresh(self) -> None:
-        found = signature(self._path.parent)
-        if found == self._signature:
+        seen = signature(self._path.parent)
+        if seen == self._signature:
             return
-        self._signature = found
+        self._signature = seen
         try:
             self.newest = load(self._path, self._problem)
         except ValueError as error:

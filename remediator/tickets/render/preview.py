@@ -67,8 +67,8 @@ def _of(subject: Subject, held: Objects) -> list[Case]:
 
 def _policy(case: Case, held: Objects) -> Policy:
     """The policy of a case, as if it had a ticket for each; one that is not in the file has no ladder."""
-    known = held.policies.get(case.policy) or _unknown(case.policy)
-    return replace(known, mode=Mode.ENFORCE, ticket=TicketWhen.ALWAYS)
+    policy = held.policies.get(case.policy) or _unknown(case.policy)
+    return replace(policy, mode=Mode.ENFORCE, ticket=TicketWhen.ALWAYS)
 
 
 def _unknown(name: str) -> Policy:
