@@ -51,6 +51,10 @@ OPERATION_UID_LABEL = f"{GROUP}/operation-uid"
 JANITOR_TTL, JANITOR_EXPIRES = "janitor/ttl", "janitor/expires"
 # For which deadline its owner was told last, and when.
 JANITOR_NOTIFIED, JANITOR_NOTIFIED_AT = "janitor/notified", "janitor/notified-at"
+# Whose GPUs are idle: by which IdlePolicy its owner was told, when, and until when it may stay; and how many replicas
+# it had before it was scaled to 0.
+IDLE_POLICY, IDLE_NOTIFIED_AT = f"{GROUP}/idle-policy", f"{GROUP}/idle-notified-at"
+IDLE_UNTIL, IDLE_REPLICAS = f"{GROUP}/idle-until", f"{GROUP}/idle-replicas"
 KEEP_UNTIL = f"{GROUP}/keep-until"  # of an object or a namespace: until when the janitor takes nothing of it
 MIRROR = "kubernetes.io/config.mirror"  # annotation of what a kubelet shows of a file of its own node
 

@@ -1,6 +1,6 @@
 """What becomes of one object: nothing, a notice, its deletion, or a hold with its reason. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -31,6 +31,14 @@ class Reason(StrEnum):
     OWNED = "OwnerRecreates"
     MOVED = "Changed"
     REFUSED = "Refused"
+    IDLE = "GpuIdle"
+    IDLE_NOTICE = "IdleNotification"
+    IN_USE = "InUse"
+    YOUNG = "TooYoung"
+    CANNOT_TELL = "CannotTell"
+    GRACE = "GraceRuns"
+    TOLD_ONLY = "ToldOnly"
+    OUTSIDE_HOURS = "OutsideHours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,12 @@ def _notice(subject: Subject, deadline: Deadline, now: datetime) -> datetime | N
 
 def keeps(subject: Subject, now: datetime) -> str:
     """Why the annotation keep-until keeps an object now; "" where it does not. Raises Unreadable."""
-    text = subject.annotations.get(names.KEEP_UNTIL)
+    return kept(subject.annotations, now)
+
+
+def kept(annotations: Mapping[str, str], now: datetime) -> str:
+    """The same of annotations alone."""
+    text = annotations.get(names.KEEP_UNTIL)
     if text is None:
         return ""
     if text.strip() == FOREVER:

@@ -3,11 +3,12 @@
 from prometheus_client import Counter, Gauge, Histogram
 
 from remediator.janitor.report import Report
+from remediator.janitor.settings import Mode
 from remediator.metrics import REGISTRY
 
 OUTCOMES = Counter(
     "remediator_janitor_objects_total",
-    "Objects by what became of them in a pass of the janitor (delete, tell, held, failed), reason and mode.",
+    "Objects by what became of them in a pass of the janitor, reason and mode.",
     ["outcome", "reason", "mode"],
     registry=REGISTRY,
 )
@@ -15,6 +16,12 @@ SEEN = Gauge("remediator_janitor_seen_objects", "Objects that the janitor's last
 PROBLEMS = Gauge(
     "remediator_janitor_problems",
     "Rules that cannot be used and kinds that could not be listed, in the janitor's last pass.",
+    registry=REGISTRY,
+)
+IDLE_GPUS = Gauge(
+    "remediator_janitor_idle_gpus",
+    "GPUs that Pods hold without using them, and that nobody keeps, by IdlePolicy, in the janitor's last pass.",
+    ["policy"],
     registry=REGISTRY,
 )
 SECONDS = Histogram(
@@ -34,6 +41,11 @@ def passed(report: Report, seconds: float) -> None:
     """Count one pass."""
     for (outcome, reason), count in report.reasons.items():
         OUTCOMES.labels(outcome.value, reason.value, report.mode.value).inc(count)
+    IDLE_GPUS.clear()
+    for idle in report.idle:
+        IDLE_GPUS.labels(idle.policy.name).set(idle.gpus)
+        for (became, why), count in idle.reasons.items():
+            OUTCOMES.labels(became.value, why.value, Mode.ENFORCE if idle.enforces else Mode.DRY_RUN).inc(count)
     SEEN.set(report.counts["resources-processed"])
     PROBLEMS.set(len(report.problems))
     SECONDS.observe(max(0.0, seconds))

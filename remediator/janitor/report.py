@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from remediator.janitor.decide import Deadline, Reason
+from remediator.janitor.idle.report import IdleReport
 from remediator.janitor.settings import Mode
 from remediator.janitor.subject import address
 from remediator.kube.wire.client import Kind
@@ -50,6 +51,7 @@ class Report:
     problems: list[str] = field(default_factory=list)
     waiting: int = 0
     left: int = 0  # for later passes: as many were done as one pass may do
+    idle: list[IdleReport] = field(default_factory=list)
 
     def add(self, outcome: Outcome, kind: Kind[Any], namespace: str, name: str, reason: Reason, message: str) -> None:
         """Note what became of an object; of thousands the first are shown, and all are counted."""
@@ -86,6 +88,8 @@ class Report:
                 yield f"{self.word(outcome)}: {more} more"
         if self.left:
             yield f"left for later passes: {self.left}, for --max-deletions is reached"
+        for policy in self.idle:
+            yield from policy.rendered()
 
 
 def _cells(shown: tuple[str, Line]) -> tuple[str, str, str, str]:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
 from remediator.clock import Clock
 from remediator.janitor import metrics
+from remediator.janitor.idle.one_pass import IdlePass
+from remediator.janitor.idle.report import DONE
 from remediator.janitor.one_pass import OnePass
 from remediator.janitor.report import Outcome, Report
 from remediator.janitor.settings import JanitorSettings
@@ -15,6 +17,7 @@ from remediator.janitor.writer import Writer
 from remediator.kube.runtime.leader import Sweep, every, sweeping
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
+from remediator.prometheus.source import Source
 
 FRESH = 3  # intervals without a whole pass after which the janitor is not ready
 LOGGED = (Outcome.DELETED, Outcome.TOLD, Outcome.FAILED)
@@ -22,11 +25,17 @@ log = structlog.get_logger(__name__)
 
 
 class Janitor:
-    """Passes over one cluster. `leads()`: whether it may write now."""
+    """Passes over one cluster. `leads()`: whether it may write now. `source`: what knows which GPUs are idle."""
 
     def __init__(
-        self, client: Client, settings: JanitorSettings, clock: Clock, leads: Callable[[], bool] = lambda: True
+        self,
+        client: Client,
+        settings: JanitorSettings,
+        clock: Clock,
+        leads: Callable[[], bool] = lambda: True,
+        source: Source | None = None,
     ) -> None:
+        self._source = source
         self._client, self._settings, self._clock, self._leads = client, settings, clock, leads
         self._writer = Writer(client)
         self._ended = clock.monotonic()
@@ -35,11 +44,28 @@ class Janitor:
     async def once(self) -> Report:
         """One pass. Raises ApiError where nothing could be read."""
         began = self._clock.monotonic()
-        report = await OnePass(self._client, self._settings, self._writer, self._clock.now(), self._leads).run()
+        now = self._clock.now()
+        report = await OnePass(self._client, self._settings, self._writer, now, self._leads).run()
+        if self._source is not None:
+            await self._idle(report, self._source, now)
         self._ended = self._clock.monotonic()
         self.last = report
         metrics.passed(report, self._ended - began)
         return report
+
+    async def _idle(self, report: Report, source: Source, now: datetime) -> None:
+        """The same of GPUs that nobody uses, into the same report."""
+        idle = IdlePass(self._client, self._settings, source, self._writer, now, self._leads)
+        try:
+            report.idle = await idle.run()
+        except errors.ApiError as error:
+            report.problems.append(f"idle policies are not looked at: {error.message}")
+        report.problems += idle.problems
+        report.problems += [
+            f"idle policy {idle_report.policy.name}: {why}"
+            for idle_report in report.idle
+            for why in idle_report.problems
+        ]
 
     async def run(self) -> None:
         """Pass after pass, until cancelled. One that fails is logged: the next may do better."""
@@ -65,6 +91,9 @@ class Janitor:
             for line in report.new(outcome, before):
                 word = report.word(outcome)
                 log.info(word, object=line.what, reason=line.reason.value, message=line.message)
+        written = (done for idle in report.idle if idle.enforces for done in idle.lines if done.outcome in DONE)
+        for done in written:
+            log.info(DONE[done.outcome], object=done.what, reason=done.reason.value, message=done.message)
         for problem in report.problems:
             log.warning("the janitor cannot do all", problem=problem)
         log.info("pass", mode=report.mode.value, **dict(report.counts))

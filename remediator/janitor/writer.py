@@ -28,7 +28,7 @@ class Writer:
     async def tell(self, subject: Subject, deadline: Deadline, at: datetime, now: datetime) -> None:
         """Tell the owner that the object will be deleted at a time, and mark that he was told. Raises ApiError."""
         message = f"{subject.kind.name} {subject.name} will be deleted at {stamp(at)} ({deadline.because})"
-        await self._event(subject, Reason.NOTICE, message, stamp(deadline.at), now)
+        await self.event(subject, Reason.NOTICE, message, stamp(deadline.at), now)
         body = encode.notified(subject.uid, subject.version, deadline.at, now)
         await self._client.patch(subject.kind, subject.name, body, namespace=subject.namespace)
 
@@ -36,7 +36,7 @@ class Writer:
         """Say so in one Event, and delete this very object as it was read. Raises ApiError."""
         old = f", {in_units(now - subject.created)} old," if subject.created else ""
         message = f"{subject.kind.name} {subject.name}{old} will be deleted ({ended(deadline)})"
-        await self._event(subject, deadline.reason, message, stamp(deadline.at), now)
+        await self.event(subject, deadline.reason, message, stamp(deadline.at), now)
         await self._client.delete(
             subject.kind,
             subject.name,
@@ -53,11 +53,11 @@ class Writer:
             return False
         if len(self._warned) >= REMEMBERED:
             self._warned.clear()
-        await self._event(subject, reason, message, message, now, warns=True)
+        await self.event(subject, reason, message, message, now, warns=True)
         self._warned.add(warning)
         return True
 
-    async def _event(
+    async def event(
         self, subject: Subject, reason: Reason, message: str, identity: str, now: datetime, *, warns: bool = False
     ) -> None:
         """An Event under a name that follows from what it is about: written twice, it is there already."""

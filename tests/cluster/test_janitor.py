@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from deploy.images.programs import binary
+from remediator.janitor.idle.one_pass import IdlePass
+from remediator.janitor.idle.report import IdleReport
+from remediator.janitor.idle.report import Outcome as Told
 from remediator.janitor.one_pass import OnePass
 from remediator.janitor.report import Outcome, Report
 from remediator.janitor.rules import read
@@ -18,11 +21,12 @@ from remediator.janitor.selection import Selection
 from remediator.janitor.settings import JanitorSettings, Mode, Terms
 from remediator.janitor.writer import Writer
 from remediator.kube.wire import errors
-from remediator.kube.wire.client import Client
+from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.http import HttpTransport
 from tests.cluster.control_plane import ControlPlane
 from tests.contract.test_janitor_manifests import option
-from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS
+from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Object
+from tests.remediator.janitor.idle_place import Asked, reference
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
@@ -104,6 +108,95 @@ async def test_with_its_own_rights_it_tells_deletes_and_changes_nothing_else(
         await transport.close()
     events = json.loads(kubectl("get", "events", "-n", "team", "-o", "json"))["items"]
     assert {event["reason"] for event in events} == {"DeleteNotification", "ExpiryTimeReached", "TimeToLiveExpired"}
+
+
+async def test_with_its_own_rights_it_suspends_scales_and_deletes_what_is_idle_and_changes_nothing_else(
+    plane: ControlPlane, kubectl: Kubectl
+) -> None:
+    kubectl("apply", "-f", str(ROOT / "deploy" / "crds" / "idlepolicies.yaml"))
+    kubectl("wait", "--for=condition=Established", "crd/idlepolicies.remediator.dev", "--timeout=30s")
+    kubectl("create", "namespace", "research")
+    kubectl("create", "serviceaccount", "default", "-n", "research")
+    main = {"name": "m", "image": "registry.invalid/x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    spec = {"containers": [main], "automountServiceAccountToken": False}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
+    job = {"apiVersion": "batch/v1", "spec": {"template": {"spec": {**spec, "restartPolicy": "Never"}}}}
+    web = {
+        "apiVersion": "apps/v1",
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
+
+    def create(body: dict[str, Any], owner: dict[str, Any] | None = None) -> dict[str, Any]:
+        body["metadata"] |= {"namespace": "research"} | ({"ownerReferences": [reference(owner)]} if owner else {})
+        created: dict[str, Any] = json.loads(kubectl("create", "-o", "json", "-f", "-", stdin=body))
+        return created
+
+    made_web = create(made("Deployment", "web", **web))
+    made_set = create(made("ReplicaSet", "web-1", **web), made_web)
+    dns = made("Deployment", "dns", **web)
+    dns["metadata"]["namespace"] = "kube-system"
+    kubectl("create", "-f", "-", stdin=dns)
+    owners = {"train-0": create(made("Job", "train", **job)), "web-1-x": made_set, "shell": None}
+    started = {"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}}
+    for name, owner in owners.items():
+        create(made("Pod", name, spec=spec, metadata={"labels": {"a": "b", "owner": "alice"}}), owner)
+        patch = ("--subresource=status", "--type=merge", "-p", json.dumps(started))
+        kubectl("patch", "pod", name, "-n", "research", *patch)
+    actions = ["Suspend", "Scale", "Delete"]
+    policy = {"mode": "Enforce", "namespaces": ["research"], "actions": actions}
+    given = {
+        "apiVersion": "remediator.dev/v1alpha1",
+        "kind": "IdlePolicy",
+        "metadata": {"name": "gpus"},
+        "spec": policy,
+    }
+    kubectl("create", "-f", "-", stdin=given)
+    source = Asked("research")
+    source.pods = dict.fromkeys(owners, (0, 1, 120))
+    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(ACCOUNT, "system:serviceaccounts"))
+    client = Client(transport)
+    now = datetime.now(UTC).replace(microsecond=0)
+    try:
+
+        async def idle(hours: float) -> IdleReport:
+            settings, at = JanitorSettings(Mode.ENFORCE), now + timedelta(hours=hours)
+            (report,) = await IdlePass(client, settings, source, Writer(client), at).run()
+            return report
+
+        kubectl("create", "-f", "-", stdin=made("ConfigMap", "old"))
+        await _until_admission_holds(client)
+        told = await idle(0)
+        assert told.reasons.total() == told.count(Told.TOLD) == 3, list(told.rendered())
+        done = await idle(4.1)
+        outcomes = {line.what: line.outcome for line in done.lines}
+        assert outcomes == {
+            "jobs/research/train": Told.SUSPENDED,
+            "deployments/research/web": Told.SCALED,
+            "pods/research/shell": Told.DELETED,
+        }, list(done.rendered())
+        jobs, webs = (plain_of("batch", "jobs", "Job"), plain_of("apps", "deployments", "Deployment"))
+        only = "the janitor may change nothing of an object but annotations, suspend Jobs, and scale to 0"
+        for kind, name, change in (
+            (jobs, "train", {"suspend": False}),
+            (jobs, "train", {"suspend": True, "backoffLimit": 1}),
+            (webs, "web", {"replicas": 3}),
+            (webs, "web", {"replicas": 0, "paused": True}),
+        ):
+            with pytest.raises(errors.ApiError, match=only):
+                await client.patch(kind, name, {"spec": change}, namespace="research")
+        with pytest.raises(errors.ApiError, match=only):
+            await client.patch(webs, "dns", {"spec": {"replicas": 0}}, namespace="kube-system")
+    finally:
+        await transport.close()
+    scaled = json.loads(kubectl("get", "deployment", "web", "-n", "research", "-o", "json"))
+    assert scaled["spec"]["replicas"] == 0
+    assert scaled["metadata"]["annotations"]["remediator.dev/idle-replicas"] == "3"
+    suspended = json.loads(kubectl("get", "job", "train", "-n", "research", "-o", "json"))
+    assert suspended["spec"]["suspend"] is True
+
+
+def plain_of(group: str, plural: str, name: str) -> Kind[Object]:
+    return Kind(group, "v1", plural, name, Object, namespaced=True)
 
 
 async def _until_admission_holds(client: Client) -> None:

@@ -33,7 +33,15 @@ def test_it_looks_at_the_kinds_that_its_role_names_and_at_no_secrets() -> None:
 
 
 def test_its_account_has_no_more_verbs_than_it_uses() -> None:
-    assert {tuple(rule["verbs"]) for rule in ROLE["rules"]} == {("get", "list", "patch", "delete"), ("create",)}
+    by_verbs = {tuple(rule["verbs"]): set(rule["resources"]) for rule in ROLE["rules"] if "patch" not in rule["verbs"]}
+    lists = [set(rule["resources"]) for rule in ROLE["rules"] if rule["verbs"] == ["list"]]
+    assert {tuple(rule["verbs"]) for rule in ROLE["rules"]} == {
+        ("get", "list", "patch", "delete"),
+        ("create",),
+        ("list",),
+    }
+    assert by_verbs[("create",)] == {"events"}
+    assert lists == [{"replicasets"}, {"idlepolicies"}]
     (role,) = (each for each in OBJECTS if each["kind"] == "Role")
     verbs = {verb for rule in role["rules"] for verb in rule["verbs"]}
     assert (role["metadata"]["namespace"], verbs) == ("remediator-system", {"create", "get", "update"})

@@ -226,7 +226,9 @@ async def test_what_was_seen_and_the_finalizer_of_a_case_are_the_controllers(
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in api.KINDS if kind not in (api.TEMPLATE, api.GPU_LEDGER)], ids=lambda kind: kind.name
+    "kind",
+    [kind for kind in api.KINDS if kind not in (api.TEMPLATE, api.GPU_LEDGER, api.IDLE_POLICY)],
+    ids=lambda kind: kind.name,
 )
 async def test_nobody_but_the_controller_writes_a_status(admin: Client, controller: Client, kind: Kind[Any]) -> None:
     plain = Kind(kind.group, kind.version, kind.plural, kind.name, Object)

@@ -1,4 +1,4 @@
-"""Our seven kinds as types: what the API server stores, the texts of `kubectl explain`, and the validation rules.
+"""Our eight kinds as types: what the API server stores, the texts of `kubectl explain`, and the validation rules.
 
 Fields at their default are left out of the JSON. Where a merge patch must clear them, `patch.whole` writes null.
 """
@@ -30,6 +30,7 @@ from remediator.kube.api.durations import AT_MOST, seconds, too_long
 from remediator.kube.api.failure_breaker import AttemptRecord, FailureBreaker
 from remediator.kube.api.gates import Urgency, Window
 from remediator.kube.api.gpu_ledger import CardMemory, GpuLedger, GpuLedgerSpec, GpuReservation
+from remediator.kube.api.idle_policy import IdlePolicy, IdlePolicySpec, IdleSignal
 from remediator.kube.api.operation import (
     BlockedPod,
     DrainStatus,
@@ -84,7 +85,8 @@ TEMPLATE = Kind(GROUP, VERSION, "nodeoperationtemplates", "NodeOperationTemplate
 BUDGET = Kind(GROUP, VERSION, "nodedisruptionbudgets", "NodeDisruptionBudget", NodeDisruptionBudget)
 TICKET = Kind(GROUP, VERSION, "tickets", "Ticket", Ticket)
 GPU_LEDGER = Kind(GROUP, VERSION, "gpuledgers", "GpuLedger", GpuLedger)
-KINDS: tuple[Kind[Any], ...] = (POLICY, CASE, OPERATION, TEMPLATE, BUDGET, TICKET, GPU_LEDGER)
+IDLE_POLICY = Kind(GROUP, VERSION, "idlepolicies", "IdlePolicy", IdlePolicy)
+KINDS: tuple[Kind[Any], ...] = (POLICY, CASE, OPERATION, TEMPLATE, BUDGET, TICKET, GPU_LEDGER, IDLE_POLICY)
 
 __all__ = [
     "API_VERSION",
@@ -93,6 +95,7 @@ __all__ = [
     "CASE",
     "GPU_LEDGER",
     "GROUP",
+    "IDLE_POLICY",
     "KINDS",
     "OPERATION",
     "POLICY",
@@ -122,6 +125,9 @@ __all__ = [
     "GpuLedgerSpec",
     "GpuReservation",
     "GroupStatus",
+    "IdlePolicy",
+    "IdlePolicySpec",
+    "IdleSignal",
     "Intent",
     "Issue",
     "JobAtStake",

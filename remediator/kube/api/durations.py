@@ -50,29 +50,29 @@ def at_most(duration: str, remedy: str = "write a shorter time") -> Rule:
 
 
 AT_MOST = Rule(f"{_PARTS}.sum() <= {LONGEST}", "must be at most 366d (8784h); write a shorter time")
-_TEXT = shaped(f"^{_FORM}$", SAYS, 16)
+TEXT = shaped(f"^{_FORM}$", SAYS, 16)
 DEADLINE = shaped(f"^(None|{_FORM})$", f"must be None, or {SAYS.removeprefix('must be ')}", 16)
 
-Duration = Annotated[str, _TEXT, rules(AT_MOST)]  # 0s is a choice: at once, or no rest
+Duration = Annotated[str, TEXT, rules(AT_MOST)]  # 0s is a choice: at once, or no rest
 # Tests and the demo count in seconds; below one second nothing can happen.
-Timeout = Annotated[str, _TEXT, rules(at_least("1s"), AT_MOST)]
+Timeout = Annotated[str, TEXT, rules(at_least("1s"), AT_MOST)]
 # What a node has to prove is proven within a day, or its case never ends.
-Proof = Annotated[str, _TEXT, rules(at_most("24h"))]
+Proof = Annotated[str, TEXT, rules(at_most("24h"))]
 # Nothing happens twice within less.
-ShortWindow = Annotated[str, _TEXT, rules(at_least("1m"), AT_MOST)]
+ShortWindow = Annotated[str, TEXT, rules(at_least("1m"), AT_MOST)]
 # What began longer ago is no longer known.
-BreakerWindow = Annotated[str, _TEXT, rules(at_least("1m"), at_most("41d"))]
+BreakerWindow = Annotated[str, TEXT, rules(at_least("1m"), at_most("41d"))]
 # An attempt may take an hour: a shorter window forgets it before the next one, and attempts have no end.
 HistoryWindow = Annotated[
-    str, _TEXT, rules(at_least("1h", "what is older is forgotten, so a short window sets no limit"), AT_MOST)
+    str, TEXT, rules(at_least("1h", "what is older is forgotten, so a short window sets no limit"), AT_MOST)
 ]
 # As long as answers of Prometheus may take, and as samples say something of now.
 SampleAge = Annotated[
     str,
-    _TEXT,
+    TEXT,
     rules(
         at_least("30s", "Prometheus may take 10 s to answer, and an answer is used for half of this time at most"),
         at_most("1h", "a sample that is older than an hour says nothing of now"),
     ),
 ]
-Open = Annotated[str, _TEXT, rules(at_least("1m"), at_most("168h", "write several windows for more"))]
+Open = Annotated[str, TEXT, rules(at_least("1m"), at_most("168h", "write several windows for more"))]

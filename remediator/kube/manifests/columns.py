@@ -28,6 +28,7 @@ SHORT = {
     api.BUDGET: "ndb",
     api.TICKET: "tkt",
     api.GPU_LEDGER: "gl",
+    api.IDLE_POLICY: "ip",
 }
 COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
     api.POLICY: (
@@ -91,6 +92,14 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
     api.GPU_LEDGER: (
         Column("CARDS", ".spec.cards[*].memory"),
         Column("PODS", ".spec.reservations[*].name"),
+        _AGE,
+    ),
+    api.IDLE_POLICY: (
+        Column("MODE", ".spec.mode"),
+        Column("NAMESPACES", ".spec.namespaces"),
+        Column("IDLE FOR", ".spec.idleFor"),
+        Column("GRACE", ".spec.grace"),
+        Column("ACTIONS", ".spec.actions"),
         _AGE,
     ),
 }

@@ -1,4 +1,4 @@
-"""The seven types of `kube.api` as CustomResourceDefinitions.
+"""The eight types of `kube.api` as CustomResourceDefinitions.
 
 `msgspec.json.schema` speaks JSON Schema; `structural` translates it, `columns` says what `kubectl get` shows, and what
 is not supported yet comes from `api.not_yet`.

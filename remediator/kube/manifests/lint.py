@@ -157,7 +157,7 @@ def _unknown_operations(document: Object, templates: Set[str]) -> Iterator[schem
 
 def _unknown_times(document: Object, known: Set[str]) -> Iterator[schema.Violation]:
     """Windows of which a schema cannot tell that they never open; what it has found (`known`) is not said again."""
-    if _kind(document) is not api.POLICY or any(path.startswith("spec.windows") for path in known):
+    if _kind(document) not in (api.POLICY, api.IDLE_POLICY) or any(path.startswith("spec.windows") for path in known):
         return
     spec = document.get("spec")
     given = spec.get("windows") if isinstance(spec, dict) else None

@@ -75,6 +75,7 @@ async def test_a_rule_that_cannot_be_used_is_named_and_makes_the_exit_code_1(
         (("--resource-context-hook", "no.module"), "--resource-context-hook: 'no.module' names no function"),
         (("--rules-file", "RULES"), "rules[0]: jmespath, ttl missing; write rules: as a list"),
         (("--mode", "Perhaps"), "'Perhaps' is not one of 'DryRun', 'Enforce'"),
+        (("--prometheus-url", "prometheus:9090"), "--prometheus-url is not https://HOST"),
         (("--interval", "0"), "Input should be greater than or equal to 1"),
     ],
 )

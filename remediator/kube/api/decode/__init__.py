@@ -2,6 +2,7 @@
 
 from remediator.kube.api.decode.cases import operation, remediation_case
 from remediator.kube.api.decode.gpu_ledgers import gpu_ledger
+from remediator.kube.api.decode.idle_policies import idle_policy
 from remediator.kube.api.decode.nodes import node, operation_pod, paused, user_pod
 from remediator.kube.api.decode.policies import disruption_budget, remediation_policy, template, window
 from remediator.kube.api.decode.tickets import ticket
@@ -9,6 +10,7 @@ from remediator.kube.api.decode.tickets import ticket
 __all__ = [
     "disruption_budget",
     "gpu_ledger",
+    "idle_policy",
     "node",
     "operation",
     "operation_pod",

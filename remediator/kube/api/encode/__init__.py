@@ -11,7 +11,7 @@ from remediator.kube.api.encode.cases import (
 from remediator.kube.api.encode.commands import hold_ended, obeyed
 from remediator.kube.api.encode.drains import drain_parameters
 from remediator.kube.api.encode.gpu_ledgers import binding, fence, gpu_ledger, new_gpu_ledger
-from remediator.kube.api.encode.janitor import janitor_event, notified
+from remediator.kube.api.encode.janitor import SCALED, SUSPENDED, idle_marks, janitor_event, notified
 from remediator.kube.api.encode.nodes import event, namespace_event, node_condition, node_marks
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
@@ -20,6 +20,8 @@ from remediator.kube.api.encode.tickets import new_ticket, ticket_status, with_a
 from remediator.kube.api.patch import Body
 
 __all__ = [
+    "SCALED",
+    "SUSPENDED",
     "Body",
     "annotations",
     "binding",
@@ -30,6 +32,7 @@ __all__ = [
     "fence",
     "gpu_ledger",
     "hold_ended",
+    "idle_marks",
     "janitor_event",
     "ledger",
     "manual_case",

@@ -1,6 +1,10 @@
 """What the janitor writes on objects of any kind: Events, and the mark that their owner was told."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
+
+from msgspec import UNSET
 
 from remediator.core import names
 from remediator.kube import api
@@ -36,3 +40,15 @@ def notified(uid: str, version: str, deadline: datetime, at: datetime) -> Body:
     """A merge patch that says for which deadline the owner was told, and when; refused if the object has moved."""
     marks = {names.JANITOR_NOTIFIED: stamp(deadline), names.JANITOR_NOTIFIED_AT: stamp(at)}
     return body(Patch(metadata=MetaPatch(uid=uid, resource_version=version, annotations=marks)))
+
+
+def idle_marks(uid: str, version: str, marks: Mapping[str, str | None], spec: Mapping[str, Any] | None = None) -> Body:
+    """A merge patch of what is said of idle GPUs (None takes it away); refused if the object has moved.
+
+    `spec`: that its owner makes no Pods.
+    """
+    meta = MetaPatch(uid=uid, resource_version=version, annotations=marks)
+    return body(Patch(metadata=meta, spec=UNSET if spec is None else spec))
+
+
+SUSPENDED, SCALED = {"suspend": True}, {"replicas": 0}

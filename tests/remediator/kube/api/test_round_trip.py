@@ -46,6 +46,7 @@ DECODERS: dict[Kind[Any], Callable[[Any], object]] = {
     api.BUDGET: decode.disruption_budget,
     api.TICKET: decode.ticket,
     api.GPU_LEDGER: decode.gpu_ledger,
+    api.IDLE_POLICY: decode.idle_policy,
     builtin.NODE: decode.node,
     builtin.POD: decode.operation_pod,
 }

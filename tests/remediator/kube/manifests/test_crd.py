@@ -149,12 +149,13 @@ def test_kinds_are_cluster_scoped_with_status_short_name_and_category() -> None:
         "NodeDisruptionBudget": ["ndb"],
         "Ticket": ["tkt"],
         "GpuLedger": ["gl"],
+        "IdlePolicy": ["ip"],
     }
     for found in CRDS.values():
         assert found["spec"]["scope"] == "Cluster"
         assert found["spec"]["names"]["categories"] == ["remediator"]
         version = found["spec"]["versions"][0]
-        without = ("NodeOperationTemplate", "GpuLedger")  # nobody writes a template's; a ledger is one write
+        without = ("NodeOperationTemplate", "GpuLedger", "IdlePolicy")  # nobody writes one; a ledger is one write
         has_status = found["spec"]["names"]["kind"] not in without
         assert ("status" in version["schema"]["openAPIV3Schema"]["properties"]) == has_status
         assert version.get("subresources") == ({"status": {}} if has_status else None)

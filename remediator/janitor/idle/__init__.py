@@ -1,0 +1,1 @@
+"""GPUs that Pods hold without using them are given back, with notice."""

@@ -1,0 +1,100 @@
+"""What a pass found of one IdlePolicy, and did: for a person, and in GPU-hours."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from remediator.core.idle_policy import IdleAction, IdlePolicy
+from remediator.janitor.decide import Reason
+from remediator.janitor.idle.holding import Holding
+from remediator.janitor.subject import address
+
+SHOWN = 100  # lines of one policy
+
+
+class Outcome(StrEnum):
+    """What became of something that holds GPUs."""
+
+    SUSPENDED = "suspend"
+    SCALED = "scale"
+    DELETED = "delete"
+    TOLD = "tell"
+    CLEARED = "clear"
+    HELD = "held"
+    FAILED = "failed"
+
+
+OF = {
+    IdleAction.SUSPEND: Outcome.SUSPENDED,
+    IdleAction.SCALE: Outcome.SCALED,
+    IdleAction.DELETE: Outcome.DELETED,
+}
+DONE = {
+    Outcome.SUSPENDED: "suspended",
+    Outcome.SCALED: "scaled",
+    Outcome.DELETED: "deleted",
+    Outcome.TOLD: "told",
+    Outcome.CLEARED: "cleared",
+}
+
+
+class Line(NamedTuple):
+    """One of them, why, and a sentence."""
+
+    outcome: Outcome
+    what: str
+    reason: Reason
+    message: str
+
+
+@dataclass(slots=True)
+class IdleReport:
+    """One policy in one pass. `enforces`: whether anything is written."""
+
+    policy: IdlePolicy
+    enforces: bool
+    lines: list[Line] = field(default_factory=list)
+    reasons: Counter[tuple[Outcome, Reason]] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    gpus: int = 0  # that are idle, and that nobody keeps
+    left: int = 0  # for later passes: as many were done as one pass may do
+
+    def add(self, outcome: Outcome, holding: Holding, reason: Reason, message: str) -> None:
+        """Note what became of it; of many the first are shown, and all are counted."""
+        self.reasons[outcome, reason] += 1
+        if len(self.lines) < SHOWN:
+            owner = holding.owner(self.policy)
+            by = f"{owner}: " if owner else ""
+            self.lines.append(
+                Line(outcome, address(holding.kind, holding.namespace, holding.name), reason, by + message)
+            )
+
+    def count(self, outcome: Outcome) -> int:
+        """How many had this outcome."""
+        return sum(count for (became, _), count in self.reasons.items() if became is outcome)
+
+    @property
+    def gpu_hours(self) -> float:
+        """What was not used in the time that the policy looks at."""
+        return self.gpus * self.policy.idle_for.total_seconds() / 3600
+
+    def word(self, outcome: Outcome) -> str:
+        """What a person reads of an outcome: of what only would be done, too."""
+        done = DONE.get(outcome)
+        return outcome.value if done is None else done if self.enforces else f"would {outcome.value}"
+
+    def rendered(self) -> Iterator[str]:
+        """For a person, line by line."""
+        mode = "Enforce" if self.enforces else "DryRun"
+        hours = f"{self.gpu_hours:g} GPU-hours in the last {self.policy.idle_for.total_seconds() / 3600:g} h"
+        counts = [f"{self.word(outcome)} {count}" for outcome in Outcome if (count := self.count(outcome))]
+        became = ", ".join(counts) or "nothing to do"
+        yield f"idle policy {self.policy.name} {mode}: {self.gpus} GPUs idle, {hours}; {became}"
+        for line in self.lines:
+            yield f"{self.word(line.outcome)}  {line.what}  {line.reason.value}  {line.message}"
+        if (more := self.reasons.total() - len(self.lines)) > 0:
+            yield f"{more} more"
+        if self.left:
+            yield f"left for later passes: {self.left}, for maxPerRun is reached"

@@ -1,0 +1,96 @@
+"""A cluster in memory with Pods that have GPUs, and a Prometheus that says what a test wants of them."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from remediator.janitor.decide import Reason
+from remediator.janitor.idle.evidence import WITHIN
+from remediator.janitor.idle.one_pass import IdlePass
+from remediator.janitor.idle.report import IdleReport, Outcome
+from remediator.janitor.settings import JanitorSettings, Mode
+from remediator.kube import api
+from remediator.kube.wire.client import Kind
+from remediator.kube.wire.times import stamp
+from remediator.prometheus.reading import CannotTell, Reading, Sample
+from tests.harness.kinds import CRDS, PODS, Object, plain
+from tests.remediator.janitor.place import NOW, Place
+
+HOUR = timedelta(hours=1)
+JOBS = Kind("batch", "v1", "jobs", "Job", Object, namespaced=True)
+DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", Object, namespaced=True)
+SETS = Kind("apps", "v1", "replicasets", "ReplicaSet", Object, namespaced=True)
+
+
+class Asked:
+    """A Prometheus that has what a test says of Pods: the highest value, the GPUs, and the steps with samples."""
+
+    def __init__(self, namespace: str = "team") -> None:
+        self.namespace = namespace
+        self.pods: dict[str, tuple[float, float, float]] = {}
+        self.doubt: CannotTell | None = None
+
+    async def instant(self, query: str, within: timedelta) -> Reading:
+        assert within == WITHIN
+        index = ["max by", "count by", "min by"].index(query.partition(" (")[0])
+        labels = {name: {"namespace": self.namespace, "pod": name} for name in self.pods}
+        return self.doubt or tuple(Sample(row[index], labels[name]) for name, row in self.pods.items())
+
+
+class Cluster(Place):
+    """Pods with GPUs in the namespace `team`, and one IdlePolicy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = Asked()
+
+    async def serve(self, *kinds: Kind[Object]) -> None:
+        """Kinds that the embedded server has no types of."""
+        for kind in kinds:
+            schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+            version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            named = {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower()}
+            spec = {"group": kind.group, "scope": "Namespaced", "names": named, "versions": [version]}
+            crd = {"apiVersion": CRDS.api_version, "kind": CRDS.name, "spec": spec}
+            await self.admin.create(CRDS, {**crd, "metadata": {"name": f"{kind.plural}.{kind.group}"}})
+
+    async def policy(self, **spec: Any) -> None:
+        body = {"mode": "Enforce", "namespaces": ["team"], "actions": ["Suspend", "Scale", "Delete"], **spec}
+        meta = {"name": "gpus"}
+        given = {"apiVersion": api.API_VERSION, "kind": "IdlePolicy", "metadata": meta, "spec": body}
+        await self.admin.create(plain(api.IDLE_POLICY), given)
+
+    async def gpus(self, name: str, gpus: int = 2, use: float = 0, owner: Object | None = None, **more: Any) -> Object:
+        """A Pod that has run for ten hours."""
+        limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+        spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}]}
+        meta = {"ownerReferences": [reference(owner)]} if owner else {}
+        made = await self.pod(name, spec=spec, metadata=meta, labels={"owner": "alice"}, **more)
+        status = {"status": {"phase": "Running", "startTime": stamp(NOW - 10 * HOUR)}}
+        await self.admin.patch(PODS, name, status, namespace="team", subresource="status")
+        self.asked.pods[name] = (use, gpus, 120)
+        return made
+
+    async def idle(self, hours: float = 0, mode: Mode = Mode.ENFORCE) -> IdleReport:
+        """One pass so many hours after NOW."""
+        now = NOW + hours * HOUR
+        self.transport.asked.clear()
+        (report,) = await IdlePass(self.client, JanitorSettings(mode), self.asked, self.writer, now).run()
+        return report
+
+    async def marks(self, kind: Kind[Object], name: str) -> Mapping[str, str]:
+        live = await self.admin.get(kind, name, namespace="team")
+        notes: Mapping[str, str] = live["metadata"].get("annotations", {})
+        return notes
+
+
+def reference(owner: Object) -> Object:
+    meta = owner["metadata"]
+    return {
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta["name"], "uid": meta["uid"],
+        "controller": True,
+    }  # fmt: skip
+
+
+def became(report: IdleReport) -> list[tuple[Outcome, str, Reason]]:
+    return [line[:3] for line in report.lines]

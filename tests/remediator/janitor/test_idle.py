@@ -1,0 +1,286 @@
+"""GPUs that nobody uses: what proves it, what becomes of it, and what is never taken."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from remediator.core import names
+from remediator.core.idle_policy import IdleAction, IdlePolicy, Signal
+from remediator.janitor.decide import Reason
+from remediator.janitor.idle.evidence import Answers, Evidence, GpuPod, judge, questions, together
+from remediator.janitor.idle.holding import Holding, decide
+from remediator.janitor.idle.one_pass import IdlePass
+from remediator.janitor.idle.report import Outcome
+from remediator.janitor.idle.table import TABLE, Notice, State, Step
+from remediator.janitor.settings import JanitorSettings, Mode
+from remediator.kube import api
+from remediator.kube.api import owners
+from remediator.kube.wire.times import stamp
+from remediator.prometheus.reading import CannotTell, Doubt, Reading
+from tests.harness.kinds import PODS
+from tests.remediator.janitor.idle_place import DEPLOYMENTS, HOUR, JOBS, SETS, Cluster, became, reference
+from tests.remediator.janitor.place import NOW
+
+POLICY = IdlePolicy("gpus", ("team",), actions=tuple(IdleAction))
+KEY = ("team", "p")
+
+
+def pod(gpus: int | None = 2, ago: float = 10, **notes: str) -> GpuPod:
+    return GpuPod("team", "p", "u", gpus, NOW - ago * HOUR, notes, {"owner": "alice"})
+
+
+def shown(highest: float = 0, devices: float = 2, proven: float = 120) -> Answers:
+    return Answers(Signal(), {KEY: highest}, {KEY: devices}, {KEY: proven})
+
+
+@pytest.mark.parametrize(
+    ("one", "answers", "state"),
+    [
+        (pod(), [shown()], State.IDLE),
+        (pod(), [shown(1)], State.BUSY),
+        (pod(), [shown(), shown(1)], State.BUSY),  # one of two signals
+        (pod(), [shown(3, devices=1, proven=1)], State.BUSY),  # one sample of use is use
+        (pod(), [shown(proven=119)], State.UNKNOWN),  # a minute without a sample in two hours
+        (pod(), [shown(), shown(proven=0)], State.UNKNOWN),
+        (pod(), [shown(devices=1)], State.UNKNOWN),  # of two GPUs one is shown
+        (pod(), [Answers(Signal())], State.UNKNOWN),  # Prometheus has never heard of it
+        (pod(None), [shown()], State.UNKNOWN),  # its GPUs cannot be counted
+        (pod(ago=1.99), [shown()], State.YOUNG),  # the samples may be of one of the same name before it
+        (pod(ago=2), [shown()], State.IDLE),
+    ],
+)
+def test_only_all_samples_of_all_gpus_prove_idleness(one: GpuPod, answers: list[Answers], state: State) -> None:
+    assert judge(one, answers, POLICY, NOW).state is state
+
+
+def test_an_owner_is_idle_only_where_each_of_its_pods_is() -> None:
+    order = [State.BUSY, State.YOUNG, State.UNKNOWN, State.IDLE]
+    for left, right in product(order, order):
+        found = together([Evidence(left, "l"), Evidence(right, "r")]).state
+        assert found is min(left, right, key=order.index)
+    assert together([]).state is State.UNKNOWN
+
+
+def test_questions_ask_for_samples_in_each_minute_by_either_name_of_the_labels() -> None:
+    asked = questions(Signal('M{cluster="a"}'), IdlePolicy("x", ("*",), idle_for=HOUR))
+    assert 'count_over_time(max_over_time(M{cluster="a"}[120s])[3600s:60s])' in asked.proven
+    for query, how in ((asked.highest, "max"), (asked.devices, "count"), (asked.proven, "min")):
+        assert query.startswith(f"{how} by (namespace, pod) (label_replace(label_replace(")
+        assert '"pod", "$1", "exported_pod", "(.+)"' in query
+        assert '"namespace", "$1", "exported_namespace", "(.+)"' in query
+    assert (POLICY.steps, IdlePolicy("x", ("*",), idle_for=24 * HOUR).steps) == (120, 288)
+
+
+def test_the_table_has_a_row_for_everything_and_acts_only_on_idleness_whose_grace_is_over() -> None:
+    assert set(TABLE) == set(product(State, Notice))
+    acts = [key for key, (step, _) in TABLE.items() if step is Step.ACT]
+    assert acts == [(State.IDLE, Notice.OVER)]
+    tells = {state for (state, _), (step, _) in TABLE.items() if step is Step.TELL}
+    assert tells == {State.IDLE, State.FIXED}
+    unknown = {step for (state, _), (step, _) in TABLE.items() if state in (State.UNKNOWN, State.UNREADABLE)}
+    assert unknown == {Step.HOLD}, "cannot tell starts nothing and ends nothing"
+
+
+def told(at: datetime, until: datetime, policy: str = "gpus") -> dict[str, str]:
+    return {names.IDLE_POLICY: policy, names.IDLE_NOTIFIED_AT: stamp(at), names.IDLE_UNTIL: stamp(until)}
+
+
+LONG_TOLD = told(NOW - 5 * HOUR, NOW - HOUR)
+KEEPS = {names.KEEP_UNTIL: stamp(NOW + HOUR)}
+
+
+@pytest.mark.parametrize(
+    ("row", "notes", "more"),
+    [
+        ((Step.TELL, Reason.IDLE_NOTICE), {}, {}),
+        ((Step.HOLD, Reason.GRACE), told(NOW - 3.99 * HOUR, NOW), {}),
+        ((Step.ACT, Reason.IDLE), told(NOW - 4 * HOUR, NOW), {}),
+        (
+            (Step.HOLD, Reason.GRACE),
+            told(NOW - 4 * HOUR, NOW + HOUR),
+            {},
+        ),  # as was told, though the policy is shorter now
+        ((Step.TELL, Reason.IDLE_NOTICE), told(NOW - 5 * HOUR, NOW - HOUR, "other"), {}),
+        ((Step.TELL, Reason.IDLE_NOTICE), told(NOW + HOUR, NOW - HOUR), {}),  # from the future
+        ((Step.TELL, Reason.IDLE_NOTICE), LONG_TOLD | {names.IDLE_UNTIL: "soon"}, {}),
+        ((Step.CLEAR, Reason.IN_USE), LONG_TOLD, {"state": State.BUSY}),
+        ((Step.CLEAR, Reason.YOUNG), LONG_TOLD, {"state": State.YOUNG}),
+        ((Step.HOLD, Reason.CANNOT_TELL), LONG_TOLD, {"state": State.UNKNOWN}),
+        ((Step.CLEAR, Reason.KEPT), LONG_TOLD | KEEPS, {}),
+        ((Step.CLEAR, Reason.KEPT), LONG_TOLD, {"pod": KEEPS}),
+        ((Step.CLEAR, Reason.KEPT), LONG_TOLD, {"space": KEEPS}),
+        ((Step.HOLD, Reason.UNREADABLE), LONG_TOLD, {"pod": {names.KEEP_UNTIL: "90"}}),
+        ((Step.HOLD, Reason.OUTSIDE_HOURS), LONG_TOLD, {"shut": True}),
+        ((Step.HOLD, Reason.TOLD_ONLY), LONG_TOLD, {"maker": "PyTorchJob/bert"}),
+        ((Step.HOLD, Reason.TOLD_ONLY), LONG_TOLD, {"actions": (IdleAction.SUSPEND,)}),
+    ],
+)
+def test_what_becomes_of_a_pod_follows_from_its_state_and_its_notice(
+    row: tuple[Step, Reason], notes: dict[str, str], more: dict[str, Any]
+) -> None:
+    policy = IdlePolicy("gpus", ("team",), actions=more.get("actions", tuple(IdleAction)))
+    held = Holding(
+        owners.POD, "team", "p", "u", notes, (pod(**more.get("pod", {})),), more.get("maker", ""), more.get("space", {})
+    )
+    evidence = Evidence(more.get("state", State.IDLE), "2 GPUs")
+    assert decide(held, evidence, policy, NOW, shut=more.get("shut", False))[1] == row
+
+
+# --- whole passes on the embedded server ---------------------------------------------------------------------------
+
+
+async def test_an_owner_is_told_and_when_the_grace_is_over_the_pod_goes() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("idle")
+    await at.gpus("busy", use=40)
+    report = await at.idle()
+    assert became(report) == [(Outcome.TOLD, "pods/team/idle", Reason.IDLE_NOTICE)]
+    assert (report.gpus, report.gpu_hours) == (2, 4)
+    assert await at.events() == [("IdleNotification", "idle")]
+    assert became(await at.idle(3.9)) == [(Outcome.HELD, "pods/team/idle", Reason.GRACE)]
+    assert at.writes() == []
+    assert became(await at.idle(4)) == [(Outcome.DELETED, "pods/team/idle", Reason.IDLE)]
+    assert await at.names(PODS, "team") == {"busy"}
+
+
+async def test_a_job_is_suspended_only_when_all_of_its_pods_are_idle() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.serve(JOBS)
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "x"}]}}
+    job = await at.make(JOBS, "train", spec={"template": template})
+    await at.gpus("train-0", owner=job)
+    await at.gpus("train-1", use=90, owner=job)
+    assert became(await at.idle()) == []
+    at.asked.pods["train-1"] = (0, 2, 120)
+    assert became(await at.idle(1)) == [(Outcome.TOLD, "jobs/team/train", Reason.IDLE_NOTICE)]
+    assert {name for reason, name in await at.events()} == {"train", "train-0", "train-1"}
+    assert became(await at.idle(5)) == [(Outcome.SUSPENDED, "jobs/team/train", Reason.IDLE)]
+    assert (await at.admin.get(JOBS, "train", namespace="team"))["spec"]["suspend"] is True
+    assert not set(await at.marks(JOBS, "train")) & {names.IDLE_UNTIL, names.IDLE_NOTIFIED_AT}
+
+
+async def test_a_deployment_is_scaled_to_0_and_says_how_many_it_had() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.serve(DEPLOYMENTS, SETS)
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}}}
+    spec["template"] |= {"spec": {"containers": [{"name": "m", "image": "x"}]}}
+    web = await at.make(DEPLOYMENTS, "web", spec={**spec, "replicas": 1})
+    made = await at.make(SETS, "web-1", spec={**spec, "replicas": 1}, metadata={"ownerReferences": [reference(web)]})
+    await at.gpus("web-1-x", owner=made)
+    await at.idle()
+    assert became(await at.idle(4)) == [(Outcome.SCALED, "deployments/team/web", Reason.IDLE)]
+    assert (await at.admin.get(DEPLOYMENTS, "web", namespace="team"))["spec"]["replicas"] == 0
+    assert (await at.marks(DEPLOYMENTS, "web"))[names.IDLE_REPLICAS] == "1"
+
+
+async def test_of_what_nobody_knows_how_to_stop_the_owner_is_told_once() -> None:
+    at = Cluster()
+    await at.policy()
+    other = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bert", "uid": "7"}}
+    await at.gpus("bert-0", owner=other)
+    assert became(await at.idle()) == [(Outcome.TOLD, "pods/team/bert-0", Reason.IDLE_NOTICE)]
+    assert became(await at.idle(50)) == [(Outcome.HELD, "pods/team/bert-0", Reason.TOLD_ONLY)]
+    assert at.writes() == []
+
+
+@pytest.mark.parametrize("doubt", [Doubt.WARNED, Doubt.PARTIAL, Doubt.EMPTY, Doubt.STALE, Doubt.UNREACHABLE])
+async def test_while_prometheus_cannot_tell_nothing_begins_and_nothing_ends(doubt: Doubt) -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("idle")
+    await at.idle()
+    at.asked.doubt = CannotTell(doubt, "some store did not answer")
+    report = await at.idle(9)
+    assert (at.writes(), report.lines) == ([], [])
+    assert report.problems == [f"nobody can tell what is idle: Prometheus: {doubt}: some store did not answer"]
+    assert names.IDLE_UNTIL in await at.marks(PODS, "idle")
+
+
+async def test_use_takes_the_notice_back_and_the_next_one_gives_the_whole_grace() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("p")
+    await at.idle()
+    at.asked.pods["p"] = (5, 2, 120)
+    assert became(await at.idle(3)) == [(Outcome.CLEARED, "pods/team/p", Reason.IN_USE)]
+    at.asked.pods["p"] = (0, 2, 120)
+    assert became(await at.idle(6)) == [(Outcome.TOLD, "pods/team/p", Reason.IDLE_NOTICE)]
+    assert became(await at.idle(9)) == [(Outcome.HELD, "pods/team/p", Reason.GRACE)]
+
+
+async def test_what_is_kept_between_the_look_and_the_write_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("p")
+    await at.idle()
+    ask = at.asked.instant
+
+    async def meanwhile(query: str, within: timedelta) -> Reading:
+        await at.annotate(PODS, "p", **{names.KEEP_UNTIL: "forever"})
+        return await ask(query, within)
+
+    monkeypatch.setattr(at.asked, "instant", meanwhile)
+    assert became(await at.idle(5)) == []
+    assert await at.names(PODS, "team") == {"p"}
+
+
+async def test_a_namesake_that_came_later_is_not_hit() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("p")
+    await at.idle()
+    await at.idle(5)
+    bodies = [json.loads(body) for method, path, _, body, _ in at.transport.asked if method == "DELETE"]
+    assert [set(body["preconditions"]) for body in bodies] == [{"uid", "resourceVersion"}]
+
+
+async def test_at_most_so_many_in_one_pass() -> None:
+    at = Cluster()
+    await at.policy(maxPerRun=1)
+    for name in ("a", "b", "c"):
+        await at.gpus(name)
+    report = await at.idle()
+    assert (report.count(Outcome.TOLD), report.left) == (1, 2)
+
+
+@pytest.mark.parametrize(("mode", "spec"), [(Mode.DRY_RUN, "Enforce"), (Mode.ENFORCE, "DryRun")])
+async def test_nothing_is_written_unless_both_the_janitor_and_the_policy_enforce(mode: Mode, spec: str) -> None:
+    at = Cluster()
+    await at.policy(mode=spec)
+    await at.gpus("p", 8)
+    report = await at.idle(mode=mode)
+    assert at.writes() == []
+    assert list(report.rendered()) == [
+        "idle policy gpus DryRun: 8 GPUs idle, 16 GPU-hours in the last 2 h; would tell 1",
+        "would tell  pods/team/p  IdleNotification  alice: 8 GPUs idle for 120 minutes; will be deleted after "
+        "2026-01-10T04:00:00Z",
+    ]
+
+
+async def test_outside_of_working_hours_nobody_is_told_and_nothing_is_taken() -> None:
+    at = Cluster()
+    await at.policy(windows=[{"cron": "0 9 * * 1-5", "duration": "9h", "timeZone": "Asia/Tokyo"}])
+    await at.gpus("p")
+    assert datetime(2026, 1, 10, tzinfo=UTC) == NOW, "a Saturday, 09:00 in Tokyo"
+    assert became(await at.idle(1)) == [(Outcome.HELD, "pods/team/p", Reason.OUTSIDE_HOURS)]
+    assert became(await at.idle(48.5)) == [(Outcome.TOLD, "pods/team/p", Reason.IDLE_NOTICE)]
+    assert became(await at.idle(58)) == [(Outcome.HELD, "pods/team/p", Reason.OUTSIDE_HOURS)]
+    assert became(await at.idle(72.5)) == [(Outcome.DELETED, "pods/team/p", Reason.IDLE)]
+
+
+async def test_a_policy_that_cannot_be_read_stops_only_itself() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("p")
+    from tests.harness.cluster import MemoryCluster
+
+    await MemoryCluster(at.server).newer(api.IDLE_POLICY, "gpus", spec={"idleFor": 5})
+    made = IdlePass(at.client, JanitorSettings(Mode.ENFORCE), at.asked, at.writer, NOW)
+    assert await made.run() == []
+    assert made.problems[0].startswith("idle policy gpus cannot be read: ")
