@@ -1,12 +1,14 @@
 """GPUs that nobody uses: what proves it, what becomes of it, and what is never taken."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
 
 import pytest
 
+from remediator.clock import Clock
 from remediator.core import names
 from remediator.core.idle_policy import IdleAction, IdlePolicy, Signal
 from remediator.janitor.decide import Reason
@@ -15,10 +17,12 @@ from remediator.janitor.idle.holding import Holding, decide
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.report import Outcome
 from remediator.janitor.idle.table import TABLE, Notice, State, Step
+from remediator.janitor.run import Janitor
 from remediator.janitor.settings import JanitorSettings, Mode
 from remediator.kube import api
 from remediator.kube.api import owners
 from remediator.kube.wire.times import stamp
+from remediator.metrics import REGISTRY
 from remediator.prometheus.reading import CannotTell, Doubt, Reading
 from tests.harness.kinds import PODS
 from tests.remediator.janitor.idle_place import DEPLOYMENTS, HOUR, JOBS, SETS, Cluster, became, reference
@@ -284,3 +288,20 @@ async def test_a_policy_that_cannot_be_read_stops_only_itself() -> None:
     made = IdlePass(at.client, JanitorSettings(Mode.ENFORCE), at.asked, at.writer, NOW)
     assert await made.run() == []
     assert made.problems[0].startswith("idle policy gpus cannot be read: ")
+
+
+async def test_a_pass_of_the_janitor_looks_at_idle_policies_and_says_so_in_its_report_and_metrics() -> None:
+    at = Cluster()
+    await at.policy(mode="DryRun")
+    await at.gpus("p", 8)
+    janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE), Clock(lambda: NOW, time.monotonic), source=at.asked)
+    *_, policy, line = (await janitor.once()).rendered()
+    assert policy == "idle policy gpus DryRun: 8 GPUs idle, 16 GPU-hours in the last 2 h; would tell 1"
+    assert line.startswith("would tell  pods/team/p  IdleNotification")
+    assert REGISTRY.get_sample_value("remediator_janitor_idle_gpus", {"policy": "gpus"}) == 8
+    at.asked.doubt = CannotTell(Doubt.WARNED, "a store is away")
+    why = "idle policy gpus: nobody can tell what is idle: Prometheus: Warned: a store is away"
+    assert (await janitor.once()).problems == [why]
+    at.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/idlepolicies"))
+    (problem,) = (await janitor.once()).problems
+    assert problem.startswith("idle policies are not looked at: ")

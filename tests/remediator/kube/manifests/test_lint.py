@@ -396,3 +396,23 @@ def test_ready_unknown_beside_a_fault_of_nodes_that_are_alive_is_named(
     assert [
         warning.removeprefix("policy dead: ")[: len(start)] for warning, start in zip(warnings, warned, strict=True)
     ] == warned
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "words"),
+    [
+        ({"namespaces": []}, "spec.namespaces", ""),
+        ({"signals": [{"series": "max(a)"}]}, "spec.signals[0].series", "must be the name of a metric"),
+        ({"signals": [{"series": 'a{b="c"} or up'}]}, "spec.signals[0].series", "must be the name of a metric"),
+        ({"idleFor": "5m"}, "spec.idleFor", "must be at least 10m"),
+        ({"grace": "0s"}, "spec.grace", "must be at least 10m; whoever is told needs time"),
+        ({"actions": ["Evict"]}, "spec.actions[0]", ""),
+        ({"windows": [{"cron": "0 9 31 2 *", "duration": "1h"}]}, "spec.windows[0].cron", "never comes"),
+    ],
+)
+def test_what_is_wrong_with_an_idle_policy_is_named_with_what_to_write(spec: Object, field: str, words: str) -> None:
+    good = {"namespaces": ["team"], "signals": [{"series": 'DCGM_FI_PROF_GR_ENGINE_ACTIVE{cluster="a",pool=~"x|y"}'}]}
+    assert fields(manifest("IdlePolicy", **good)) == {}
+    wrong = fields(manifest("IdlePolicy", **(good | spec)))
+    assert list(wrong) == [field]
+    assert words in wrong[field]
