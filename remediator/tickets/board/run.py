@@ -41,13 +41,15 @@ class BoardMover:
         )
 
     async def serve(self, key: str) -> float:
-        """One pass over all cards; seconds until the next. What cannot be moved holds no other up. Raises ApiError."""
+        """One pass over all cards; seconds until the next. What cannot be moved holds no other up."""
         tickets = [ticket for ticket in self._cache.tickets if ticket.issue is not None]
         self._settled = {name: self._settled[name] for ticket in tickets if (name := ticket.name) in self._settled}
         pause = EVERY
         for ticket in tickets:
             try:
                 await self._ticket(ticket)
+            except errors.ApiError as error:
+                log.warning("card not moved", ticket=ticket.name, message=error.message)
             except ChannelError as error:
                 log.warning("card not moved", ticket=ticket.name, message=error.message)
                 pause = max(pause, error.after if isinstance(error, Later) else REFUSED)

@@ -117,3 +117,5 @@ class Acting:
                 log.info("hold of a comment ended", case=name, set_by=case.spec.hold_set_by, until=until)
         except (errors.NotFound, _Moved, NotNow):
             return
+        except errors.ApiError as error:
+            log.warning("hold of a comment not ended", case=name, message=error.message)

@@ -11,6 +11,7 @@ from remediator.clock import Clock
 from remediator.core.ticket import IssueRef, Ticket
 from remediator.kube.runtime.leader import Leader, LeaderQueue
 from remediator.kube.wire.client import Client
+from remediator.kube.wire.errors import ApiError
 from remediator.tickets import metrics
 from remediator.tickets.channels.base import Channel, ChannelError, Later, Refused, Unsure
 from remediator.tickets.channels.inbox import Comment, Inbox
@@ -70,7 +71,7 @@ class Commands:
         )
 
     async def serve(self, key: str) -> float:
-        """One pass over a repository, or over holds that may be over; seconds until the next. Raises ApiError."""
+        """One pass over a repository, or over holds that may be over; seconds until the next."""
         now = self._clock.now()
         if key == HOLDS:
             await self._acting.end_holds(now)
@@ -113,7 +114,7 @@ class Commands:
                     self._answered[comment.id] = comment.created
             except NotNow:
                 return False
-            except ChannelError as error:
+            except (ChannelError, ApiError) as error:
                 log.warning("command not answered", comment=comment.url, message=error.message)
         return True
 

@@ -10,6 +10,7 @@ import pytest
 from remediator.clock import Clock
 from remediator.core.names import Namespaces
 from remediator.kube.informers import Informers
+from remediator.kube.wire import errors
 from remediator.tickets.channels.base import Draft, Marker
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.inbox import Comment
@@ -240,6 +241,22 @@ def test_the_account_behind_the_token_gives_no_commands() -> None:
         Comment(REPO, 1, id, "", author, id, False, "/why", START, False) for id, author in [(1, "Ann"), (2, "bob")]
     ]
     assert [comment.id for comment in unanswered(comments, comments, "ann")] == [2]
+
+
+async def test_a_case_that_may_not_be_changed_holds_up_no_other_comment(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: Any, **__: Any) -> None:
+        raise errors.Forbidden(403, "Forbidden", "not by you")
+
+    world.says("/hold 2h")
+    world.says("/why")
+    with monkeypatch.context() as patched:
+        patched.setattr(world.client, "patch", refused)
+        await world.read()
+    assert [answer.partition(":")[0] for answer in world.answers] == ["- `/why`"]
+    await world.read()
+    assert [answer.partition(":")[0] for answer in world.answers] == ["- `/why`", "- `/hold 2h`"]
 
 
 async def test_a_replica_that_does_not_lead_any_more_changes_nothing(world: World) -> None:
