@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from remediator_sim.apiserver.status import Obj, bad_request
@@ -92,10 +93,15 @@ def fields(text: str, allowed: frozenset[str]) -> list[Field]:
     return terms
 
 
+@lru_cache(64)
+def _steps(path: str) -> list[str]:
+    return path.split(".")
+
+
 def field_value(obj: Obj, path: str) -> str:
     """The value at a dotted path as selectors compare it: absent is the empty text, booleans are lower case."""
     component: object = obj
-    for part in path.split("."):
+    for part in _steps(path):
         component = component.get(part) if isinstance(component, dict) else None
     if path == "source" and isinstance(component, dict):
         component = component.get("component")
@@ -111,9 +117,10 @@ def selector(label_text: str, field_terms: list[Field]) -> Test | None:
     by_label = labels(label_text)
 
     def test(obj: Obj) -> bool:
-        return by_label(obj["metadata"].get("labels") or {}) and all(
-            (field_value(obj, term.path) == term.value) == term.equal for term in field_terms
-        )
+        for term in field_terms:
+            if (field_value(obj, term.path) == term.value) != term.equal:
+                return False
+        return by_label(obj["metadata"].get("labels") or {})
 
     return test
 

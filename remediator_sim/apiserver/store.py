@@ -174,6 +174,12 @@ class Store:
         if gone := self._collections.pop(storage, None):
             gone.end()
 
+    def clear(self) -> None:
+        """Forget everything, once nobody asks any more: objects that go by themselves need no collector."""
+        for collection in self._collections.values():
+            collection.entries.clear()
+            collection.forget()
+
     def write(self, storage: str, key: Key, obj: Obj) -> Entry:
         """Store `obj` (ours from now on) under a new version."""
         collection = self.collection(storage)

@@ -102,19 +102,24 @@ def _unhealthy(history: History, name: str, lately: list[Obj], wanted: set[tuple
     """Why the node should get no work for its health, and has not for the whole grace; "" where it may."""
     if lately and all(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return "is not ready"
-    if not lately or wanted.isdisjoint(contract.statuses(lately[-1])):
+    shown = set(contract.statuses(lately[-1])) if lately else set()
+    if wanted.isdisjoint(shown):
         return ""
-    policies = history.objects[contract.POLICIES].values()
-    named = next((contract.name(policy) for policy in policies if _sick_throughout(history, lately, policy)), "")
+    asking = (policy for policy in history.objects[contract.POLICIES].values() if _asks_for(policy, shown))
+    named = next((contract.name(policy) for policy in asking if _sick_throughout(history, lately, policy)), "")
     return f"is unhealthy as policy {named} says" if named and not _waits(history, name, lately) else ""
+
+
+def _asks_for(policy: Obj, shown: set[tuple[str, str]]) -> bool:
+    """Whether a policy looks for something that is shown."""
+    return not shown.isdisjoint(contract.wanted(policy))
 
 
 def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:
     """Whether the node showed the fault all the while. What only calls a person is not in it; DryRun only scores."""
     refuses = part(policy, "spec", "urgency").get("mode") != "Never" and policy["spec"].get("mode") != "DryRun"
     refuses = refuses and isinstance(policy["spec"].get("severity", ""), str)  # else nobody can read it
-    shown = not set(contract.wanted(policy)).isdisjoint(contract.statuses(lately[-1]))
-    covered = refuses and shown and contract.selects(policy["spec"].get("nodeSelector") or {}, lately[-1])
+    covered = refuses and contract.selects(policy["spec"].get("nodeSelector") or {}, lately[-1])
     stale, before = history.limits.stale, history.at - history.limits.grace
     # The newest first: that settles it for all nodes that are well. Time alone may have made its heartbeat believable.
     return bool(covered) and all(

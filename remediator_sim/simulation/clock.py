@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from remediator.clock import Clock
 
@@ -18,7 +19,13 @@ def true_time() -> datetime:
     """What a clock shows that is right: that of the loop, where it has one."""
     loop = asyncio.get_running_loop()
     wall = getattr(loop, "wall", None)
-    return BEGIN + timedelta(0, loop.time()) if wall is None else wall()
+    return _at(loop.time()) if wall is None else wall()
+
+
+@lru_cache(maxsize=1)
+def _at(seconds: float) -> datetime:
+    """The time so many seconds after the begin: what one turn asks again and again."""
+    return BEGIN + timedelta(0, seconds)
 
 
 async def until(holds: Callable[[], bool], every: float) -> None:

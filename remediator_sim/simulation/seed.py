@@ -29,7 +29,10 @@ def play(plan: Plan) -> Outcome:
     async def whole() -> Outcome:
         world = World(plan)
         logs.listen(world.logged)
-        return await world.run()
+        try:
+            return await world.run()
+        finally:
+            world.server.cluster.store.clear()
 
     with _seldom_collected(), logs.kept_settings():
         return loop.run(whole())

@@ -202,8 +202,8 @@ class Informer(Generic[F]):
 
     def get(self, key: str) -> F | None:
         """The newest that is known of one object."""
-        watched, written = self._watched.get(key), self._written.get(key)
-        if written is None:
+        watched = self._watched.get(key)
+        if not self._written or (written := self._written.get(key)) is None:  # as nearly always
             return watched
         fact, lists_begun = written
         if not self._told(watched, fact, lists_begun):
@@ -226,8 +226,8 @@ class Informer(Generic[F]):
         keys = self._index[field].keys(value)
         if not keys:
             return []
-        facts = (self.get(key) for key in sorted(keys))
-        return [fact for fact in facts if fact is not None and getattr(fact, field) == value]
+        look = self.get if self._written else self._watched.get
+        return [fact for fact in map(look, sorted(keys)) if fact is not None and getattr(fact, field) == value]
 
     def settle(self) -> None:
         """Let go of our writes that the watch has passed: whoever keeps accounts by `on_view` is told."""
