@@ -110,13 +110,13 @@ async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_p
             "--github-spacing=0",
         ]
         async with running(seen, tmp_path / "log", *files, *where):
-            alerts = delivery(*(fires(node=f"gpu-{number}") for number in range(len(ways) + 2)))
+            alerts = delivery(*(fires(f"Alert{number}", node="") for number in range(len(ways) + 2)))
             await until(lambda: _is(200, asked(seen, "POST", hook, alerts, WEBHOOK)), 40)
             assert await asked(seen, "POST", hook, b"{}", WEBHOOK + "x") == 401
             assert await asked(seen, "POST", hook, WEBHOOK.encode(), WEBHOOK) == 400
             await until(lambda: fake.issues(REPO) and len(_tried(fake)) > len(ways), 40)
             (tmp_path / "github").write_text(f"{fake.token}\n{fake.token}")
-            await asked(seen, "POST", hook, delivery(fires(node="gpu-late")), WEBHOOK)
+            await asked(seen, "POST", hook, delivery(fires("gpu-late", node="")), WEBHOOK)
             await until(lambda: "holds more than one word" in (tmp_path / "log").read_text(), 40)
             assert await asked(seen, "GET", metrics) == 200
         told = await beside("explain", "gpu-1", "--kubeconfig", endpoint.kubeconfig)

@@ -140,7 +140,9 @@ def test_lint_is_content_with_a_good_policy_whose_template_is_known(manifest):
         pytest.param(POLICY.replace("Enforce", "Enforced"), "spec.mode", id="a mistyped value"),
         pytest.param(POLICY.replace("mode:", "mod:"), "spec.mod", id="a mistyped field"),
         pytest.param(
-            POLICY.replace("condition: GpuLost", "alert: NodeGpuXid"), "spec.when[0].alert", id="what comes later"
+            POLICY.replace("condition: GpuLost", "condition: GpuLost, staleAfter: 0s"),
+            "spec.when[0].staleAfter",
+            id="what comes later",
         ),
     ],
 )

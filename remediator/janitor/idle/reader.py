@@ -13,7 +13,7 @@ from remediator.janitor.idle.holding import Holding
 from remediator.janitor.selection import Selection
 from remediator.janitor.subject import LETS_GO
 from remediator.kube import api
-from remediator.kube.api import decode, owners, working_pods
+from remediator.kube.api import decode, encode, owners, working_pods
 from remediator.kube.api.builtin import NAMESPACE, USER_PODS, Head, Namespace
 from remediator.kube.api.common import ObjectMeta, OwnerReference
 from remediator.kube.wire.client import Client, Kind
@@ -39,7 +39,7 @@ async def policies(client: Client) -> tuple[list[IdlePolicy], list[str]]:
         try:
             readable.append(decode.idle_policy(msgspec.convert(raw, api.IdlePolicy)))
         except (msgspec.ValidationError, ValueError) as wrong:
-            problems.append(f"idle policy {raw.get('metadata', {}).get('name', '?')} cannot be read: {wrong}")
+            problems.append(f"idle policy {encode.name_of(raw)} cannot be read: {wrong}")
     return sorted(readable, key=lambda policy: policy.name), problems
 
 

@@ -31,7 +31,7 @@ ROWS: Mapping[str, Callable[..., Any] | None] = {
     "the alert is resolved": stories.test_a_firing_alert_gets_one_issue_and_its_end_closes_it_with_a_word,
     "annotation `atg_skip_auto_close`": None,
     "it fires again": AGAIN,
-    "it fires again after `--reopen-window`": AGAIN,
+    "it fires again after its option `reopen-window`": AGAIN,
     "two issues of one alert": faults.test_a_twin_that_the_search_hid_too_long_is_closed_as_duplicate_of_the_older,
     "labels `atg_owner`, `atg_repo`": NAMED,
     "neither owner nor repository": stories.test_an_unknown_route_goes_to_the_default_and_says_so,

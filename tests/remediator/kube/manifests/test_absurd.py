@@ -24,6 +24,7 @@ FULL = {
         when=[
             {"condition": "A", "status": "True", "reasons": ["r"], "for": "2m"},
             {"all": [{"condition": "B", "status": "True", "reasons": ["r"]}]},
+            {"alert": "NodeGpuXid", "for": "2m"},
         ],
         severity="Warning",
         ladder=[{"operation": "reboot", "attempts": 1, "parameters": {"a": "b"}}],
