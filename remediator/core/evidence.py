@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
+from functools import lru_cache
 from typing import NamedTuple
 
 from remediator.core.absence import NEVER_AWAY, Absences
@@ -28,6 +29,7 @@ KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDP
 COUNTED = frozenset({PODS_REJECTED})
 
 
+@lru_cache(maxsize=1024)  # of each clause of each policy it is asked in every decision
 def counted(name: str) -> bool:
     """Whether the controller writes it of what it counts, or of alerts that Alertmanagers list."""
     return name in COUNTED or name.startswith(PREFIX)
