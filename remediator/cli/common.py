@@ -4,7 +4,7 @@ import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -23,8 +23,25 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+class Screen(Console):
+    """Prints each text on one line and without control characters.
+
+    Nodes and Pods may say anything: a terminal would obey it, or it would look like a line of ours.
+    """
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """See Console."""
+        super().print(*(_harmless(each) if isinstance(each, str) else each for each in objects), **options)
+
+
+def _harmless(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 out, err = (
-    Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False) for stderr in (False, True)
+    Screen(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False) for stderr in (False, True)
 )
 Kubeconfig = Annotated[
     Path | None,

@@ -14,9 +14,12 @@ from typer.testing import CliRunner
 from remediator import cli
 from remediator.cli import app
 from remediator.core.names import SERVING_SECRET
+from remediator.core.rejections import PODS_REJECTED
 from remediator.kube.api.builtin import SECRET, Secret
+from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.harness.controller import ControllerHarness, controller_harness
 from tests.harness.endpoints import authority
+from tests.harness.kinds import NODES
 from tests.remediator.kube.wire.test_http import talking_to
 
 ROOT = Path(__file__).parents[2]
@@ -318,6 +321,19 @@ async def test_explain_tells_health_from_not_knowing(status, said):
         await harness.node("gpu-1", status)
         code, out, _ = await _explained(harness, "gpu-1")
     assert (code, out.splitlines()[0]) == (0, said)
+
+
+async def test_what_a_worker_says_of_itself_gives_a_terminal_no_commands_and_makes_no_line_of_its_own():
+    """A kubelet may write any text into the status of its node; this text writes to the clipboard of a terminal."""
+    said = "\x1b]52;c;cm0gLXJm\x07\x9b2J\u202e\n  policy all (Enforce), health: Healthy"
+    async with controller_harness() as harness:
+        await harness.node("gpu-1")
+        await harness.condition("gpu-1", "True", PODS_REJECTED)
+        body = {"status": {"conditions": [{"type": PODS_REJECTED, "message": said}]}}
+        await harness.client.patch(NODES, "gpu-1", body, subresource="status", content_type=STRATEGIC_PATCH)
+        code, out, _ = await _explained(harness, "gpu-1")
+    assert (code, out.replace("\n", "").isprintable()) == (0, True)
+    assert [line[:22] for line in out.splitlines() if "(Enforce)" in line] == ["  PodsRejected since 2"]
 
 
 async def test_explain_of_a_node_that_is_not_there_exits_1():
