@@ -16,7 +16,7 @@ CONDITION = "GpuDeviceTainted"
 GPU_DRIVERS = "gpu."  # how drivers of GPUs begin: gpu.nvidia.com, gpu.amd.com, gpu.intel.com
 EFFECTS = ("NoExecute", "NoSchedule")  # that keep Pods off, the stronger first; all others say nothing of a fault
 UNTAINTED, INCOMPLETE, ABSENT = "NoDeviceTaint", "PoolIncomplete", "NoResourceSlice"
-MOST = 16  # devices in a message
+MOST = 16  # devices, or pools, in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def finding(slices: Iterable[Slice]) -> Finding:
         return Finding(CONDITION, Status.UNKNOWN, ABSENT, "no driver publishes GPUs of this node now")
     missing = sorted(pool[0].pool for pool in _pools(slices) if len(pool) < pool[0].slices)
     if missing:
-        return Finding(CONDITION, Status.UNKNOWN, INCOMPLETE, f"parts are missing of the pool {', '.join(missing)}")
+        return Finding(CONDITION, Status.UNKNOWN, INCOMPLETE, f"parts are missing of the pool {_listed(missing, ', ')}")
     return Finding(CONDITION, Status.FALSE, UNTAINTED, "no driver has tainted a GPU of this node")
 
 
@@ -98,5 +98,9 @@ def _rank(faults: tuple[DeviceTaint, Device]) -> tuple[int, str, str, str]:
 def _message(faults: Sequence[tuple[DeviceTaint, Device]]) -> str:
     """Which device has which taint, with the UUID by which other programs know the GPU."""
     lines = [f"{device.name}{f' ({device.uuid})' if device.uuid else ''} {taint}" for taint, device in faults]
-    more = f" and {len(lines) - MOST} more" if len(lines) > MOST else ""
-    return f"{'; '.join(lines[:MOST])}{more}"
+    return _listed(lines, "; ")
+
+
+def _listed(texts: Sequence[str], between: str) -> str:
+    more = f" and {len(texts) - MOST} more" if len(texts) > MOST else ""
+    return f"{between.join(texts[:MOST])}{more}"

@@ -59,6 +59,12 @@ def test_of_many_devices_sixteen_are_named():
     assert finding(many).message.endswith("and 4 more")
 
 
+def test_of_many_pools_sixteen_are_named():
+    many = [replace(part(slices=2), name=f"s{number}", pool=f"pool-{number:04}") for number in range(5000)]
+    assert finding(many).message.count("pool-") == 16
+    assert finding(many).message.endswith("pool-0015 and 4984 more")
+
+
 def test_only_the_newest_generation_of_a_pool_counts():
     old, new = part(device(XID), generation=1), part(generation=2, name="t")
     assert finding([old, new]).status is Status.FALSE
