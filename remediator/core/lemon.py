@@ -1,7 +1,7 @@
 """Nodes and boards whose faults come back whatever is done to them: a person must look, with the history."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from remediator.core.case import Case, PastCase, Phase
@@ -73,11 +73,6 @@ def did_something(case: Case) -> bool:
     """
     cancelled = case.phase is Phase.CANCELLED and case.reason is not Reason.NODE_GONE
     return case.ended is not None and bool(case.tries) and not cancelled and case.manual is None
-
-
-def with_history(case: Case, cases: Iterable[Case]) -> Case:
-    """The case with what a person is shown of earlier ones."""
-    return replace(case, history=history(other for other in cases if other.uid != case.uid))
 
 
 def days(time: timedelta) -> str:

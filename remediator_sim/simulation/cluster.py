@@ -34,11 +34,6 @@ def _policies() -> dict[str, Document]:
     return {document["metadata"]["name"]: document for document in documents(("deploy/policies",))}
 
 
-def policy_names() -> tuple[str, ...]:
-    """The names of the shipped policies."""
-    return tuple(sorted(_policies()))
-
-
 def policy(
     name: str, mode: str, ticket: str, seed: int = 0, confirm: Document | None = None, more: Document | None = None
 ) -> Document:

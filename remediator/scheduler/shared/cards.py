@@ -119,10 +119,6 @@ def _reason(
     return next(((CardsReason.UNKNOWN, why) for holds, why in rows if holds), (None, ""))
 
 
-def _names(pods: list[CardPod]) -> str:
-    return ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods[:3])
-
-
 def refusal(mine: Cards, ask: Ask) -> CardsReason | None:
     """Why a Pod that asks so gets no cards here; None where it does.
 

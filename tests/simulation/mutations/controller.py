@@ -256,10 +256,6 @@ def _unhealthy(seen: Any, policy: Any, now: datetime) -> Any:
     return evidence.Judgement(Health.UNHEALTHY)
 
 
-def _does_nothing(view: Any, now: datetime) -> Any:
-    return ()
-
-
 ATTEMPTS: tuple[tuple[str, Patches], ...] = (
     ("Pods have random names", _random_pod_names),
     ("Pods are told no boot", wraps(pods, "pod", _of_no_boot)),
