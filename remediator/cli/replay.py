@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from remediator.cli.common import err, out, refusal
+from remediator.cli.common import amount, err, out, refusal
 from remediator.cli.extender import extender
 
 if TYPE_CHECKING:
@@ -96,13 +96,14 @@ def _agrees(trace: "Trace", most: int) -> bool:
 
 
 def _table(name: str, rows: "list[Summary]") -> "Table":
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from remediator.scheduler.packing.replay.report import MARKS
 
     heads = [*(f"{mark} %" for mark in MARKS), "±", "fragments", "largest refused"]
-    title = f"{name}, {rows[0].seeds} orders: % of all GPUs in use when so much has arrived; fragments at 100 %"
-    table = Table("policy", *heads, title=title)
+    orders = amount(rows[0].seeds, "order")
+    title = f"{name}, {orders}: % of all GPUs in use when so much has arrived; fragments at 100 %"
+    table = Table(Column("policy", overflow="fold"), *heads, title=title)
     for row in rows:
         use = [f"{row.allocated[mark]:.2f}" for mark in MARKS]
         refused = f"{row.largest_refused:.1f} of {row.largest:.1f}"
