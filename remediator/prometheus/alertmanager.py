@@ -2,15 +2,14 @@
 
 import asyncio
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from remediator.clock import Clock
-from remediator.prometheus import alerts, reading
+from remediator.prometheus import alerts
 from remediator.prometheus.alerts import Listing
 from remediator.prometheus.connection import Connection, TooSlow
 from remediator.prometheus.failure_log import FailureLog
-from remediator.prometheus.failures import Server, cause, failure
+from remediator.prometheus.failures import Server, failure
 from remediator.prometheus.metrics import LISTS
 from remediator.prometheus.reading import CannotTell
 
@@ -61,6 +60,5 @@ class Alertmanager:
         try:
             status, body = self.connection.get(PATH, {}, self._patience, LARGEST)
         except Exception as failed:
-            detail = reading.shown(self.connection.hidden(cause(failed)))
-            return replace(failure(SERVER, failed, self._patience), detail=detail)
+            return failure(SERVER, failed, self._patience, self.connection.hidden)
         return alerts.of_answer(status, body)

@@ -18,17 +18,21 @@ class Server:
     too_large: str
 
 
-def cause(failed: Exception) -> str:
+def _cause(failed: Exception) -> str:
     """What the connection came to; the library writes the whole address before it."""
     inner = failed.args[0] if failed.args else None
     return str(getattr(inner, "reason", None) or failed)
 
 
-def failure(server: Server, failed: Exception, patience: float) -> CannotTell:
-    """Why no answer came. What the library says of it is long, and says where it asked: the log has that."""
+def failure(server: Server, failed: Exception, patience: float, hidden: Callable[[str], str] = str) -> CannotTell:
+    """Why no answer came. What the library says of it is long, and says where it asked: the log has that.
+
+    `hidden` takes out of it what no log may have.
+    """
     for kinds, doubt, message in FAILURES:
         if isinstance(failed, kinds):
-            return CannotTell(doubt, shown(message(server, failed, patience)))
+            detail = shown(hidden(_cause(failed)))
+            return CannotTell(doubt, shown(message(server, failed, patience)), detail)
     raise failed
 
 

@@ -11,7 +11,7 @@ from remediator.core import promql
 from remediator.prometheus import reading
 from remediator.prometheus.connection import Connection, TooSlow
 from remediator.prometheus.failure_log import FailureLog, NoLog
-from remediator.prometheus.failures import Server, cause, failure
+from remediator.prometheus.failures import Server, failure
 from remediator.prometheus.metrics import QUERIES, SECONDS
 from remediator.prometheus.reading import CannotTell, Doubt, Reading
 from remediator.prometheus.source import AT_ONCE
@@ -85,8 +85,7 @@ class Prometheus:
         try:
             status, body = self.connection.instant({"query": asked, **limits, **WHOLE}, self._patience)
         except Exception as failed:
-            detail = reading.shown(self.connection.hidden(cause(failed)))
-            return replace(failure(SERVER, failed, self._patience), detail=detail)
+            return failure(SERVER, failed, self._patience, self.connection.hidden)
         answer = reading.of_answer(status, body, within, now)
         if isinstance(answer, CannotTell):
             return replace(answer, message=self.connection.hidden(answer.message))
