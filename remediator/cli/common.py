@@ -11,6 +11,7 @@ from rich.console import Console
 
 from remediator.core import names, retention
 from remediator.core.places import DEFAULT
+from remediator.core.text import printable
 
 if TYPE_CHECKING:
     from remediator.kube.wire.client import Client
@@ -33,11 +34,7 @@ class Screen(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """See Console."""
-        super().print(*(_harmless(each) if isinstance(each, str) else each for each in objects), **options)
-
-
-def _harmless(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)
+        super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **options)
 
 
 out, err = (

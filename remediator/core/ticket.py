@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from remediator.core import names
 from remediator.core.policy import Severity
+from remediator.core.text import printable
 
 ALERTS = 64  # alerts that one Ticket holds
 CAUSES = 96  # causes that it remembers
@@ -61,7 +62,7 @@ def _slug(text: str) -> str:
 
 def one_line(text: str, most: int) -> str:
     """One line of at most `most` characters that JSON and the API server take: no control characters."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:most]
+    return " ".join(printable(text).split())[:most]
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from remediator.core.text import printable
 from remediator.prometheus.envelope import Envelope, Vector, decode, matters
 
 AHEAD = timedelta(minutes=1)  # how far the server's clock may be before ours
@@ -124,7 +125,7 @@ def _number(text: str) -> float | None:
 
 def shown(text: str) -> str:
     """What somebody else says, on one line that a status has room for."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:SHOWN]
+    return printable(text)[:SHOWN]
 
 
 def values(samples: Iterable[Sample]) -> tuple[float, ...]:

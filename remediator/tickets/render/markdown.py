@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from remediator.core.text import printable
+
 _REPLACED = str.maketrans({"`": "'", "|": "¦"})
 
 
@@ -17,8 +19,7 @@ def code(text: str, most: int = 200) -> str:
     >>> code("a | `b` --> @octocat")
     "`a ¦ 'b' -\\u200b-> @octocat`"
     """
-    shown = text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
-    line = " ".join(shown.split())
+    line = " ".join(printable(text).split())
     cut = line if len(line) <= most else line[: most - 1] + "…"
     return f"`{apart(cut.translate(_REPLACED))}`" if cut else "-"
 
