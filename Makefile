@@ -33,14 +33,15 @@ $(VENV)/.ready: requirements-dev.txt pyproject.toml remediator_sim/pyproject.tom
 demo: setup ## a fleet falls ill and is healed, on this machine, in a minute; ARGS="--summary json" or "--keep"
 	@$(BIN)/python -m remediator_sim.scenarios $(ARGS)
 
+CHECK := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 check: setup ## lint, types and layers
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache
+	$(CHECK)
 
-test: check ## everything that needs only Python
-	$(BIN)/pytest -n 4 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes --sample
+# The checks take one processor for a while: they run beside the tests, and what they say comes last.
+test: setup ## the checks, and everything that needs only Python
+	@said=$$(mktemp); ($(CHECK)) >"$$said" 2>&1 & checks=$$!; \
+	$(BIN)/pytest -n 6 --dist loadscope -m "not cluster and not gpu and not long" --changed-fakes --sample ; tests=$$?; \
+	wait $$checks; checked=$$?; cat "$$said"; rm -f "$$said"; exit $$((tests | checked))
 
 test-cluster: setup ## the same contracts and the whole path on a real control plane; needs Go
 	$(BIN)/python -m deploy.images.programs

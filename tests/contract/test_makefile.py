@@ -58,6 +58,23 @@ def test_make_test_is_one_run_that_leaves_out_unchanged_fakes_and_takes_samples_
     assert re.search(r"^export CI=true\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)
 
 
+@pytest.mark.parametrize("fails", ["", "ruff", "mypy", "lint-imports", "pytest"])
+def test_make_test_fails_where_a_check_or_a_test_does_and_what_the_checks_say_comes_last(
+    fails: str, tmp_path: Path
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("ruff", "mypy", "lint-imports", "pytest"):
+        program = tmp_path / "bin" / name
+        program.write_text(f"#!/bin/sh\necho {name} has run\nexit {int(name == fails)}\n")
+        program.chmod(0o755)
+    (tmp_path / ".ready").touch()
+    done = subprocess.run(["make", "test", f"VENV={tmp_path}"], cwd=ROOT, env=CLEAN, capture_output=True, text=True)
+    ran = [line.removesuffix(" has run") for line in done.stdout.splitlines()]
+    checks = ["ruff", "ruff", "mypy", "lint-imports"]
+    assert ran == ["pytest", *checks[: checks.index(fails) + 1 if fails in checks else None]]
+    assert (done.returncode == 0) is (not fails)
+
+
 @pytest.mark.parametrize("folder", ["a b", "", " "])
 def test_a_virtual_environment_is_one_folder_without_spaces(folder: str) -> None:
     code, said = make("-n", "clean", f"VENV={folder}")

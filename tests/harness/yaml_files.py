@@ -10,7 +10,12 @@ from remediator_sim.manifests import LOADER
 
 def read(path: Path) -> Any:
     """The one document in a file."""
-    return yaml.load(path.read_text(), LOADER)
+    return parsed(path.read_text())
+
+
+def parsed(text: str) -> Any:
+    """The one document in a text."""
+    return yaml.load(text, LOADER)
 
 
 def read_all(path: Path) -> list[Any]:

@@ -30,16 +30,19 @@ SHARED = frozenset(
 )
 
 # Whose tests take longest: they start next, or the last worker would be left with one when the others are done.
-SEEDS = "tests/simulation/test_seeds.py"
+SIMULATION = "tests/simulation/"
+SEEDS = f"{SIMULATION}test_seeds.py"
 SEED_WORKERS = 2  # they need a processor all the time; what the other workers do meanwhile mostly waits
 LONG = (
-    SEEDS,
-    "tests/simulation/test_journal.py",
+    SIMULATION,
+    "tests/remediator/controller/test_midflight.py",
     "tests/remediator_sim/invariants/test_observer.py",
     "tests/remediator/controller/test_scenarios.py",
     "tests/bench/",
-    "tests/operations/test_drain.py",
-    "tests/operations/test_power_cycle.py",
+    "tests/operations/",
+    "tests/remediator/kube/api/test_slim.py",
+    "tests/remediator/kube/api/test_field_names.py",
+    "tests/remediator/test_collector.py",
 )
 REAL_NODES = "tests/kubelet/"
 

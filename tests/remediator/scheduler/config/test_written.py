@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from remediator.scheduler.config import versions
 from remediator.scheduler.config.traps import traps
@@ -14,6 +13,7 @@ from remediator.scheduler.config.versions import Kubernetes, kubernetes
 from remediator.scheduler.config.weights import WEIGHTS
 from remediator.scheduler.config.written import Wanted, written
 from remediator.scheduler.packing.points import Score
+from tests.harness.yaml_files import parsed
 
 SHIPPED = Path(__file__).parents[4] / "deploy" / "scheduler" / "scheduler-config.yaml"
 NEW = Kubernetes(1, 37)
@@ -33,7 +33,7 @@ def test_the_shipped_file_is_what_is_written() -> None:
 
 @pytest.mark.parametrize("score", Score)
 def test_the_weight_is_that_of_the_score_and_no_trap(score: Score) -> None:
-    config = yaml.safe_load(text(score=score))
+    config = parsed(text(score=score))
     assert config["extenders"][0]["weight"] == WEIGHTS[score].write
     assert traps(config, NEW, score) == []
     assert f"--extender-score {score.value}`" in text(score=score)
@@ -44,20 +44,20 @@ def test_the_weight_is_that_of_the_score_and_no_trap(score: Score) -> None:
 @pytest.mark.parametrize(("packs", "asks"), [(True, True), (False, True), (True, False)])
 def test_what_is_written_has_none_of_the_traps_and_is_read_by_its_kubernetes(minor, name, packs, asks) -> None:
     of = Kubernetes(1, minor)
-    config = yaml.safe_load(text(kubernetes=of, name=name, packs=packs, asks=asks))
+    config = parsed(text(kubernetes=of, name=name, packs=packs, asks=asks))
     assert traps(config, of) == []
     assert ("extenders" in config) is asks
 
 
 def test_a_second_scheduler_has_a_name_a_lease_and_an_account_of_its_own() -> None:
-    config = yaml.safe_load(text(name="gpu"))
+    config = parsed(text(name="gpu"))
     assert config["profiles"] == [{"schedulerName": "gpu"}]
     assert config["leaderElection"] == {"leaderElect": True, "resourceName": "gpu"}
     assert "clientConnection" not in config
 
 
 def test_packing_gives_more_to_a_fuller_node_by_the_resources_that_are_asked_for() -> None:
-    (profile,) = yaml.safe_load(text(packs=True, asks=False, resources=("amd.com/gpu",)))["profiles"]
+    (profile,) = parsed(text(packs=True, asks=False, resources=("amd.com/gpu",)))["profiles"]
     assert profile["schedulerName"] == "default-scheduler"
     strategy = profile["pluginConfig"][0]["args"]["scoringStrategy"]
     assert strategy["requestedToCapacityRatio"]["shape"] == [
@@ -72,7 +72,7 @@ def test_packing_gives_more_to_a_fuller_node_by_the_resources_that_are_asked_for
 
 
 def test_the_address_and_the_resources_are_those_that_are_given() -> None:
-    config = yaml.safe_load(text(url="https://10.0.0.7:8443/scheduler", resources=("nvidia.com/mig-1g.5gb",)))
+    config = parsed(text(url="https://10.0.0.7:8443/scheduler", resources=("nvidia.com/mig-1g.5gb",)))
     (extender,) = config["extenders"]
     assert extender["urlPrefix"] == "https://10.0.0.7:8443/scheduler"
     assert extender["managedResources"] == [{"name": "nvidia.com/mig-1g.5gb", "ignoredByScheduler": False}]
@@ -80,7 +80,7 @@ def test_the_address_and_the_resources_are_those_that_are_given() -> None:
 
 def test_the_extender_is_that_of_the_namespace_that_is_given() -> None:
     config = text(namespace="gpu-ops")
-    assert yaml.safe_load(config)["extenders"][0]["tlsConfig"]["serverName"] == "remediator-extender.gpu-ops.svc"
+    assert parsed(config)["extenders"][0]["tlsConfig"]["serverName"] == "remediator-extender.gpu-ops.svc"
     assert "kubectl -n gpu-ops get service" in config
     assert "NAMESPACE" not in text()
 
@@ -131,7 +131,7 @@ def test_what_is_no_version_is_refused(version: str) -> None:
 
 def test_the_configuration_for_shared_gpus_has_no_trap() -> None:
     file = SHIPPED.parents[1] / "shared-gpus" / "scheduler-config.yaml"
-    document = yaml.safe_load(file.read_text())
+    document = parsed(file.read_text())
     assert traps(document, Kubernetes(1, 37), Score.FGD) == []
     (extender,) = document["extenders"]
     assert (extender["weight"], extender["preemptVerb"], extender["bindVerb"]) == (1, "preempt", "bind")
