@@ -4,7 +4,7 @@ Refusals are made when a node is seen; its score when somebody asks for it, and 
 depends on its row alone, and thousands of nodes share few rows: each is judged once, and scored once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -38,19 +38,21 @@ class _Judged:
 class Hosts(dict[str, bytes]):
     """Entries of a HostPriorityList by node, each made when somebody asks for it, and kept until it is taken out.
 
-    A node that is not in `judged` gets the score of a stranger, and is not kept.
+    They are for nodes of the preferred domain of a level; 0 for those outside of each. A node that is not in `judged`
+    gets the score of a stranger, and is not kept.
     """
 
-    def __init__(self, judged: Mapping[str, _Judged], score: Callable[[_Judged], int]) -> None:
+    def __init__(self, judged: Mapping[str, _Judged], shape: Shape, level: int, levels: int) -> None:
         super().__init__()
-        self._of, self._score = judged.get, score
+        self._of, self._shape, self._level, self._levels = judged.get, shape, level, levels
         self._tails: dict[_Judged, bytes] = {}
         self._stranger = b""
 
-    def score_anew(self, stranger: _Judged) -> None:
+    def score_by(self, scorer: Scorer, stranger: _Judged) -> None:
         """What is made from now on."""
+        self._scorer = scorer
         self._tails.clear()
-        self._stranger = protocol.score(self._score(stranger))
+        self._stranger = self._scored(stranger)
 
     def __missing__(self, name: str) -> bytes:
         judged = self._of(name)
@@ -62,12 +64,20 @@ class Hosts(dict[str, bytes]):
     def _tail(self, judged: _Judged) -> bytes:
         if len(self._tails) >= MOST_ROWS:
             self._tails.clear()
-        tail = self._tails[judged] = protocol.score(self._score(judged))
+        tail = self._tails[judged] = self._scored(judged)
         return tail
+
+    def _scored(self, judged: _Judged) -> bytes:
+        points = self._scorer.of(judged.reason, judged.row, self._shape)
+        return protocol.score(self._scorer.nearer(points, self._level, self._levels))
 
 
 class Answers:
-    """Entries of the lists of an answer by node: `failed` and `unresolvable` only of refused nodes, `hosts` of any."""
+    """Entries of the lists of an answer by node: `failed` and `unresolvable` only of refused nodes, `hosts` of any.
+
+    No part of it knows the whole, so that the megabytes of a shape are free as soon as nobody holds it: cycles would
+    wait a day for Python's collector (collector.py).
+    """
 
     def __init__(
         self,
@@ -86,7 +96,7 @@ class Answers:
         self._judged: dict[str, _Judged] = {}  # by node
         self._by_row: dict[NodeState, _Judged] = {}
         self._levels = self._topology.levels if shape.gang else 0
-        self.hosts, *nearer = (Hosts(self._judged, self._scored(level)) for level in range(self._levels + 1))
+        self.hosts, *nearer = (Hosts(self._judged, shape, level, self._levels) for level in range(self._levels + 1))
         self.nearer = tuple(nearer)
         self._stranger = verdict(STRANGER, shape, only_scores)
         self.score_by(scorer)
@@ -116,7 +126,7 @@ class Answers:
         self._by_row.clear()
         stranger = self._judge(STRANGER)
         for entries in (self.hosts, *self.nearer):
-            entries.score_anew(stranger)
+            entries.score_by(scorer, stranger)
         for entries in self.nearer:
             entries.clear()
 
@@ -162,15 +172,6 @@ class Answers:
         room = rooms.fits(reason, row, self.shape) if self.nearer else 0
         refused = self.unresolvable if reason in UNRESOLVABLE else self.failed if reason in FAILED else None
         return _Judged(row, reason, room, refused, self._words(reason))
-
-    def _scored(self, level: int) -> Callable[[_Judged], int]:
-        """How nodes are scored in the preferred domain of a level; 0 outside of each."""
-
-        def score(judged: _Judged) -> int:
-            points = self._scorer.of(judged.reason, judged.row, self.shape)
-            return self._scorer.nearer(points, level, self._levels)
-
-        return score
 
     def preference(self, siblings: Iterable[str], size: int) -> Preference:
         """The domains that a Pod of a gang prefers, whose Pods are on the nodes of `siblings`."""

@@ -1,18 +1,23 @@
 """Answers that stand ready: what is said of a node depends on its row alone, and no more is made than is asked for."""
 
+import gc
 import json
+import tracemalloc
+import weakref
 from collections import Counter
 
 import pytest
 
 from remediator.scheduler.attributes.catalog import facts_of
+from remediator.scheduler.extender import SHAPES
+from remediator.scheduler.gang.topology import Topology
 from remediator.scheduler.packing.fragmentation import Fragmentation
 from remediator.scheduler.packing.room import CARD, Task
 from remediator.scheduler.responses import Answers
 from remediator.scheduler.score import Scorer
 from remediator.scheduler.verdict import NodeState, Shape, VerdictReason
 
-GPU = "nvidia.com/gpu"
+GPU, MIB = "nvidia.com/gpu", 2**20
 R = VerdictReason
 SHAPE = Shape(((GPU, 2),), cpu=8000)
 
@@ -78,3 +83,37 @@ def test_a_node_that_is_gone_has_the_score_of_a_stranger_and_no_refusal(scorer: 
     assert not answers.unresolvable
     assert json.loads(answers.hosts["n"])["Score"] == json.loads(answers.hosts["nobody"])["Score"] > 0
     assert "n" not in answers.hosts, "nothing is kept of a stranger"
+
+
+shapes = pytest.mark.parametrize("shape", [SHAPE, SHAPE._replace(gang=True)], ids=["a Pod", "a Pod of a gang"])
+
+
+@shapes
+def test_answers_that_nobody_holds_any_more_are_freed_without_the_collector(scorer: Counting, shape: Shape) -> None:
+    """At 5,000 nodes they are megabytes of each shape, and cycles wait a day (collector.py)."""
+    rows = fleet(10, 10)
+    answers = Answers(shape, rows, scorer, topology=Topology(["rack", "zone"]))
+    for entries in (answers.hosts, *answers.nearer):
+        assert all(entries[name] for name in rows)
+    copied = answers.copy()
+    held = [weakref.ref(part) for part in (answers, answers.hosts, *answers.nearer, copied, copied.hosts)]
+    gc.disable()
+    try:
+        del answers, entries, copied
+        assert [ref() for ref in held] == [None] * len(held)
+    finally:
+        gc.enable()
+
+
+@shapes
+def test_of_5000_nodes_the_answers_for_all_shapes_together_take_48_mib(scorer: Counting, shape: Shape) -> None:
+    rows = fleet(5000, 10)
+    tracemalloc.start()
+    try:
+        answers = Answers(shape, rows, scorer, topology=Topology(["rack", "zone"]))
+        for entries in (answers.hosts, *answers.nearer):
+            assert all(entries[name] for name in rows)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert SHAPES * taken < 48 * MIB

@@ -17,6 +17,7 @@ import pytest
 from remediator.metrics import REGISTRY
 from remediator.scheduler.extender import KINDS, SHAPES, STRANGERS, WANTS
 from remediator.scheduler.protocol import OBJECTS
+from remediator.scheduler.responses import Answers
 from remediator.web import extender as page
 from remediator.web import probes
 from remediator.web.body import Bodies
@@ -328,12 +329,18 @@ async def test_without_a_certificate_of_its_own_an_endpoint_lets_nobody_in() -> 
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_hundred_shapes_of_pods_leave_no_more_answers_ready_than_there_may_be() -> None:
+async def test_five_hundred_shapes_of_pods_leave_no_more_answers_than_may_be_ready_not_even_for_the_collector() -> None:
+    gc.collect()
     async with door() as found:
-        for gpus in range(100):
-            wanted = {"spec": {"containers": [{"resources": {"requests": {GPU: str(gpus)}}}]}}
-            found.harness.extender.filter(names_body(["n1"], wanted))
-        assert len(found.harness.extender._shapes) == SHAPES
+        gc.disable()
+        try:
+            for gpus in range(500):
+                wanted = {"spec": {"containers": [{"resources": {"requests": {GPU: str(gpus)}}}]}}
+                found.harness.extender.filter(names_body(["n1"], wanted))
+            assert len(found.harness.extender._shapes) == SHAPES
+            assert alive(Answers) == SHAPES
+        finally:
+            gc.enable()
 
 
 def of(containers: list[dict[str, Any]], where: str = "containers") -> bytes:
