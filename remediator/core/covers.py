@@ -1,6 +1,6 @@
 """What need not be tried any more once an operation was done: what its template covers, and what that covers."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 
 Covers = Mapping[str, Sequence[str]]  # by template: those that its field `covers` names
@@ -13,10 +13,10 @@ def covered(covers: Covers, done: Iterable[str]) -> frozenset[str]:
     return frozenset(name for operation in set(done) for name in _below(covers, operation) - {operation})
 
 
-def weaker(covers: Covers, operations: Set[str], done: Iterable[str]) -> set[str]:
+def weaker(covers: Covers, operations: Set[str], done: Collection[str]) -> set[str]:
     """Those of `operations` that one of `done` covers, and not the other way round, as in a cycle."""
-    below = {name: _below(covers, name) for name in operations}
-    return {name for other in done for name in _below(covers, other) & operations if other not in below[name]}
+    below = {name: _below(covers, name) for name in {*operations, *done}}
+    return {name for other in done for name in below[other] & operations if other not in below[name]}
 
 
 def cycle(covers: Covers, operation: str) -> bool:

@@ -113,8 +113,8 @@ def decide(
     past = _by_policy(cases)
     mine, ahead = (selecting, []) if not taken else _free(node, selecting, everyone, taken, now)
     judged = [(policy, evidence.judge(node, policy, now)) for policy in mine]
-    unhealthy = [(policy, judgement) for policy, judgement in judged if judgement.health is Health.UNHEALTHY]
-    had = {*past, *(policy.name for policy, _ in unhealthy if node.handled)}  # of these it must be asked
+    unhealthy = [pair for pair in judged if pair[1].health is Health.UNHEALTHY]
+    had = {policy.name for policy, _ in unhealthy} if node.handled else past  # of these it must be asked
     fresh = [pair for pair in unhealthy if pair[0].name not in had or not _had_its_case(node, *pair, past)]
     opens = {policy.name: judgement.due or now for policy, judgement in fresh}
     opens |= {name: max(opens[name], _room_from(past[name], now)) for name in opens.keys() & past.keys()}
@@ -172,13 +172,16 @@ class _Outlook:
     covers: Covers
     may_start: MayStart
 
-    def operation(self, policy: Policy) -> str:
-        """Its first operation; "" where nothing is left to try."""
-        before = self.past.get(policy.name, ())
+    def operations(self, policies: Iterable[Policy]) -> dict[str, str]:
+        """The first operation of each, by policy; "" where nothing is left to try."""
+        new = Case("", "", self.node.name, self.node.uid, "", None, self.now)  # of whichever policy
+        return {policy.name: self._operation(policy, new) for policy in policies}
+
+    def _operation(self, policy: Policy, new: Case) -> str:
+        before = self.past.get(policy.name)
         if not before:
             return policy.ladder[0].operation if policy.ladder else ""
-        case = Case("", "", self.node.name, self.node.uid, policy.name, None, self.now)
-        following = next_rung(policy, case, before, self.now, self.covers)
+        following = next_rung(policy, new, before, self.now, self.covers)
         return policy.ladder[following.rung].operation if isinstance(following, Next) else ""
 
     def may_begin(self, policy: Policy) -> bool:
@@ -195,7 +198,7 @@ def _strongest(outlook: _Outlook, due: Judged, ahead: Sequence[Policy]) -> Judge
     acting = [policy for policy, _ in due if policy.acts]
     if not acting or len(acting) + len(ahead) < 2 or not outlook.covers:
         return due
-    first = {policy.name: outlook.operation(policy) for policy in (*acting, *ahead)}
+    first = outlook.operations((*acting, *ahead))
     vain = weaker(outlook.covers, set(first.values()), _beginning(outlook, (*acting, *ahead), first))
     return [pair for pair in due if first.get(pair[0].name) not in vain] if vain else due
 
@@ -215,7 +218,7 @@ def _had_its_case(node: Node, policy: Policy, judgement: Judgement, past: Past) 
     before = past.get(policy.name, ())
     first = case_name(node, policy, judgement)
     name = _after_given_way(first, node, policy, judgement, before)
-    return first in node.handled or name in node.handled or any(case.name == name for case in before)
+    return first in node.handled or name in node.handled or name in [case.name for case in before]
 
 
 def _new_name(node: Node, policy: Policy, judgement: Judgement, past: Past) -> str:
@@ -225,8 +228,8 @@ def _new_name(node: Node, policy: Policy, judgement: Judgement, past: Past) -> s
 
 def _after_given_way(name: str, node: Node, policy: Policy, judgement: Judgement, before: Sequence[Case]) -> str:
     """The name, or another one after each case of this onset that gave way to a more severe one."""
-    given, number = {case.name for case in before if gave_way(case)}, 0
-    while name in given:
+    number = 0
+    while [case for case in before if case.name == name and gave_way(case)]:
         number += 1
         name = name_of_onset(node, policy, judgement.since, number)
     return name

@@ -17,6 +17,7 @@ from remediator.core.rejections import PODS_REJECTED
 STALE_AFTER = timedelta(minutes=15)
 # Nor does one so far in the future: the clock that wrote it is wrong, and nobody can say how old the heartbeat is.
 AHEAD = timedelta(minutes=5)
+_YOUNGEST = -AHEAD  # the age of such a heartbeat
 # How often a node that must prove its health is looked at, at least: each heartbeat asks for a look of its own.
 LOOK_AGAIN = timedelta(minutes=1)
 # A time of a node that lies further ahead than this is none: a clock, or the program that wrote it, is broken.
@@ -33,6 +34,12 @@ COUNTED = frozenset({PODS_REJECTED})
 def counted(name: str) -> bool:
     """Whether the controller writes it of what it counts, or of alerts that Alertmanagers list."""
     return name in COUNTED or name.startswith(PREFIX)
+
+
+@lru_cache(maxsize=1024)
+def by_detectors(name: str) -> bool:
+    """Whether detectors write it: neither the kubelet nor the controller does."""
+    return name not in KUBELET_CONDITIONS and not counted(name)
 
 
 class Health(Enum):
@@ -116,9 +123,21 @@ def onsets(node: Node, policy: Policy) -> Iterator[datetime]:
 
 
 def _entry(node: Node, when: When, now: datetime) -> Judgement:
-    """What one entry proves: it holds since its last clause came to hold."""
-    if len(when.clauses) == 1:  # as of most entries
-        return _of_clause(node, when.clauses[0], when.tolerance, now)
+    """What one entry proves."""
+    if len(when.clauses) > 1:
+        return _all_clauses(node, when, now)
+    clause = when.clauses[0]
+    health = _health(node, clause, now)
+    if health is Health.HEALTHY:
+        return _WELL
+    if health is Health.UNKNOWN:
+        return Judgement(health, doubts=(_doubt(node, clause, now),))
+    condition = node.conditions[clause.condition]
+    return Judgement(health, condition, condition.since, condition.since + when.tolerance)
+
+
+def _all_clauses(node: Node, when: When, now: datetime) -> Judgement:
+    """What an entry of several clauses proves: it holds since the last of them came to hold."""
     healths = [_health(node, clause, now) for clause in when.clauses]
     settled = _entry_health(healths)
     if settled is Health.HEALTHY:
@@ -128,16 +147,6 @@ def _entry(node: Node, when: When, now: datetime) -> Judgement:
         return Judgement(Health.UNKNOWN, doubts=tuple(sorted({_doubt(node, clause, now) for clause in unknown})))
     last = max((node.conditions[clause.condition] for clause in when.clauses), key=lambda condition: condition.since)
     return Judgement(Health.UNHEALTHY, last, last.since, last.since + when.tolerance)
-
-
-def _of_clause(node: Node, clause: Clause, tolerance: timedelta, now: datetime) -> Judgement:
-    health = _health(node, clause, now)
-    if health is Health.HEALTHY:
-        return _WELL
-    if health is Health.UNKNOWN:
-        return Judgement(health, doubts=(_doubt(node, clause, now),))
-    condition = node.conditions[clause.condition]
-    return Judgement(health, condition, condition.since, condition.since + tolerance)
 
 
 def _first_due(finding: Judgement) -> tuple[datetime | None, str]:
@@ -152,11 +161,11 @@ def shows(node: Node, clause: Clause, now: datetime) -> bool:
 def _health(node: Node, clause: Clause, now: datetime) -> Health:
     """One clause. UNKNOWN where the condition is absent, Unknown, stale, or from a detector that has stopped."""
     condition = node.conditions.get(clause.condition)
-    ours = clause.status is Status.TRUE and counted(clause.condition)
-    if ours and (condition is None or condition.status is Status.FALSE):
-        return Health.HEALTHY
-    if condition is None:
-        return Health.UNKNOWN
+    if condition is None or condition.status is Status.FALSE:
+        if clause.status is Status.TRUE and counted(clause.condition):
+            return Health.HEALTHY
+        if condition is None:
+            return Health.UNKNOWN
     if condition.status is Status.UNKNOWN:  # asked for by name: a kubelet that does not report is the fault
         asked = clause.status is Status.UNKNOWN and _timely(condition, now)
         return Health.UNHEALTHY if asked else Health.UNKNOWN
@@ -193,9 +202,9 @@ def _ignored(node: Node, condition: Condition, now: datetime) -> str:
         return (
             f"has no heartbeat of the last {STALE_AFTER.total_seconds() / 60:g} minutes, or the node's clock is behind"
         )
-    if age < -AHEAD:
+    if age < _YOUNGEST:
         return "has a heartbeat from the future: the node's clock is ahead"
-    if condition.type in KUBELET_CONDITIONS or counted(condition.type):
+    if not by_detectors(condition.type):
         return ""
     if node.ready is Status.UNKNOWN:
         return "is ignored: the kubelet does not report"

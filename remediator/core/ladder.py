@@ -35,7 +35,7 @@ def next_rung(
     an operation that was done is not tried further up. Nothing is tried on a node that works on without its GPU.
     """
     since, tries = now - policy.attempts_window, case.tries
-    before = [other for other in others if other.uid != case.uid and other.policy == case.policy]
+    before = [other for other in others if other.uid != case.uid and other.policy == policy.name]
     most = len(tries) + sum([len(other.attempts) or 1 for other in before])  # nearly always far from the bound
     recent = sum(spent(other, since) for other in before) if most >= policy.attempts_max else 0
     idle = sum(not attempt.counts for attempt in case.counted) if case.attempts else 0

@@ -8,7 +8,7 @@ from remediator.core.case import Case, PastCase, Phase
 from remediator.core.gpus import Gpu
 from remediator.core.policy import Policy
 from remediator.core.reasons import Reason
-from remediator.core.relapse import AGAIN, earlier_relapse
+from remediator.core.relapse import AGAIN, earlier_relapse, given_back
 
 MOST_SHOWN = 10  # cases of a history: the newest
 
@@ -108,8 +108,3 @@ def _since_release(cases: Iterable[Case]) -> list[Case]:
     ended = sorted((case for case in cases if case.ended is not None), key=_end)
     repaired = [index for index, case in enumerate(ended) if given_back(case)]
     return ended[repaired[-1] + 1 :] if repaired else ended
-
-
-def given_back(case: Case) -> bool:
-    """Whether a person had the node, and has given it back: not one that was only set up anew, or gave itself back."""
-    return case.phase is Phase.ESCALATED and case.reason not in (Reason.NODE_GONE, Reason.RELEASED_HEALTHY)

@@ -1,7 +1,8 @@
 """A fault that comes back soon after its case has recovered."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from operator import attrgetter
 
 from remediator.core.case import Attempt, AttemptOutcome, Case, Phase
 from remediator.core.covers import Covers, covered
@@ -13,13 +14,13 @@ AGAIN = timedelta(days=7)  # the second relapse within this time is told to a pe
 
 def followed(policy: Policy, case: Case, others: Iterable[Case]) -> Case | None:
     """The recovered case that this one follows within the window; None where it is no relapse."""
-    before = _before(case, _of_policy(policy, case, others))
-    return before[-1] if before and _soon(policy, case, before[-1]) else None
+    last = next(_recovered(policy, case, others), None)
+    return last if last and _soon(policy, case, last) else None
 
 
 def earlier_relapse(policy: Policy, case: Case, others: Iterable[Case]) -> tuple[Case, ...]:
     """The cases that make this one the second relapse of the last 7 days, oldest first; empty where it is not."""
-    before = _before(case, _of_policy(policy, case, others))
+    before = [*_recovered(policy, case, others)][::-1]
     if not before or not _soon(policy, case, before[-1]):
         return ()
     for index in range(len(before) - 1, 0, -1):
@@ -45,26 +46,25 @@ def done(case: Case | None) -> list[str]:
     return [attempt.template for attempt in tries if attempt.outcome is AttemptOutcome.SUCCEEDED]
 
 
-def _of_policy(policy: Policy, case: Case, others: Iterable[Case]) -> list[Case]:
-    """The node's other cases under the policy that did something or went to a person, in the order of their ends."""
-    same = [other for other in others if other.uid != case.uid and other.policy == policy.name and other.ended]
-    counted = [other for other in same if other.tried or other.phase is Phase.ESCALATED]
-    return sorted(counted, key=lambda other: (other.ended or other.created, other.name))
+def given_back(case: Case) -> bool:
+    """Whether a person had the node, and has given it back: not one that was only set up anew, or gave itself back."""
+    return case.phase is Phase.ESCALATED and case.reason not in (Reason.NODE_GONE, Reason.RELEASED_HEALTHY)
 
 
-def _before(case: Case, others: list[Case]) -> list[Case]:
-    """Those that had recovered when the case was opened, since a person has had the node last.
+def _recovered(policy: Policy, case: Case, others: Iterable[Case]) -> Iterator[Case]:
+    """The node's other cases under the policy that had done something and recovered when this one was opened.
 
-    Cancelled ones do not count: a user has ended them before anybody could see what they do.
+    The one that ended last comes first, and none from before a person has had the node. Cancelled ones do not count: a
+    user has ended them before anybody could see what they do.
     """
-    earlier = [other for other in others if other.created <= case.created]
-    row: list[Case] = []
-    for other in earlier:
-        if other.phase is Phase.ESCALATED:  # one that gave itself back has had no person
-            row = row if other.reason in (Reason.NODE_GONE, Reason.RELEASED_HEALTHY) else []
-        elif other.phase is Phase.RECOVERED:
-            row.append(other)
-    return row
+    earlier = [other for other in others if other.ended and other.policy == policy.name]
+    for other in sorted(earlier, key=attrgetter("ended", "name"), reverse=True):
+        if other.uid == case.uid or other.created > case.created:
+            continue
+        if given_back(other):
+            return
+        if other.phase is Phase.RECOVERED and other.tried:
+            yield other
 
 
 def _soon(policy: Policy, case: Case, last: Case) -> bool:
@@ -75,7 +75,7 @@ def _soon(policy: Policy, case: Case, last: Case) -> bool:
 
 def _place(policy: Policy, attempt: Attempt) -> int:
     """The rung of an attempt in the ladder as it is now: an edit may have moved its operation."""
-    operations = [rung.operation for rung in policy.ladder]
-    if attempt.rung < len(operations) and operations[attempt.rung] == attempt.template:
-        return attempt.rung
-    return operations.index(attempt.template) if attempt.template in operations else attempt.rung
+    rung, ladder = attempt.rung, policy.ladder
+    if rung < len(ladder) and ladder[rung].operation == attempt.template:
+        return rung
+    return next((place for place, other in enumerate(ladder) if other.operation == attempt.template), rung)

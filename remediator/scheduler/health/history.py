@@ -19,8 +19,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from remediator.core.case import Case, Phase
-from remediator.core.lemon import did_something, given_back
+from remediator.core.lemon import did_something
 from remediator.core.reasons import Reason
+from remediator.core.relapse import given_back
 
 HALF_LIFE = timedelta(hours=72)
 LEVELS = (1.25, 2.5, 5.0)  # from this sum on level 1, 2 and 3; each is twice the one before

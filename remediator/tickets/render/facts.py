@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from remediator.core.case import Case, PastCase, Phase
 from remediator.core.gpus import slots
-from remediator.core.lemon import did_something, given_back, history
+from remediator.core.lemon import did_something, history
 from remediator.core.node import Gpus, Node
+from remediator.core.relapse import given_back
 from remediator.tickets.reconcile.input import TicketInput
 
 HOUR = timedelta(hours=1)
