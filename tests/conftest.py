@@ -29,7 +29,7 @@ def control_plane() -> Iterator["ControlPlane"]:
     """A real control plane, shared by the session: tests take names and namespaces of their own."""
     from tests.cluster.control_plane import ControlPlane
 
-    with ControlPlane() as plane:
+    with ControlPlane(audit=True) as plane:
         yield plane
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from deploy.images.programs import binary
+from remediator.cli.janitor import LEASE
+from remediator.clock import SYSTEM
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.report import IdleReport
 from remediator.janitor.idle.report import Outcome as Told
@@ -20,17 +22,21 @@ from remediator.janitor.rules import read
 from remediator.janitor.selection import Selection
 from remediator.janitor.settings import JanitorSettings, Mode, Terms
 from remediator.janitor.writer import Writer
+from remediator.kube.runtime.elector import Elector
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.http import HttpTransport
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.rights.granted import JANITOR, unused
 from tests.contract.test_janitor_manifests import option
 from tests.harness.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Object
+from tests.harness.waiting import until
 from tests.remediator.janitor.idle_place import Asked, reference
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
 ACCOUNT = "system:serviceaccount:remediator-system:remediator-janitor"
+GROUPS = ("system:serviceaccounts", "system:serviceaccounts:remediator-system")
 OLD = {"metadata": {"annotations": {"janitor/expires": "2020-01-01"}}}
 KINDS = Selection(include_resources=frozenset(option("--include-resources").split(",")))
 CLAIMS = """rules:
@@ -41,7 +47,7 @@ Kubectl = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(controllers=False, scheduler=False, kwok=False) as made:
+    with ControlPlane(controllers=False, scheduler=False, kwok=False, audit=True) as made:
         yield made
 
 
@@ -83,7 +89,7 @@ async def test_with_its_own_rights_it_tells_deletes_and_changes_nothing_else(
     kubectl("create", "-f", "-", stdin=made("Secret", "old", **OLD))
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     kubectl("create", "-f", "-", stdin=made("PersistentVolumeClaim", "unused", spec=claim))
-    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(ACCOUNT, "system:serviceaccounts"))
+    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(ACCOUNT, GROUPS))
     client = Client(transport)
     try:
         await _until_admission_holds(client)
@@ -153,7 +159,7 @@ async def test_with_its_own_rights_it_suspends_scales_and_deletes_what_is_idle_a
     kubectl("create", "-f", "-", stdin=given)
     source = Asked("research")
     source.pods = dict.fromkeys(owners, (0, 1, 120))
-    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(ACCOUNT, "system:serviceaccounts"))
+    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(ACCOUNT, GROUPS))
     client = Client(transport)
     now = datetime.now(UTC).replace(microsecond=0)
     try:
@@ -193,6 +199,63 @@ async def test_with_its_own_rights_it_suspends_scales_and_deletes_what_is_idle_a
     assert scaled["metadata"]["annotations"]["remediator.dev/idle-replicas"] == "3"
     suspended = json.loads(kubectl("get", "job", "train", "-n", "research", "-o", "json"))
     assert suspended["spec"]["suspend"] is True
+
+
+async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubectl: Kubectl) -> None:
+    """It leads, tells of one object of each kind and deletes it, and looks at GPUs that a ReplicaSet's Pod holds."""
+    kubectl("apply", "-f", str(ROOT / "deploy" / "crds" / "idlepolicies.yaml"))
+    kubectl("wait", "--for=condition=Established", "crd/idlepolicies.remediator.dev", "--timeout=30s")
+    kubectl("create", "namespace", "used")
+    kubectl("create", "serviceaccount", "default", "-n", "used")
+    main = {"name": "m", "image": "registry.invalid/x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    spec = {"containers": [main], "automountServiceAccountToken": False}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    pods = {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": spec}}
+    job = {"template": {"spec": {**spec, "restartPolicy": "Never"}}}
+    kinds: dict[str, tuple[str, dict[str, Any]]] = {
+        "ConfigMap": ("v1", {}),
+        "Service": ("v1", {"spec": {"ports": [{"port": 80}]}}),
+        "PersistentVolumeClaim": ("v1", {"spec": claim}),
+        "DaemonSet": ("apps/v1", {"spec": pods}),
+        "Deployment": ("apps/v1", {"spec": pods}),
+        "StatefulSet": ("apps/v1", {"spec": pods}),
+        "Job": ("batch/v1", {"spec": job}),
+        "CronJob": ("batch/v1", {"spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": job}}}),
+        "Namespace": ("v1", {}),
+        "Pod": ("v1", {"spec": spec}),
+    }
+
+    def create(kind: str, version: str, old: bool = True, **fields: Any) -> dict[str, Any]:
+        body = made(kind, f"old-{kind.lower()}", **fields)
+        body |= {"apiVersion": version}
+        body["metadata"] |= {"namespace": "used", "annotations": OLD["metadata"]["annotations"] if old else {}}
+        if kind == "Namespace":
+            del body["metadata"]["namespace"]
+        created: dict[str, Any] = json.loads(kubectl("create", "-o", "json", "-f", "-", stdin=body))
+        return created
+
+    for kind, (version, fields) in kinds.items():
+        create(kind, version, **fields)
+    owner = create("ReplicaSet", "apps/v1", old=False, spec=pods)
+    held = made("Pod", "held", spec=spec)
+    held["metadata"] |= {"namespace": "used", "labels": {"a": "b"}, "ownerReferences": [reference(owner)]}
+    kubectl("create", "-f", "-", stdin=held)
+    policy = {"apiVersion": "remediator.dev/v1alpha1", "kind": "IdlePolicy", "metadata": {"name": "used"}}
+    kubectl("create", "-f", "-", stdin=policy | {"spec": {"namespaces": ["used"]}})
+    transport = await HttpTransport.from_kubeconfig(plane.kubeconfig_for(ACCOUNT, GROUPS))
+    client = Client(transport)
+    try:
+
+        async def lead() -> None:
+            await a_pass(client, terms=Terms(notice=timedelta(hours=1)))
+            await a_pass(client)
+            now = datetime.now(UTC)
+            await IdlePass(client, JanitorSettings(), Asked("used"), Writer(client), now).run()
+            await until(lambda: not unused("remediator-janitor", plane.audited(), JANITOR), 60)
+
+        await Elector(client, LEASE, "remediator-system", "test", SYSTEM).run(lead)
+    finally:
+        await transport.close()
 
 
 def plain_of(group: str, plural: str, name: str) -> Kind[Object]:

@@ -32,6 +32,7 @@ from remediator_sim.ports import free_ports
 from tests.cluster.control_plane import HOST, ControlPlane
 from tests.cluster.nodes import gpu_node
 from tests.cluster.processes import Child
+from tests.cluster.rights.granted import SECOND, unused
 from tests.harness import yaml_files
 from tests.harness.endpoints import HOUR, NOW, authority, server_context
 from tests.harness.kinds import ACCOUNTS, CASES, CRDS, NAMESPACES, NODES, PODS, POLICIES
@@ -569,7 +570,8 @@ async def test_the_second_scheduler_that_is_shipped_has_the_rights_that_it_needs
             await _create(setting, body)
     account = "system:serviceaccount:remediator-system:remediator-scheduler"
     config = yaml_files.read(folder / "scheduler-config.yaml")
-    config["clientConnection"] = {"kubeconfig": str(setting.plane.kubeconfig_for(account))}
+    told = setting.plane.kubeconfig_for(account, ["system:serviceaccounts:remediator-system"])
+    config["clientConnection"] = {"kubeconfig": str(told)}
     _fill_in(config, setting, tmp_path)
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     (port,) = free_ports(1)
@@ -580,6 +582,7 @@ async def test_the_second_scheduler_that_is_shipped_has_the_rights_that_it_needs
         await start(setting, "gpu", "job", BOTH)
         assert await lands(setting, "job") == "well", child.tail()
         assert "forbidden" not in child.log.read_text()
+        await until(lambda: not unused("remediator-scheduler", setting.plane.audited(), SECOND), SECONDS)
     finally:
         child.stop()
 

@@ -1,18 +1,21 @@
-"""Which rights deploy/rbac.yaml gives to an account, and which of them it has used."""
+"""Which rights the files of deploy give to an account, and which of them it has used."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.harness import yaml_files
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
-RBAC, SHARED = DEPLOY / "rbac.yaml", DEPLOY / "shared-gpus" / "rbac.yaml"
+RBAC = DEPLOY / "rbac.yaml"
+SHARED, JANITOR, SECOND = (DEPLOY / folder / "rbac.yaml" for folder in ("shared-gpus", "janitor", "scheduler/second"))
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
 DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
 # What binding Pods to GPUs does not come to on a server that streams its lists, and when it does.
 PAGED = "the API server streams no lists"
 BY_PAGES = {"list gpuledgers": PAGED, "list configmaps in kube-system": PAGED}
+# The files that not all apply, and what the tests of each do not come to.
+OPTIONAL: Mapping[Path, Mapping[str, str]] = {SHARED: BY_PAGES, JANITOR: {}, SECOND: {}}
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.
 LATER = {
     "remediator": {
@@ -67,29 +70,39 @@ class Right(NamedTuple):
 
 
 def granted(account: str, file: Path = RBAC) -> Iterator[Right]:
-    """All rights of one account."""
-    documents = yaml_files.read_all(file)
-    roles = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in documents}
-    for binding in documents:
+    """All rights of one account, but those of roles that Kubernetes itself has."""
+    roles = {_place(one): one for one in yaml_files.read_all(file)}
+    for reference in _bound(account, file):
+        for rule in roles[reference]["rules"] if reference in roles else ():
+            named = rule.get("resourceNames", [""]) if rule["resources"] == ["namespaces"] else [reference[1]]
+            yield from (
+                Right(verb, resource, name)
+                for verb in rule["verbs"]
+                for resource in rule["resources"]
+                for name in named
+            )
+
+
+def _place(document: dict[str, Any]) -> tuple[str, str, str]:
+    meta = document["metadata"]
+    return document["kind"], meta.get("namespace", ""), meta["name"]
+
+
+def _bound(account: str, file: Path) -> Iterator[tuple[str, str, str]]:
+    """The roles of an account: kind, namespace and name."""
+    for binding in yaml_files.read_all(file):
         if account in [subject["name"] for subject in binding.get("subjects", ())]:
-            space, reference = binding["metadata"].get("namespace", ""), binding["roleRef"]
-            role = roles[reference["kind"], space, reference["name"]]
-            for rule in role["rules"]:
-                named = rule.get("resourceNames", [""]) if rule["resources"] == ["namespaces"] else [space]
-                yield from (
-                    Right(verb, resource, name)
-                    for verb in rule["verbs"]
-                    for resource in rule["resources"]
-                    for name in named
-                )
+            reference = binding["roleRef"]
+            yield reference["kind"], binding["metadata"].get("namespace", ""), reference["name"]
 
 
-def row(account: str, file: Path = RBAC, besides: str = "") -> str:
-    """Its row in docs/security.md: the account, its rights, how many of them a test uses, the others and when.
-
-    `besides`: what gives it the rights of a file that not all apply.
-    """
-    rights, later = [str(right) for right in granted(account, file)], BY_PAGES if besides else LATER.get(account, {})
+def row(account: str, file: Path = RBAC) -> str:
+    """Its row in docs/security.md: the account, its rights, how many of them a test uses, the others and when."""
+    rights, later = [str(right) for right in granted(account, file)], OPTIONAL.get(file, LATER.get(account, {}))
+    besides = f", with `{file.parent.relative_to(DEPLOY.parent)}`" if file in OPTIONAL else ""
+    ours = {_place(one) for one in yaml_files.read_all(file)}
+    theirs = [f"`{reference[2]}`" for reference in _bound(account, file) if reference not in ours]
+    besides += f" (besides {', '.join(theirs)} of Kubernetes)" if theirs else ""
     by_when: dict[str, list[str]] = {}
     for right, when in later.items():
         by_when.setdefault(when, []).append(right)
