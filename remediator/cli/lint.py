@@ -3,7 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -33,14 +33,9 @@ def lint_files(
     """Check policies, budgets and templates before they are applied. Exit 1 where anything is wrong."""
     from remediator.kube.manifests import lint
 
-    documents: list[lint.Document] = []
-    findings: list[lint.Finding] = []
-    for file in files:
-        read, wrong = _read(file)
-        if not read and not wrong:
-            raise refusal(f"nothing to check in {file}; name a file of YAML or JSON, or a folder that has some")
-        documents += read
-        findings += wrong
+    read = _read_all(files)
+    documents = [document for file in read for document in file.documents]
+    findings = [finding for file in read for finding in file.unreadable]
     findings += lint.lint(documents, frozenset(known or ()))
     for finding in findings:
         typer.echo(str(finding))
@@ -81,21 +76,37 @@ async def _nodes(kubeconfig: Path) -> list[Node]:
         return [decode.node(node) for node in await client.list_all(NODE)]
 
 
-def _read(file: Path) -> "tuple[list[lint.Document], list[lint.Finding]]":
-    """The documents of a file, or of all manifests below a folder, and what cannot be read in them."""
+class _File(NamedTuple):
+    """What a file has: its documents, and what of it cannot be read."""
+
+    documents: "list[lint.Document]"
+    unreadable: "list[lint.Finding]"
+
+
+def _read_all(files: list[Path]) -> list[_File]:
+    """All files, and those below folders, each once however often it is named."""
+    known: dict[Path, _File] = {}
+    for file in files:
+        read = _read(file)
+        if not any(documents or unreadable for documents, unreadable in read.values()):
+            raise refusal(f"nothing to check in {file}; name a file of YAML or JSON, or a folder that has some")
+        known |= {path: each for path, each in read.items() if path not in known}
+    return list(known.values())
+
+
+def _read(file: Path) -> dict[Path, _File]:
+    """A file, or all manifests below a folder, each by the path that it has whatever it is called here."""
     from remediator.kube.manifests import lint
 
-    documents, findings, path = [], [], file
+    read, path = {}, file
     try:
         for path in _manifests(file):
-            read, wrong = lint.read(str(path), path.read_text("utf-8"))
-            documents += read
-            findings += wrong
+            read[path.resolve()] = _File(*lint.read(str(path), path.read_text("utf-8")))
     except OSError as failed:
         raise refusal(f"{failed.filename or path}: {failed.strerror}; name files that can be read") from None
     except UnicodeDecodeError:
         raise refusal(f"{path}: is not text in UTF-8; name files of YAML or JSON") from None
-    return documents, findings
+    return read
 
 
 def _manifests(file: Path) -> list[Path]:

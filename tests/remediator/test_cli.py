@@ -164,6 +164,14 @@ def test_lint_reads_folders_and_finds_the_templates_in_them(manifest, tmp_path):
     assert remediator("lint", tmp_path).exit_code == 0
 
 
+def test_lint_reads_a_file_once_however_often_and_by_whatever_name_it_is_named(manifest, tmp_path):
+    path = manifest(POLICY)
+    (tmp_path / "link.yaml").symlink_to(path)
+    done = remediator("lint", "--template", "reboot", path, tmp_path, tmp_path / ".." / tmp_path.name / path.name)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "1 document, 0 findings" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["policy.yaml", "policy.yml", "policy.json"])
 def test_lint_of_a_folder_reads_what_kubectl_would_apply(manifest, tmp_path, name):
     path = manifest('{\n\t"apiVersion": "remediator.dev/v1", "kind": "Ticket"}', name)
@@ -277,11 +285,12 @@ async def test_a_name_that_is_no_text_is_printed_all_the_same(tmp_path):
     assert (code, "\\udcff.yaml:1: Ticket/?: " in out) == (1, True), err
 
 
-def test_the_policies_of_the_repository_pass():
-    assert (
-        remediator("lint", ROOT / "deploy" / "policies", ROOT / "deploy" / "budgets", ROOT / "operations").exit_code
-        == 0
-    )
+def test_the_policies_of_the_repository_and_the_examples_of_some_pass_without_a_warning():
+    deploy = ROOT / "deploy"
+    examples = [file for file in (deploy / "examples").iterdir() if "kind: RemediationPolicy" in file.read_text()]
+    assert len(examples) >= 3
+    done = remediator("lint", deploy / "policies", deploy / "budgets", ROOT / "operations", *examples)
+    assert (done.exit_code, done.stdout, "warning" in done.stderr) == (0, "", False), done.stderr
 
 
 # --- against a server ----------------------------------------------------------------------------------------------
