@@ -11,9 +11,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from remediator.core.shared_gpus import MOST_RESERVATIONS, CardPod, CardSizes, Ledger, Reservation
-from remediator.scheduler.shared.cards import CardsReason, cards, choose, refusal
+from remediator.scheduler.shared.cards import Cards, CardsReason, cards, choose, refusal
 
 PATIENCE = timedelta(seconds=30)  # a reservation that is as old and whose Pod is not seen on its node is looked after
+SOON = f"others are given once these are taken back, after {PATIENCE.total_seconds():g} s"
 
 
 class Reserved(NamedTuple):
@@ -42,13 +43,13 @@ def reserve(
 ) -> Reserved | Refused:
     """Cards for a Pod that has no node. What another bind has reserved for it here stays its: that one may still count.
 
-    `token` names this bind. `pods`: those that are known on the node.
+    Where nobody may be bound to these any more, no others are given either: first they have to be taken back, with a
+    fence (see doubtful). `token` names this bind. `pods`: those that are known on the node.
     """
-    before = ledger.of(pod.uid)
-    if before is not None and _fits(before, pod, sizes):
+    before, mine = ledger.of(pod.uid), cards(sizes, unhealthy, ledger, pods)
+    if before is not None:
         again = replace(before, at=now, token=token)
-        return Reserved(ledger.having(again), again, first=False)
-    mine = cards(sizes, unhealthy, ledger, pods)
+        return _unfit(before, pod, mine) or Reserved(ledger.having(again), again, first=False)
     reason = refusal(mine, pod.ask)
     shares = None if reason else choose(mine.free, pod.ask)
     if shares is None:
@@ -59,10 +60,16 @@ def reserve(
     return Reserved(ledger.having(fresh), fresh, first=True)
 
 
-def _fits(before: Reservation, pod: CardPod, sizes: CardSizes) -> bool:
-    """Whether a Pod may still be bound to what it has reserved."""
-    there = all(index < len(sizes.sizes) for index, _ in before.shares)
-    return there and sum(memory for _, memory in before.shares) == pod.ask.memory
+def _unfit(before: Reservation, pod: CardPod, mine: Cards) -> Refused | None:
+    """Why a Pod may not be bound to what it has reserved; None where it may."""
+    if mine.reason is not None:
+        return Refused(mine.reason, mine.why)
+    lost = sorted({index for index, _ in before.shares} - {index for index, _ in mine.free})
+    if lost:
+        return Refused(CardsReason.NO_ROOM, f"cards {lost}, which it has reserved, are unhealthy; {SOON}")
+    if sum(memory for _, memory in before.shares) != pod.ask.memory:
+        return Refused(CardsReason.NO_ROOM, f"it has reserved another amount of memory; {SOON}")
+    return None
 
 
 class Fate(StrEnum):

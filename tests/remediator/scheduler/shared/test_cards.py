@@ -99,6 +99,28 @@ def test_a_second_bind_gets_the_same_cards_under_its_own_token() -> None:
     assert second.ledger.lacking({POD.uid: "two"}).reservations == ()
 
 
+SOON = "others are given once these are taken back, after 30 s"
+
+
+@pytest.mark.parametrize(
+    ("shares", "unhealthy", "reason", "why"),
+    [
+        (((1, 8),), {1}, CardsReason.NO_ROOM, f"cards [1], which it has reserved, are unhealthy; {SOON}"),
+        (((0, 4), (1, 4)), {0}, CardsReason.NO_ROOM, f"cards [0], which it has reserved, are unhealthy; {SOON}"),
+        (((1, 8),), None, CardsReason.UNKNOWN, "the list of its unhealthy cards cannot be read"),
+        (((1, 4),), set(), CardsReason.NO_ROOM, f"it has reserved another amount of memory; {SOON}"),
+    ],
+    ids=["unhealthy", "one of two is unhealthy", "nobody can tell", "another amount"],
+)
+def test_a_reservation_that_may_not_be_bound_to_any_more_is_neither_given_again_nor_replaced(
+    shares, unhealthy, reason, why
+) -> None:
+    """The bind that made it may still count: the sweep fences the Pod first, and then takes it back."""
+    marked = frozenset(unhealthy) if unhealthy is not None else None
+    outcome = reserve(Ledger("n", "u", (held(POD.uid, *shares),)), POD, TWO, marked, (), NOW, "t")
+    assert outcome == Refused(reason, why)
+
+
 def test_a_reservation_of_a_card_that_is_gone_is_not_bound_to() -> None:
     outcome = reserve(Ledger("n", "u", (held(POD.uid, (5, 8)),)), POD, TWO, frozenset(), (), NOW, "t")
     assert outcome == Refused(CardsReason.UNKNOWN, "Pods hold cards [5], which it does not have")
