@@ -1,5 +1,6 @@
 """The janitor on a real API server, with the rights of its own account and admission in force."""
 
+import asyncio
 import json
 import subprocess
 import time
@@ -253,7 +254,8 @@ async def test_no_right_is_given_that_it_does_not_use(plane: ControlPlane, kubec
             await IdlePass(client, JanitorSettings(), Asked("used"), Writer(client), now).run()
             await until(lambda: not unused("remediator-janitor", plane.audited(), JANITOR), 60)
 
-        await Elector(client, LEASE, "remediator-system", "test", SYSTEM).run(lead)
+        async with asyncio.timeout(90):
+            await Elector(client, LEASE, "remediator-system", "test", SYSTEM).run(lead)
     finally:
         await transport.close()
 

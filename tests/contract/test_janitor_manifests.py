@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from remediator.janitor.rules import read
 from tests.harness import yaml_files
 
@@ -67,6 +69,18 @@ def test_its_rules_are_read_where_they_are_mounted() -> None:
     assert option("--rules-file") == f"{mount['mountPath']}/{file}"
     assert SPEC["volumes"] == [{"name": mount["name"], "configMap": {"name": generated["name"]}}]
     assert read((FOLDER / file).read_text()) == ()
+
+
+@pytest.mark.parametrize("folder", [".", "janitor", "scheduler/second", "shared-gpus"])
+def test_no_name_that_kustomize_generates_is_one_that_a_role_names(folder: str) -> None:
+    """Kustomize gives both the hash, and the account may do nothing with what it is meant for."""
+    place = FOLDER.parent / folder
+    kustomization = yaml_files.read(place / "kustomization.yaml")
+    generated = {each["name"] for each in kustomization.get("configMapGenerator", ())}
+    files = [place / name for name in kustomization.get("resources", ()) if name.endswith(".yaml")]
+    rules = [rule for file in files for each in yaml_files.read_all(file) for rule in each.get("rules") or ()]
+    assert rules
+    assert not generated & {name for rule in rules for name in rule.get("resourceNames", ())}
 
 
 def test_only_prometheus_reaches_its_report() -> None:
