@@ -62,6 +62,7 @@ async def _keep_all(
     client: "Client", rows: "list[Served]", row: "Served", name: str, namespace: str, until: str
 ) -> None:
     """The object, and what owns it, step by step: with its owner it would be deleted."""
+    from remediator.janitor.selection import SHIPPED
     from remediator.kube.api import encode
 
     body, because = encode.annotations({names.KEEP_UNTIL: until}), ""
@@ -70,6 +71,9 @@ async def _keep_all(
         head = await client.patch(_kind(row), name, body, namespace=where)
         what = f"{row.plural}/{name}"
         out.print(f"{what}{f' in {where}' if where else ''} is kept{because}: {names.KEEP_UNTIL}={until}")
+        if where and not because and row.plural not in SHIPPED:
+            unseen = f"the janitor of deploy/janitor does not look at {row.plural}"
+            typer.echo(f"warning: {unseen}: {what} goes with namespace {where}; keep that, too", err=True)
         owner = next((owner for owner in head.metadata.owner_references if owner.controller), None)
         above = next((each for each in rows if owner is not None and _is(each, owner)), None)
         if owner is None or above is None or not above.namespaced:

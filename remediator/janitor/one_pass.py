@@ -20,6 +20,7 @@ from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
 
 TOLD = frozenset({Reason.UNREADABLE, Reason.OWNED})  # holds that the owner of an object can mend
+ALL_OF_IT = "what is in it goes with it, Secrets and other kinds that are not looked at, too"
 WEBHOOK = 500  # what an API server answers that works, for a webhook that does not
 WRITTEN = (names.JANITOR_TTL, names.JANITOR_EXPIRES, names.KEEP_UNTIL)  # by the owner
 
@@ -129,6 +130,8 @@ class OnePass:
         return decide(judged.subject, judged.match, self._settings.terms, self._now, namespace_kept=kept)
 
     def _add(self, subject: Subject, deadline: Deadline, outcome: Outcome, reason: Reason, message: str) -> None:
+        if subject.kind.plural == NAMESPACES:
+            message = f"{message}; {ALL_OF_IT}"
         place = (deadline.at, subject.namespace, subject.name, subject.uid)
         self._due.append(Due(*place, subject.kind, outcome, reason, message))
 

@@ -7,6 +7,13 @@ from remediator.core import names
 ALL = "all"
 SECRETS = "secrets"
 NAMESPACES = "namespaces"
+# What deploy/janitor looks at.
+SHIPPED = frozenset(
+    {
+        *("configmaps", "services", "persistentvolumeclaims", "pods", "namespaces"),
+        *("daemonsets", "deployments", "statefulsets", "cronjobs", "jobs"),
+    }
+)
 # By the Leases of nodes Kubernetes knows that kubelets live; without its Pod an operation leaves a node half repaired.
 OF_THE_CLUSTER = frozenset(
     {"kube-system", "kube-public", "kube-node-lease", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from remediator.janitor.rules import read
+from remediator.janitor.selection import SHIPPED
 from tests.harness import yaml_files
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "janitor"
@@ -30,7 +31,7 @@ def test_the_janitor_only_reports_until_somebody_says_otherwise() -> None:
 
 def test_it_looks_at_the_kinds_that_its_role_names_and_at_no_secrets() -> None:
     deletes = {plural for rule in ROLE["rules"] if "delete" in rule["verbs"] for plural in rule["resources"]}
-    assert set(option("--include-resources").split(",")) == deletes
+    assert set(option("--include-resources").split(",")) == deletes == SHIPPED
     assert not {"secrets", "*"} & {plural for rule in ROLE["rules"] for plural in rule["resources"]}
 
 

@@ -12,7 +12,7 @@ from remediator.kube.wire.client import Client
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.ports import free_ports
 from tests.harness.cluster import with_kinds
-from tests.harness.kinds import NAMESPACES, PODS, Object
+from tests.harness.kinds import NAMESPACES, PODS, SECRETS, Object
 from tests.harness.waiting import until
 from tests.remediator.janitor.place import MAPS, owned_by
 from tests.remediator.test_cli import COMMAND, beside, remediator
@@ -116,6 +116,17 @@ async def test_keep_knows_every_kind_and_for_ever(cluster: tuple[Client, Path]) 
     code, out, _ = await beside("keep", "namespaces/team", "forever", "--kubeconfig", cluster[1])
     assert (code, out) == (0, "namespaces/team is kept: remediator.dev/keep-until=forever\n")
     assert "NamespaceKept" in (await beside("janitor", "--once", "--kubeconfig", cluster[1]))[1]
+
+
+async def test_keep_warns_of_a_kind_that_the_janitor_does_not_look_at(cluster: tuple[Client, Path]) -> None:
+    client, kubeconfig = cluster
+    await client.create(SECRETS, {"metadata": {"name": "key"}}, namespace="team")
+    code, out, err = await beside("keep", "secrets/key", "forever", "-n", "team", "--kubeconfig", kubeconfig)
+    assert (code, out) == (0, "secrets/key in team is kept: remediator.dev/keep-until=forever\n")
+    unseen = "the janitor of deploy/janitor does not look at secrets"
+    assert err == f"warning: {unseen}: secrets/key goes with namespace team; keep that, too\n"
+    for looked_at in ("pods/old", "namespaces/team"):
+        assert (await beside("keep", looked_at, "1h", "-n", "team", "--kubeconfig", kubeconfig))[2] == ""
 
 
 @pytest.mark.parametrize(

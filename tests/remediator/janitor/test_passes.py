@@ -374,7 +374,11 @@ async def test_a_namespace_stays_while_a_user_keeps_something_in_it(place: Place
     place.server.faults.refuse(500, when=lambda asked: asked.path.endswith("/configmaps"))
     held = await place.run(hours=5, rules=PR)
     assert "configmaps not listed" in held.lines[Outcome.HELD][0].message, "nobody can tell what is in it"
-    assert (await place.run(hours=5, rules=PR)).totals[Outcome.DELETED] == 1
+    gone = await place.run(hours=5, rules=PR)
+    assert lines(gone, Outcome.DELETED) == [("namespaces/pr-7", "TimeToLiveExpired")]
+    assert gone.lines[Outcome.DELETED][0].message.endswith(
+        "; what is in it goes with it, Secrets and other kinds that are not looked at, too"
+    )
 
 
 async def test_a_namespace_stays_when_a_user_keeps_something_in_it_after_the_lists_were_read(place: Place) -> None:
