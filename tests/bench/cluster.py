@@ -11,7 +11,7 @@ from remediator.kube import api
 from remediator.kube.wire.client import Client, Kind, check
 from remediator.kube.wire.http import HttpTransport
 from remediator_sim.plain import condition_status
-from tests.bench import floor
+from tests.bench import features, floor
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.nodes import create_nodes
 from tests.harness.kinds import NODES
@@ -25,6 +25,7 @@ COPIED_ADMISSION = ("controller", "users")  # what it asks of writers of nodes a
 LEFT_OUT = ("drain", "collect-diagnostics")
 FLOOR_BUDGET: Kind[dict] = Kind(floor.GROUP, "v1alpha1", api.BUDGET.plural, api.BUDGET.name, dict)
 READY_SECONDS = 120.0
+MANIFESTS = Path(__file__).with_name("manifests.yaml")
 
 
 def apply(plane: ControlPlane) -> None:
@@ -35,7 +36,7 @@ def apply(plane: ControlPlane) -> None:
     kubectl(plane, "apply", "-k", str(ROOT / "deploy"))
     kubectl(plane, "apply", "-f", "-", stdin=_of_the_floor("admission", COPIED_ADMISSION))
     kubectl(plane, "delete", "nopt", *LEFT_OUT)
-    kubectl(plane, "apply", "-f", str(Path(__file__).with_name("manifests.yaml")))
+    kubectl(plane, "apply", "-f", str(MANIFESTS), "-f", str(features.FILE))
 
 
 def _of_the_floor(folder: str, files: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from remediator.kube import api
 from remediator.kube.wire.client import Client
 from remediator_sim import manifests
 from remediator_sim.apiserver import EmbeddedServer
-from tests.bench import cluster, measured
+from tests.bench import cluster, features, measured
 from tests.bench.numbers import stamp
 from tests.cluster.nodes import gpu_node
 from tests.harness.kinds import Object
@@ -41,8 +41,9 @@ async def fleet(nodes: int) -> AsyncIterator[tuple[Plane, Client, list[str]]]:
     await manifests.deploy(client, lambda document: document)
     for template in cluster.LEFT_OUT:
         await client.delete(api.TEMPLATE, template)
-    added = yaml.safe_load_all(Path(cluster.__file__).with_name("manifests.yaml").read_text())
-    await manifests.create(client, *(body for body in added if body["apiVersion"] == api.POLICY.api_version))
+    added = yaml.safe_load_all(cluster.MANIFESTS.read_text())
+    ours = [body for body in added if body["apiVersion"] == api.POLICY.api_version]
+    await manifests.create(client, *ours, *features.policies())
     names = [_put(server, gpu_node(index)) for index in range(nodes)]
     async with server.serve() as endpoint, measured.heartbeats(client, names):
         yield Plane(endpoint.kubeconfig), client, names

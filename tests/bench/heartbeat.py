@@ -32,7 +32,7 @@ from remediator.settings import Settings
 from remediator_sim import manifests
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.controller import ANY_PORT
-from tests.bench import numbers
+from tests.bench import features, numbers
 from tests.harness.waiting import until
 
 CONDITIONS = 27
@@ -81,7 +81,7 @@ def node(index: int, version: int, heartbeat: datetime) -> dict[str, Any]:
 
 def _watched() -> list[str]:
     """The conditions that shipped policies ask about."""
-    policies = (document for document in manifests.documents(("deploy/policies",)))
+    policies = manifests.documents(("deploy/policies",))
     clauses = (clause for policy in policies for when in policy["spec"]["when"] for clause in when.get("all", [when]))
     return list(dict.fromkeys(clause["condition"] for clause in clauses if clause["condition"] != "Ready"))
 
@@ -139,13 +139,16 @@ class _Chunks:
 async def measure(nodes: int, beats: int, seconds: float, profile: bool) -> dict[str, Any]:
     """Everything that this benchmark states."""
     server = EmbeddedServer()
-    await manifests.deploy(Client(server.transport()), lambda document: document)
+    client = Client(server.transport())
+    await manifests.deploy(client, lambda document: document)
+    await manifests.create(client, *features.policies(), features.racks("topology.kubernetes.io/rack"))
     played = Played(server, nodes)
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, features.answered() as url:
         routes, token = Path(folder) / "routes.yaml", Path(folder) / "token"
         routes.write_text(ROUTES)
         token.write_text("none")
-        settings = Settings(listen=ANY_PORT, routes=routes, github_token_file=token)
+        asked = {"prometheus_url": url, "alertmanager_url": (url,)}
+        settings = Settings(listen=ANY_PORT, routes=routes, github_token_file=token, **asked)
         replica = Replica(Client(played), settings, SYSTEM)
         running = asyncio.create_task(replica.run())
         try:

@@ -9,6 +9,7 @@ from remediator.kube import api
 from remediator.kube.wire.client import Kind
 from remediator_sim import manifests
 from remediator_sim.apiserver import EmbeddedServer
+from tests.bench import features
 from tests.harness.cluster import with_kinds
 from tests.harness.kinds import NAMESPACES, NODES, Object, plain
 
@@ -63,7 +64,7 @@ def objects(size: Size, now: datetime) -> Iterator[tuple[Kind[Any], Object]]:
     """Everything that the server holds."""
     for space in (names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE, "default"):
         yield NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "uid": space}}
-    for document in manifests.documents(("operations", "deploy/policies")):
+    for document in (*manifests.documents(("operations", "deploy/policies")), *features.policies()):
         kind = plain(api.TEMPLATE if document["kind"] == api.TEMPLATE.name else api.POLICY)
         if document["kind"] == kind.name:
             yield kind, _enforced(document)

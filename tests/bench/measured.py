@@ -13,7 +13,7 @@ from remediator.kube.wire.client import Client
 from remediator.kube.wire.http import HttpTransport
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from remediator_sim.controller import ANY_PORT, COMMAND, run_command
-from tests.bench import cluster
+from tests.bench import cluster, features
 from tests.bench.numbers import stamp
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.processes import Child
@@ -59,11 +59,21 @@ async def fleet(nodes: int) -> AsyncIterator[tuple[ControlPlane, Client, list[st
             await transport.close()
 
 
-def controller(plane: ControlPlane, options: Sequence[str]) -> AbstractContextManager[Child]:
+@contextmanager
+def controller(plane: ControlPlane, options: Sequence[str]) -> Iterator[Child]:
     """The controller as it is shipped, with its own roles, its lease, and tickets that nothing asks for.
 
-    Beside a real API server it is called as in a Pod, without a kubeconfig, whose library would take memory.
+    It asks a Prometheus and an Alertmanager that have nothing to say.
     """
+    with (
+        features.answered() as url,
+        _called(plane, ["--prometheus-url", url, "--alertmanager-url", url, *options]) as child,
+    ):
+        yield child
+
+
+def _called(plane: ControlPlane, options: Sequence[str]) -> AbstractContextManager[Child]:
+    """Beside a real API server it is called as in a Pod, without a kubeconfig, whose library would take memory."""
     folder = plane.kubeconfig.parent
     routes, token = folder / "routes.yaml", folder / "github-token"
     routes.write_text("default: {repository: example/gpus}\n")
