@@ -42,6 +42,7 @@ class ClusterCache:
         self.budgets = informers.budgets
         self.cases = informers.cases
         self.operations = informers.operations
+        self.inventories = informers.inventories
         self.pods = informers.pods
         self.replicas = informers.replicas
         self.control_plane = informers.control_plane
@@ -62,7 +63,7 @@ class ClusterCache:
         self.zones = ZoneCounts(self.nodes)
         self._spare = SpareCounts(self.nodes, informers.gpu_pods) if spare else None
         self.nodes_by = NodeIndex(self.nodes, self.budgets, self.policies)
-        named = (self.nodes, self.policies, self.templates, self.budgets, self.cases, self.operations)
+        named = (self.nodes, self.policies, self.templates, self.budgets, self.cases, self.operations, self.inventories)
         hosted = (self.pods, self.replicas, self.control_plane)
         self.informers: tuple[Informer[Any], ...] = (*named, *hosted, self.pause)
         self.absences = Absences()  # when nobody could act

@@ -89,7 +89,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     pods = tuple(pod for pod in cache.pods.by("case_uid", case.uid) if node is not None or pod.node != case.node)
     request = cache.operations.get(case.manual.operation) if case.manual else None
     leave = reason_to_end(case, node) or taken_back(case, request) or _abandoned(case, policy, now)
-    lacking = inventory_view.missing(cache, case, policy, node) if policy and node and case.claimed else ""
+    lacking = inventory_view.missing(cache, case, policy, node, now) if policy and node and case.claimed else ""
     proof, again = case_proof.prove(case, node, policy, cache.absences, lacking, now)
     following, lemon = _following(cache, case, policy, now)
     tried, follows = case_proof.tried(case, operation, node), follow_up(case, _after(cache, case))

@@ -3,15 +3,29 @@
 from datetime import datetime
 
 from remediator.controller.cache import ClusterCache
-from remediator.core import inventory
+from remediator.controller.case_proof import end_of_try
+from remediator.core import inventory, node_inventory
 from remediator.core.case import Case
 from remediator.core.node import Node
-from remediator.core.policy import Policy
+from remediator.core.policy import Inventory, Policy
 
 
-def missing(cache: ClusterCache, case: Case, policy: Policy, node: Node) -> str:
+def missing(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> str:
     """Which devices the node lacks, with the numbers; "" for none."""
-    return inventory.missing(case, policy, node, cache.cases.by("node", case.node))
+    offered = inventory.missing(case, policy, node, cache.cases.by("node", case.node))
+    return ", ".join(filter(None, (offered, _uncounted(cache, case, policy, node, now))))
+
+
+def _uncounted(cache: ClusterCache, case: Case, policy: Policy, node: Node, now: datetime) -> str:
+    """The same of what the node itself has counted since the newest attempt, beside its NodeInventory."""
+    seen, (ended, _) = node_inventory.fresh(node, now), end_of_try(case)
+    if seen is None or ended is None or policy.verify.inventory is not Inventory.KEEP:
+        return ""
+    if node_inventory.counted_at(node) < ended or not node_inventory.new_to_case(node, case.created):
+        return ""
+    own, groups = cache.inventories.get(node.name), (group for group in cache.inventories if group.selector)
+    wanted = node_inventory.should_have(node, own, groups, seen)
+    return node_inventory.phrase(node_inventory.lacking(seen, wanted))
 
 
 def short(cache: ClusterCache, case: Case, policy: Policy, node: Node, operation: str, now: datetime) -> bool:
@@ -20,4 +34,4 @@ def short(cache: ClusterCache, case: Case, policy: Policy, node: Node, operation
     since = max(before, default=case.started)
     if since is None or now < cache.absences.deadline(since, policy.verify.timeout):
         return False
-    return bool(missing(cache, case, policy, node))
+    return bool(missing(cache, case, policy, node, now))

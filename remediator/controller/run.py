@@ -19,6 +19,7 @@ from remediator.controller.keys import ADMISSION, EXPIRED, ORPHANS, Key, everyth
 from remediator.controller.kubelet_leases import KubeletLeases
 from remediator.controller.node_conditions.alerts import AlertConditions
 from remediator.controller.node_conditions.device_taints import DeviceTaints
+from remediator.controller.node_conditions.inventories import Inventories
 from remediator.controller.orphans import Orphans
 from remediator.controller.perform import Performer
 from remediator.controller.presence import LOOK, Presence
@@ -99,6 +100,7 @@ class Controller:
         self._queue = self._leader_queue(settings.workers)
         for queue in (self._queue, confirmations.queue, looks.queue):
             leader.add(queue)
+        leader.add(Inventories(informers, self.cache, performer, clock).queue)
         if settings.device_taints:
             leader.add(DeviceTaints(informers, self.cache, performer, clock).queue)
         if alertmanagers is not None:

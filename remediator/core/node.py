@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from remediator.core import names
+from remediator.core.device_count import Counted
 from remediator.core.shared_gpus import NO_CARDS, CardSizes
 
 MOST_HANDLED = 32  # names of cases that a node remembers
@@ -73,6 +74,7 @@ class Node:
     gpus: Gpus = ()
     devices: Gpus = ()
     cards: CardSizes = NO_CARDS  # those that Pods share by memory
+    counted: Counted | None = None  # what a program on the node counts there, as its Condition says
     cpu: int = 0  # that Pods may have of it, in thousandths of a core
     drain_requested: datetime | None = None  # since when another system is asked to drain it
     version: str = field(default="", compare=False)

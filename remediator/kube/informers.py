@@ -14,6 +14,7 @@ from remediator.core.budget import Budget
 from remediator.core.case import Case
 from remediator.core.devices import Slice
 from remediator.core.node import Node
+from remediator.core.node_inventory import Inventory
 from remediator.core.operation import Operation
 from remediator.core.pod import Pod
 from remediator.core.policy import Policy
@@ -134,6 +135,11 @@ class Informers:
     def rejected_pods(self) -> Informer[Rejection]:
         """The Pods that nodes did not take or cannot start, by namespace/name, among all that are not running."""
         return self.watch("rejected-pods", rejected_pods.POD, rejected_pods.rejection, fields=rejected_pods.NOT_RUNNING)
+
+    @cached_property
+    def inventories(self) -> Informer[Inventory]:
+        """What nodes, and groups of nodes, are known to have, by name."""
+        return self.watch("inventories", api.INVENTORY, decode.node_inventory)
 
     @cached_property
     def device_slices(self) -> Informer[Slice]:

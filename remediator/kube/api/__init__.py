@@ -1,4 +1,4 @@
-"""Our eight kinds as types: what the API server stores, the texts of `kubectl explain`, and the validation rules.
+"""Our nine kinds as types: what the API server stores, the texts of `kubectl explain`, and the validation rules.
 
 Fields at their default are left out of the JSON. Where a merge patch must clear them, `patch.whole` writes null.
 """
@@ -31,6 +31,7 @@ from remediator.kube.api.failure_breaker import AttemptRecord, FailureBreaker
 from remediator.kube.api.gates import Urgency, Window
 from remediator.kube.api.gpu_ledger import CardMemory, GpuLedger, GpuLedgerSpec, GpuReservation
 from remediator.kube.api.idle_policy import IdlePolicy, IdlePolicySpec, IdleSignal
+from remediator.kube.api.node_inventory import NodeInventory, NodeInventorySpec, NodeInventoryStatus
 from remediator.kube.api.operation import (
     BlockedPod,
     DrainStatus,
@@ -86,7 +87,8 @@ BUDGET = Kind(GROUP, VERSION, "nodedisruptionbudgets", "NodeDisruptionBudget", N
 TICKET = Kind(GROUP, VERSION, "tickets", "Ticket", Ticket)
 GPU_LEDGER = Kind(GROUP, VERSION, "gpuledgers", "GpuLedger", GpuLedger)
 IDLE_POLICY = Kind(GROUP, VERSION, "idlepolicies", "IdlePolicy", IdlePolicy)
-KINDS: tuple[Kind[Any], ...] = (POLICY, CASE, OPERATION, TEMPLATE, BUDGET, TICKET, GPU_LEDGER, IDLE_POLICY)
+INVENTORY = Kind(GROUP, VERSION, "nodeinventories", "NodeInventory", NodeInventory)
+KINDS: tuple[Kind[Any], ...] = (POLICY, CASE, OPERATION, TEMPLATE, BUDGET, TICKET, GPU_LEDGER, IDLE_POLICY, INVENTORY)
 
 __all__ = [
     "API_VERSION",
@@ -96,6 +98,7 @@ __all__ = [
     "GPU_LEDGER",
     "GROUP",
     "IDLE_POLICY",
+    "INVENTORY",
     "KINDS",
     "OPERATION",
     "POLICY",
@@ -137,6 +140,9 @@ __all__ = [
     "NodeDisruptionBudget",
     "NodeDisruptionBudgetSpec",
     "NodeDisruptionBudgetStatus",
+    "NodeInventory",
+    "NodeInventorySpec",
+    "NodeInventoryStatus",
     "NodeOperation",
     "NodeOperationSpec",
     "NodeOperationStatus",

@@ -29,6 +29,7 @@ SHORT = {
     api.TICKET: "tkt",
     api.GPU_LEDGER: "gl",
     api.IDLE_POLICY: "ip",
+    api.INVENTORY: "ninv",
 }
 COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
     api.POLICY: (
@@ -101,5 +102,13 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         Column("GRACE", ".spec.grace"),
         Column("ACTIONS", ".spec.actions"),
         _AGE,
+    ),
+    api.INVENTORY: (
+        Column("GPUS", ".status.counts.gpus", "integer"),
+        Column("NICS", ".status.counts.nics", "integer"),
+        Column("NVME", ".status.counts.nvme", "integer"),
+        Column("SINCE", ".status.since", "date"),
+        _AGE,
+        Column("EXPECTED", ".spec.expected", wide=True),
     ),
 }

@@ -1,4 +1,4 @@
-"""The eight types of `kube.api` as CustomResourceDefinitions.
+"""The nine types of `kube.api` as CustomResourceDefinitions.
 
 `msgspec.json.schema` speaks JSON Schema; `structural` translates it, `columns` says what `kubectl get` shows, and what
 is not supported yet comes from `api.not_yet`.
@@ -12,6 +12,7 @@ import yaml
 
 from remediator.kube import api
 from remediator.kube.api.common import Rule
+from remediator.kube.api.node_inventory import SAME_NAME
 from remediator.kube.api.not_yet import NOT_YET, NotYet
 from remediator.kube.manifests.columns import COLUMNS, SHORT, Column
 from remediator.kube.manifests.structural import Schema, structural
@@ -26,7 +27,8 @@ _ROOT_RULES = {
             "names this operation itself, which would run a second time; remove it",
             ".spec.after",
         ),
-    )
+    ),
+    api.INVENTORY: (SAME_NAME,),
 }
 
 

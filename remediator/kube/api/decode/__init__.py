@@ -3,6 +3,7 @@
 from remediator.kube.api.decode.cases import operation, remediation_case
 from remediator.kube.api.decode.gpu_ledgers import gpu_ledger
 from remediator.kube.api.decode.idle_policies import idle_policy
+from remediator.kube.api.decode.node_inventories import node_inventory
 from remediator.kube.api.decode.nodes import node, operation_pod, paused, user_pod
 from remediator.kube.api.decode.policies import disruption_budget, remediation_policy, template, window
 from remediator.kube.api.decode.tickets import ticket
@@ -12,6 +13,7 @@ __all__ = [
     "gpu_ledger",
     "idle_policy",
     "node",
+    "node_inventory",
     "operation",
     "operation_pod",
     "paused",

@@ -5,6 +5,7 @@ from functools import lru_cache
 from sys import intern
 
 from remediator.core import names, pod
+from remediator.core.device_count import DEVICE_INVENTORY, counted
 from remediator.core.node import MOST_HANDLED, Condition, Gpus, Node, Status, Taint
 from remediator.core.user_pod import UserPod
 from remediator.kube.api import builtin, gpu_pods, shared_gpus
@@ -20,11 +21,12 @@ def node(wire: builtin.Node) -> Node:
     Nodes have a hundred labels and dozens of conditions, nearly all of them in common: words and times are shared.
     """
     annotations = wire.metadata.annotations
+    conditions = {condition.type: condition for condition in map(_condition, wire.status.conditions)}
     return Node(
         name=wire.metadata.name,
         uid=wire.metadata.uid,
         labels={intern(key): intern(value) for key, value in wire.metadata.labels.items()},
-        conditions={condition.type: condition for condition in map(_condition, wire.status.conditions)},
+        conditions=conditions,
         taints=tuple(Taint(taint.key, taint.value, taint.effect, taint.time_added) for taint in wire.spec.taints),
         unschedulable=wire.spec.unschedulable,
         boot_id=wire.status.node_info.boot_id,
@@ -40,6 +42,7 @@ def node(wire: builtin.Node) -> Node:
         gpus=_shared(gpu_pods.readable(wire)),
         devices=_shared(gpu_pods.devices(wire)),
         cards=shared_gpus.sizes(wire),
+        counted=counted(conditions[DEVICE_INVENTORY].message) if DEVICE_INVENTORY in conditions else None,
         cpu=gpu_pods.milli_cores((wire.status.allocatable or {}).get(gpu_pods.CPU, 0)),
         drain_requested=moment_of_node(annotations.get(names.DRAIN_REQUESTED)),
         version=wire.metadata.resource_version,

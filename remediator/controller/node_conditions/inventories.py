@@ -1,0 +1,128 @@
+"""The Condition DevicesMissing: what a node lacks of what it is known to have, which is kept in its NodeInventory."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from remediator.clock import Clock
+from remediator.controller.cache import ClusterCache
+from remediator.controller.effects import Create, Delete, Effect, Patch
+from remediator.controller.handlers.base import seconds, seconds_until
+from remediator.controller.perform import Performer
+from remediator.core.device_count import Counted
+from remediator.core.node import Condition, Node, Status
+from remediator.core.node_inventory import (
+    DEVICES_MISSING,
+    KEPT,
+    Inventory,
+    counted_at,
+    finding,
+    fresh,
+    learn,
+    should_have,
+)
+from remediator.core.own_condition import BEAT, BEAT_OF_CASE, due
+from remediator.kube import api
+from remediator.kube.api import encode
+from remediator.kube.api.builtin import NODE
+from remediator.kube.informers import Informers
+from remediator.kube.runtime.leader import LeaderQueue
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+
+AT_ONCE = 4  # writes
+AGAIN = 2.0  # seconds until what was just made is to be filled
+NEVER = timedelta.max
+
+
+class Inventories:
+    """Learns what nodes have, and keeps the Condition of those that lack something. Only who leads writes."""
+
+    def __init__(self, informers: Informers, cache: ClusterCache, performer: Performer, clock: Clock) -> None:
+        self._cache, self._performer, self._clock = cache, performer, clock
+        self._inventories = informers.inventories
+        self.queue: LeaderQueue[str] = LeaderQueue(
+            "inventories",
+            self._pass,
+            self._everything,
+            workers=AT_ONCE,
+            informers=(self._inventories,),
+            essential=False,
+        )
+        self._inventories.on_change(lambda _, old, new: self._kept(old, new))
+        cache.nodes.on_change(lambda name, old, new: self._node(name, old, new))
+        cache.cases.on_change(lambda _, old, new: self.queue.add(*(case.node for case in (new or old,) if case)))
+
+    def _kept(self, old: Inventory | None, new: Inventory | None) -> None:
+        both = [inventory for inventory in (old, new) if inventory is not None]
+        if any(inventory.selector is not None for inventory in both):
+            self.queue.add_all()
+        self.queue.add(*{inventory.node for inventory in both if inventory.node})
+
+    def _node(self, name: str, old: Node | None, new: Node | None) -> None:
+        if old is None or new is None or _matters(old) != _matters(new):
+            self.queue.add(name)
+
+    def _everything(self) -> Iterator[str]:
+        nodes = (node.name for node in self._cache.nodes if node.counted or DEVICES_MISSING in node.conditions)
+        yield from dict.fromkeys((*nodes, *(inventory.node for inventory in self._inventories if inventory.node)))
+
+    async def _pass(self, name: str) -> float | None:
+        """One node: learn what it has, then say what it lacks. While nobody can tell nothing is written."""
+        now, node, own = self._clock.now(), self._cache.nodes.get(name), self._own(name)
+        if node is None:
+            return await self._gone(own, now) if own is not None else None
+        seen = fresh(node, now)
+        if seen is None:
+            return None
+        if self._inventories.get(name) is None:
+            made = await self._performer.all([Create(api.INVENTORY, encode.new_inventory(name))])
+            return seconds(made) or AGAIN
+        after = replace(learn(own, seen, now), gone_since=None) if own is not None else None
+        writes: list[Effect] = [_status(own, after)] if own is not None and after is not None and after != own else []
+        condition = self._condition(node, after, seen)
+        writes += [_said(node, condition)] if condition is not None else []
+        again = self._every(node, condition or node.conditions.get(DEVICES_MISSING))
+        return seconds(await self._performer.all(writes)) or (None if again is NEVER else again.total_seconds())
+
+    def _own(self, name: str) -> Inventory | None:
+        """The inventory of a node; None also where a user has given one of a group its name."""
+        own = self._inventories.get(name)
+        return own if own is not None and own.node == name else None
+
+    async def _gone(self, own: Inventory, now: datetime) -> float | None:
+        """Keep what is known of a node that is not there: it may register again."""
+        if own.gone_since is None:
+            return seconds(await self._performer.all([_status(own, replace(own, gone_since=now))]))
+        end = own.gone_since + KEPT
+        if own.expected or now < end:
+            return None if own.expected else seconds_until(end, now)
+        return seconds(await self._performer.all([Delete(api.INVENTORY, own.name, own.uid)]))
+
+    def _condition(self, node: Node, own: Inventory | None, seen: Counted) -> Condition | None:
+        """What is to be written; of a node that never lacked anything nothing is. It is as old as the count."""
+        before = node.conditions.get(DEVICES_MISSING)
+        words = finding(seen, should_have(node, own, self._groups(), seen))
+        if before is None and words.status is Status.FALSE:
+            return None
+        return due(before, words, counted_at(node), self._every(node, before))
+
+    def _groups(self) -> Iterator[Inventory]:
+        return (inventory for inventory in self._inventories if inventory.selector is not None)
+
+    def _every(self, node: Node, condition: Condition | None) -> timedelta:
+        """A heartbeat is written only for somebody: a policy that acts on what is missing, a case that waits."""
+        if condition is not None and any(case.open for case in self._cache.cases.by("node", node.name)):
+            return BEAT_OF_CASE
+        return BEAT if condition is not None and condition.status is Status.TRUE else NEVER
+
+
+def _matters(node: Node) -> tuple[object, ...]:
+    return node.counted, node.conditions.get(DEVICES_MISSING), node.labels
+
+
+def _status(before: Inventory, after: Inventory) -> Patch:
+    return Patch(api.INVENTORY, before.name, encode.inventory_status(before, after), subresource="status")
+
+
+def _said(node: Node, condition: Condition) -> Patch:
+    return Patch(NODE, node.name, encode.node_condition(node, condition), "", "status", STRATEGIC_PATCH)

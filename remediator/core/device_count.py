@@ -1,0 +1,40 @@
+"""What a program on a node counts there and says by the Condition DeviceInventory: devices, mounts, addresses. Pure."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+DEVICE_INVENTORY = "DeviceInventory"  # True: it has counted, and its message is the count
+MOST_KINDS, MOST_OF_A_KIND = 32, 10_000_000
+KINDS_OF_NODES = 1024  # messages that are kept read: most heartbeats say again what was said
+_WORD = re.compile(r"([a-z][a-z0-9-]{0,31})=([0-9]{1,8})(?:/([0-9]{1,8}))?", re.ASCII)
+_DIGEST = re.compile(r"digest=([0-9a-f]{8,64})", re.ASCII)
+
+
+class Counted(NamedTuple):
+    """What a node counts: by kind how many it has, and for what it declares itself how many it should have.
+
+    `digest` says which devices these are: it changes when one is replaced.
+    """
+
+    has: tuple[tuple[str, int], ...]
+    declares: tuple[tuple[str, int], ...] = ()
+    digest: str = ""
+
+
+@lru_cache(KINDS_OF_NODES)
+def counted(message: str) -> Counted | None:
+    """What the message of the Condition says; None where it cannot be read.
+
+    >>> counted("gpus=8 mounts=2/3 digest=0123abcd")
+    Counted(has=(('gpus', 8), ('mounts', 2)), declares=(('mounts', 3),), digest='0123abcd')
+    """
+    words = message.split()
+    digests = [match.group(1) for word in words if (match := _DIGEST.fullmatch(word))]
+    counts = [match.groups() for word in words if (match := _WORD.fullmatch(word)) and not _DIGEST.fullmatch(word)]
+    kinds = {kind for kind, _, _ in counts}
+    if not counts or len(counts) + len(digests) != len(words) or not len(counts) == len(kinds) <= MOST_KINDS:
+        return None
+    has = tuple((kind, min(int(number), MOST_OF_A_KIND)) for kind, number, _ in sorted(counts))
+    declares = tuple((kind, min(int(declared), MOST_OF_A_KIND)) for kind, _, declared in sorted(counts) if declared)
+    return Counted(has, declares, digests[0] if digests else "")

@@ -1,0 +1,131 @@
+"""What a node is known to have, kept outside the node: what it counts, what is learnt from that, what it lacks. Pure.
+
+A program on the node counts devices, mounts and addresses, and says so by the Condition DeviceInventory. What it has
+once had is kept in a NodeInventory, so that a reboot after which a device is not there any more is no recovery. Kinds
+are words of the program: a new one needs no change here.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from remediator.core.device_count import DEVICE_INVENTORY, MOST_KINDS, Counted
+from remediator.core.evidence import AHEAD
+from remediator.core.node import Condition, Node, Status
+from remediator.core.own_condition import Finding
+from remediator.core.selector import Selector
+
+DEVICES_MISSING = "DevicesMissing"
+COMPLETE = "DevicesComplete"
+KEPT = timedelta(days=30)  # that what is known of a node outlives it: it may register again
+FRESH = timedelta(minutes=15)  # an older count says nothing of now
+LASTING = timedelta(hours=24)  # what a node has lacked for so long before its case is not what the case is about
+Counts = Mapping[str, int]
+# Of several kinds that lack something the first one here is the reason: what others may hang on comes first.
+_FIRST = ("gpus", "switches", "nics", "ports", "nvme", "memory", "cpus", "mounts", "addresses", "routes")
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """One NodeInventory: of a node, or, with a selector, of every node of a group.
+
+    `expected` is what a user says; `learnt` the most that was ever counted since it was last `forgotten`. `gone_since`:
+    since when there is no such node.
+    """
+
+    name: str
+    node: str = ""
+    selector: Selector | None = None
+    expected: Counts = field(default_factory=dict)
+    forget_before: datetime | None = None
+    learnt: Counts = field(default_factory=dict)
+    digest: str = ""
+    since: datetime | None = None
+    gone_since: datetime | None = None
+    uid: str = ""
+    version: str = field(default="", compare=False)
+
+    def selects(self, node: Node) -> bool:
+        """Whether it is about this node."""
+        return self.node == node.name if self.selector is None else self.selector.matches(node.labels)
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether a user wants what was learnt so far to be forgotten, and it has not been yet."""
+        return self.forget_before is not None and (self.since is None or self.since < self.forget_before)
+
+
+def fresh(node: Node, now: datetime) -> Counted | None:
+    """What the node counts now; None where nobody can tell."""
+    condition = node.conditions.get(DEVICE_INVENTORY)
+    spoken = condition is not None and condition.status is Status.TRUE and _heard(condition, now)
+    return node.counted if spoken else None
+
+
+def counted_at(node: Node) -> datetime:
+    """When the node last counted. Only of a node of which `fresh` gives something."""
+    return node.conditions[DEVICE_INVENTORY].heartbeat
+
+
+def _heard(condition: Condition, now: datetime) -> bool:
+    return -AHEAD <= now - condition.heartbeat < FRESH
+
+
+def learn(before: Inventory, seen: Counted, now: datetime) -> Inventory:
+    """What is to be kept: of each kind the most ever counted. What the node declares itself is not learnt."""
+    forgotten = before.forgotten
+    learnt: Counts = {} if forgotten else before.learnt
+    declared = dict(seen.declares)
+    most = {kind: max(count, learnt.get(kind, 0)) for kind, count in seen.has if kind not in declared}
+    kept = {kind: count for kind, count in learnt.items() if kind not in declared}
+    after = dict(sorted((kept | most).items())[:MOST_KINDS])
+    same = not forgotten and after == dict(before.learnt) and seen.digest == before.digest
+    return before if same else replace(before, learnt=after, digest=seen.digest, since=now)
+
+
+def should_have(node: Node, own: Inventory | None, groups: Iterable[Inventory], seen: Counted) -> Counts:
+    """How many of each kind there should be: what a user says of the node, else of its group, else what it declares
+    itself, else the most that it ever had. Where several groups speak of a kind the most counts.
+    """
+    learnt = own.learnt if own is not None and not own.forgotten else {}
+    of_groups: dict[str, int] = {}
+    for group in groups:
+        if group.selector is not None and group.selects(node):
+            of_groups |= {kind: max(count, of_groups.get(kind, 0)) for kind, count in group.expected.items()}
+    return {**learnt, **dict(seen.declares), **of_groups, **(own.expected if own is not None else {})}
+
+
+def lacking(seen: Counted, wanted: Counts) -> dict[str, tuple[int, int]]:
+    """By kind what there is and what there should be, where that is more. A kind that is not counted lacks nothing."""
+    has = dict(seen.has)
+    short = {kind: (has[kind], count) for kind, count in wanted.items() if kind in has and has[kind] < count}
+    return dict(sorted(short.items(), key=lambda item: (_rank(item[0]), item[0])))
+
+
+def _rank(kind: str) -> int:
+    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)
+
+
+def phrase(short: Mapping[str, tuple[int, int]]) -> str:
+    """The numbers, as a sentence has them.
+
+    >>> phrase({"gpus": (7, 8), "mounts": (2, 3)})
+    'gpus 7 of 8, mounts 2 of 3'
+    """
+    return ", ".join(f"{kind} {have} of {should}" for kind, (have, should) in short.items())
+
+
+def finding(seen: Counted, wanted: Counts) -> Finding:
+    """What the Condition DevicesMissing should say: its reason names the first kind that lacks something."""
+    short = lacking(seen, wanted)
+    if not short:
+        return Finding(DEVICES_MISSING, Status.FALSE, COMPLETE, "the node has what it is known to have")
+    reason = "".join(part.capitalize() for part in next(iter(short)).split("-"))
+    return Finding(DEVICES_MISSING, Status.TRUE, f"{reason}Missing", f"fewer than known: {phrase(short)}")
+
+
+def new_to_case(node: Node, opened: datetime) -> bool:
+    """Whether what the node lacks may be what its case is about: it has not lacked it for long before that."""
+    condition = node.conditions.get(DEVICES_MISSING)
+    stands = condition is not None and condition.status is Status.TRUE
+    return not (stands and condition is not None and condition.since <= opened - LASTING)

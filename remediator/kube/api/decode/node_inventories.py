@@ -1,0 +1,24 @@
+"""NodeInventories as we read them."""
+
+from remediator.core.node_inventory import Inventory
+from remediator.kube import api
+from remediator.kube.api.decode.policies import selector
+from remediator.kube.api.decode.times import moment
+
+
+def node_inventory(wire: api.NodeInventory) -> Inventory:
+    """What a node, or every node of a group, is known to have."""
+    spec, status = wire.spec, wire.status
+    return Inventory(
+        name=wire.metadata.name,
+        node=spec.node_name or "",
+        selector=selector(spec.node_selector) if spec.node_selector is not None else None,
+        expected=spec.expected,
+        forget_before=moment(spec.forget_before),
+        learnt=status.counts,
+        digest=status.digest,
+        since=moment(status.since),
+        gone_since=moment(status.node_gone_since),
+        uid=wire.metadata.uid,
+        version=wire.metadata.resource_version,
+    )

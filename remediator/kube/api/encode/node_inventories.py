@@ -1,0 +1,26 @@
+"""NodeInventories as we write them."""
+
+from remediator.core.node_inventory import Inventory
+from remediator.kube import api
+from remediator.kube.api.encode.objects import body, second_or_none, status_patch
+from remediator.kube.api.patch import Body
+
+
+def new_inventory(node: str) -> Body:
+    """The inventory of a node, of which nothing is known yet."""
+    spec = api.NodeInventorySpec(node_name=node)
+    return body(api.NodeInventory(metadata=api.ObjectMeta(name=node), spec=spec))
+
+
+def inventory_status(before: Inventory, after: Inventory) -> Body:
+    """A merge patch of what was learnt, refused if the object has moved since we read it."""
+    status = api.NodeInventoryStatus(
+        counts=dict(after.learnt),
+        digest=after.digest,
+        since=second_or_none(after.since),
+        node_gone_since=second_or_none(after.gone_since),
+    )
+    forgotten = {kind: None for kind in before.learnt if kind not in after.learnt}
+    patch = status_patch(before.version, status)
+    patch["status"]["counts"] = forgotten | dict(after.learnt)
+    return patch

@@ -1,0 +1,137 @@
+"""DeviceInventory, NodeInventory, DevicesMissing: what a node had is known after it has gone, and blocks its return."""
+
+from datetime import timedelta
+
+import pytest
+
+from remediator.core.device_count import DEVICE_INVENTORY
+from remediator.core.node_inventory import DEVICES_MISSING
+from remediator.kube import api
+from remediator.kube.wire.transport import STRATEGIC_PATCH
+from tests.harness.controller import REBOOTED, Answer, controller_harness, now, reboot, running, stamp, until
+from tests.harness.kinds import NODES, plain
+
+INVENTORIES = plain(api.INVENTORY)
+VERIFY = {"settle": "1s", "fresh": "1s", "timeout": "2s"}
+
+
+@pytest.fixture
+async def harness():
+    async with controller_harness() as harness:
+        yield harness
+
+
+async def count(harness, node, message, status="True", at=None):
+    """What the program on the node counts now."""
+    times = {"lastTransitionTime": stamp(now()), "lastHeartbeatTime": stamp(at or harness._clock(node))}
+    said = {"type": DEVICE_INVENTORY, "status": status, "reason": "Counted", "message": message}
+    patch = {"status": {"conditions": [said | times]}}
+    await harness.client.patch(NODES, node, patch, subresource="status", content_type=STRATEGIC_PATCH)
+
+
+def learnt(harness, name="gpu-1"):
+    """What is kept of a node; None where it has no inventory."""
+    kept = next((one for one in harness.all(INVENTORIES) if one["metadata"]["name"] == name), None)
+    return kept and kept.get("status", {}).get("counts")
+
+
+def missing(harness, node="gpu-1"):
+    """Status, reason and message of DevicesMissing; None where nothing is said."""
+    conditions = harness.look(node)["status"]["conditions"]
+    ours = next((one for one in conditions if one["type"] == DEVICES_MISSING), None)
+    return ours and (ours["status"], ours["reason"], ours["message"])
+
+
+async def test_the_most_that_a_node_had_is_kept_and_what_it_lacks_is_a_condition(harness):
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8 nics=2 digest=0123abcd")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8, "nics": 2})
+        await harness.quiet()
+        assert missing(harness) is None, "of a node that lacks nothing nothing is written"
+        await count(harness, "gpu-1", "gpus=7 nics=3 digest=0123abce")
+        lacks = ("True", "GpusMissing", "fewer than known: gpus 7 of 8")
+        await until(lambda: missing(harness) == lacks)
+        assert learnt(harness) == {"gpus": 8, "nics": 3}
+        await count(harness, "gpu-1", "gpus=8 nics=3 digest=0123abcd")
+        await until(lambda: missing(harness)[0] == "False")
+
+
+async def test_what_cannot_be_counted_is_neither_learnt_nor_missed(harness):
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8})
+        await count(harness, "gpu-1", "/sys cannot be read", status="Unknown")
+        await harness.quiet()
+        await count(harness, "gpu-1", "no count at all")
+        await harness.quiet()
+        assert (missing(harness), learnt(harness)) == (None, {"gpus": 8})
+
+
+async def test_a_user_has_a_device_forgotten_that_was_taken_out_for_good(harness):
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8})
+        await count(harness, "gpu-1", "gpus=7")
+        await until(lambda: missing(harness) and missing(harness)[0] == "True")
+        await harness.change(
+            INVENTORIES, "gpu-1", spec={"nodeName": "gpu-1", "forgetBefore": stamp(now() + timedelta(seconds=1))}
+        )
+        await until(lambda: learnt(harness) == {"gpus": 7})
+        await until(lambda: missing(harness)[0] == "False")
+
+
+async def test_a_group_says_how_many_its_nodes_must_have_from_the_first_boot_on(harness):
+    group = {"nodeSelector": {"matchLabels": {"remediator.dev/pool": "h100"}}, "expected": {"gpus": 8}}
+    await harness.make(INVENTORIES, "h100-nodes", **group)
+    await harness.node("gpu-1", pool="h100")
+    await harness.node("gpu-2", pool="a100")
+    for node in ("gpu-1", "gpu-2"):
+        await count(harness, node, "gpus=7")
+    async with running(harness):
+        await until(lambda: missing(harness) == ("True", "GpusMissing", "fewer than known: gpus 7 of 8"))
+        await until(lambda: learnt(harness, "gpu-2") == {"gpus": 7})
+        assert missing(harness, "gpu-2") is None
+
+
+async def test_what_is_known_outlives_the_node_for_it_may_register_again(harness):
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8})
+        await harness.client.delete(NODES, "gpu-1")
+        await until(lambda: harness.all(INVENTORIES)[0]["status"].get("nodeGoneSince"))
+        await harness.node("gpu-1")
+        await count(harness, "gpu-1", "gpus=7")
+        await until(lambda: missing(harness) == ("True", "GpusMissing", "fewer than known: gpus 7 of 8"))
+        assert "nodeGoneSince" not in harness.all(INVENTORIES)[0]["status"]
+
+
+def reboots_into(message):
+    """A reboot that cures the condition, after which the node counts this."""
+
+    async def does(harness, node):
+        await reboot(harness, node)
+        await count(harness, node, message)
+
+    return Answer(exit=REBOOTED.exit, does=does)
+
+
+@pytest.mark.parametrize(
+    ("after", "phase"),
+    [("gpus=7", "Escalated"), ("gpus=8", "Recovered"), ("nics=2", "Recovered")],
+    ids=["a GPU does not come back", "all are back", "nobody counts them any more"],
+)
+async def test_a_node_that_has_lost_a_device_in_its_reboot_does_not_come_back(harness, after, phase):
+    await harness.policy(verify=VERIFY, ladder=[{"operation": "reboot", "attempts": 1}])
+    harness.answer("reboot", reboots_into(after))
+    await harness.node("gpu-1")
+    await count(harness, "gpu-1", "gpus=8")
+    async with running(harness):
+        await until(lambda: learnt(harness) == {"gpus": 8})
+        await harness.condition("gpu-1", "True")
+        await until(lambda: harness.phase("gpu-1") == phase or harness.ended("gpu-1", phase))
+        case = harness.cases("gpu-1")[0]["status"]
+    assert ("gpu-1 has fewer devices than before: gpus 7 of 8" in case["message"]) == (phase == "Escalated")

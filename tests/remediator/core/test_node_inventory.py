@@ -1,0 +1,149 @@
+"""What a node is known to have, and what it lacks, by numbers."""
+
+from dataclasses import replace
+
+import pytest
+
+from remediator.core.device_count import Counted, counted
+from remediator.core.node import Status
+from remediator.core.node_inventory import (
+    DEVICES_MISSING,
+    Inventory,
+    finding,
+    fresh,
+    lacking,
+    learn,
+    new_to_case,
+    phrase,
+    should_have,
+)
+from tests.builders import a_node, at, condition, pool
+
+COUNT = "gpus=8 mounts=2/3 nics=2 digest=0123abcd"
+H100 = pool("h100")
+
+
+def seen(**has):
+    """A count of these kinds."""
+    return Counted(tuple(sorted(has.items())), digest="0123abcd")
+
+
+@pytest.mark.parametrize(
+    ("message", "has", "declares", "digest"),
+    [
+        (COUNT, {"gpus": 8, "mounts": 2, "nics": 2}, {"mounts": 3}, "0123abcd"),
+        ("gpus=0", {"gpus": 0}, {}, ""),
+        ("gpus=8 digest=12345678", {"gpus": 8}, {}, "12345678"),
+        ("gpus=99999999", {"gpus": 10_000_000}, {}, ""),
+    ],
+)
+def test_a_count_is_read_from_the_message(message, has, declares, digest):
+    assert counted(message) == Counted(tuple(sorted(has.items())), tuple(declares.items()), digest)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        "digest=0123abcd",
+        "gpus=eight",
+        "gpus=8 gpus=7",
+        "gpus=8 and more",
+        "gpus=-1",
+        "gpus=8/",
+        " ".join(f"kind{number}=1" for number in range(33)),
+        "GPUS=8",
+        "gpus=8...",
+    ],
+)
+def test_a_message_that_is_no_count_is_no_count_of_nothing(message):
+    assert counted(message) is None
+
+
+def test_the_most_that_was_ever_counted_is_kept_of_each_kind():
+    first = learn(Inventory("gpu-1", "gpu-1"), seen(gpus=8, nics=1), at(0))
+    assert (first.learnt, first.since) == ({"gpus": 8, "nics": 1}, at(0))
+    second = learn(first, seen(gpus=7, nics=2), at(5))
+    assert (second.learnt, second.since) == ({"gpus": 8, "nics": 2}, at(5))
+    assert learn(second, seen(gpus=7), at(9)) is second, "and nothing is written where nothing is new"
+
+
+def test_which_devices_these_are_is_kept_where_one_is_replaced():
+    first = learn(Inventory("gpu-1", "gpu-1"), seen(gpus=8), at(0))
+    other = learn(first, seen(gpus=8)._replace(digest="fedcba98"), at(5))
+    assert (other.digest, other.since, other.learnt) == ("fedcba98", at(5), {"gpus": 8})
+
+
+def test_what_a_user_wants_forgotten_is_learnt_anew_once():
+    kept = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8, "nics": 2}, since=at(0), forget_before=at(10))
+    after = learn(kept, seen(gpus=7), at(11))
+    assert (after.learnt, after.since) == ({"gpus": 7}, at(11))
+    assert learn(after, seen(gpus=8), at(12)).learnt == {"gpus": 8}
+    assert learn(after, seen(gpus=6), at(13)).learnt == {"gpus": 7}, "what came after is kept"
+
+
+def test_what_a_node_declares_itself_is_not_learnt():
+    says = Counted((("mounts", 3),), (("mounts", 3),))
+    assert learn(Inventory("gpu-1", "gpu-1"), says, at(0)).learnt == {}
+
+
+@pytest.mark.parametrize(
+    ("own", "group", "wanted"),
+    [
+        pytest.param({}, {}, {"gpus": 8, "mounts": 3}, id="learnt, and what the node declares"),
+        pytest.param({}, {"gpus": 4, "mounts": 1}, {"gpus": 4, "mounts": 1}, id="of the group"),
+        pytest.param({"gpus": 7}, {"gpus": 4}, {"gpus": 7, "mounts": 3}, id="of the node itself"),
+        pytest.param({"gpus": 0}, {}, {"gpus": 0, "mounts": 3}, id="0: none is missed"),
+    ],
+)
+def test_who_says_more_of_a_kind_outranks_who_says_less(own, group, wanted):
+    count = Counted((("gpus", 6), ("mounts", 2)), (("mounts", 3),))
+    mine = Inventory("gpu-1", "gpu-1", learnt={"gpus": 8}, since=at(0), expected=own)
+    theirs = Inventory("h100", selector=H100, expected=group)
+    assert should_have(a_node(labels={"pool": "h100"}), mine, [theirs], count) == wanted
+
+
+def test_a_group_speaks_of_its_nodes_only_and_of_several_the_most_counts():
+    groups = [Inventory(f"g{most}", selector=H100, expected={"gpus": most}) for most in (4, 8, 2)]
+    assert should_have(a_node(labels={"pool": "h100"}), None, groups, seen(gpus=1)) == {"gpus": 8}
+    assert should_have(a_node(labels={"pool": "a100"}), None, groups, seen(gpus=1)) == {}
+
+
+def test_what_is_lacking_is_told_with_its_numbers_and_a_kind_that_is_not_counted_lacks_nothing():
+    short = lacking(seen(gpus=7, mounts=2, fans=1), {"mounts": 3, "gpus": 8, "nvme": 4, "fans": 2})
+    assert phrase(short) == "gpus 7 of 8, mounts 2 of 3, fans 1 of 2"
+    said = finding(seen(gpus=7, mounts=2), {"gpus": 8, "mounts": 3})
+    assert said == (DEVICES_MISSING, Status.TRUE, "GpusMissing", "fewer than known: gpus 7 of 8, mounts 2 of 3")
+    assert finding(seen(mounts=2), {"gpus": 8, "mounts": 3}).reason == "MountsMissing"
+    assert finding(seen(gpus=9), {"gpus": 8})[1:3] == (Status.FALSE, "DevicesComplete")
+
+
+@pytest.mark.parametrize(
+    ("heartbeat", "status", "known"),
+    [
+        (10, "True", True),
+        (10, "Unknown", False),
+        (-5, "True", False),
+        (-4.9, "True", True),
+        (15, "True", True),
+        (15.1, "True", False),
+    ],
+    ids=["now", "cannot tell", "15 minutes ago", "less than that ago", "by a clock that is ahead", "from the future"],
+)
+def test_only_a_count_of_lately_says_what_there_is(heartbeat, status, known):
+    said = condition("DeviceInventory", status, since=-60, heartbeat=heartbeat, message=COUNT)
+    node = a_node("gpu-1", said, counted=counted(COUNT))
+    assert (fresh(node, at(10)) is not None) == known
+    assert fresh(a_node(counted=counted(COUNT)), at(10)) is None, "nor one without its Condition"
+
+
+@pytest.mark.parametrize(
+    ("since", "new"),
+    [(None, True), (0, True), (-1439, True), (-1440, False)],
+    ids=["none", "just", "a day less", "a day"],
+)
+def test_what_a_node_has_lacked_for_a_day_before_its_case_is_not_what_the_case_is_about(since, new):
+    said = [] if since is None else [condition(DEVICES_MISSING, since=since)]
+    assert new_to_case(a_node("gpu-1", *said), at(0)) is new
+    well = [replace(one, status=Status.FALSE) for one in said]
+    assert new_to_case(a_node("gpu-1", *well), at(0)), "and it may have come back in between"
