@@ -36,7 +36,8 @@ def rows() -> dict[str, DetectorRow]:
 def monitor(name: str, row: DetectorRow) -> dict[str, Any]:
     """One file of node-problem-detector: one rule, so that nothing else waits for a detector that hangs.
 
-    The first thing it says is a result (skip_initial_status), and a Condition whose text alone changes stays as it is.
+    The first thing it says is a result (skip_initial_status). A Condition whose text alone changes stays as it is,
+    unless the row says that it speaks by its text.
     """
     reason, message = row["healthy"]
     return {
@@ -46,7 +47,7 @@ def monitor(name: str, row: DetectorRow) -> dict[str, Any]:
             "timeout": f"{row['timeout']}s",
             "max_output_length": 512,
             "concurrency": 1,
-            "enable_message_change_based_condition_update": False,
+            "enable_message_change_based_condition_update": row.get("speaks", False),
             "skip_initial_status": True,
         },
         "source": f"remediator-{name.replace('_', '-')}",

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 DEVICE_INVENTORY = "DeviceInventory"  # True: it has counted, and its message is the count
+DEVICES_MISSING = "DevicesMissing"  # True: the node lacks something that it is known to have
 MOST_KINDS, MOST_OF_A_KIND = 32, 10_000_000
 KINDS_OF_NODES = 1024  # messages that are kept read: most heartbeats say again what was said
 _WORD = re.compile(r"([a-z][a-z0-9-]{0,31})=([0-9]{1,8})(?:/([0-9]{1,8}))?", re.ASCII)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from remediator.core.absence import NEVER_AWAY, Absences
 from remediator.core.alerts import PREFIX
+from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.node import Condition, Node, Status
 from remediator.core.policy import Clause, Policy, Verify, When
 from remediator.core.rejections import PODS_REJECTED
@@ -27,7 +28,7 @@ KUBELET_CONDITIONS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDP
 
 
 # Conditions that the controller writes of what it counts. One that is absent, or False, however old, proves health.
-COUNTED = frozenset({PODS_REJECTED})
+COUNTED = frozenset({PODS_REJECTED, DEVICES_MISSING})
 
 
 @lru_cache(maxsize=1024)  # of each clause of each policy it is asked in every decision

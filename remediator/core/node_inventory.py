@@ -9,13 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from remediator.core.device_count import DEVICE_INVENTORY, MOST_KINDS, Counted
+from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING, MOST_KINDS, Counted
 from remediator.core.evidence import AHEAD
 from remediator.core.node import Condition, Node, Status
 from remediator.core.own_condition import Finding
 from remediator.core.selector import Selector
 
-DEVICES_MISSING = "DevicesMissing"
 COMPLETE = "DevicesComplete"
 KEPT = timedelta(days=30)  # that what is known of a node outlives it: it may register again
 FRESH = timedelta(minutes=15)  # an older count says nothing of now

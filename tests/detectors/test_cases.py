@@ -12,12 +12,13 @@ from tests.harness import warm
 
 CASES = all_cases()
 PROGRAMS = sorted(path.stem for path in DETECTORS.glob("[!_]*.py"))
+COUNTS = ("device_inventory",)  # that judge nothing: what they say is True, or cannot be told
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_detector_has_a_healthy_node_a_sick_one_and_one_that_it_cannot_judge(program):
-    assert {case.verdict for case in CASES[program]} == {0, 1, 2}
+    assert {case.verdict for case in CASES[program]} == ({1, 2} if program in COUNTS else {0, 1, 2})
     assert len({case.name for case in CASES[program]}) == len(CASES[program])
 
 
@@ -42,8 +43,10 @@ def test_a_detector_judges_a_node_made_of_files(program, case, tmp_path, nvml_li
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("verdict", [0, 1, 2])
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    ("program", "verdict"),
+    [(program, verdict) for program in PROGRAMS for verdict in (0, 1, 2) if verdict or program not in COUNTS],
+)
 def test_a_detector_that_the_kernel_starts_judges_as_one_that_is_forked(program, verdict, tmp_path, nvml_library):
     case = next(case for case in CASES[program] if case.verdict == verdict)
     judge(program, case, tmp_path, nvml_library, forked=False)

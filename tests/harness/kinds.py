@@ -14,6 +14,7 @@ ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "
 SECRETS = Kind("", "v1", "secrets", "Secret", Object, namespaced=True)
 CASES, OPERATIONS, TICKETS = plain(api.CASE), plain(api.OPERATION), plain(api.TICKET)
 POLICIES, TEMPLATES, BUDGETS = plain(api.POLICY), plain(api.TEMPLATE), plain(api.BUDGET)
+INVENTORIES = plain(api.INVENTORY)
 
 __all__ = [
     "ACCOUNTS",
@@ -23,6 +24,7 @@ __all__ = [
     "CRDS",
     "DAEMON_SETS",
     "EVENTS",
+    "INVENTORIES",
     "LEASES",
     "NAMESPACES",
     "NODES",

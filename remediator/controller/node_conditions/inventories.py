@@ -9,10 +9,9 @@ from remediator.controller.cache import ClusterCache
 from remediator.controller.effects import Create, Delete, Effect, Patch
 from remediator.controller.handlers.base import seconds, seconds_until
 from remediator.controller.perform import Performer
-from remediator.core.device_count import Counted
+from remediator.core.device_count import DEVICES_MISSING, Counted
 from remediator.core.node import Condition, Node, Status
 from remediator.core.node_inventory import (
-    DEVICES_MISSING,
     KEPT,
     Inventory,
     counted_at,

@@ -104,9 +104,7 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         _AGE,
     ),
     api.INVENTORY: (
-        Column("GPUS", ".status.counts.gpus", "integer"),
-        Column("NICS", ".status.counts.nics", "integer"),
-        Column("NVME", ".status.counts.nvme", "integer"),
+        Column("HAD", ".status.counts"),
         Column("SINCE", ".status.since", "date"),
         _AGE,
         Column("EXPECTED", ".spec.expected", wide=True),

@@ -10,6 +10,7 @@ DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
 SHARED, JANITOR, SECOND = (DEPLOY / folder / "rbac.yaml" for folder in ("shared-gpus", "janitor", "scheduler/second"))
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
+COUNTS = "a node counts its devices"
 DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
 # What binding Pods to GPUs does not come to on a server that streams its lists, and when it does.
 PAGED = "the API server streams no lists"
@@ -19,7 +20,11 @@ OPTIONAL: Mapping[Path, Mapping[str, str]] = {SHARED: BY_PAGES, JANITOR: {}, SEC
 # What the case of tests/cluster/e2e/test_path.py does not come to: account, right, and when it is used.
 LATER = {
     "remediator": {
-        "patch nodes/status": "a node rejects Pods, or a driver taints its devices",
+        "patch nodes/status": "a node rejects Pods or lacks devices, or a driver taints its devices",
+        "list nodeinventories": PAGED,
+        "create nodeinventories": COUNTS,
+        "patch nodeinventories/status": COUNTS,
+        "delete nodeinventories": "a node has been gone for 30 days",
         "create nodedisruptionbudgets": "the cluster has no budget",
         "get nodedisruptionbudgets": "somebody else has written the ledger meanwhile",
         "get pods in remediator-operations": "the name of a new Pod is taken",

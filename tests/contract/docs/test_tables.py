@@ -199,6 +199,7 @@ def test_the_row_of_a_detector_of_ones_own_has_what_every_row_has() -> None:
     shipped = tomllib.loads((ROOT / "deploy/npd/detectors.toml").read_text())
     assert name not in shipped
     for one in shipped.values():
+        one.pop("speaks", None)  # only of one that a user would not write
         assert {key: type(value) for key, value in row.items()} == {key: type(value) for key, value in one.items()}
 
 

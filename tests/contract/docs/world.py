@@ -22,7 +22,7 @@ from remediator_sim import manifests
 from remediator_sim.plain import ACCOUNTS, NODES, PODS
 from tests.contract.docs.pages import ROOT
 from tests.harness.endpoints import authority
-from tests.harness.kinds import BUDGETS, CASES, POLICIES, SECRETS, TICKETS
+from tests.harness.kinds import BUDGETS, CASES, INVENTORIES, POLICIES, SECRETS, TICKETS
 
 Object = dict[str, Any]
 NODE, CASE = "gpu-17", "gpu-17-gpu-lost-3f9c01ab7e"
@@ -33,6 +33,8 @@ LOST, SILENT = ("gpu-2", NODE), ("gpu-4",)
 DETECTED = tuple(
     json.loads(path.read_text())["conditions"][0]["type"] for path in sorted((ROOT / "deploy/npd").glob("*.json"))
 )
+COUNTS, REST = "DeviceInventory", "nics=9 ports=8 nvme=8 cpus=192 memory=2048 addresses=2 routes=1 digest=0123456789ab"
+HAD = {"gpus": 8, "nics": 9, "ports": 8, "nvme": 8, "cpus": 192, "memory": 2048, "addresses": 2, "routes": 1}
 KUBELET = ("MemoryPressure", "DiskPressure", "PIDPressure")
 PROGRAMS = ("deploy/controller.yaml", "deploy/node-problem-detector.yaml")
 SPACES = ("default", "kube-system", names.SYSTEM_NAMESPACE, names.OPERATIONS_NAMESPACE)
@@ -61,6 +63,7 @@ async def lay_out(client: Client, controller: Callable[[], AbstractAsyncContextM
     async with controller() if controller else nullcontext(client) as ours:
         await _case(client, ours)
         await _open_breakers(client, ours)
+        await _inventory(client, ours)
     await _put(client, TICKETS, _ticket())
 
 
@@ -96,6 +99,13 @@ async def _case(client: Client, controller: Client) -> None:
     await controller.patch(CASES, CASE, status, content_type=MERGE_PATCH, subresource="status")
 
 
+async def _inventory(client: Client, controller: Client) -> None:
+    """What gpu-17 is known to have."""
+    await _put(client, INVENTORIES, _ours("NodeInventory", NODE, {"nodeName": NODE}))
+    learnt = {"status": {"counts": HAD, "since": "2026-01-01T00:00:00Z"}}
+    await controller.patch(INVENTORIES, NODE, learnt, content_type=MERGE_PATCH, subresource="status")
+
+
 async def _open_breakers(client: Client, controller: Client) -> None:
     """The breakers of policy gpu-lost and of a budget, which four reboots in vain have opened."""
     limits = {"maxUnavailable": "10%", "breaker": {"failures": {}}}
@@ -123,7 +133,10 @@ def _fleet_node(name: str) -> Object:
     sick = {"GpuLost"} if name in LOST else set()
     spoken = () if name in SILENT else DETECTED
     conditions = [_said(kind, "True" if kind in sick else "False") for kind in (*spoken, *KUBELET)]
-    status = {"capacity": room, "allocatable": room, "conditions": [_said("Ready", "True"), *conditions]}
+    has = "gpus=7 mounts=2/3" if name == NODE else "gpus=8 mounts=3/3"
+    said = {"status": "True", "message": f"{has} {REST}"}
+    counted = [entry | (said if entry["type"] == COUNTS else {}) for entry in conditions]
+    status = {"capacity": room, "allocatable": room, "conditions": [_said("Ready", "True"), *counted]}
     labels = {"nvidia.com/gpu.present": "true", "kubernetes.io/hostname": name}
     meta = {"name": name, "labels": labels}
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status}

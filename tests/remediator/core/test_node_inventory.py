@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from remediator.core.device_count import Counted, counted
+from remediator.core.device_count import DEVICES_MISSING, Counted, counted
 from remediator.core.node import Status
 from remediator.core.node_inventory import (
-    DEVICES_MISSING,
     Inventory,
     finding,
     fresh,

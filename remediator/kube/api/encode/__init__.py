@@ -12,7 +12,7 @@ from remediator.kube.api.encode.commands import hold_ended, obeyed
 from remediator.kube.api.encode.drains import drain_parameters
 from remediator.kube.api.encode.gpu_ledgers import binding, fence, gpu_ledger, new_gpu_ledger
 from remediator.kube.api.encode.janitor import SCALED, SUSPENDED, idle_marks, janitor_event, notified
-from remediator.kube.api.encode.node_inventories import inventory_status, new_inventory
+from remediator.kube.api.encode.node_inventories import forgotten_inventory, inventory_status, new_inventory
 from remediator.kube.api.encode.nodes import event, namespace_event, node_condition, node_marks
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
@@ -31,6 +31,7 @@ __all__ = [
     "drain_parameters",
     "event",
     "fence",
+    "forgotten_inventory",
     "gpu_ledger",
     "hold_ended",
     "idle_marks",

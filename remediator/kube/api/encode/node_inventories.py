@@ -1,9 +1,11 @@
 """NodeInventories as we write them."""
 
+from datetime import datetime
+
 from remediator.core.node_inventory import Inventory
 from remediator.kube import api
-from remediator.kube.api.encode.objects import body, second_or_none, status_patch
-from remediator.kube.api.patch import Body
+from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
+from remediator.kube.api.patch import Body, Patch
 
 
 def new_inventory(node: str) -> Body:
@@ -24,3 +26,8 @@ def inventory_status(before: Inventory, after: Inventory) -> Body:
     patch = status_patch(before.version, status)
     patch["status"]["counts"] = forgotten | dict(after.learnt)
     return patch
+
+
+def forgotten_inventory(at: datetime) -> Body:
+    """A merge patch that has forgotten what was learnt before this time."""
+    return body(Patch(spec=api.NodeInventorySpec(forget_before=second(at))))

@@ -4,14 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from remediator.core.device_count import DEVICE_INVENTORY
-from remediator.core.node_inventory import DEVICES_MISSING
-from remediator.kube import api
+from remediator.core.device_count import DEVICE_INVENTORY, DEVICES_MISSING
 from remediator.kube.wire.transport import STRATEGIC_PATCH
 from tests.harness.controller import REBOOTED, Answer, controller_harness, now, reboot, running, stamp, until
-from tests.harness.kinds import NODES, plain
+from tests.harness.kinds import INVENTORIES, NODES
 
-INVENTORIES = plain(api.INVENTORY)
 VERIFY = {"settle": "1s", "fresh": "1s", "timeout": "2s"}
 
 

@@ -47,6 +47,7 @@ DECODERS: dict[Kind[Any], Callable[[Any], object]] = {
     api.TICKET: decode.ticket,
     api.GPU_LEDGER: decode.gpu_ledger,
     api.IDLE_POLICY: decode.idle_policy,
+    api.INVENTORY: decode.node_inventory,
     builtin.NODE: decode.node,
     builtin.POD: decode.operation_pod,
 }

@@ -150,6 +150,7 @@ def test_kinds_are_cluster_scoped_with_status_short_name_and_category() -> None:
         "Ticket": ["tkt"],
         "GpuLedger": ["gl"],
         "IdlePolicy": ["ip"],
+        "NodeInventory": ["ninv"],
     }
     for found in CRDS.values():
         assert found["spec"]["scope"] == "Cluster"

@@ -1,0 +1,64 @@
+#!/usr/bin/env -S python3 -I -S -B
+"""Condition DeviceInventory: what there is on this node, counted kind by kind. True means: it was counted.
+
+The controller keeps the most that a node ever had in its NodeInventory, and says by the Condition DevicesMissing what
+a node lacks of that: so a device that does not come back from a reboot is missed, though nothing on the node remembers
+it. Nothing is asked of a device. The line, for example `gpus=8 nics=9 ports=8 nvme=8 cpus=192 memory=2048 mounts=3/3
+addresses=2 routes=1 digest=0123456789ab`:
+
+  gpus         NVIDIA GPUs on the PCI bus; one that has fallen off is not counted
+  nics         network cards on the PCI bus, without virtual functions
+  ports        ports of RDMA devices
+  nvme         NVMe disks
+  cpus         processors that are online
+  memory       GiB, by the blocks that the kernel lists
+  mounts       of the mounts that are declared those that are there: /etc/fstab (without noauto), mount units of systemd
+               that a target wants, and --mount
+  addresses    of physical interfaces and what is built on them, IPv4 and IPv6 each once
+  routes       default routes, IPv4 and IPv6
+  digest       changes where a GPU, card or disk is another one
+
+What cannot be counted is left out, and nothing follows from it: --explain says why. Nothing is remembered here.
+
+Exit codes: 1 counted, 2 cannot tell (nothing could be counted).
+"""
+
+import os.path
+import sys
+
+sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; python3 -I leaves it out
+
+from nodelib.state import slots
+
+if __name__ == "__main__":
+    slots.take()  # before all that costs memory
+
+import argparse
+
+from nodelib.contract.detector import explain, main, parser
+from nodelib.contract.npd import Verdict
+from nodelib.host.inventory import count, line
+
+NAME = "device_inventory"
+
+
+def check(options: argparse.Namespace) -> tuple[Verdict, str]:
+    """One count."""
+    kinds, why = count(options.proc, options.sys, options.mount)
+    verdict = Verdict.FAULT if kinds else Verdict.UNKNOWN  # FAULT is True, and True is what it says when it has counted
+    if options.explain:
+        explain({name: f"{kind} {', '.join(kind.which)}".strip() for name, kind in kinds.items()}, why, verdict)
+    return verdict, line(kinds) if kinds else f"nothing can be counted: {next(iter(why.values()), '')}"
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options."""
+    options = parser(__doc__)
+    options.add_argument(
+        "--mount", action="append", default=[], metavar="FOLDER", help="a mount that must be there; may be repeated"
+    )
+    return options.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main(parse(sys.argv[1:]), NAME, check)

@@ -1,0 +1,136 @@
+"""What there is on a node, counted kind by kind from sysfs and procfs. Asks no device anything, and judges nothing.
+
+A kind that cannot be counted is left out: nothing follows from it.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from nodelib.host import mountinfo
+from nodelib.host.declared_mounts import declared
+from nodelib.host.gpus import on_pci, read_driver
+from nodelib.net.addresses import read_addresses
+from nodelib.net.links import read_interfaces, uppers
+from nodelib.net.rdma import read_ports
+
+NETWORK, NVME = ("0x0200", "0x0207"), ("0x0108",)  # Ethernet and InfiniBand; NVM
+GIB = 1 << 30
+
+
+class Kind(NamedTuple):
+    """One kind: how many there are; where the node declares them itself how many it should have; and which, if told."""
+
+    count: int
+    declared: int | None = None
+    which: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.count}" if self.declared is None else f"{self.count}/{self.declared}"
+
+
+def count(proc: Path, sys_root: Path, mounts: Iterable[str] = ()) -> tuple[dict[str, Kind], dict[str, str]]:
+    """Every kind that could be counted, and why another could not. `mounts` are declared beside those of the node."""
+    readers: Mapping[str, Callable[[], Kind | None]] = {
+        "gpus": lambda: _gpus(proc, sys_root),
+        "nics": lambda: _functions(sys_root, NETWORK),
+        "ports": lambda: _ports(sys_root),
+        "nvme": lambda: _functions(sys_root, NVME, _serials(sys_root)),
+        "cpus": lambda: Kind(cpus((sys_root / "devices/system/cpu/online").read_text())),
+        "memory": lambda: _memory(sys_root / "devices/system/memory"),
+        "mounts": lambda: _mounts(proc, frozenset(mounts)),
+        "addresses": lambda: _addresses(proc, sys_root),
+        "routes": lambda: Kind(len(read_addresses(proc).defaults)),
+    }
+    kinds, why = {}, {}
+    for name, read in readers.items():
+        try:
+            if (kind := read()) is not None:
+                kinds[name] = kind
+        except (OSError, ValueError) as error:
+            why[name] = f"{type(error).__name__}: {error}"
+    return kinds, why
+
+
+def line(kinds: Mapping[str, Kind]) -> str:
+    """The counts as a Condition carries them, and a digest that changes where a device is another one."""
+    which = "\n".join(f"{name} {device}" for name, kind in sorted(kinds.items()) for device in sorted(kind.which))
+    digest = hashlib.sha256(which.encode()).hexdigest()[:12]
+    return " ".join([*(f"{name}={kind}" for name, kind in kinds.items()), f"digest={digest}"])
+
+
+def _gpus(proc: Path, sys_root: Path) -> Kind | None:
+    """The GPUs on the bus; None where something may be one or not. One that has fallen off is not there any more."""
+    cards, driven = on_pci(sys_root), read_driver(proc) or {}
+    if any(card.state == "unreadable" for card in cards):
+        return None
+    there = [card.address for card in cards if card.state == "present"]
+    return Kind(len(there), which=tuple(f"{at} {driven[at].uuid if at in driven else ''}" for at in there))
+
+
+def _functions(sys_root: Path, classes: tuple[str, ...], names: Mapping[str, str] | None = None) -> Kind:
+    """Functions of the PCI bus of these classes, without virtual ones; by a better name where there is one."""
+    there = [
+        folder.name
+        for folder in sorted((sys_root / "bus/pci/devices").iterdir())
+        if (folder / "class").read_text().startswith(classes) and not (folder / "physfn").exists()
+    ]
+    return Kind(len(there), which=tuple((names or {}).get(at, at) for at in there))
+
+
+def _ports(sys_root: Path) -> Kind:
+    """Ports of RDMA devices; none where the kernel has no such class, though it shows others."""
+    next((sys_root / "class").iterdir(), None)
+    return Kind(len(read_ports(sys_root, set())))
+
+
+def _serials(sys_root: Path) -> dict[str, str]:
+    """The serial numbers of NVMe disks by PCI address."""
+    return dict(_each_serial(sys_root / "class/nvme"))
+
+
+def _each_serial(folder: Path) -> Iterator[tuple[str, str]]:
+    for disk in sorted(folder.glob("nvme*")):
+        try:
+            yield (disk / "address").read_text().strip(), (disk / "serial").read_text().strip()
+        except OSError:
+            continue
+
+
+def cpus(text: str) -> int:
+    """How many processors a list of the kernel names. Raises ValueError.
+
+    >>> cpus("0-3,8,10-11")
+    7
+    """
+    if not re.fullmatch(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*", text.strip()):
+        raise ValueError("the list of processors makes no sense")
+    ends = (part.partition("-") for part in text.strip().split(","))
+    return sum(int(last or first) - int(first) + 1 for first, _, last in ends)
+
+
+def _memory(folder: Path) -> Kind | None:
+    """GiB of memory of the machine, what the kernel keeps for itself among them; None where it tells no blocks."""
+    try:
+        block = int((folder / "block_size_bytes").read_text(), 16)
+    except FileNotFoundError:
+        return None
+    return Kind(sum(bool(re.fullmatch(r"memory[0-9]+", entry.name)) for entry in folder.iterdir()) * block // GIB)
+
+
+def _mounts(proc: Path, more: frozenset[str]) -> Kind | None:
+    """Of the mounts that are declared those that are there; None where none is."""
+    wanted = declared(proc / "1/root/etc") | more
+    if not wanted:
+        return None
+    lines, _ = mountinfo.parse((proc / "1/mountinfo").read_text(errors="replace"))
+    there = wanted & {mount.point for mount in lines}
+    return Kind(len(there), len(wanted), tuple(sorted(wanted)))
+
+
+def _addresses(proc: Path, sys_root: Path) -> Kind:
+    """Addresses of physical interfaces and of what is built on them, by family: those of Pods come and go."""
+    built = uppers(sys_root, list(read_interfaces(sys_root, set())))
+    return Kind(sum(name in built for name, _ in read_addresses(proc).owners))

@@ -1,0 +1,93 @@
+"""`remediator inventory`: what a node is known to have, what it counts now, and how to have it learnt anew."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from remediator.cli.common import Kubeconfig, app, asking, err, out
+from remediator.clock import SYSTEM
+from remediator.core import names
+from remediator.core.device_count import Counted
+from remediator.core.node_inventory import Counts, Inventory, fresh, lacking, phrase, should_have
+
+if TYPE_CHECKING:
+    from remediator.core.node import Node
+    from remediator.kube.wire.client import Client
+
+
+@app.command()
+def inventory(
+    node: Annotated[str, typer.Argument(help="The name of the node.")],
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Forget what was learnt: a device was taken out for good.")
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Show what a node is known to have, and what it has now."""
+    raise typer.Exit(asyncio.run(_inventory(node, kubeconfig, reset=reset)))
+
+
+async def _inventory(name: str, kubeconfig: Path | None, *, reset: bool) -> int:
+    now = SYSTEM.now()
+    async with asking(kubeconfig, forbidden="the role remediator-viewer shows, remediator-operator resets") as client:
+        node, inventories = await _read(client, name)
+        own = next((each for each in inventories if each.node == name), None)
+        if node is None and own is None:
+            err.print(f"remediator: there is no node {name}, and nothing is known of one", markup=False)
+            return 2
+        if reset and own is not None:
+            await _forget(client, name, now)
+            out.print(f"what was learnt of {name} before {now:%Y-%m-%d %H:%M:%S} UTC is forgotten; it is learnt anew")
+            return 0
+        for line in _told(name, node, own, inventories, now):
+            out.print(line, markup=False)
+    return 0
+
+
+async def _read(client: "Client", name: str) -> "tuple[Node | None, list[Inventory]]":
+    """The node, None where it is gone, and all inventories: those of groups speak of it, too."""
+    from remediator.kube.api import builtin, decode
+    from remediator.kube.informers import Informers
+    from remediator.kube.wire import errors
+
+    informers = Informers(client, SYSTEM, names.Namespaces())
+    kept = informers.inventories
+    await informers.read()
+    try:
+        return decode.node(await client.get(builtin.NODE, name)), list(kept)
+    except errors.NotFound:
+        return None, list(kept)
+
+
+async def _forget(client: "Client", name: str, now: datetime) -> None:
+    from remediator.kube import api
+    from remediator.kube.api import encode
+
+    await client.patch(api.INVENTORY, name, encode.forgotten_inventory(now))
+
+
+def _told(
+    name: str, node: "Node | None", own: Inventory | None, inventories: list[Inventory], now: datetime
+) -> Iterator[str]:
+    seen = fresh(node, now) if node is not None else None
+    if node is None or seen is None:
+        why = "there is no such node now" if node is None else "the node has not counted within 15 minutes"
+        known = own.learnt if own is not None else {}
+        yield f"{name}: {why}"
+        yield from (f"  {kind:<10} {count:>11} known" for kind, count in known.items())
+        return
+    wanted = should_have(node, own, inventories, seen)
+    short = lacking(seen, wanted)
+    yield f"{name}: {phrase(short) if short else 'has what it is known to have'}"
+    yield from _rows(seen, wanted)
+
+
+def _rows(seen: Counted, wanted: Counts) -> Iterator[str]:
+    """A line for each kind: what there is, and what there should be."""
+    has = dict(seen.has)
+    for kind in sorted(has.keys() | wanted.keys()):
+        yield f"  {kind:<10} {has.get(kind, 'not counted'):>11} of {wanted.get(kind, 'unknown')}"

@@ -1,0 +1,64 @@
+"""`remediator inventory`: what a node is known to have beside what it has, and how it is forgotten."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from remediator.core.device_count import DEVICE_INVENTORY
+from tests.harness.cluster import MemoryCluster
+from tests.harness.controller import stamp
+from tests.harness.kinds import INVENTORIES, NODES
+from tests.remediator.test_cli import beside
+
+
+async def cluster(message: str, age: timedelta = timedelta(0), **expected: int) -> MemoryCluster:
+    """gpu-1, which counts this and was once seen with eight GPUs and two cards."""
+    made = MemoryCluster()
+    at = stamp(datetime.now(UTC) - age)
+    said = {"type": DEVICE_INVENTORY, "status": "True", "message": message, "lastHeartbeatTime": at}
+    await made.client.create(NODES, {"metadata": {"name": "gpu-1"}})
+    await made.client.patch(NODES, "gpu-1", {"status": {"conditions": [said]}}, subresource="status")
+    await made.make(INVENTORIES, "gpu-1", nodeName="gpu-1", **({"expected": expected} if expected else {}))
+    learnt = {"status": {"counts": {"gpus": 8, "nics": 2}, "since": "2026-01-01T00:00:00Z"}}
+    await made.client.patch(INVENTORIES, "gpu-1", learnt, subresource="status")
+    return made
+
+
+async def asked(made: MemoryCluster, *args: str) -> tuple[int, str, str]:
+    async with made.server.serve() as endpoint:
+        return await beside("inventory", *args, "--kubeconfig", str(endpoint.kubeconfig))
+
+
+async def test_what_is_missing_stands_first() -> None:
+    code, out, err = await asked(await cluster("gpus=7 mounts=2/3 cpus=192"), "gpu-1")
+    assert (code, err) == (0, "")
+    assert [line.split() for line in out.splitlines()] == [
+        ["gpu-1:", "gpus", "7", "of", "8,", "mounts", "2", "of", "3"],
+        ["cpus", "192", "of", "unknown"],
+        ["gpus", "7", "of", "8"],
+        ["mounts", "2", "of", "3"],
+        ["nics", "not", "counted", "of", "2"],
+    ]
+
+
+async def test_a_user_may_expect_fewer_and_then_nothing_is_missing() -> None:
+    code, out, _ = await asked(await cluster("gpus=7 nics=2", gpus=7), "gpu-1")
+    assert (code, out.splitlines()[0]) == (0, "gpu-1: has what it is known to have")
+
+
+async def test_a_count_of_an_hour_ago_says_nothing() -> None:
+    code, out, _ = await asked(await cluster("gpus=7", timedelta(hours=1)), "gpu-1")
+    assert (code, out.splitlines()[0]) == (0, "gpu-1: the node has not counted within 15 minutes")
+
+
+async def test_a_reset_sets_the_time_before_which_all_is_forgotten_and_leaves_what_a_user_expects() -> None:
+    made = await cluster("gpus=7", gpus=6)
+    code, out, _ = await asked(made, "gpu-1", "--reset")
+    assert (code, "is forgotten; it is learnt anew" in out) == (0, True)
+    spec: dict[str, Any] = (await made.client.get(INVENTORIES, "gpu-1"))["spec"]
+    assert spec["expected"] == {"gpus": 6}
+    assert datetime.now(UTC) - datetime.fromisoformat(spec["forgetBefore"]) < timedelta(minutes=5)
+
+
+async def test_a_node_that_nobody_knows_is_refused_with_its_name() -> None:
+    code, _, err = await asked(await cluster("gpus=7"), "gpu-9")
+    assert (code, err.strip()) == (2, "remediator: there is no node gpu-9, and nothing is known of one")
