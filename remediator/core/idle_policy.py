@@ -12,8 +12,8 @@ FINE, COARSE = timedelta(minutes=1), timedelta(minutes=5)  # steps in which samp
 FINE_FOR = timedelta(hours=2)  # the longest time that is looked at in fine steps
 
 
-class IdleMode(StrEnum):
-    """Whether anybody is told, and anything is taken."""
+class Mode(StrEnum):
+    """Whether the janitor writes anything: in all, and by one policy."""
 
     DRY_RUN = "DryRun"
     ENFORCE = "Enforce"
@@ -41,7 +41,7 @@ class IdlePolicy:
 
     name: str
     namespaces: tuple[str, ...]
-    mode: IdleMode = IdleMode.DRY_RUN
+    mode: Mode = Mode.DRY_RUN
     selector: Selector = EVERYTHING
     owner_label: str = "owner"
     signals: tuple[Signal, ...] = (Signal(),)

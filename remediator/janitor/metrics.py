@@ -2,8 +2,8 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from remediator.janitor.report import Report
-from remediator.janitor.settings import Mode
+from remediator.core.idle_policy import Mode
+from remediator.janitor.pass_report import Report
 from remediator.metrics import REGISTRY
 
 OUTCOMES = Counter(

@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 from remediator.core import names
+from remediator.core.idle_policy import Mode
 from remediator.janitor.decide import Deadline, Decision, Delete, Held, Nothing, Notify, Reason, Waits, decide, keeps
+from remediator.janitor.outcome import Outcome
+from remediator.janitor.pass_report import Report, ended
 from remediator.janitor.reader import Judged, Reader
-from remediator.janitor.report import Outcome, Report, ended
 from remediator.janitor.selection import NAMESPACES
-from remediator.janitor.settings import JanitorSettings, Mode
+from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.subject import Subject, address
 from remediator.janitor.ttl import Unreadable
 from remediator.janitor.writer import Writer

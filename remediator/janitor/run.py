@@ -9,9 +9,9 @@ import structlog
 from remediator.clock import Clock
 from remediator.janitor import metrics
 from remediator.janitor.idle.one_pass import IdlePass
-from remediator.janitor.idle.report import DONE
 from remediator.janitor.one_pass import OnePass
-from remediator.janitor.report import Outcome, Report
+from remediator.janitor.outcome import DONE, Outcome
+from remediator.janitor.pass_report import Report
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.writer import Writer
 from remediator.kube.runtime.leader import Sweep, every, sweeping
@@ -62,9 +62,9 @@ class Janitor:
             report.problems.append(f"idle policies are not looked at: {error.message}")
         report.problems += idle.problems
         report.problems += [
-            f"idle policy {idle_report.policy.name}: {why}"
-            for idle_report in report.idle
-            for why in idle_report.problems
+            f"idle policy {policy_report.policy.name}: {why}"
+            for policy_report in report.idle
+            for why in policy_report.problems
         ]
 
     async def run(self) -> None:

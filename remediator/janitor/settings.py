@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from remediator.core.idle_policy import Mode
 from remediator.janitor.selection import Selection
 
 if TYPE_CHECKING:
@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 MOST_DELETIONS = 100
 INTERVAL = 120.0  # seconds; what a list of 50,000 Pods costs stays below a hundredth of a core
 Hook = Callable[[Any, dict[str, Any]], Mapping[str, Any]]
-
-
-class Mode(StrEnum):
-    """Whether anything is written."""
-
-    DRY_RUN = "DryRun"
-    ENFORCE = "Enforce"
 
 
 @dataclass(frozen=True, slots=True)

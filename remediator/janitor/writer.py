@@ -4,7 +4,7 @@ import hashlib
 from datetime import datetime
 
 from remediator.janitor.decide import Deadline, Reason
-from remediator.janitor.report import ended
+from remediator.janitor.pass_report import ended
 from remediator.janitor.subject import Subject
 from remediator.janitor.ttl import in_units
 from remediator.kube.api import encode

@@ -1,17 +1,17 @@
 """One Alertmanager as the leader asks it: in a thread, never on the loop, with limits on time and size."""
 
-import asyncio
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 from remediator.clock import Clock
 from remediator.prometheus import alerts
 from remediator.prometheus.alerts import Listing
-from remediator.prometheus.connection import Connection, TooSlow
+from remediator.prometheus.connection import Connection
 from remediator.prometheus.failure_log import FailureLog
 from remediator.prometheus.failures import Server, failure
 from remediator.prometheus.metrics import LISTS
 from remediator.prometheus.reading import CannotTell
+from remediator.prometheus.threads import answered
 
 PATIENCE = 10.0  # seconds for which one list is waited for
 LARGEST = 16 << 20  # bytes of a list: as much as one post to the webhook
@@ -40,11 +40,7 @@ class Alertmanager:
 
     async def alerts(self) -> Listing:
         """See AlertSource."""
-        asked = asyncio.get_running_loop().run_in_executor(self._worker, self._ask)
-        try:
-            answer = await asyncio.wait_for(asked, 2 * self._patience)
-        except TimeoutError:  # the thread still waits for the list before
-            answer = failure(SERVER, TooSlow(), self._patience)
+        answer = await answered(self._worker, self._ask, SERVER, self._patience)
         self._failures.note(answer, f"{self._url}{PATH}", self._clock.monotonic())
         LISTS.labels(answer.doubt.value if isinstance(answer, CannotTell) else ANSWERED).inc()
         return answer

@@ -1,20 +1,21 @@
 """Prometheus as the parts of a replica ask it: in threads of its own, never on the loop, with a limit on time."""
 
-import asyncio
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from remediator.clock import Clock
 from remediator.core import promql
 from remediator.prometheus import reading
-from remediator.prometheus.connection import Connection, TooSlow
+from remediator.prometheus.connection import Connection
 from remediator.prometheus.failure_log import FailureLog, NoLog
 from remediator.prometheus.failures import Server, failure
 from remediator.prometheus.metrics import QUERIES, SECONDS
 from remediator.prometheus.reading import CannotTell, Doubt, Reading
 from remediator.prometheus.source import AT_ONCE
+from remediator.prometheus.threads import answered
 
 PATIENCE = 10.0  # seconds for which one answer is waited for
 ANSWERED = "Answered"
@@ -55,12 +56,7 @@ class Prometheus:
     async def instant(self, query: str, within: timedelta) -> Reading:
         """See Source."""
         began = self._clock.monotonic()
-        asked = asyncio.get_running_loop().run_in_executor(self._worker, self._ask, query, within)
-        try:
-            # As long for a thread that is free as for the answer.
-            answer = await asyncio.wait_for(asked, 2 * self._patience)
-        except TimeoutError:
-            answer = failure(SERVER, TooSlow(), self._patience)
+        answer = await answered(self._worker, partial(self._ask, query, within), SERVER, self._patience)
         SECONDS.observe(max(0.0, self._clock.monotonic() - began))
         self._failures.note(answer, query, self._clock.monotonic())
         QUERIES.labels(answer.doubt.value if isinstance(answer, CannotTell) else ANSWERED).inc()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from remediator.janitor.one_pass import OnePass
-from remediator.janitor.report import Outcome
+from remediator.janitor.outcome import Outcome
 from remediator.janitor.rules import read
 from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.writer import Writer

@@ -14,14 +14,15 @@ import pytest
 from deploy.images.programs import binary
 from remediator.cli.janitor import LEASE
 from remediator.clock import SYSTEM
+from remediator.core.idle_policy import Mode
 from remediator.janitor.idle.one_pass import IdlePass
-from remediator.janitor.idle.report import IdleReport
-from remediator.janitor.idle.report import Outcome as Told
+from remediator.janitor.idle.policy_report import PolicyReport
 from remediator.janitor.one_pass import OnePass
-from remediator.janitor.report import Outcome, Report
+from remediator.janitor.outcome import Outcome
+from remediator.janitor.pass_report import Report
 from remediator.janitor.rules import read
 from remediator.janitor.selection import Selection
-from remediator.janitor.settings import JanitorSettings, Mode, Terms
+from remediator.janitor.settings import JanitorSettings, Terms
 from remediator.janitor.writer import Writer
 from remediator.kube.runtime.elector import Elector
 from remediator.kube.wire import errors
@@ -165,7 +166,7 @@ async def test_with_its_own_rights_it_suspends_scales_and_deletes_what_is_idle_a
     now = datetime.now(UTC).replace(microsecond=0)
     try:
 
-        async def idle(hours: float) -> IdleReport:
+        async def idle(hours: float) -> PolicyReport:
             settings, at = JanitorSettings(Mode.ENFORCE), now + timedelta(hours=hours)
             (report,) = await IdlePass(client, settings, source, Writer(client), at).run()
             return report
@@ -173,13 +174,13 @@ async def test_with_its_own_rights_it_suspends_scales_and_deletes_what_is_idle_a
         kubectl("create", "-f", "-", stdin=made("ConfigMap", "old"))
         await _until_admission_holds(client)
         told = await idle(0)
-        assert told.reasons.total() == told.count(Told.TOLD) == 3, list(told.rendered())
+        assert told.reasons.total() == told.count(Outcome.TOLD) == 3, list(told.rendered())
         done = await idle(4.1)
         outcomes = {line.what: line.outcome for line in done.lines}
         assert outcomes == {
-            "jobs/research/train": Told.SUSPENDED,
-            "deployments/research/web": Told.SCALED,
-            "pods/research/shell": Told.DELETED,
+            "jobs/research/train": Outcome.SUSPENDED,
+            "deployments/research/web": Outcome.SCALED,
+            "pods/research/shell": Outcome.DELETED,
         }, list(done.rendered())
         jobs, webs = (plain_of("batch", "jobs", "Job"), plain_of("apps", "deployments", "Deployment"))
         only = "the janitor may change nothing of an object but annotations, suspend Jobs, and scale to 0"

@@ -5,16 +5,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from remediator import windows
-from remediator.core.idle_policy import IdleMode, IdlePolicy, Signal
+from remediator.core.idle_policy import IdlePolicy, Mode, Signal
 from remediator.core.window import Invalid
 from remediator.janitor.decide import Reason
 from remediator.janitor.idle import reader
 from remediator.janitor.idle.evidence import WITHIN, Answers, Evidence, by_pod, judge, questions, together
 from remediator.janitor.idle.holding import WILL, Holding, decide
-from remediator.janitor.idle.report import OF, IdleReport, Outcome
+from remediator.janitor.idle.policy_report import OF, PolicyReport
 from remediator.janitor.idle.table import State, Step, told, until
 from remediator.janitor.idle.writer import IdleWriter
-from remediator.janitor.settings import JanitorSettings, Mode
+from remediator.janitor.outcome import Outcome
+from remediator.janitor.settings import JanitorSettings
 from remediator.janitor.writer import Writer
 from remediator.kube.api import owners, working_pods
 from remediator.kube.api.builtin import NAMESPACE
@@ -42,7 +43,7 @@ class IdlePass:
         self._writer = IdleWriter(client, writer)
         self.problems: list[str] = []
 
-    async def run(self) -> list[IdleReport]:
+    async def run(self) -> list[PolicyReport]:
         """What became of each policy. Raises ApiError where policies, Pods or owners cannot be read."""
         policies, self.problems = await reader.policies(self._client)
         held = await reader.holdings(self._client, policies, self._settings.selection) if policies else []
@@ -53,9 +54,9 @@ class IdlePass:
             reports.append(await self._policy(policy, mine))
         return reports
 
-    async def _policy(self, policy: IdlePolicy, held: list[Holding]) -> IdleReport:
-        enforces = policy.mode is IdleMode.ENFORCE and self._settings.mode is Mode.ENFORCE
-        report = IdleReport(policy, enforces)
+    async def _policy(self, policy: IdlePolicy, held: list[Holding]) -> PolicyReport:
+        enforces = policy.mode is Mode.ENFORCE and self._settings.mode is Mode.ENFORCE
+        report = PolicyReport(policy, enforces)
         shut = windows.shut(policy.windows, self._now)
         if isinstance(shut, Invalid):
             report.problems.append(f"spec.{shut.field}: {shut.why}")
@@ -82,7 +83,7 @@ class IdlePass:
             values.append(by_pod(reading))
         return Answers(signal, *values)
 
-    async def _one(self, report: IdleReport, holding: Holding, evidence: Evidence, *, shut: bool) -> None:
+    async def _one(self, report: PolicyReport, holding: Holding, evidence: Evidence, *, shut: bool) -> None:
         known, (step, reason), why = decide(holding, evidence, report.policy, self._now, shut=shut)
         report.gpus += holding.gpus if known in IDLE else 0
         outcome = _outcome(report, holding, step)
@@ -95,7 +96,9 @@ class IdlePass:
         elif outcome is not None:
             await self._write(report, holding, evidence, step, shut=shut)
 
-    async def _write(self, report: IdleReport, holding: Holding, evidence: Evidence, step: Step, *, shut: bool) -> None:
+    async def _write(
+        self, report: PolicyReport, holding: Holding, evidence: Evidence, step: Step, *, shut: bool
+    ) -> None:
         """Look at it as it is now; where the same is right, write it under the version that was read."""
         if not self._leads():
             raise _Away("another replica leads")
@@ -149,7 +152,7 @@ def _longest_told(holding: Holding) -> tuple[bool, float, str, str]:
     return at is None, at.timestamp() if at else 0.0, holding.namespace, holding.name
 
 
-def _outcome(report: IdleReport, holding: Holding, step: Step) -> Outcome | None:
+def _outcome(report: PolicyReport, holding: Holding, step: Step) -> Outcome | None:
     action = holding.action(report.policy)
     return {Step.TELL: Outcome.TOLD, Step.CLEAR: Outcome.CLEARED, Step.ACT: OF[action] if action else None}.get(step)
 

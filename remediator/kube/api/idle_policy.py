@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from remediator.core.idle_policy import IdleAction, IdleMode
+from remediator.core.idle_policy import IdleAction, Mode
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -69,9 +69,9 @@ class IdlePolicySpec(Base, frozen=True, kw_only=True):
     """Which Pods must use their GPUs, and what becomes of those that do not."""
 
     mode: Annotated[
-        IdleMode,
+        Mode,
         doc("DryRun: only report. Enforce: tell, and act. Only with --mode Enforce of the janitor. Default DryRun."),
-    ] = IdleMode.DRY_RUN
+    ] = Mode.DRY_RUN
     namespaces: Annotated[
         tuple[_Space, ...],
         Meta(min_length=1, max_length=256),

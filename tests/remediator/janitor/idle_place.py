@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from remediator.core.idle_policy import Mode
 from remediator.janitor.decide import Reason
 from remediator.janitor.idle.evidence import WITHIN
 from remediator.janitor.idle.one_pass import IdlePass
-from remediator.janitor.idle.report import IdleReport, Outcome
-from remediator.janitor.settings import JanitorSettings, Mode
+from remediator.janitor.idle.policy_report import PolicyReport
+from remediator.janitor.outcome import Outcome
+from remediator.janitor.settings import JanitorSettings
 from remediator.kube import api
 from remediator.kube.wire.client import Kind
 from remediator.kube.wire.times import stamp
@@ -71,7 +73,7 @@ class Cluster(Place):
         self.asked.pods[name] = (use, gpus, 120)
         return made
 
-    async def idle(self, hours: float = 0, mode: Mode = Mode.ENFORCE) -> IdleReport:
+    async def idle(self, hours: float = 0, mode: Mode = Mode.ENFORCE) -> PolicyReport:
         """One pass so many hours after NOW."""
         now = NOW + hours * HOUR
         self.transport.asked.clear()
@@ -92,5 +94,5 @@ def reference(owner: Object) -> Object:
     }  # fmt: skip
 
 
-def became(report: IdleReport) -> list[tuple[Outcome, str, Reason]]:
+def became(report: PolicyReport) -> list[tuple[Outcome, str, Reason]]:
     return [line[:3] for line in report.lines]

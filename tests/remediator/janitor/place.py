@@ -7,11 +7,13 @@ from typing import Any
 
 from remediator.clock import Clock
 from remediator.core import names
+from remediator.core.idle_policy import Mode
 from remediator.janitor.one_pass import OnePass
-from remediator.janitor.report import Outcome, Report
+from remediator.janitor.outcome import Outcome
+from remediator.janitor.pass_report import Report
 from remediator.janitor.rules import read
 from remediator.janitor.selection import Selection
-from remediator.janitor.settings import Hook, JanitorSettings, Mode, Terms
+from remediator.janitor.settings import Hook, JanitorSettings, Terms
 from remediator.janitor.writer import Writer
 from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.transport import MERGE_PATCH, Query, Reply

@@ -10,15 +10,15 @@ import pytest
 
 from remediator.clock import Clock
 from remediator.core import names
-from remediator.core.idle_policy import IdleAction, IdlePolicy, Signal
+from remediator.core.idle_policy import IdleAction, IdlePolicy, Mode, Signal
 from remediator.janitor.decide import Reason
 from remediator.janitor.idle.evidence import Answers, Evidence, GpuPod, judge, questions, together
 from remediator.janitor.idle.holding import Holding, decide
 from remediator.janitor.idle.one_pass import IdlePass
-from remediator.janitor.idle.report import Outcome
 from remediator.janitor.idle.table import TABLE, Notice, State, Step
+from remediator.janitor.outcome import Outcome
 from remediator.janitor.run import Janitor
-from remediator.janitor.settings import JanitorSettings, Mode
+from remediator.janitor.settings import JanitorSettings
 from remediator.kube import api
 from remediator.kube.api import owners
 from remediator.kube.wire.times import stamp

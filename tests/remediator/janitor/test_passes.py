@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from remediator.core.idle_policy import Mode
 from remediator.janitor.decide import Reason
-from remediator.janitor.report import Outcome, Report
+from remediator.janitor.outcome import Outcome
+from remediator.janitor.pass_report import Report
 from remediator.janitor.selection import Selection
-from remediator.janitor.settings import Mode
 from remediator.kube.wire.client import Kind
 from remediator.kube.wire.transport import HEADS
 from tests.harness.kinds import BUDGETS, NAMESPACES, PODS, SECRETS, Object

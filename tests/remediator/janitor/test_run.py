@@ -10,10 +10,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from remediator.clock import Clock
-from remediator.janitor.report import Outcome
+from remediator.core.idle_policy import Mode
+from remediator.janitor.outcome import Outcome
 from remediator.janitor.rules import read
 from remediator.janitor.run import Janitor
-from remediator.janitor.settings import JanitorSettings, Mode
+from remediator.janitor.settings import JanitorSettings
 from remediator.kube.runtime.elector import Elector
 from remediator.web import janitor as page
 from tests.harness.kinds import PODS

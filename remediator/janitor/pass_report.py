@@ -1,33 +1,20 @@
-"""What one pass found and did, in counts and in lines for a person."""
+"""What one pass has found and done, in counts and in lines for a person."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, NamedTuple
 
+from remediator.core.idle_policy import Mode
 from remediator.janitor.decide import Deadline, Reason
-from remediator.janitor.idle.report import IdleReport
-from remediator.janitor.settings import Mode
+from remediator.janitor.idle.policy_report import PolicyReport
+from remediator.janitor.outcome import OF_TTL, Outcome, word
 from remediator.janitor.subject import address
 from remediator.kube.wire.client import Kind
 from remediator.kube.wire.times import stamp
 
 SHOWN = 200  # lines of one outcome
-
-
-class Outcome(StrEnum):
-    """What became of an object in one pass."""
-
-    DELETED = "delete"
-    TOLD = "tell"
-    HELD = "held"
-    FAILED = "failed"
-
-
-WOULD = {Outcome.DELETED: "would delete", Outcome.TOLD: "would tell"}
-DONE = {Outcome.DELETED: "deleted", Outcome.TOLD: "told"}
 
 
 class Line(NamedTuple):
@@ -46,12 +33,12 @@ class Report:
     at: datetime
     counts: Counter[str] = field(default_factory=Counter)
     totals: Counter[Outcome] = field(default_factory=Counter)
-    lines: dict[Outcome, list[Line]] = field(default_factory=lambda: {outcome: [] for outcome in Outcome})
+    lines: dict[Outcome, list[Line]] = field(default_factory=lambda: {outcome: [] for outcome in OF_TTL})
     reasons: Counter[tuple[Outcome, Reason]] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     waiting: int = 0
     left: int = 0  # for later passes: as many were done as one pass may do
-    idle: list[IdleReport] = field(default_factory=list)
+    idle: list[PolicyReport] = field(default_factory=list)
 
     def add(self, outcome: Outcome, kind: Kind[Any], namespace: str, name: str, reason: Reason, message: str) -> None:
         """Note what became of an object; of thousands the first are shown, and all are counted."""
@@ -68,22 +55,21 @@ class Report:
         return [line for line in self.lines[outcome] if (line.what, line.reason) not in known]
 
     def word(self, outcome: Outcome) -> str:
-        """What a person reads of an outcome: of what only would be done, too."""
-        words = WOULD if self.mode is Mode.DRY_RUN else DONE
-        return words.get(outcome, outcome.value)
+        """What a person reads of an outcome."""
+        return word(outcome, done=self.mode is Mode.ENFORCE)
 
     def rendered(self) -> Iterator[str]:
         """The report for a person, line by line."""
-        totals = [f"{self.word(outcome)} {self.totals[outcome]}" for outcome in Outcome]
+        totals = [f"{self.word(outcome)} {self.totals[outcome]}" for outcome in OF_TTL]
         seen = self.counts["resources-processed"]
         yield f"{stamp(self.at)} {self.mode}: {seen} objects; {', '.join(totals)}, waiting {self.waiting}"
         yield from (f"problem: {problem}" for problem in self.problems)
-        shown = [(self.word(outcome), line) for outcome in Outcome for line in self.lines[outcome]]
+        shown = [(self.word(outcome), line) for outcome in OF_TTL for line in self.lines[outcome]]
         widths = [max((len(text) for text in column), default=0) for column in zip(*map(_cells, shown), strict=True)]
         for row in map(_cells, shown):
             padded = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
             yield padded.rstrip()
-        for outcome in Outcome:
+        for outcome in OF_TTL:
             if (more := self.totals[outcome] - len(self.lines[outcome])) > 0:
                 yield f"{self.word(outcome)}: {more} more"
         if self.left:

@@ -1,42 +1,23 @@
-"""What a pass found of one IdlePolicy, and did: for a person, and in GPU-hours."""
+"""What a pass has found of one IdlePolicy, and done: for a person, and in GPU-hours."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
 from remediator.core.idle_policy import IdleAction, IdlePolicy
 from remediator.janitor.decide import Reason
 from remediator.janitor.idle.holding import Holding
+from remediator.janitor.outcome import Outcome, word
 from remediator.janitor.subject import address
 
 SHOWN = 100  # lines of one policy
-
-
-class Outcome(StrEnum):
-    """What became of something that holds GPUs."""
-
-    SUSPENDED = "suspend"
-    SCALED = "scale"
-    DELETED = "delete"
-    TOLD = "tell"
-    CLEARED = "clear"
-    HELD = "held"
-    FAILED = "failed"
 
 
 OF = {
     IdleAction.SUSPEND: Outcome.SUSPENDED,
     IdleAction.SCALE: Outcome.SCALED,
     IdleAction.DELETE: Outcome.DELETED,
-}
-DONE = {
-    Outcome.SUSPENDED: "suspended",
-    Outcome.SCALED: "scaled",
-    Outcome.DELETED: "deleted",
-    Outcome.TOLD: "told",
-    Outcome.CLEARED: "cleared",
 }
 
 
@@ -50,7 +31,7 @@ class Line(NamedTuple):
 
 
 @dataclass(slots=True)
-class IdleReport:
+class PolicyReport:
     """One policy in one pass. `enforces`: whether anything is written."""
 
     policy: IdlePolicy
@@ -81,9 +62,8 @@ class IdleReport:
         return self.gpus * self.policy.idle_for.total_seconds() / 3600
 
     def word(self, outcome: Outcome) -> str:
-        """What a person reads of an outcome: of what only would be done, too."""
-        done = DONE.get(outcome)
-        return outcome.value if done is None else done if self.enforces else f"would {outcome.value}"
+        """What a person reads of an outcome."""
+        return word(outcome, done=self.enforces)
 
     def rendered(self) -> Iterator[str]:
         """For a person, line by line."""
