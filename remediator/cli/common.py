@@ -78,6 +78,22 @@ PrometheusCaFile = Annotated[
     Path | None, typer.Option(exists=True, dir_okay=False, help="Who signs the certificate of Prometheus, PEM.")
 ]
 
+AlertmanagerTokenFile = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="File with a bearer token for Alertmanager.")
+]
+
+AlertmanagerCaFile = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="Who signs Alertmanager's certificate, PEM.")
+]
+
+AlertmanagerWatchdog = Annotated[
+    str,
+    typer.Option(
+        help="Name of an alert that always fires, such as Watchdog of kube-prometheus: while no Alertmanager lists "
+        "it, Prometheus is away, and no alert has ended."
+    ),
+]
+
 DOMAINS = ",".join(names.DOMAINS)
 
 LONGEST_WINDOW = int(retention.AGE.total_seconds())  # what began before that is no longer known

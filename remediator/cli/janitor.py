@@ -1,8 +1,7 @@
 """`remediator janitor`: deletes what nobody needs any more, with notice."""
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import asdict
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,10 @@ from remediator.settings import Settings, address, identity
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from remediator.janitor.idle.sources import Sources
     from remediator.janitor.rules import Rule
     from remediator.janitor.settings import Hook
     from remediator.kube.wire.client import Client
-    from remediator.prometheus.source import Source
 
 LEASE = "remediator-janitor"
 
@@ -57,25 +56,36 @@ def janitor(
     )
     metrics.configure("warning" if passes.once and log.log_level == "info" else log.log_level, log.log_json)
     try:
-        Settings(**asdict(sources))
+        asked = sources.settings
     except ValueError as wrong:
         raise refusal(wrong) from None
     if passes.once:
-        raise typer.Exit(asyncio.run(_once(kubeconfig, settings, sources)))
-    asyncio.run(_run(kubeconfig, settings, namespace, passes.listen, sources))
+        raise typer.Exit(asyncio.run(_once(kubeconfig, settings, asked)))
+    asyncio.run(_run(kubeconfig, settings, namespace, passes.listen, asked))
 
 
 @asynccontextmanager
-async def _source(asked: SourceOptions) -> "AsyncIterator[Source | None]":
-    """Prometheus, for as long as the block runs; None where there is none."""
-    if not asked.prometheus_url:
-        yield None
-        return
-    from remediator.prometheus.prometheus import Prometheus
+async def _sources(asked: Settings) -> "AsyncIterator[Sources]":
+    """Whom IdlePolicies may ask, for as long as the block runs."""
+    from remediator.janitor.idle.sources import Sources
 
-    token, authority = asked.prometheus_token_file, asked.prometheus_ca_file
-    async with aclosing(Prometheus(asked.prometheus_url, SYSTEM, token=token, authority=authority)) as prometheus:
-        yield prometheus
+    async with AsyncExitStack() as stack:
+        prometheus = alertmanagers = None
+        if asked.prometheus_url:
+            from remediator.prometheus.prometheus import Prometheus
+
+            token, authority = asked.prometheus_token_file, asked.prometheus_ca_file
+            prometheus = Prometheus(asked.prometheus_url, SYSTEM, token=token, authority=authority)
+            await stack.enter_async_context(aclosing(prometheus))
+        if asked.alertmanager_url:
+            from remediator.prometheus.alertmanager import Alertmanager
+            from remediator.prometheus.alerts import Alertmanagers
+
+            token, authority = asked.alertmanager_token_file, asked.alertmanager_ca_file
+            peers = [Alertmanager(url, SYSTEM, token=token, authority=authority) for url in asked.alertmanager_url]
+            alertmanagers = Alertmanagers(peers, "", asked.alertmanager_watchdog)
+            await stack.enter_async_context(aclosing(alertmanagers))
+        yield Sources(prometheus, alertmanagers)
 
 
 def _rules(file: Path | None) -> "tuple[Rule, ...]":
@@ -100,7 +110,7 @@ def _hook(name: str) -> "Hook | None":
         raise refusal(f"--resource-context-hook: {wrong}") from None
 
 
-async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: SourceOptions) -> int:
+async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: Settings) -> int:
     """Exit 1 where something could not be done or read: the report says what."""
     from remediator.janitor.outcome import Outcome
     from remediator.janitor.run import Janitor
@@ -109,8 +119,8 @@ async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: Sourc
 
     transport = await connect(kubeconfig)
     try:
-        async with _source(asked) as source:
-            report = await Janitor(Client(transport), settings, SYSTEM, source=source).once()
+        async with _sources(asked) as sources:
+            report = await Janitor(Client(transport), settings, SYSTEM, sources=sources).once()
     except errors.ApiError as failed:
         raise refusal(failed.message) from None
     finally:
@@ -122,7 +132,7 @@ async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: Sourc
 
 
 async def _run(
-    kubeconfig: Path | None, settings: JanitorSettings, namespace: str, listen: str, asked: SourceOptions
+    kubeconfig: Path | None, settings: JanitorSettings, namespace: str, listen: str, asked: Settings
 ) -> None:
     from remediator.cli.run import answers, until_ended
     from remediator.kube.wire.client import Client
@@ -130,23 +140,21 @@ async def _run(
     transport = await connect(kubeconfig)
     try:
         await answers(transport)
-        async with _source(asked) as source:
-            await until_ended(_serve(Client(transport), settings, namespace, listen, source))
+        async with _sources(asked) as sources:
+            await until_ended(_serve(Client(transport), settings, namespace, listen, sources))
     except OSError as wrong:
         raise refusal(wrong) from None
     finally:
         await transport.close()
 
 
-async def _serve(
-    client: "Client", settings: JanitorSettings, namespace: str, listen: str, source: "Source | None"
-) -> None:
+async def _serve(client: "Client", settings: JanitorSettings, namespace: str, listen: str, sources: "Sources") -> None:
     """Of several replicas the one with the Lease works."""
     from remediator.janitor.run import Janitor
     from remediator.kube.runtime.elector import Elector
     from remediator.web import janitor as page
 
     elector = Elector(client, LEASE, namespace, identity(), SYSTEM)
-    made = Janitor(client, settings, SYSTEM, lambda: elector.is_leader, source)
+    made = Janitor(client, settings, SYSTEM, lambda: elector.is_leader, sources)
     async with page.endpoint(made).served(listen):
         await elector.run(made.run)

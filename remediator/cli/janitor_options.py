@@ -1,16 +1,23 @@
 """The options of `remediator janitor` by what they are about."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from remediator.cli.common import PrometheusCaFile, PrometheusTokenFile
+from remediator.cli.common import (
+    AlertmanagerCaFile,
+    AlertmanagerTokenFile,
+    AlertmanagerWatchdog,
+    PrometheusCaFile,
+    PrometheusTokenFile,
+)
 from remediator.core.idle_policy import Mode
 from remediator.janitor.selection import ALL, Selection
 from remediator.janitor.settings import INTERVAL, MOST_DELETIONS, Terms
+from remediator.settings import Settings
 
 DEFAULT = Selection()
 
@@ -90,7 +97,20 @@ class SourceOptions:
 
     prometheus_url: Annotated[
         str,
-        typer.Option(help="Prometheus with the metrics of dcgm-exporter, for IdlePolicies. Left out: none is used."),
+        typer.Option(help="Prometheus with the metrics that IdlePolicies ask for. Left out: none is asked."),
     ] = ""
     prometheus_token_file: PrometheusTokenFile = None
     prometheus_ca_file: PrometheusCaFile = None
+    alertmanager_url: Annotated[
+        list[str] | None,
+        typer.Option(help="Alertmanager whose alerts IdlePolicies name; once for each, HA peers too."),
+    ] = None
+    alertmanager_token_file: AlertmanagerTokenFile = None
+    alertmanager_ca_file: AlertmanagerCaFile = None
+    alertmanager_watchdog: AlertmanagerWatchdog = ""
+
+    @property
+    def settings(self) -> Settings:
+        """What they become. Raises ValueError that names the option and what it should be."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Settings(**given | {"alertmanager_url": tuple(self.alertmanager_url or ())})

@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from remediator.cli.common import DOMAINS, GangTopology, PrometheusCaFile, PrometheusTokenFile, Starts, Window
+from remediator.cli.common import (
+    DOMAINS,
+    AlertmanagerCaFile,
+    AlertmanagerTokenFile,
+    AlertmanagerWatchdog,
+    GangTopology,
+    PrometheusCaFile,
+    PrometheusTokenFile,
+    Starts,
+    Window,
+)
 from remediator.core import names
 from remediator.core.breaker import Breaker
 from remediator.settings import ExtenderScore, Level
@@ -156,22 +166,12 @@ class AlertmanagerOptions:
             "webhook. Left out: what the webhook is told counts."
         ),
     ] = None
-    alertmanager_token_file: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="File with a bearer token for Alertmanager.")
-    ] = None
-    alertmanager_ca_file: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Who signs Alertmanager's certificate, PEM.")
-    ] = None
+    alertmanager_token_file: AlertmanagerTokenFile = None
+    alertmanager_ca_file: AlertmanagerCaFile = None
     alertmanager_receiver: Annotated[
         str, typer.Option(help="Name of the receiver in Alertmanager whose alerts make tickets.")
     ] = "remediator"
-    alertmanager_watchdog: Annotated[
-        str,
-        typer.Option(
-            help="Name of an alert that always fires, such as Watchdog of kube-prometheus: while no Alertmanager lists "
-            "it, Prometheus is away, and no alert has ended."
-        ),
-    ] = ""
+    alertmanager_watchdog: AlertmanagerWatchdog = ""
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The noun IdlePolicy: which Pods must use their GPUs, how that is proven, and what becomes of those that do not."""
+"""The noun IdlePolicy: which Pods somebody should look at, how that is proven, and what becomes of them."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,8 +19,18 @@ class Mode(StrEnum):
     ENFORCE = "Enforce"
 
 
+class Finding(StrEnum):
+    """What a policy looks for."""
+
+    IDLE_GPUS = "IdleGPUs"
+    IDLE_CPU = "IdleCPU"
+    RESTARTS = "Restarts"
+    PENDING = "Pending"
+    ALERT = "Alert"
+
+
 class IdleAction(StrEnum):
-    """How GPUs may be given back."""
+    """How something may be given back."""
 
     SUSPEND = "Suspend"
     SCALE = "Scale"
@@ -29,15 +39,22 @@ class IdleAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """Series of dcgm-exporter, and the highest value that counts as idle."""
+    """Series, and the highest value that counts as idle: of a counter of CPU seconds, in hundredths of a core."""
 
     series: str = "DCGM_FI_DEV_GPU_UTIL"
     at_most: int = 0
 
 
+# What is asked where a policy names nothing.
+SIGNALS = {
+    Finding.IDLE_GPUS: (Signal(),),
+    Finding.IDLE_CPU: (Signal("container_cpu_usage_seconds_total", 1),),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class IdlePolicy:
-    """One policy."""
+    """One policy. `alert`: the name of the alert that Finding.ALERT is about."""
 
     name: str
     namespaces: tuple[str, ...]
@@ -50,6 +67,8 @@ class IdlePolicy:
     grace: timedelta = timedelta(hours=4)
     actions: tuple[IdleAction, ...] = ()
     most: int = 5
+    finds: Finding = Finding.IDLE_GPUS
+    alert: str = ""
 
     @property
     def step(self) -> timedelta:

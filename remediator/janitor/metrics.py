@@ -2,7 +2,7 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from remediator.core.idle_policy import Mode
+from remediator.core.idle_policy import Finding, Mode
 from remediator.janitor.pass_report import Report
 from remediator.metrics import REGISTRY
 
@@ -24,6 +24,12 @@ IDLE_GPUS = Gauge(
     ["policy"],
     registry=REGISTRY,
 )
+HOLDERS = Gauge(
+    "remediator_janitor_policy_objects",
+    "Pods and owners of Pods that an IdlePolicy has found, and that nobody keeps, in the janitor's last pass.",
+    ["policy", "finds"],
+    registry=REGISTRY,
+)
 SECONDS = Histogram(
     "remediator_janitor_pass_seconds",
     "How long a pass of the janitor took.",
@@ -42,8 +48,11 @@ def passed(report: Report, seconds: float) -> None:
     for (outcome, reason), count in report.reasons.items():
         OUTCOMES.labels(outcome.value, reason.value, report.mode.value).inc(count)
     IDLE_GPUS.clear()
+    HOLDERS.clear()
     for idle in report.idle:
-        IDLE_GPUS.labels(idle.policy.name).set(idle.gpus)
+        if idle.policy.finds is Finding.IDLE_GPUS:
+            IDLE_GPUS.labels(idle.policy.name).set(idle.gpus)
+        HOLDERS.labels(idle.policy.name, idle.policy.finds.value).set(idle.owners)
         for (became, why), count in idle.reasons.items():
             OUTCOMES.labels(became.value, why.value, Mode.ENFORCE if idle.enforces else Mode.DRY_RUN).inc(count)
     SEEN.set(report.counts["resources-processed"])

@@ -9,6 +9,7 @@ import structlog
 from remediator.clock import Clock
 from remediator.janitor import metrics
 from remediator.janitor.idle.one_pass import IdlePass
+from remediator.janitor.idle.sources import Sources
 from remediator.janitor.one_pass import OnePass
 from remediator.janitor.outcome import DONE, Outcome
 from remediator.janitor.pass_report import Report
@@ -17,7 +18,6 @@ from remediator.janitor.writer import Writer
 from remediator.kube.runtime.leader import Sweep, every, sweeping
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
-from remediator.prometheus.source import Source
 
 FRESH = 3  # intervals without a whole pass after which the janitor is not ready
 LOGGED = (Outcome.DELETED, Outcome.TOLD, Outcome.FAILED)
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 
 class Janitor:
-    """Passes over one cluster. `leads()`: whether it may write now. `source`: what knows which GPUs are idle."""
+    """Passes over one cluster. `leads()`: whether it may write now. `sources`: who is asked for IdlePolicies."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class Janitor:
         settings: JanitorSettings,
         clock: Clock,
         leads: Callable[[], bool] = lambda: True,
-        source: Source | None = None,
+        sources: Sources | None = None,
     ) -> None:
-        self._source = source
+        self._sources = sources or Sources()
         self._client, self._settings, self._clock, self._leads = client, settings, clock, leads
         self._writer = Writer(client)
         self._ended = clock.monotonic()
@@ -46,16 +46,15 @@ class Janitor:
         began = self._clock.monotonic()
         now = self._clock.now()
         report = await OnePass(self._client, self._settings, self._writer, now, self._leads).run()
-        if self._source is not None:
-            await self._idle(report, self._source, now)
+        await self._idle(report, now)
         self._ended = self._clock.monotonic()
         self.last = report
         metrics.passed(report, self._ended - began)
         return report
 
-    async def _idle(self, report: Report, source: Source, now: datetime) -> None:
-        """The same of GPUs that nobody uses, into the same report."""
-        idle = IdlePass(self._client, self._settings, source, self._writer, now, self._leads)
+    async def _idle(self, report: Report, now: datetime) -> None:
+        """The same of IdlePolicies, into the same report."""
+        idle = IdlePass(self._client, self._settings, self._sources, self._writer, now, self._leads)
         try:
             report.idle = await idle.run()
         except errors.ApiError as error:

@@ -17,6 +17,7 @@ from remediator.clock import SYSTEM
 from remediator.core.idle_policy import Mode
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
+from remediator.janitor.idle.sources import Sources
 from remediator.janitor.one_pass import OnePass
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.pass_report import Report
@@ -168,7 +169,7 @@ async def test_with_its_own_rights_it_suspends_scales_and_deletes_what_is_idle_a
 
         async def idle(hours: float) -> PolicyReport:
             settings, at = JanitorSettings(Mode.ENFORCE), now + timedelta(hours=hours)
-            (report,) = await IdlePass(client, settings, source, Writer(client), at).run()
+            (report,) = await IdlePass(client, settings, Sources(source), Writer(client), at).run()
             return report
 
         kubectl("create", "-f", "-", stdin=made("ConfigMap", "old"))

@@ -1,20 +1,22 @@
-"""Whether a Pod has used its GPUs: the questions to Prometheus, and what their answers prove. Pure.
+"""Whether a Pod has used its GPUs, or the CPU: the questions to Prometheus, and what their answers prove. Pure.
 
-A scrape gap is not idleness: in each step of the time there must be a sample of each GPU.
+A scrape gap is not idleness: in each step of the time there must be a sample of each GPU, or of each container.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from remediator.core.idle_policy import IdlePolicy, Signal
+from remediator.core.idle_policy import Finding, IdlePolicy, Signal
+from remediator.core.pod_facts import Key, PodFacts
 from remediator.janitor.idle.table import State
 from remediator.prometheus.reading import Sample
 
 WITHIN = timedelta(minutes=5)  # how old the newest sample of a series may be
 # dcgm-exporter's own labels are exported_ ones where the scrape keeps the labels of its target (honorLabels: false).
+_CONTAINER = 'container!="",container!="POD"'
 _OWN = '"{0}", "$1", "exported_{0}", "(.+)"'
-Key = tuple[str, str]  # namespace and name of a Pod
+RATE = timedelta(minutes=5)  # over which the use of CPU is counted; of a counter, a lost sample hides nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +29,37 @@ class Questions:
 
 
 def questions(signal: Signal, policy: IdlePolicy) -> Questions:
-    """What to ask: the highest value, how many GPUs, and in how many steps each of them has samples."""
+    """What to ask: the highest value, how many GPUs or containers, and in how many steps each of them has samples."""
     window, step = _seconds(policy.idle_for), _seconds(policy.step)
-    over = f"max_over_time({signal.series}[{window}])"
-    steps = f"count_over_time(max_over_time({signal.series}[{_seconds(2 * policy.step)}])[{window}:{step}])"
-    return Questions(_by_pod("max", over), _by_pod("count", over), _by_pod("min", steps))
+    if policy.finds is Finding.IDLE_CPU:
+        used = f"({_cpu(signal.series, max(RATE, 2 * policy.step))})[{window}:{step}]"
+        highest, steps = f"max_over_time({used})", f"count_over_time({used})"
+    else:
+        highest = _own(f"max_over_time({signal.series}[{window}])")
+        samples = f"max_over_time({signal.series}[{_seconds(2 * policy.step)}])"
+        steps = _own(f"count_over_time({samples}[{window}:{step}])")
+    return Questions(_by_pod("max", highest), _by_pod("count", highest), _by_pod("min", steps))
 
 
 def _seconds(length: timedelta) -> str:
     return f"{int(length.total_seconds())}s"
 
 
-def _by_pod(how: str, expression: str) -> str:
+def _cpu(series: str, over: timedelta) -> str:
+    """Hundredths of a core by container: the sums that cAdvisor makes of a Pod are left out."""
+    bare = series.removesuffix("}")
+    labelled = f"{bare},{_CONTAINER}" if bare != series else f"{series}{{{_CONTAINER}"
+    return f"sum by (namespace, pod, container) ({_own(f'100 * rate({labelled}}}[{_seconds(over)}])')})"
+
+
+def _own(expression: str) -> str:
+    """With the labels that name the Pod, whatever the scrape calls them."""
     for label in ("pod", "namespace"):
         expression = f"label_replace({expression}, {_OWN.format(label)})"
+    return expression
+
+
+def _by_pod(how: str, expression: str) -> str:
     return f"{how} by (namespace, pod) ({expression})"
 
 
@@ -61,60 +80,49 @@ def by_pod(samples: Iterable[Sample]) -> dict[Key, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class GpuPod:
-    """A Pod that has not ended. `gpus`: how many it asks for, None where nobody can count them."""
-
-    namespace: str
-    name: str
-    uid: str
-    gpus: int | None
-    started: datetime | None
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def key(self) -> Key:
-        """As series name it."""
-        return self.namespace, self.name
-
-
-@dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is proven of a Pod, or why nothing is."""
+    """What is proven of a Pod, or of all Pods of an owner, or why nothing is. `whole`: of each of them."""
 
     state: State
     why: str
+    whole: bool = True
 
 
-def judge(pod: GpuPod, answers: Iterable[Answers], policy: IdlePolicy, now: datetime) -> Evidence:
-    """One Pod. One sample of use proves use; idleness is proven only by all samples of all its GPUs."""
+def judge(pod: PodFacts, answers: Iterable[Answers], policy: IdlePolicy, now: datetime) -> Evidence:
+    """One Pod. One sample of use proves use; idleness is proven only by all samples of all its GPUs or containers."""
     answers = tuple(answers)
     for answer in answers:
         if (value := answer.highest.get(pod.key, 0.0)) > answer.signal.at_most:
             return Evidence(State.BUSY, f"{answer.signal.series} was {value:g}")
     if pod.started is None or now - pod.started < policy.idle_for:
         return Evidence(State.YOUNG, f"{pod.name} runs for less than {_seconds(policy.idle_for)}")
-    if not pod.gpus:
-        return Evidence(State.UNKNOWN, f"nobody can tell which GPUs {pod.name} has")
+    count, noun = (pod.containers, "containers") if policy.finds is Finding.IDLE_CPU else (pod.gpus, "GPUs")
+    if not count:
+        return Evidence(State.UNKNOWN, f"nobody can tell which {noun} {pod.name} has")
     for answer in answers:
-        if doubt := _doubt(pod, pod.gpus, answer, policy.steps):
+        if doubt := _doubt(pod, count, noun, answer, policy.steps):
             return Evidence(State.UNKNOWN, doubt)
-    return Evidence(State.IDLE, f"{pod.gpus} GPUs")
+    return Evidence(State.IDLE, f"{count} {noun}")
 
 
-def _doubt(pod: GpuPod, gpus: int, answer: Answers, steps: int) -> str:
+def _doubt(pod: PodFacts, count: int, noun: str, answer: Answers, steps: int) -> str:
     """Why the samples of a signal do not prove that it was idle; "" where they do."""
-    series, devices = answer.signal.series, answer.devices.get(pod.key, 0.0)
-    if devices < gpus:
-        return f"{series} shows {devices:g} of the {gpus} GPUs of {pod.name}"
+    series, shown = answer.signal.series, answer.devices.get(pod.key, 0.0)
+    if shown < count:
+        return f"{series} shows {shown:g} of the {count} {noun} of {pod.name}"
     proven = answer.proven.get(pod.key, 0.0)
     return f"{series} of {pod.name} has samples in {proven:g} of {steps} steps" if proven < steps else ""
 
 
-def together(evidence: Iterable[Evidence]) -> Evidence:
-    """Of all Pods of one owner: it is idle only where each of them is."""
-    every = list(evidence)
+def all_of(evidence: Iterable[Evidence], *, others: bool) -> Evidence:
+    """Of all Pods of one owner: it is idle only where each of them is.
+
+    `others`: whether it has Pods to which the signals say nothing, such as one without GPUs.
+    """
+    each = list(evidence)
     for state in (State.BUSY, State.YOUNG, State.UNKNOWN):
-        if pod_evidence := next((each for each in every if each.state is state), None):
+        if pod_evidence := next((pod for pod in each if pod.state is state), None):
             return pod_evidence
-    return every[0] if every else Evidence(State.UNKNOWN, "it has no Pod")
+    if others:
+        return Evidence(State.UNKNOWN, "it has Pods of another sort, of which nobody can tell")
+    return each[0] if each else Evidence(State.UNKNOWN, "it has no Pod")

@@ -1,14 +1,15 @@
-"""Who holds GPUs: an owner whose Pods can be told to end, with all of them. Pure."""
+"""Whom an IdlePolicy is about: an owner whose Pods can be told to end, with all of them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from remediator.core.idle_policy import IdleAction, IdlePolicy
+from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
+from remediator.core.pod_facts import PodFacts
 from remediator.janitor.decide import kept
-from remediator.janitor.idle.evidence import Evidence, GpuPod
-from remediator.janitor.idle.table import TABLE, Row, State, notice, told
+from remediator.janitor.idle.evidence import Evidence
+from remediator.janitor.idle.table import Row, State, notice, row, told
 from remediator.janitor.ttl import Unreadable
 from remediator.kube.api import owners
 from remediator.kube.wire.client import Kind
@@ -29,16 +30,21 @@ WILL = {
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """`maker`: who would undo what is done to it, such as PyTorchJob/bert, "" for nobody."""
+    """`maker`: who would undo what is done to it, such as PyTorchJob/bert, "" for nobody. `others`: it has more Pods.
+
+    `whole`: all of its Pods are what the policy looks for.
+    """
 
     kind: Kind[Any]
     namespace: str
     name: str
     uid: str
     annotations: Mapping[str, str]
-    pods: tuple[GpuPod, ...]
+    pods: tuple[PodFacts, ...]
     maker: str = ""
     space: Mapping[str, str] = field(default_factory=dict)  # annotations of its namespace
+    others: bool = False
+    whole: bool = True
 
     @property
     def gpus(self) -> int:
@@ -50,18 +56,16 @@ class Holding:
         return next((owner for pod in self.pods if (owner := pod.labels.get(policy.owner_label))), "")
 
     def action(self, policy: IdlePolicy) -> IdleAction | None:
-        """How its GPUs are taken; None where they are not."""
+        """What is done to it in the end; None for nothing."""
         action = ACTIONS[self.kind.name]
-        return action if action in policy.actions and not self.maker else None
+        return action if action in policy.actions and self.whole and not self.maker else None
 
 
 def state(holding: Holding, evidence: Evidence, policy: IdlePolicy, now: datetime, *, shut: bool) -> tuple[State, str]:
     """What is known of it, and a sentence. What was used is used, whoever keeps it."""
     if evidence.state is not State.IDLE:
         return evidence.state, evidence.why
-    idle = (
-        f"{holding.gpus} GPU{'s' * (holding.gpus != 1)} idle for {int(policy.idle_for.total_seconds() // 60)} minutes"
-    )
+    idle = _idle(holding, evidence, policy)
     try:
         keeps = [
             kept(marks, now)
@@ -73,9 +77,19 @@ def state(holding: Holding, evidence: Evidence, policy: IdlePolicy, now: datetim
         return State.KEPT, f"{idle}; {why}"
     if shut:
         return State.SHUT, idle
+    if not holding.whole:
+        return State.FIXED, f"{idle}; others of its Pods work"
     if holding.action(policy) is None:
         return State.FIXED, f"{idle}; {holding.maker} would undo it" if holding.maker else idle
     return State.IDLE, idle
+
+
+def _idle(holding: Holding, evidence: Evidence, policy: IdlePolicy) -> str:
+    """What the policy has found, in words."""
+    minutes = int(policy.idle_for.total_seconds() // 60)
+    if policy.finds is Finding.IDLE_GPUS:
+        return f"{holding.gpus} GPU{'s' * (holding.gpus != 1)} idle for {minutes} minutes"
+    return f"CPU idle for {minutes} minutes" if policy.finds is Finding.IDLE_CPU else evidence.why
 
 
 def decide(
@@ -83,4 +97,4 @@ def decide(
 ) -> tuple[State, Row, str]:
     """What becomes of it now: its state, the row of the table, and a sentence."""
     known, why = state(holding, evidence, policy, now, shut=shut)
-    return known, TABLE[known, notice(told(holding.annotations), policy, now)], why
+    return known, row(known, notice(told(holding.annotations), policy, now), policy.finds), why

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from remediator.core.idle_policy import IdleAction, IdlePolicy
+from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
 from remediator.janitor.decide import Reason
 from remediator.janitor.idle.holding import Holding
 from remediator.janitor.outcome import Outcome, word
@@ -14,6 +14,12 @@ from remediator.janitor.subject import address
 SHOWN = 100  # lines of one policy
 
 
+NOUNS = {
+    Finding.IDLE_CPU: "CPU idle",
+    Finding.RESTARTS: "restart again and again",
+    Finding.PENDING: "do not begin",
+    Finding.ALERT: "named by the alert",
+}
 OF = {
     IdleAction.SUSPEND: Outcome.SUSPENDED,
     IdleAction.SCALE: Outcome.SCALED,
@@ -39,8 +45,14 @@ class PolicyReport:
     lines: list[Line] = field(default_factory=list)
     reasons: Counter[tuple[Outcome, Reason]] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
-    gpus: int = 0  # that are idle, and that nobody keeps
+    gpus: int = 0  # of what was found, and nobody keeps
+    owners: int = 0  # of it, each with all of its Pods
     left: int = 0  # for later passes: as many were done as one pass may do
+
+    def note(self, holding: Holding) -> None:
+        """Count what the policy has found, and nobody keeps."""
+        self.owners += 1
+        self.gpus += holding.gpus
 
     def add(self, outcome: Outcome, holding: Holding, reason: Reason, message: str) -> None:
         """Note what became of it; of many the first are shown, and all are counted."""
@@ -65,13 +77,18 @@ class PolicyReport:
         """What a person reads of an outcome."""
         return word(outcome, done=self.enforces)
 
+    def _found(self) -> str:
+        if self.policy.finds is not Finding.IDLE_GPUS:
+            return f"{NOUNS[self.policy.finds]} {self.owners}"
+        hours = f"{self.gpu_hours:g} GPU-hours in the last {self.policy.idle_for.total_seconds() / 3600:g} h"
+        return f"{self.gpus} GPUs idle, {hours}"
+
     def rendered(self) -> Iterator[str]:
         """For a person, line by line."""
         mode = "Enforce" if self.enforces else "DryRun"
-        hours = f"{self.gpu_hours:g} GPU-hours in the last {self.policy.idle_for.total_seconds() / 3600:g} h"
         counts = [f"{self.word(outcome)} {count}" for outcome in Outcome if (count := self.count(outcome))]
         became = ", ".join(counts) or "nothing to do"
-        yield f"idle policy {self.policy.name} {mode}: {self.gpus} GPUs idle, {hours}; {became}"
+        yield f"idle policy {self.policy.name} {mode}: {self._found()}; {became}"
         for line in self.lines:
             yield f"{self.word(line.outcome)}  {line.what}  {line.reason.value}  {line.message}"
         if (more := self.reasons.total() - len(self.lines)) > 0:

@@ -1,41 +1,56 @@
-"""What is read of the cluster: policies, Pods that ask for GPUs, and who makes them."""
+"""What is read of the cluster: policies, Pods that may be what they look for, and who makes them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from remediator.core import names
-from remediator.core.idle_policy import EVERYWHERE, IdlePolicy
-from remediator.janitor.idle.evidence import GpuPod
+from remediator.core.idle_policy import EVERYWHERE, Finding, IdlePolicy
+from remediator.core.pod_facts import Key, PodFacts
 from remediator.janitor.idle.holding import Holding
 from remediator.janitor.selection import Selection
 from remediator.janitor.subject import LETS_GO
 from remediator.kube import api
-from remediator.kube.api import decode, encode, owners, working_pods
+from remediator.kube.api import decode, encode, janitor_pods, owners
 from remediator.kube.api.builtin import NAMESPACE, USER_PODS, Head, Namespace
 from remediator.kube.api.common import ObjectMeta, OwnerReference
+from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client, Kind
+from remediator.kube.wire.transport import HEADS
 
 RAW: Kind[dict[str, Any]] = Kind(api.IDLE_POLICY.group, api.IDLE_POLICY.version, api.IDLE_POLICY.plural, "", dict)
 READ = (names.KEEP_UNTIL, names.IDLE_POLICY, names.IDLE_NOTIFIED_AT, names.IDLE_UNTIL)
-MAKERS = {kind.name: kind for kind in (owners.JOB, owners.STATEFUL_SET, owners.DEPLOYMENT, owners.REPLICA_SET)}
+TOLD_TO_END = (owners.DEPLOYMENT, owners.JOB, owners.STATEFUL_SET)
+HEADS_PAGE = 500
 
 
 @dataclass(slots=True)
 class Holders:
-    """Pods by the uid of who makes them, or by their own. `plain`: one Pod without GPUs of each maker."""
+    """Pods by the uid of who makes them, or by their own. `others`: who makes Pods that are no matter of ours."""
 
-    pods: dict[str, list[GpuPod]] = field(default_factory=dict)
+    pods: dict[str, list[PodFacts]] = field(default_factory=dict)
     makers: dict[str, OwnerReference] = field(default_factory=dict)
-    plain: dict[str, GpuPod] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Makers:
+    """The metadata of those that may be told to make no Pods, by uid, and who made them; only what is asked for."""
+
+    heads: dict[str, tuple[Kind[Any], ObjectMeta]] = field(default_factory=dict)
+    above: dict[str, str] = field(default_factory=dict)  # of each ReplicaSet the uid of its Deployment
 
 
 async def policies(client: Client) -> tuple[list[IdlePolicy], list[str]]:
     """All that can be read, by name, and a sentence on each other. Raises ApiError."""
     readable, problems = [], []
-    for raw in await client.list_all(RAW):
+    try:
+        listed = await client.list_all(RAW)
+    except errors.NotFound:  # nobody has applied the kind, and so nobody has a policy
+        return [], []
+    for raw in listed:
         try:
             readable.append(decode.idle_policy(msgspec.convert(raw, api.IdlePolicy)))
         except (msgspec.ValidationError, ValueError) as wrong:
@@ -43,45 +58,64 @@ async def policies(client: Client) -> tuple[list[IdlePolicy], list[str]]:
     return sorted(readable, key=lambda policy: policy.name), problems
 
 
-async def holdings(client: Client, wanted: Iterable[IdlePolicy], selection: Selection) -> list[Holding]:
-    """Everything that holds GPUs in the namespaces of these policies. Raises ApiError."""
+async def holdings(
+    client: Client, wanted: Collection[IdlePolicy], selection: Selection, alerted: Collection[Key]
+) -> dict[Finding, list[Holding]]:
+    """By what policies look for: everything in their namespaces that may be it. Raises ApiError.
+
+    `alerted`: the Pods that their alerts name.
+    """
     spaces = {space.metadata.name: space.metadata.annotations for space in await client.metadata(_SPACES)}
     named = {name for policy in wanted for name in policy.namespaces}
     places = ("",) if EVERYWHERE in named else tuple(sorted(named & spaces.keys()))
-    holders = Holders()
+    holders = {policy.finds: Holders() for policy in wanted}
     for place in places:
-        async for page in client.pages(working_pods.POD, place, "", "", USER_PODS):
-            for pod in page:
-                if selection.namespace(pod.metadata.namespace):
-                    _note(holders, pod)
-    heads = await _heads(client, {maker.kind for maker in holders.makers.values()}, places)
-    made = _grouped(holders, heads)
-    return [replace(each, space=spaces.get(each.namespace, {})) for each in made]
+        async for page in client.pages(janitor_pods.POD, place, "", janitor_pods.GO_ON, USER_PODS):
+            for wire in page:
+                if selection.namespace(wire.metadata.namespace) and _goes_on(wire):
+                    _note(holders, facts(wire), controller(wire.metadata), alerted)
+    marked = frozenset(policy.name for policy in wanted if policy.finds in STUCK)
+    makers = await _makers(client, holders.values(), marked, places)
+    return {
+        finds: [replace(each, space=spaces.get(each.namespace, {})) for each in _grouped(every, makers)]
+        for finds, every in holders.items()
+    }
 
 
 _SPACES = Kind(NAMESPACE.group, NAMESPACE.version, NAMESPACE.plural, NAMESPACE.name, Namespace)
+STUCK = frozenset({Finding.RESTARTS, Finding.PENDING, Finding.ALERT})
+# Which Pods may be what is looked for; whoever bears a notice is looked at until it is taken back.
+CONCERNS: dict[Finding, Callable[[PodFacts, Collection[Key]], bool]] = {
+    Finding.IDLE_GPUS: lambda pod, _: pod.gpus != 0,
+    Finding.IDLE_CPU: lambda pod, _: pod.gpus == 0,
+    Finding.RESTARTS: lambda pod, _: pod.restarts_often or names.IDLE_POLICY in pod.annotations,
+    Finding.PENDING: lambda pod, _: pod.pending or names.IDLE_POLICY in pod.annotations,
+    Finding.ALERT: lambda pod, alerted: pod.key in alerted or names.IDLE_POLICY in pod.annotations,
+}
 
 
-def gpu_pod(wire: working_pods.Pod) -> GpuPod:
-    """A Pod, with the annotations and labels that matter."""
-    work, meta = working_pods.working_pod(wire), wire.metadata
-    marks = {name: meta.annotations[name] for name in READ if name in meta.annotations}
-    return GpuPod(meta.namespace, meta.name, meta.uid, work.gpus, work.started, marks, meta.labels)
+def facts(wire: janitor_pods.Pod) -> PodFacts:
+    """A Pod, with the annotations that matter."""
+    return janitor_pods.facts(wire, READ)
 
 
-def _note(holders: Holders, wire: working_pods.Pod) -> None:
+def _goes_on(wire: janitor_pods.Pod) -> bool:
     meta = wire.metadata
-    if wire.status.phase in ("Succeeded", "Failed") or meta.deletion_timestamp or names.MIRROR in meta.annotations:
-        return
-    pod, maker = gpu_pod(wire), controller(meta)
-    if pod.gpus == 0:
-        if maker is not None:
-            holders.plain.setdefault(maker.uid, replace(pod, labels={}))
-        return
-    key = maker.uid if maker else pod.uid
-    holders.pods.setdefault(key, []).append(pod)
-    if maker is not None:
-        holders.makers[key] = maker
+    ended = wire.status.phase in ("Succeeded", "Failed")
+    return not (ended or meta.deletion_timestamp or names.MIRROR in meta.annotations)
+
+
+def _note(
+    holders: Mapping[Finding, Holders], pod: PodFacts, maker: OwnerReference | None, alerted: Collection[Key]
+) -> None:
+    for finds, known in holders.items():
+        if CONCERNS[finds](pod, alerted):
+            key = maker.uid if maker else pod.uid
+            known.pods.setdefault(key, []).append(pod)
+            if maker is not None:
+                known.makers[key] = maker
+        elif maker is not None:
+            known.others.add(maker.uid)
 
 
 def controller(meta: ObjectMeta) -> OwnerReference | None:
@@ -89,47 +123,75 @@ def controller(meta: ObjectMeta) -> OwnerReference | None:
     return next((owner for owner in meta.owner_references if owner.controller), None)
 
 
-async def _heads(client: Client, kinds: set[str], places: tuple[str, ...]) -> dict[str, ObjectMeta]:
-    """The metadata of all that may be a maker, by uid."""
-    asked = kinds | ({owners.DEPLOYMENT.name} if owners.REPLICA_SET.name in kinds else set())
-    heads: dict[str, ObjectMeta] = {}
-    for kind in (MAKERS[name] for name in sorted(asked & MAKERS.keys())):
-        listed = Kind(kind.group, kind.version, kind.plural, kind.name, Head, namespaced=True)
-        for place in places:
-            heads |= {head.metadata.uid: head.metadata for head in await client.metadata(listed, namespace=place)}
-    return heads
+async def _makers(
+    client: Client, holders: Iterable[Holders], marked: frozenset[str], places: tuple[str, ...]
+) -> Makers:
+    """Those that make these Pods, and those that bear a notice of a policy: it may have to be taken back."""
+    every = list(holders)
+    uids = {uid for each in every for uid in each.makers}
+    kinds = {maker.kind for each in every for maker in each.makers.values()}
+    with_pods = uids.union(*(each.others for each in every))
+    makers = Makers()
+    if owners.REPLICA_SET.name in kinds:
+        async for meta in _metadata(client, owners.REPLICA_SET, places):
+            above = controller(meta)
+            if meta.uid in with_pods and above is not None and above.kind == owners.DEPLOYMENT.name:
+                makers.above[meta.uid] = above.uid
+            if meta.uid in uids:
+                makers.heads[meta.uid] = owners.REPLICA_SET, meta
+    uids |= {makers.above[uid] for uid in uids & makers.above.keys()}
+    kinds |= {owners.DEPLOYMENT.name} if owners.REPLICA_SET.name in kinds else set()
+    for kind in TOLD_TO_END:
+        if marked or kind.name in kinds:
+            async for meta in _metadata(client, kind, places):
+                if meta.uid in uids or meta.annotations.get(names.IDLE_POLICY) in marked:
+                    makers.heads[meta.uid] = kind, meta
+    return makers
 
 
-def _grouped(holders: Holders, heads: Mapping[str, ObjectMeta]) -> list[Holding]:
+async def _metadata(client: Client, kind: Kind[Any], places: tuple[str, ...]) -> AsyncIterator[ObjectMeta]:
+    listed = Kind(kind.group, kind.version, kind.plural, kind.name, Head, namespaced=True)
+    for place in places:
+        async for page in client.pages(listed, place, "", "", HEADS_PAGE, HEADS):
+            for head in page:
+                yield head.metadata
+
+
+def _grouped(holders: Holders, makers: Makers) -> list[Holding]:
     """One holding for each owner that can be told to make no Pods, and one for each other Pod."""
+    others = holders.others | {makers.above[uid] for uid in holders.others & makers.above.keys()}
     grouped: dict[str, Holding] = {}
     for uid, pods in holders.pods.items():
-        every = (*pods, *([holders.plain[uid]] if uid in holders.plain else []))
-        top = _top(holders.makers.get(uid), heads)
+        top = _top(uid, makers)
         if top is None:
+            maker = holders.makers.get(uid)
+            by = f"{maker.kind}/{maker.name}" if maker else ""
             for pod in pods:
-                maker = holders.makers.get(uid)
-                by = f"{maker.kind}/{maker.name}" if maker else ""
-                marks = pod.annotations
-                grouped[pod.uid] = Holding(owners.POD, pod.namespace, pod.name, pod.uid, marks, (pod,), by)
+                grouped[pod.uid] = Holding(owners.POD, pod.namespace, pod.name, pod.uid, pod.annotations, (pod,), by)
             continue
-        kind, meta = top
-        above = controller(meta)
-        by = f"{above.kind}/{above.name}" if above and above.kind not in LETS_GO else ""
-        known = grouped.get(meta.uid)
-        pods_ = (*known.pods, *every) if known else every
-        grouped[meta.uid] = Holding(kind, meta.namespace, meta.name, meta.uid, meta.annotations, pods_, by)
+        known = grouped.get(top)
+        holding = known or _made(*makers.heads[top])
+        more = holding.others or bool({uid, top} & others)
+        grouped[top] = replace(holding, pods=(*holding.pods, *pods), others=more)
+    for uid, (kind, meta) in makers.heads.items():
+        if uid not in grouped and names.IDLE_POLICY in meta.annotations and kind is not owners.REPLICA_SET:
+            grouped[uid] = _made(kind, meta)
     return list(grouped.values())
 
 
-def _top(maker: OwnerReference | None, heads: Mapping[str, ObjectMeta]) -> tuple[Kind[Any], ObjectMeta] | None:
-    """Who at the top makes the Pods, where it is known and can be told to make none."""
-    if maker is None or maker.kind not in MAKERS or maker.uid not in heads:
-        return None
-    meta = heads[maker.uid]
-    if maker.kind != owners.REPLICA_SET.name:
-        return MAKERS[maker.kind], meta
+def _made(kind: Kind[Any], meta: ObjectMeta) -> Holding:
+    """Without its Pods."""
     above = controller(meta)
-    if above is None or above.kind != owners.DEPLOYMENT.name or above.uid not in heads:
+    by = f"{above.kind}/{above.name}" if above and above.kind not in LETS_GO else ""
+    return Holding(kind, meta.namespace, meta.name, meta.uid, meta.annotations, (), by)
+
+
+def _top(uid: str, makers: Makers) -> str | None:
+    """Who at the top makes the Pods, where it is known and can be told to make none."""
+    if uid not in makers.heads:
         return None
-    return owners.DEPLOYMENT, heads[above.uid]
+    kind, _ = makers.heads[uid]
+    if kind is not owners.REPLICA_SET:
+        return uid
+    above = makers.above.get(uid, "")
+    return above if above in makers.heads else None

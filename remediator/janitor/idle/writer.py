@@ -1,22 +1,25 @@
-"""What is written of idle GPUs: notices on the owner and its Pods, and the one change that gives the GPUs back."""
+"""What is written for an IdlePolicy: notices on the owner and its Pods, and the change that gives back what it has."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from remediator.core import names
-from remediator.core.idle_policy import IdleAction, IdlePolicy
+from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
 from remediator.janitor.decide import Reason
 from remediator.janitor.idle.holding import WILL, Holding
+from remediator.janitor.idle.table import WORDS
 from remediator.janitor.subject import Subject, of
+from remediator.janitor.ttl import FOREVER
 from remediator.janitor.writer import BACKGROUND, Writer
-from remediator.kube.api import encode, owners
+from remediator.kube.api import encode, janitor_pods, owners
 from remediator.kube.api.builtin import Head
 from remediator.kube.api.common import ObjectMeta
-from remediator.kube.wire.client import Client
+from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
 
 MOST_EVENTS = 8  # Pods of one owner that bear an Event of their own
+RAW_POD: Kind[dict[str, Any]] = Kind("", "v1", "pods", "Pod", dict, namespaced=True)
 GONE: dict[str, str | None] = {names.IDLE_POLICY: None, names.IDLE_NOTIFIED_AT: None, names.IDLE_UNTIL: None}
 
 
@@ -36,13 +39,22 @@ class IdleWriter:
         action = holding.action(policy)
         ends = f"{what} {WILL[action]} after {until}" if action else WILL[None]
         message = f"{begin}{why}; {ends} (idle policy {policy.name}); to keep it: {keep}"
-        await self._events(holding, live, Reason.IDLE_NOTICE, message, until, now)
+        if policy.finds is Finding.RESTARTS:
+            message += await self._manifest(holding)
+        await self._events(holding, live, WORDS[policy.finds][0], message, until, now)
         marks = {
             names.IDLE_POLICY: policy.name,
             names.IDLE_NOTIFIED_AT: stamp(now),
-            names.IDLE_UNTIL: until,
+            names.IDLE_UNTIL: until if action else FOREVER,
         }
         await self._mark(holding, live, marks)
+
+    async def _manifest(self, holding: Holding) -> str:
+        """What the first of its Pods asks for, for its author to look at. Raises ApiError."""
+        pod = holding.pods[0]
+        raw = await self._client.get(RAW_POD, pod.name, namespace=pod.namespace)
+        full = f"kubectl get pod {pod.name} -n {pod.namespace} -o yaml"
+        return f"; look at its manifest, {full}: {janitor_pods.manifest(raw)}"
 
     async def clear(self, holding: Holding, live: owners.Owner) -> None:
         """Take the notice back. Raises ApiError."""
@@ -51,10 +63,10 @@ class IdleWriter:
     async def act(
         self, holding: Holding, live: owners.Owner, policy: IdlePolicy, action: IdleAction, why: str, now: datetime
     ) -> None:
-        """Say so in an Event, and give the GPUs back. Raises ApiError."""
+        """Say so in an Event, and suspend, scale or delete it. Raises ApiError."""
         message = f"{holding.kind.name} {holding.name} {WILL[action]} ({why}; idle policy {policy.name})"
         until = live.metadata.annotations.get(names.IDLE_UNTIL, "")
-        await self._events(holding, live, Reason.IDLE, message, until, now)
+        await self._events(holding, live, WORDS[policy.finds][1], message, until, now)
         if action is IdleAction.SUSPEND:
             await self._mark(holding, live, GONE, encode.SUSPENDED)
         elif action is IdleAction.SCALE:

@@ -1,11 +1,11 @@
-"""IdlePolicy: which Pods must use their GPUs, and what the janitor does about those that do not."""
+"""IdlePolicy: which Pods the janitor looks for (idle, restarting, waiting), and what becomes of them."""
 
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from remediator.core.idle_policy import IdleAction, Mode
+from remediator.core.idle_policy import Finding, IdleAction, Mode
 from remediator.kube.api.common import (
     API_VERSION,
     Base,
@@ -13,6 +13,7 @@ from remediator.kube.api.common import (
     LabelSelector,
     LabelValue,
     ObjectMeta,
+    Rule,
     doc,
     rules,
     shaped,
@@ -53,25 +54,52 @@ class PodLabels(LabelSelector, frozen=True, kw_only=True):
 
 
 class IdleSignal(Base, frozen=True, kw_only=True):
-    """One thing that a GPU in use shows."""
+    """One thing that a GPU or a container in use shows."""
 
     series: Annotated[
         _Series,
         doc(
-            "Series with one value for each GPU and the labels namespace and pod, or exported_namespace and "
-            "exported_pod. Required."
+            "Series with the labels namespace and pod, or exported_namespace and exported_pod. For IdleGPUs: one value "
+            "for each GPU. For IdleCPU: seconds of CPU as a counter, for each container. Required."
         ),
     ]
-    at_most: Annotated[Annotated[int, Meta(ge=0, le=100)], doc("The highest value that counts as idle. Default 0.")] = 0
+    at_most: Annotated[
+        Annotated[int, Meta(ge=0, le=100)],
+        doc("The highest value that counts as idle. For IdleCPU in hundredths of a core. Default 0."),
+    ] = 0
+
+
+ALERTS = Rule(
+    "(has(self.finds) && self.finds == 'Alert') == (has(self.alert) && self.alert != '')",
+    "alert must be given for finds Alert, and only for it",
+    ".alert",
+)
+SIGNALS = Rule(
+    "!has(self.signals) || size(self.signals) == 0 || !has(self.finds) || self.finds in ['IdleGPUs', 'IdleCPU']",
+    "signals go with finds IdleGPUs and IdleCPU only; remove them",
+    ".signals",
+)
 
 
 class IdlePolicySpec(Base, frozen=True, kw_only=True):
-    """Which Pods must use their GPUs, and what becomes of those that do not."""
+    """Which Pods the janitor looks for, and what becomes of them."""
 
     mode: Annotated[
         Mode,
         doc("DryRun: only report. Enforce: tell, and act. Only with --mode Enforce of the janitor. Default DryRun."),
     ] = Mode.DRY_RUN
+    finds: Annotated[
+        Finding,
+        doc(
+            "What it looks for. IdleGPUs: Pods that do not use their GPUs. IdleCPU: Pods without GPUs that do not use "
+            "the CPU. Restarts: Pods whose containers restart again and again. Pending: Pods that do not begin. "
+            "Alert: Pods that an alert of Alertmanager names. Default IdleGPUs."
+        ),
+    ] = Finding.IDLE_GPUS
+    alert: Annotated[
+        Annotated[str, Meta(max_length=253)],
+        doc("The name of the alert, for Alert; its labels namespace and pod name the Pod."),
+    ] = ""
     namespaces: Annotated[
         tuple[_Space, ...],
         Meta(min_length=1, max_length=256),
@@ -80,9 +108,7 @@ class IdlePolicySpec(Base, frozen=True, kw_only=True):
             x_kubernetes_list_type="atomic",
         ),
     ]
-    pod_selector: Annotated[PodLabels, doc("Only Pods with these labels. Left out: every Pod that asks for GPUs.")] = (
-        PodLabels()
-    )
+    pod_selector: Annotated[PodLabels, doc("Only Pods with these labels. Left out: every Pod.")] = PodLabels()
     owner_label: Annotated[
         LabelKey, doc("The label of a Pod that names its owner, for Events and reports. Default owner.")
     ] = "owner"
@@ -90,18 +116,23 @@ class IdlePolicySpec(Base, frozen=True, kw_only=True):
         tuple[IdleSignal, ...],
         Meta(max_length=4),
         doc(
-            "What must all be idle, on every GPU of the Pod. Left out: DCGM_FI_DEV_GPU_UTIL at 0.",
+            "What must all be idle, on every GPU or in every container of the Pod. Left out: DCGM_FI_DEV_GPU_UTIL "
+            "at 0, or container_cpu_usage_seconds_total at 1.",
             x_kubernetes_list_type="atomic",
         ),
     ] = ()
     idle_for: Annotated[
-        _IdleFor, doc("Over which time every sample must be idle, and samples must be there. Default 2h.")
+        _IdleFor,
+        doc(
+            "Over which time every sample must be idle, and samples must be there; or how old a Pod is that restarts, "
+            "how long it is Pending without a change, and how long the alert has fired. Default 2h."
+        ),
     ] = "2h"
     windows: Annotated[
         tuple[Window, ...],
         Meta(max_length=16),
         doc(
-            "The working hours: only in them somebody is told, and GPUs are taken. Left out: always.",
+            "The working hours: only in them somebody is told, and anything is taken. Left out: always.",
             x_kubernetes_list_type="atomic",
         ),
     ] = ()
@@ -110,7 +141,7 @@ class IdlePolicySpec(Base, frozen=True, kw_only=True):
         tuple[IdleAction, ...],
         Meta(max_length=3),
         doc(
-            "How GPUs may be taken: Suspend a Job, Scale a Deployment or StatefulSet to 0, Delete a Pod of its own. "
+            "What may be done: Suspend a Job, Scale a Deployment or StatefulSet to 0, Delete a Pod of its own. "
             "Left out: owners are told, and nothing is taken.",
             x_kubernetes_list_type="set",
         ),
@@ -122,9 +153,9 @@ class IdlePolicySpec(Base, frozen=True, kw_only=True):
 
 
 class IdlePolicy(Base, frozen=True, kw_only=True):
-    """GPUs that Pods hold without using them are given back, with notice. The janitor reads it."""
+    """Owners of Pods that are idle, restart again and again, or wait for ever are told, and then acted on."""
 
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: "IdlePolicy")
     metadata: ObjectMeta
-    spec: IdlePolicySpec
+    spec: Annotated[IdlePolicySpec, rules(ALERTS, SIGNALS)]

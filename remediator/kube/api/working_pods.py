@@ -51,14 +51,14 @@ def working_pod(wire: Pod) -> WorkingPod:
         meta.uid,
         spec.node_name or "",
         job_of(meta.namespace, meta.name, meta.labels, meta.annotations, group or ""),
-        _gpus(spec),
+        gpus(spec),
         moment(wire.status.start_time),
         saves,
         moment_of_node(meta.annotations.get(SAVED)),
     )
 
 
-def _gpus(spec: PodSpec) -> int | None:
+def gpus(spec: PodSpec) -> int | None:
     """How many GPUs a Pod holds; None where nobody can count them: only a claim of DRA says which devices it got."""
     try:
         gpus = sum(count for _, count in gpu_pods.asked(gpu_pods.Pod(spec=spec)))

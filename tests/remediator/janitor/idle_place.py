@@ -1,6 +1,6 @@
 """A cluster in memory with Pods that have GPUs, and a Prometheus that says what a test wants of them."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -9,18 +9,22 @@ from remediator.janitor.decide import Reason
 from remediator.janitor.idle.evidence import WITHIN
 from remediator.janitor.idle.one_pass import IdlePass
 from remediator.janitor.idle.policy_report import PolicyReport
+from remediator.janitor.idle.sources import Sources
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.settings import JanitorSettings
 from remediator.kube import api
 from remediator.kube.wire.client import Kind
 from remediator.kube.wire.times import stamp
+from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.reading import CannotTell, Reading, Sample
+from remediator.prometheus.source import Source
 from tests.harness.kinds import CRDS, PODS, Object, plain
 from tests.remediator.janitor.place import NOW, Place
 
 HOUR = timedelta(hours=1)
 JOBS = Kind("batch", "v1", "jobs", "Job", Object, namespaced=True)
 DEPLOYMENTS = Kind("apps", "v1", "deployments", "Deployment", Object, namespaced=True)
+STATEFUL = Kind("apps", "v1", "statefulsets", "StatefulSet", Object, namespaced=True)
 SETS = Kind("apps", "v1", "replicasets", "ReplicaSet", Object, namespaced=True)
 
 
@@ -45,6 +49,9 @@ class Cluster(Place):
     def __init__(self) -> None:
         super().__init__()
         self.asked = Asked()
+        self.prometheus: Source | None = self.asked
+        self.alertmanagers: Alertmanagers | None = None
+        self.before_get: Callable[[], Awaitable[None]] | None = None  # once, before something is read again
 
     async def serve(self, *kinds: Kind[Object]) -> None:
         """Kinds that the embedded server has no types of."""
@@ -56,11 +63,14 @@ class Cluster(Place):
             crd = {"apiVersion": CRDS.api_version, "kind": CRDS.name, "spec": spec}
             await self.admin.create(CRDS, {**crd, "metadata": {"name": f"{kind.plural}.{kind.group}"}})
 
-    async def policy(self, **spec: Any) -> None:
+    async def policy(self, name: str = "gpus", **spec: Any) -> None:
         body = {"mode": "Enforce", "namespaces": ["team"], "actions": ["Suspend", "Scale", "Delete"], **spec}
-        meta = {"name": "gpus"}
-        given = {"apiVersion": api.API_VERSION, "kind": "IdlePolicy", "metadata": meta, "spec": body}
+        given = {"apiVersion": api.API_VERSION, "kind": "IdlePolicy", "metadata": {"name": name}, "spec": body}
         await self.admin.create(plain(api.IDLE_POLICY), given)
+
+    async def change_policy(self, **spec: Any) -> None:
+        """As an administrator would."""
+        await self.admin.patch(plain(api.IDLE_POLICY), "gpus", {"spec": spec})
 
     async def gpus(self, name: str, gpus: int = 2, use: float = 0, owner: Object | None = None, **more: Any) -> Object:
         """A Pod that has run for ten hours."""
@@ -74,11 +84,17 @@ class Cluster(Place):
         return made
 
     async def idle(self, hours: float = 0, mode: Mode = Mode.ENFORCE) -> PolicyReport:
-        """One pass so many hours after NOW."""
+        """One pass so many hours after NOW, of a single policy."""
+        (report,) = await self.reports(hours, mode)
+        return report
+
+    async def reports(self, hours: float = 0, mode: Mode = Mode.ENFORCE) -> list[PolicyReport]:
+        """The same of several."""
         now = NOW + hours * HOUR
         self.transport.asked.clear()
-        (report,) = await IdlePass(self.client, JanitorSettings(mode), self.asked, self.writer, now).run()
-        return report
+        self.transport.before_get, self.before_get = self.before_get, None
+        sources = Sources(self.prometheus, self.alertmanagers)
+        return await IdlePass(self.client, JanitorSettings(mode), sources, self.writer, now).run()
 
     async def marks(self, kind: Kind[Object], name: str) -> Mapping[str, str]:
         live = await self.admin.get(kind, name, namespace="team")

@@ -11,10 +11,12 @@ import pytest
 from remediator.clock import Clock
 from remediator.core import names
 from remediator.core.idle_policy import IdleAction, IdlePolicy, Mode, Signal
+from remediator.core.pod_facts import PodFacts
 from remediator.janitor.decide import Reason
-from remediator.janitor.idle.evidence import Answers, Evidence, GpuPod, judge, questions, together
+from remediator.janitor.idle.evidence import Answers, Evidence, all_of, judge, questions
 from remediator.janitor.idle.holding import Holding, decide
 from remediator.janitor.idle.one_pass import IdlePass
+from remediator.janitor.idle.sources import Sources
 from remediator.janitor.idle.table import TABLE, Notice, State, Step
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.run import Janitor
@@ -32,8 +34,8 @@ POLICY = IdlePolicy("gpus", ("team",), actions=tuple(IdleAction))
 KEY = ("team", "p")
 
 
-def pod(gpus: int | None = 2, ago: float = 10, **notes: str) -> GpuPod:
-    return GpuPod("team", "p", "u", gpus, NOW - ago * HOUR, notes, {"owner": "alice"})
+def pod(gpus: int | None = 2, ago: float = 10, **notes: str) -> PodFacts:
+    return PodFacts("team", "p", "u", gpus, NOW - ago * HOUR, notes, {"owner": "alice"})
 
 
 def shown(highest: float = 0, devices: float = 2, proven: float = 120) -> Answers:
@@ -56,16 +58,18 @@ def shown(highest: float = 0, devices: float = 2, proven: float = 120) -> Answer
         (pod(ago=2), [shown()], State.IDLE),
     ],
 )
-def test_only_all_samples_of_all_gpus_prove_idleness(one: GpuPod, answers: list[Answers], state: State) -> None:
+def test_only_all_samples_of_all_gpus_prove_idleness(one: PodFacts, answers: list[Answers], state: State) -> None:
     assert judge(one, answers, POLICY, NOW).state is state
 
 
 def test_an_owner_is_idle_only_where_each_of_its_pods_is() -> None:
     order = [State.BUSY, State.YOUNG, State.UNKNOWN, State.IDLE]
     for left, right in product(order, order):
-        found = together([Evidence(left, "l"), Evidence(right, "r")]).state
+        found = all_of([Evidence(left, "l"), Evidence(right, "r")], others=False).state
         assert found is min(left, right, key=order.index)
-    assert together([]).state is State.UNKNOWN
+    assert all_of([], others=False).state is State.UNKNOWN
+    mixed = all_of([Evidence(State.IDLE, "l")], others=True)
+    assert mixed.state is State.UNKNOWN, "it has Pods without GPUs, of which the signals say nothing"
 
 
 def test_questions_ask_for_samples_in_each_minute_by_either_name_of_the_labels() -> None:
@@ -285,7 +289,7 @@ async def test_a_policy_that_cannot_be_read_stops_only_itself() -> None:
     from tests.harness.cluster import MemoryCluster
 
     await MemoryCluster(at.server).newer(api.IDLE_POLICY, "gpus", spec={"idleFor": 5})
-    made = IdlePass(at.client, JanitorSettings(Mode.ENFORCE), at.asked, at.writer, NOW)
+    made = IdlePass(at.client, JanitorSettings(Mode.ENFORCE), Sources(at.asked), at.writer, NOW)
     assert await made.run() == []
     assert made.problems[0].startswith("idle policy gpus cannot be read: ")
 
@@ -294,7 +298,9 @@ async def test_a_pass_of_the_janitor_looks_at_idle_policies_and_says_so_in_its_r
     at = Cluster()
     await at.policy(mode="DryRun")
     await at.gpus("p", 8)
-    janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE), Clock(lambda: NOW, time.monotonic), source=at.asked)
+    janitor = Janitor(
+        at.client, JanitorSettings(Mode.ENFORCE), Clock(lambda: NOW, time.monotonic), sources=Sources(at.asked)
+    )
     *_, policy, line = (await janitor.once()).rendered()
     assert policy == "idle policy gpus DryRun: 8 GPUs idle, 16 GPU-hours in the last 2 h; would tell 1"
     assert line.startswith("would tell  pods/team/p  IdleNotification")

@@ -407,6 +407,10 @@ def test_ready_unknown_beside_a_fault_of_nodes_that_are_alive_is_named(
         ({"idleFor": "5m"}, "spec.idleFor", "must be at least 10m"),
         ({"grace": "0s"}, "spec.grace", "must be at least 10m; whoever is told needs time"),
         ({"actions": ["Evict"]}, "spec.actions[0]", ""),
+        ({"finds": "Idle", "signals": []}, "spec.finds", ""),
+        ({"finds": "Alert", "signals": []}, "spec.alert", "alert must be given for finds Alert, and only for it"),
+        ({"alert": "A"}, "spec.alert", "alert must be given for finds Alert, and only for it"),
+        ({"finds": "Restarts"}, "spec.signals", "signals go with finds IdleGPUs and IdleCPU only; remove them"),
         ({"windows": [{"cron": "0 9 31 2 *", "duration": "1h"}]}, "spec.windows[0].cron", "never comes"),
     ],
 )

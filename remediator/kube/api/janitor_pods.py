@@ -1,0 +1,178 @@
+"""Pods as the janitor reads them: what they hold, how their containers end, and what they wait for."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from remediator.core.pod_facts import ContainerFacts, Exit, PodFacts, Scheduling
+from remediator.core.text import printable
+from remediator.kube.api import working_pods
+from remediator.kube.api.builtin import PodCondition, Waiting
+from remediator.kube.api.common import Base, ObjectMeta
+from remediator.kube.api.decode.times import LATEST, moment, moment_of_node
+from remediator.kube.wire.client import Kind
+
+SHOWN = 300  # letters of what others say of a Pod
+
+
+class Begun(Base, frozen=True, kw_only=True):
+    """A container that runs. Times of a kubelet are text: one that is odd must not hide the Pod."""
+
+    started_at: str | None = None
+
+
+class Ended(Base, frozen=True, kw_only=True):
+    """How a container ended."""
+
+    exit_code: int = -1
+    reason: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerState(Base, frozen=True, kw_only=True):
+    """Whether it waits, runs, or has ended."""
+
+    waiting: Waiting | None = None
+    running: Begun | None = None
+    terminated: Ended | None = None
+
+
+class ContainerStatus(Base, frozen=True, kw_only=True):
+    """One container, now and before."""
+
+    name: str = ""
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class Condition(PodCondition, frozen=True, kw_only=True):
+    """One entry of a Pod's status.conditions, with its time."""
+
+    last_transition_time: str | None = None
+
+
+class PodSpec(working_pods.PodSpec, frozen=True, kw_only=True):
+    """Where a Pod runs, what it asks for, and who is to find a node for it."""
+
+    scheduler_name: str = ""
+
+
+class PodStatus(working_pods.PodStatus, frozen=True, kw_only=True):
+    """How far it is, and its containers."""
+
+    conditions: tuple[Condition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Base, frozen=True, kw_only=True):
+    """A Pod."""
+
+    metadata: ObjectMeta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+GO_ON = "status.phase!=Succeeded,status.phase!=Failed"  # the field selector of Pods that have not ended
+POD: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod, namespaced=True)
+
+
+def facts(wire: Pod, annotations: Iterable[str]) -> PodFacts:
+    """The Pod, with these of its annotations."""
+    meta, spec, status = wire.metadata, wire.spec, wire.status
+    scheduled = next((each for each in status.conditions if each.type == "PodScheduled"), None)
+    return PodFacts(
+        meta.namespace,
+        meta.name,
+        meta.uid,
+        working_pods.gpus(spec),
+        moment(status.start_time),
+        {name: meta.annotations[name] for name in annotations if name in meta.annotations},
+        meta.labels,
+        containers=len(spec.containers or ()),
+        states=(
+            *_states(status.init_container_statuses, init=True),
+            *_states(status.container_statuses, init=False),
+        ),
+        pending=status.phase == "Pending",
+        created=moment(meta.creation_timestamp),
+        unchanged=_unchanged(wire),
+        scheduling=_scheduling(scheduled) if scheduled else None,
+        scheduler=spec.scheduler_name,
+    )
+
+
+def _scheduling(scheduled: Condition) -> Scheduling | None:
+    if scheduled.status == "True":
+        return Scheduling("", "")
+    return Scheduling(scheduled.reason, printable(scheduled.message)[:SHOWN])
+
+
+def _unchanged(wire: Pod) -> datetime | None:
+    """The latest of its creation and of the changes of its Conditions; None where one of them is no time."""
+    times = [moment_of_node(each.last_transition_time) for each in wire.status.conditions]
+    changes = [moment(wire.metadata.creation_timestamp), *(at for at in times if at is not None)]
+    known = [at for at in changes if at is not None]
+    return max(known) if len(known) == len(changes) and LATEST not in known else None
+
+
+def _states(statuses: tuple[ContainerStatus, ...], *, init: bool) -> Iterator[ContainerFacts]:
+    for status in statuses:
+        waiting, running = status.state.waiting, status.state.running
+        ended = status.last_state.terminated or status.state.terminated
+        yield ContainerFacts(
+            status.name,
+            status.restart_count,
+            (waiting.reason, printable(waiting.message)[:SHOWN]) if waiting else None,
+            _time(running.started_at) if running else None,
+            _exit(ended) if ended else None,
+            init,
+        )
+
+
+def _exit(ended: Ended) -> Exit:
+    return Exit(ended.exit_code, printable(ended.reason)[:SHOWN], _time(ended.started_at), _time(ended.finished_at))
+
+
+def _time(text: str | None) -> datetime | None:
+    at = moment_of_node(text)
+    return None if at == LATEST else at
+
+
+# --- what the author of a Pod asked for, for him to look at ---------------------------------------------------------
+
+MOST_NAMES = 16
+
+
+def manifest(pod: dict[str, Any]) -> str:
+    """What a Pod runs, on one line. Values of variables, and arguments, may be secrets: they are left out.
+
+    >>> manifest({"spec": {"containers": [{"name": "main", "image": "x:1", "command": ["python", "--token=abc"],
+    ...     "env": [{"name": "KEY", "value": "abc"}], "resources": {"limits": {"cpu": "1"}}}]}})
+    'container main: image x:1, command python and 1 more, limits cpu=1, env KEY'
+    """
+    spec = pod.get("spec") or {}
+    kinds = (("init container", "initContainers"), ("container", "containers"))
+    return "; ".join(
+        f"{kind} {container.get('name', '')}: {', '.join(filter(None, _asked(container)))}"
+        for kind, field in kinds
+        for container in spec.get(field) or ()
+        if isinstance(container, dict)
+    )
+
+
+def _asked(container: dict[str, Any]) -> Iterator[str]:
+    yield f"image {printable(str(container.get('image', '')))[:128]}"
+    if command := container.get("command") or []:
+        more = f" and {len(command) - 1} more" if len(command) > 1 else ""
+        yield f"command {printable(str(command[0]).partition(' ')[0])[:64]}{more}"
+    if args := container.get("args") or []:
+        yield f"{len(args)} args"
+    for kind, quantities in sorted((container.get("resources") or {}).items()):
+        if isinstance(quantities, dict) and quantities:
+            yield f"{kind} " + " ".join(f"{name}={value}" for name, value in sorted(quantities.items()))
+    if env := [str(each.get("name", "")) for each in container.get("env") or () if isinstance(each, dict)]:
+        yield "env " + " ".join(env[:MOST_NAMES])
+    yield from (probe for probe in ("livenessProbe", "startupProbe") if container.get(probe))
