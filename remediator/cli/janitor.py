@@ -19,6 +19,7 @@ from remediator.settings import Settings, address, identity
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from remediator.janitor.directory import Directory
     from remediator.janitor.idle.sources import Sources
     from remediator.janitor.rules import Rule
     from remediator.janitor.settings import Hook
@@ -53,6 +54,7 @@ def janitor(
         ttl.wait_after_delete,
         passes.interval,
         _hook(ttl.resource_context_hook),
+        _directory(sources.owners_file),
     )
     metrics.configure("warning" if passes.once and log.log_level == "info" else log.log_level, log.log_json)
     try:
@@ -99,6 +101,15 @@ def _rules(file: Path | None) -> "tuple[Rule, ...]":
         raise refusal(f"{file}: {failed}; name a file of YAML that can be read") from None
     except rules.Wrong as wrong:
         raise refusal("\n".join(f"{file}: {line}" for line in str(wrong).splitlines())) from None
+
+
+def _directory(file: Path | None) -> "Directory":
+    from remediator.janitor import directory
+
+    try:
+        return directory.read(file.read_text("utf-8")) if file else directory.Directory()
+    except (OSError, ValueError) as wrong:
+        raise refusal(f"--owners-file: {file}: {wrong}") from None
 
 
 def _hook(name: str) -> "Hook | None":

@@ -93,8 +93,12 @@ class TtlOptions:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Who is asked what IdlePolicies are about."""
+    """Who is asked what IdlePolicies are about, and how owners are reached."""
 
+    owners_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="YAML with the team, GitHub user, mail and chat of owners."),
+    ] = None
     prometheus_url: Annotated[
         str,
         typer.Option(help="Prometheus with the metrics that IdlePolicies ask for. Left out: none is asked."),
@@ -112,5 +116,5 @@ class SourceOptions:
     @property
     def settings(self) -> Settings:
         """What they become. Raises ValueError that names the option and what it should be."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "owners_file"}
         return Settings(**given | {"alertmanager_url": tuple(self.alertmanager_url or ())})

@@ -3,6 +3,7 @@
 from prometheus_client import Counter, Gauge, Histogram
 
 from remediator.core.idle_policy import Finding, Mode
+from remediator.janitor.directory import Directory
 from remediator.janitor.pass_report import Report
 from remediator.metrics import REGISTRY
 
@@ -30,6 +31,12 @@ HOLDERS = Gauge(
     ["policy", "finds"],
     registry=REGISTRY,
 )
+NOTICES = Gauge(
+    "remediator_janitor_notice_until_timestamp_seconds",
+    "Notices that owners have: until when something may stay, in seconds since 1970; 0 where nothing is taken.",
+    ["policy", "finds", "object", "namespace", "owner", "team", "github", "mail", "chat"],
+    registry=REGISTRY,
+)
 SECONDS = Histogram(
     "remediator_janitor_pass_seconds",
     "How long a pass of the janitor took.",
@@ -43,15 +50,21 @@ FAILED = Counter(
 )
 
 
-def passed(report: Report, seconds: float) -> None:
+def passed(report: Report, seconds: float, directory: Directory) -> None:
     """Count one pass."""
     for (outcome, reason), count in report.reasons.items():
         OUTCOMES.labels(outcome.value, reason.value, report.mode.value).inc(count)
     IDLE_GPUS.clear()
     HOLDERS.clear()
+    NOTICES.clear()
     for idle in report.idle:
         if idle.policy.finds is Finding.IDLE_GPUS:
             IDLE_GPUS.labels(idle.policy.name).set(idle.gpus)
+        for notice in idle.notices:
+            who = directory.contact(notice.owner, notice.namespace)
+            reached = (who.team, who.github, who.mail, who.chat)
+            labels = (idle.policy.name, idle.policy.finds.value, notice.what, notice.namespace, notice.owner, *reached)
+            NOTICES.labels(*labels).set(notice.until.timestamp() if notice.until else 0)
         HOLDERS.labels(idle.policy.name, idle.policy.finds.value).set(idle.owners)
         for (became, why), count in idle.reasons.items():
             OUTCOMES.labels(became.value, why.value, Mode.ENFORCE if idle.enforces else Mode.DRY_RUN).inc(count)

@@ -49,7 +49,7 @@ class Janitor:
         await self._idle(report, now)
         self._ended = self._clock.monotonic()
         self.last = report
-        metrics.passed(report, self._ended - began)
+        metrics.passed(report, self._ended - began, self._settings.directory)
         return report
 
     async def _idle(self, report: Report, now: datetime) -> None:

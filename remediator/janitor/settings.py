@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from remediator.core.idle_policy import Mode
+from remediator.janitor.directory import Directory
 from remediator.janitor.selection import Selection
 
 if TYPE_CHECKING:
@@ -38,3 +39,4 @@ class JanitorSettings:
     pause: float = 0.0
     interval: float = INTERVAL
     hook: Hook | None = None
+    directory: Directory = field(default_factory=Directory)

@@ -2,13 +2,15 @@
 
 `remediator janitor` as it is shipped, a process of its own, and the embedded server over HTTPS with so many Pods in a
 hundred namespaces, each with the metadata of one of a Deployment. One Pod of ten has a TTL, and of these one of ten is
-over. With `--rules` a rule looks at every Pod as a whole. The server takes most of the time: a bare client that reads
-the same pages and does nothing says how much.
+over. With `--rules` a rule looks at every Pod as a whole; with `--idle` two IdlePolicies look for Pods that restart
+again and again, one in a hundred, and for those that do not begin. The server takes most of the time: a bare client
+that reads the same pages and does nothing says how much.
 """
 
 import argparse
 import asyncio
 import json
+import re
 import sys
 import tempfile
 import time
@@ -16,10 +18,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from remediator.kube import api
+from remediator.kube.wire.client import Client
 from remediator.kube.wire.times import stamp
 from remediator.kube.wire.transport import HEADS
 from remediator_sim.apiserver import EmbeddedServer
 from tests.harness.cluster import with_kinds
+from tests.harness.kinds import plain
+from tests.remediator.janitor.idle_place import DEPLOYMENTS, JOBS, SETS, STATEFUL, serve
 
 SPACES = 100
 RULES = """rules:
@@ -46,8 +52,34 @@ def pod(number: int, now: datetime) -> dict[str, Any]:
             "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": FIELDS}],
         },
         "spec": {"nodeName": f"node-{number % 500}", "containers": [{"name": "main", "image": "registry.invalid/x:1"}]},
-        "status": {"phase": "Running", "podIP": "10.0.0.1"},
+        "status": {
+            "phase": "Running",
+            "podIP": "10.0.0.1",
+            "startTime": "2026-01-01T00:00:00Z",
+            "containerStatuses": [LOOP if number % 100 == 50 else WORKS],
+        },
     }
+
+
+LOOP = {
+    "name": "main",
+    "restartCount": 12,
+    "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container"}},
+    "lastState": {
+        "terminated": {"exitCode": 1, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z"}
+    },
+}
+WORKS = {"name": "main", "restartCount": 0, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+
+
+async def policies(made: EmbeddedServer) -> None:
+    """The two policies, and the kinds of those that make Pods."""
+    admin = Client(made.transport())
+    await serve(admin, DEPLOYMENTS, SETS, JOBS, STATEFUL)
+    for finds in ("Pending", "Restarts"):
+        meta = {"name": finds.lower()}
+        body = {"apiVersion": api.API_VERSION, "kind": "IdlePolicy", "metadata": meta}
+        await admin.create(plain(api.IDLE_POLICY), {**body, "spec": {"finds": finds, "namespaces": ["*"]}})
 
 
 def server(pods: int) -> EmbeddedServer:
@@ -63,9 +95,12 @@ def server(pods: int) -> EmbeddedServer:
     return made
 
 
-async def measure(pods: int, rules: bool) -> Report:
+async def measure(pods: int, rules: bool, idle: bool) -> Report:
     """One pass in DryRun, with what its process took, and how long a bare client takes to read the same lists."""
-    async with server(pods).serve() as endpoint:
+    made = server(pods)
+    if idle:
+        await policies(made)
+    async with made.serve() as endpoint:
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             file = Path(folder) / "rules.yaml"
             file.write_text(RULES)
@@ -76,14 +111,22 @@ async def measure(pods: int, rules: bool) -> Report:
                 *(["--rules-file", str(file)] if rules else []),
             ]
             pass_ = await _child(CHILD, "janitor", *words)
-            floor = await _child(FLOOR, str(endpoint.kubeconfig), "application/json" if rules else HEADS)
+            floor = await _child(FLOOR, str(endpoint.kubeconfig), "application/json" if rules or idle else HEADS)
     return {
         "pods": pods,
         "rules": rules,
-        "would_delete": int(pass_.out.partition("would delete ")[2].partition(",")[0]),
+        "idle": idle,
+        "would_tell_of_restarts": _number(pass_.out, "idle policy restarts", "would tell "),
+        "would_delete": _number(pass_.out, "", "would delete "),
         **{f"pass_{name}": number for name, number in pass_.numbers.items()},
         **{f"bare_list_{name}": number for name, number in floor.numbers.items()},
     }
+
+
+def _number(out: str, after: str, word: str) -> int:
+    """The number behind a word, in what is printed after another; 0 where it is not there."""
+    digits = re.match("[0-9]+", out.partition(after)[2].partition(word)[2] if after else out.partition(word)[2])
+    return int(digits[0]) if digits else 0
 
 
 class Ran(NamedTuple):
@@ -144,9 +187,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, nargs="+", default=[50_000])
     parser.add_argument("--rules", action="store_true")
+    parser.add_argument("--idle", action="store_true")
     asked = parser.parse_args()
     for pods in asked.pods:
-        print(json.dumps(asyncio.run(measure(pods, asked.rules))))
+        print(json.dumps(asyncio.run(measure(pods, asked.rules, asked.idle))))
 
 
 if __name__ == "__main__":

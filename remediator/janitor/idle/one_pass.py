@@ -24,6 +24,7 @@ from remediator.kube.api import janitor_pods, owners
 from remediator.kube.api.builtin import NAMESPACE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
+from remediator.kube.wire.times import stamp
 from remediator.prometheus.alerts import Firing
 
 FOUND = frozenset({State.IDLE, State.FIXED, State.SHUT})
@@ -95,6 +96,8 @@ class IdlePass:
         if known in FOUND:
             report.note(holding)
         outcome = _outcome(report, holding, step)
+        if reason in (Reason.GRACE, Reason.TOLD_ONLY):
+            self._notify(report, holding)
         if step is Step.HOLD:
             report.add(Outcome.HELD, holding, reason, _sentence(holding, policy, self._now, reason, why))
         elif outcome is not None and outcome is not Outcome.CLEARED and report.count(outcome) >= policy.most:
@@ -131,8 +134,14 @@ class IdlePass:
         except errors.ApiError as refused:
             report.add(Outcome.FAILED, holding, Reason.REFUSED, refused.message)
         else:
+            if step is Step.TELL:
+                self._notify(report, now_held)
             if outcome is not None:
                 report.add(outcome, now_held, reason, _sentence(now_held, policy, self._now, reason, why))
+
+    def _notify(self, report: PolicyReport, holding: Holding) -> None:
+        ends = until(told(holding.annotations), report.policy, self._now)
+        report.notify(holding, ends if holding.action(report.policy) else None)
 
     async def _again(self, holding: Holding, live: owners.Owner) -> Holding:
         """With what it, its namespace and its Pods bear now. Raises NotFound for a Pod that went."""
@@ -189,4 +198,4 @@ def _sentence(holding: Holding, policy: IdlePolicy, now: datetime, reason: Reaso
         return why
     action = holding.action(policy)
     mark = told(holding.annotations)
-    return f"{why}; {WILL[action]} after {until(mark, policy, now)}" if action else f"{why}; {WILL[None]}"
+    return f"{why}; {WILL[action]} after {stamp(until(mark, policy, now))}" if action else f"{why}; {WILL[None]}"

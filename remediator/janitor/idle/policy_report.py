@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 from remediator.core.idle_policy import Finding, IdleAction, IdlePolicy
@@ -36,6 +37,18 @@ class Line(NamedTuple):
     message: str
 
 
+class NoticeGiven(NamedTuple):
+    """A notice that an owner has now. `until`: when something is done; None where nothing is taken."""
+
+    what: str
+    namespace: str
+    owner: str
+    until: datetime | None
+
+
+MOST_NOTICES = 200  # of one policy that are shown in metrics
+
+
 @dataclass(slots=True)
 class PolicyReport:
     """One policy in one pass. `enforces`: whether anything is written."""
@@ -47,12 +60,19 @@ class PolicyReport:
     problems: list[str] = field(default_factory=list)
     gpus: int = 0  # of what was found, and nobody keeps
     owners: int = 0  # of it, each with all of its Pods
+    notices: list[NoticeGiven] = field(default_factory=list)
     left: int = 0  # for later passes: as many were done as one pass may do
 
     def note(self, holding: Holding) -> None:
         """Count what the policy has found, and nobody keeps."""
         self.owners += 1
         self.gpus += holding.gpus
+
+    def notify(self, holding: Holding, until: datetime | None) -> None:
+        """Note that its owner has a notice now."""
+        what = address(holding.kind, holding.namespace, holding.name)
+        if len(self.notices) < MOST_NOTICES:
+            self.notices.append(NoticeGiven(what, holding.namespace, holding.owner(self.policy), until))
 
     def add(self, outcome: Outcome, holding: Holding, reason: Reason, message: str) -> None:
         """Note what became of it; of many the first are shown, and all are counted."""

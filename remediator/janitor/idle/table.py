@@ -9,7 +9,6 @@ from remediator.core import names
 from remediator.core.idle_policy import Finding, IdlePolicy
 from remediator.janitor.decide import Reason
 from remediator.janitor.ttl import FOREVER, Unreadable, parse_expiry
-from remediator.kube.wire.times import stamp
 
 
 class State(StrEnum):
@@ -128,7 +127,8 @@ def notice(mark: Told, policy: IdlePolicy, now: datetime) -> Notice:
     return Notice.OVER if now >= max(mark.until, mark.at + policy.grace) else Notice.RUNS
 
 
-def until(mark: Told, policy: IdlePolicy, now: datetime) -> str:
-    """Until when it may stay, for a person."""
-    ends = [now + policy.grace] if mark.at is None or mark.until is None else [mark.until, mark.at + policy.grace]
-    return stamp(max(ends))
+def until(mark: Told, policy: IdlePolicy, now: datetime) -> datetime:
+    """Until when it may stay."""
+    if mark.policy != policy.name or mark.at is None or mark.until is None:
+        return now + policy.grace
+    return max(mark.until, mark.at + policy.grace)

@@ -13,7 +13,7 @@ from remediator.janitor.idle.sources import Sources
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.settings import JanitorSettings
 from remediator.kube import api
-from remediator.kube.wire.client import Kind
+from remediator.kube.wire.client import Client, Kind
 from remediator.kube.wire.times import stamp
 from remediator.prometheus.alerts import Alertmanagers
 from remediator.prometheus.reading import CannotTell, Reading, Sample
@@ -54,14 +54,8 @@ class Cluster(Place):
         self.before_get: Callable[[], Awaitable[None]] | None = None  # once, before something is read again
 
     async def serve(self, *kinds: Kind[Object]) -> None:
-        """Kinds that the embedded server has no types of."""
-        for kind in kinds:
-            schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-            version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-            named = {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower()}
-            spec = {"group": kind.group, "scope": "Namespaced", "names": named, "versions": [version]}
-            crd = {"apiVersion": CRDS.api_version, "kind": CRDS.name, "spec": spec}
-            await self.admin.create(CRDS, {**crd, "metadata": {"name": f"{kind.plural}.{kind.group}"}})
+        """See `serve`."""
+        await serve(self.admin, *kinds)
 
     async def policy(self, name: str = "gpus", **spec: Any) -> None:
         body = {"mode": "Enforce", "namespaces": ["team"], "actions": ["Suspend", "Scale", "Delete"], **spec}
@@ -100,6 +94,17 @@ class Cluster(Place):
         live = await self.admin.get(kind, name, namespace="team")
         notes: Mapping[str, str] = live["metadata"].get("annotations", {})
         return notes
+
+
+async def serve(admin: Client, *kinds: Kind[Object]) -> None:
+    """Kinds that the embedded server has no types of."""
+    for kind in kinds:
+        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        named = {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower()}
+        spec = {"group": kind.group, "scope": "Namespaced", "names": named, "versions": [version]}
+        crd = {"apiVersion": CRDS.api_version, "kind": CRDS.name, "spec": spec}
+        await admin.create(CRDS, {**crd, "metadata": {"name": f"{kind.plural}.{kind.group}"}})
 
 
 def reference(owner: Object) -> Object:

@@ -1,0 +1,50 @@
+"""The directory file: how owners are reached, by the value of their label, or else by their namespace. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
+import yaml
+from msgspec import Meta
+
+FORM = "write owners: and namespaces:, each a mapping of names to team, github, mail and chat"
+_Word = Annotated[str, Meta(max_length=128, pattern=r"^\S*$")]
+
+
+class Contact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where somebody is reached; "" where he is not."""
+
+    team: _Word = ""
+    github: _Word = ""
+    mail: Annotated[str, Meta(max_length=254, pattern=r"^(\S+@\S+)?$")] = ""
+    chat: _Word = ""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    owners: dict[str, Contact] = {}
+    namespaces: dict[str, Contact] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Who is reached how."""
+
+    owners: Mapping[str, Contact] = field(default_factory=dict)
+    namespaces: Mapping[str, Contact] = field(default_factory=dict)
+
+    def contact(self, owner: str, namespace: str) -> Contact:
+        """Of the owner where he is known, else of whoever answers for the namespace."""
+        return self.owners.get(owner) or self.namespaces.get(namespace) or Contact()
+
+
+def read(text: str) -> Directory:
+    """What a directory file says. Raises ValueError that names the field and what to write."""
+    try:
+        content = yaml.safe_load(text)
+        file = msgspec.convert(content if content is not None else {}, _File)
+    except yaml.YAMLError as error:
+        raise ValueError(f"is no YAML ({' '.join(str(error).split())}); {FORM}") from None
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{error}; {FORM}") from None
+    return Directory(file.owners, file.namespaces)

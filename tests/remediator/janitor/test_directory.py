@@ -1,0 +1,92 @@
+"""The directory file, and the notices that owners have as metrics, from which Alertmanager reaches them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from remediator.clock import Clock
+from remediator.core.idle_policy import Mode
+from remediator.janitor.directory import Contact, Directory, read
+from remediator.janitor.idle.sources import Sources
+from remediator.janitor.run import Janitor
+from remediator.janitor.settings import JanitorSettings
+from remediator.metrics import REGISTRY
+from tests.harness.kinds import PODS
+from tests.remediator.janitor.idle_place import HOUR, Cluster
+from tests.remediator.janitor.place import NOW
+from tests.remediator.test_cli import remediator
+
+FILE = """
+owners:
+  alice: {team: ml, github: alice-k, mail: alice@example.org, chat: U024BE7LH}
+namespaces:
+  team: {team: ops}
+"""
+
+
+def test_an_owner_is_reached_as_the_file_says_or_else_as_his_namespace_is() -> None:
+    directory = read(FILE)
+    assert directory.contact("alice", "team") == Contact(
+        team="ml", github="alice-k", mail="alice@example.org", chat="U024BE7LH"
+    )
+    assert directory.contact("bob", "team") == directory.contact("", "team") == Contact(team="ops")
+    assert directory.contact("bob", "other") == Contact()
+    assert read("") == Directory()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("owners: {alice: {mail: alice}}", "$.owners[...].mail"),
+        ("owners: {alice: {github: a b}}", "$.owners[...].github"),
+        ("owners: {alice: {phone: 1}}", "unknown field `phone`"),
+        ("people: {}", "unknown field `people`"),
+        ("owners: [alice]", "$.owners"),
+        ("{", "is no YAML"),
+    ],
+)
+def test_what_is_wrong_with_the_file_is_named(text: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="write owners: and namespaces:") as wrong:
+        read(text)
+    assert says in str(wrong.value)
+    file = tmp_path / "owners.yaml"
+    file.write_text(text)
+    done = remediator("janitor", "--once", "--owners-file", str(file))
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"remediator: --owners-file: {file}: ")
+
+
+async def test_a_notice_is_a_metric_with_whom_it_is_for_until_it_is_taken_back() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("p")
+    other = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bert", "uid": "7"}}
+    await at.gpus("bert-0", owner=other)
+    moments = [NOW]
+    settings = JanitorSettings(Mode.ENFORCE, directory=read(FILE))
+    clock = Clock(lambda: moments[-1], asyncio.get_running_loop().time)
+    janitor = Janitor(at.client, settings, clock, sources=Sources(at.asked))
+
+    def until(name: str) -> float | None:
+        who = {"team": "ml", "github": "alice-k", "mail": "alice@example.org", "chat": "U024BE7LH"}
+        what = {"policy": "gpus", "finds": "IdleGPUs", "object": f"pods/team/{name}", "namespace": "team"}
+        metric = "remediator_janitor_notice_until_timestamp_seconds"
+        return REGISTRY.get_sample_value(metric, {**what, "owner": "alice", **who})
+
+    for hours in (0, 1):
+        moments.append(NOW + hours * HOUR)
+        await janitor.once()
+        assert (until("p"), until("bert-0")) == ((NOW + 4 * HOUR).timestamp(), 0)
+    at.asked.pods["p"] = (50, 2, 120)
+    await janitor.once()
+    assert (until("p"), until("bert-0")) == (None, 0)
+    assert await at.names(PODS, "team") == {"p", "bert-0"}
+
+
+async def test_what_only_would_be_told_is_no_notice() -> None:
+    at = Cluster()
+    await at.policy(mode="DryRun")
+    await at.gpus("p")
+    report = await at.idle()
+    assert (report.notices, len(report.lines)) == ([], 1)
