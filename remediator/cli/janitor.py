@@ -139,7 +139,7 @@ async def _once(kubeconfig: Path | None, settings: JanitorSettings, asked: Setti
     for line in report.rendered():
         out.print(line)
     failures = report.totals[Outcome.FAILED] + sum(idle.count(Outcome.FAILED) for idle in report.idle)
-    return 1 if report.problems or failures else 0
+    return 1 if report.problems or report.idle_problems or failures else 0
 
 
 async def _run(

@@ -66,8 +66,8 @@ def passed(report: Report, seconds: float, directory: Directory) -> None:
             labels = (idle.policy.name, idle.policy.finds.value, notice.what, notice.namespace, notice.owner, *reached)
             NOTICES.labels(*labels).set(notice.until.timestamp() if notice.until else 0)
         HOLDERS.labels(idle.policy.name, idle.policy.finds.value).set(idle.owners)
-        for (became, why), count in idle.reasons.items():
+        for (became, why), count in idle.reasons.items() if report.looked else ():
             OUTCOMES.labels(became.value, why.value, Mode.ENFORCE if idle.enforces else Mode.DRY_RUN).inc(count)
     SEEN.set(report.counts["resources-processed"])
-    PROBLEMS.set(len(report.problems))
+    PROBLEMS.set(len(report.problems) + len(report.idle_problems))
     SECONDS.observe(max(0.0, seconds))

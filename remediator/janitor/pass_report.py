@@ -39,6 +39,8 @@ class Report:
     waiting: int = 0
     left: int = 0  # for later passes: as many were done as one pass may do
     idle: list[PolicyReport] = field(default_factory=list)
+    idle_problems: list[str] = field(default_factory=list)
+    looked: bool = True  # whether IdlePolicies were looked at in this pass; else `idle` is of the pass that did
 
     def add(self, outcome: Outcome, kind: Kind[Any], namespace: str, name: str, reason: Reason, message: str) -> None:
         """Note what became of an object; of thousands the first are shown, and all are counted."""
@@ -63,7 +65,7 @@ class Report:
         totals = [f"{self.word(outcome)} {self.totals[outcome]}" for outcome in OF_TTL]
         seen = self.counts["resources-processed"]
         yield f"{stamp(self.at)} {self.mode}: {seen} objects; {', '.join(totals)}, waiting {self.waiting}"
-        yield from (f"problem: {problem}" for problem in self.problems)
+        yield from (f"problem: {problem}" for problem in (*self.problems, *self.idle_problems))
         shown = [(self.word(outcome), line) for outcome in OF_TTL for line in self.lines[outcome]]
         widths = [max((len(text) for text in column), default=0) for column in zip(*map(_cells, shown), strict=True)]
         for row in map(_cells, shown):

@@ -20,6 +20,7 @@ from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 
 FRESH = 3  # intervals without a whole pass after which the janitor is not ready
+LOOK = 600.0  # seconds between two looks at IdlePolicies, none of which acts on what is younger; a look reads all Pods
 LOGGED = (Outcome.DELETED, Outcome.TOLD, Outcome.FAILED)
 log = structlog.get_logger(__name__)
 
@@ -39,6 +40,7 @@ class Janitor:
         self._client, self._settings, self._clock, self._leads = client, settings, clock, leads
         self._writer = Writer(client)
         self._ended = clock.monotonic()
+        self._looked: float | None = None  # when IdlePolicies were looked at
         self.last: Report | None = None
 
     async def once(self) -> Report:
@@ -46,7 +48,10 @@ class Janitor:
         began = self._clock.monotonic()
         now = self._clock.now()
         report = await OnePass(self._client, self._settings, self._writer, now, self._leads).run()
-        await self._idle(report, now)
+        if self._looked is None or began - self._looked >= LOOK or self.last is None:
+            await self._idle(report, now)
+        else:
+            report.idle, report.idle_problems, report.looked = self.last.idle, self.last.idle_problems, False
         self._ended = self._clock.monotonic()
         self.last = report
         metrics.passed(report, self._ended - began, self._settings.directory)
@@ -57,10 +62,11 @@ class Janitor:
         idle = IdlePass(self._client, self._settings, self._sources, self._writer, now, self._leads)
         try:
             report.idle = await idle.run()
+            self._looked = self._clock.monotonic()
         except errors.ApiError as error:
-            report.problems.append(f"idle policies are not looked at: {error.message}")
-        report.problems += idle.problems
-        report.problems += [
+            report.idle_problems.append(f"idle policies are not looked at: {error.message}")
+        report.idle_problems += idle.problems
+        report.idle_problems += [
             f"idle policy {policy_report.policy.name}: {why}"
             for policy_report in report.idle
             for why in policy_report.problems
@@ -90,10 +96,11 @@ class Janitor:
             for line in report.new(outcome, before):
                 word = report.word(outcome)
                 log.info(word, object=line.what, reason=line.reason.value, message=line.message)
-        written = (done for idle in report.idle if idle.enforces for done in idle.lines if done.outcome in DONE)
+        looked = report.idle if report.looked else []
+        written = (done for idle in looked if idle.enforces for done in idle.lines if done.outcome in DONE)
         for done in written:
             log.info(DONE[done.outcome], object=done.what, reason=done.reason.value, message=done.message)
-        for problem in report.problems:
+        for problem in (*report.problems, *report.idle_problems):
             log.warning("the janitor cannot do all", problem=problem)
         log.info("pass", mode=report.mode.value, **dict(report.counts))
 

@@ -50,8 +50,8 @@ class IdleWriter:
         await self._mark(holding, live, marks)
 
     async def _manifest(self, holding: Holding) -> str:
-        """What the first of its Pods asks for, for its author to look at. Raises ApiError."""
-        pod = holding.pods[0]
+        """What the first of its Pods that restart asks for, for its author to look at. Raises ApiError."""
+        pod = next((pod for pod in holding.pods if pod.restarts_often), holding.pods[0])
         raw = await self._client.get(RAW_POD, pod.name, namespace=pod.namespace)
         full = f"kubectl get pod {pod.name} -n {pod.namespace} -o yaml"
         return f"; look at its manifest, {full}: {janitor_pods.manifest(raw)}"

@@ -1,6 +1,5 @@
 """The directory file, and the notices that owners have as metrics, from which Alertmanager reaches them."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -65,7 +64,7 @@ async def test_a_notice_is_a_metric_with_whom_it_is_for_until_it_is_taken_back()
     await at.gpus("bert-0", owner=other)
     moments = [NOW]
     settings = JanitorSettings(Mode.ENFORCE, directory=read(FILE))
-    clock = Clock(lambda: moments[-1], asyncio.get_running_loop().time)
+    clock = Clock(lambda: moments[-1], lambda: moments[-1].timestamp())
     janitor = Janitor(at.client, settings, clock, sources=Sources(at.asked))
 
     def until(name: str) -> float | None:
@@ -79,6 +78,7 @@ async def test_a_notice_is_a_metric_with_whom_it_is_for_until_it_is_taken_back()
         await janitor.once()
         assert (until("p"), until("bert-0")) == ((NOW + 4 * HOUR).timestamp(), 0)
     at.asked.pods["p"] = (50, 2, 120)
+    moments.append(NOW + 2 * HOUR)
     await janitor.once()
     assert (until("p"), until("bert-0")) == (None, 0)
     assert await at.names(PODS, "team") == {"p", "bert-0"}

@@ -1,7 +1,6 @@
 """GPUs that nobody uses: what proves it, what becomes of it, and what is never taken."""
 
 import json
-import time
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
@@ -298,16 +297,43 @@ async def test_a_pass_of_the_janitor_looks_at_idle_policies_and_says_so_in_its_r
     at = Cluster()
     await at.policy(mode="DryRun")
     await at.gpus("p", 8)
-    janitor = Janitor(
-        at.client, JanitorSettings(Mode.ENFORCE), Clock(lambda: NOW, time.monotonic), sources=Sources(at.asked)
-    )
+    seconds = [0.0]
+    clock = Clock(lambda: NOW, lambda: seconds[-1])
+    janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE), clock, sources=Sources(at.asked))
     *_, policy, line = (await janitor.once()).rendered()
     assert policy == "idle policy gpus DryRun: 8 GPUs idle, 16 GPU-hours in the last 2 h; would tell 1"
     assert line.startswith("would tell  pods/team/p  IdleNotification")
     assert REGISTRY.get_sample_value("remediator_janitor_idle_gpus", {"policy": "gpus"}) == 8
     at.asked.doubt = CannotTell(Doubt.WARNED, "a store is away")
     why = "idle policy gpus: nobody can tell what is idle: Prometheus: Warned: a store is away"
-    assert (await janitor.once()).problems == [why]
+    seconds.append(600)
+    report = await janitor.once()
+    assert (report.problems, report.idle_problems) == ([], [why])
+    assert f"problem: {why}" in report.rendered()
     at.server.faults.refuse(403, when=lambda asked: asked.path.endswith("/idlepolicies"))
-    (problem,) = (await janitor.once()).problems
+    seconds.append(1200)
+    (problem,) = (await janitor.once()).idle_problems
     assert problem.startswith("idle policies are not looked at: ")
+    assert (await janitor.once()).idle_problems == [why], "what could not be read is tried again by the next pass"
+
+
+async def test_between_two_looks_at_idle_policies_the_report_has_the_last_one_and_nothing_is_counted_twice() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("p")
+    seconds = [0.0]
+    clock = Clock(lambda: NOW + timedelta(seconds=seconds[-1]), lambda: seconds[-1])
+    janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE), clock, sources=Sources(at.asked))
+
+    def counted() -> float:
+        labels = {"outcome": "tell", "reason": "IdleNotification", "mode": "Enforce"}
+        return REGISTRY.get_sample_value("remediator_janitor_objects_total", labels) or 0
+
+    before, shown = counted(), (await janitor.once()).idle
+    seconds.append(599)
+    at.transport.asked.clear()
+    assert (await janitor.once()).idle is shown
+    assert not [path for _, path, *_ in at.transport.asked if path.endswith("/idlepolicies")]
+    assert counted() == before + 1
+    seconds.append(600)
+    assert [line.reason for line in (await janitor.once()).idle[0].lines] == [Reason.GRACE]
