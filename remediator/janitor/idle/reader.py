@@ -88,7 +88,7 @@ STUCK = frozenset({Finding.RESTARTS, Finding.PENDING, Finding.ALERT})
 CONCERNS: dict[Finding, Callable[[PodFacts, Collection[Key]], bool]] = {
     Finding.IDLE_GPUS: lambda pod, _: pod.gpus != 0,
     Finding.IDLE_CPU: lambda pod, _: pod.gpus == 0,
-    Finding.RESTARTS: lambda pod, _: pod.restarts_often or names.IDLE_POLICY in pod.annotations,
+    Finding.RESTARTS: lambda pod, _: pod.restarts_often,  # which it stays for as long as it lives
     Finding.PENDING: lambda pod, _: pod.pending or names.IDLE_POLICY in pod.annotations,
     Finding.ALERT: lambda pod, alerted: pod.key in alerted or names.IDLE_POLICY in pod.annotations,
 }

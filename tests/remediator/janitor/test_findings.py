@@ -173,6 +173,15 @@ async def test_of_a_pod_that_does_not_begin_the_owner_reads_what_the_scheduler_s
     assert await at.names(PODS, "team") == {"queued", "runs"}
 
 
+async def test_a_pod_that_begins_has_its_notice_taken_back() -> None:
+    at = Findings()
+    await at.policy(finds="Pending", idleFor="4h")
+    await at.waits("p")
+    await at.idle()
+    await at.status("p", phase="Running")
+    assert lines(await at.idle(5)) == [(Outcome.CLEARED, "pods/team/p", Reason.IN_USE)]
+
+
 async def test_a_pod_that_has_begun_since_it_was_listed_is_not_hit() -> None:
     at = Findings()
     await at.policy(finds="Pending", idleFor="4h")

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from remediator.clock import Clock
 from remediator.core.idle_policy import Mode
+from remediator.janitor.idle.sources import Sources
 from remediator.janitor.outcome import Outcome
 from remediator.janitor.rules import read
 from remediator.janitor.run import Janitor
@@ -18,6 +19,7 @@ from remediator.janitor.settings import JanitorSettings
 from remediator.kube.runtime.elector import Elector
 from remediator.web import janitor as page
 from tests.harness.kinds import PODS
+from tests.remediator.janitor.idle_place import Cluster
 from tests.remediator.janitor.place import NOW, Place
 
 BROKEN = read("rules: [{id: broken, resources: [pods], jmespath: a..b, ttl: 1h}]")
@@ -86,6 +88,18 @@ async def test_what_would_be_deleted_is_logged_once_and_not_with_each_pass() -> 
     assert [log.get("object", log["event"]) for log in logs] == [
         "pods/team/a", "pass", "pass", "pods/team/b", "pass", "pass", "pass"
     ]  # fmt: skip
+
+
+@pytest.mark.looptime(start=1)
+async def test_what_was_done_for_an_idle_policy_is_logged_by_the_pass_that_has_looked() -> None:
+    at = Cluster()
+    await at.policy()
+    await at.gpus("p")
+    with capture_logs() as logs:
+        janitor = Janitor(at.client, JanitorSettings(Mode.ENFORCE, interval=60), clock(), sources=Sources(at.asked))
+        async with running(janitor):
+            await asyncio.sleep(185)
+    assert [log.get("object", log["event"]) for log in logs] == ["pods/team/p", "pass", "pass", "pass", "pass"]
 
 
 @pytest.mark.looptime(start=1)
