@@ -93,7 +93,7 @@ def _text(file: Path) -> str:
 
 def _routes(file: Path | None) -> "Routes | None":
     from remediator.tickets.channels.github.limits import problem
-    from remediator.tickets.channels.routes import load
+    from remediator.tickets.channels.routes_file import load
 
     try:
         return load(file, problem) if file else None
@@ -102,6 +102,6 @@ def _routes(file: Path | None) -> "Routes | None":
 
 
 def _template(file: Path | None) -> "Template | None":
-    from remediator.tickets.channels.routes import read_template
+    from remediator.tickets.channels.routes_file import read_template
 
     return read_template(file) if file else None

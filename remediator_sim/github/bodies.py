@@ -56,6 +56,23 @@ class Bodies:
         """Label: as it stands by itself."""
         return self.label(repository, name) | {"archived_at": None, "archived_by": None}
 
+    def milestone(self, repository: str, number: int) -> Json:
+        """Milestone."""
+        home, url = self._store.repositories[repository], f"{self._repo(repository)}/milestones/{number}"
+        return {
+            "id": home.id * 100 + number,
+            "node_id": f"MI_{home.id}_{number}",
+            "url": url,
+            "html_url": f"{self._web}/{repository}/milestone/{number}",
+            "labels_url": f"{url}/labels",
+            "number": number,
+            "state": "open",
+            "title": home.milestones[number],
+            **dict.fromkeys(("description", "creator", "closed_at", "due_on"), None),
+            **dict.fromkeys(("open_issues", "closed_issues"), 0),
+            **dict.fromkeys(("created_at", "updated_at"), _stamp(home.created)),
+        }
+
     def issue(self, issue: Issue, *, listed: bool = False) -> Json:
         """Issue; `listed` as a list gives it, without who closed it."""
         url, path = self._issue(issue), "pull" if issue.pull_request else "issues"
@@ -76,7 +93,7 @@ class Bodies:
             "labels": [self.label(issue.repository, name) for name in issue.labels],
             "assignee": self.user(issue.assignees[0]) if issue.assignees else None,
             "assignees": [self.user(login) for login in issue.assignees],
-            "milestone": None,
+            "milestone": self.milestone(issue.repository, issue.milestone) if issue.milestone else None,
             "locked": False,
             "active_lock_reason": None,
             "comments": len(issue.comments),
@@ -146,6 +163,8 @@ class Bodies:
                 return body | {"label": {"name": name, "color": COLOR}}
             case {"assignee": str(login)}:
                 return body | {"assignee": self.user(login)}
+            case {"milestone": str(title)}:
+                return body | {"milestone": {"title": title}}
             case {"from": before, "to": after}:
                 return body | {"rename": {"from": before, "to": after}}
         return body | dict(event.detail)

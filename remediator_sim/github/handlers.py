@@ -106,6 +106,11 @@ def make_label(github: GitHubState, request: Request) -> Answer:
     return Answer(201, github.bodies.own_label(home.name, github.store.label(home.name, name)))
 
 
+def milestones(github: GitHubState, request: Request) -> Answer:
+    home = github.repo(request)
+    return github.listed(request, list(home.milestones), lambda number: github.bodies.milestone(home.name, number))
+
+
 def list_issues(github: GitHubState, request: Request) -> Answer:
     home = github.issues(request)
     state = request.choice("state", "open", "closed", "all")
@@ -147,12 +152,13 @@ def create(github: GitHubState, request: Request) -> Answer:
     home, body = github.issues(request, write=True), request.body
     title, text = _title(body["title"]), body.get("body", "")
     _check_length("body", text)
-    names, people = _names(body.get("labels", ())), _people(github, body)
+    names, people, milestone = _names(body.get("labels", ())), _people(github, body), _milestone(home, body)
     if home.access is not Access.WRITE:
-        names, people = (), ()
+        names, people, milestone = (), (), 0
     made = github.store.create(
         home.name, github.store.bot, request.at, title=title, body=text, labels=names, assignees=people
     )
+    made = github.store.plan(made, milestone, github.store.bot, request.at)
     url = f"{github.api}/repos/{home.name}/issues/{made.number}"
     return Answer(201, github.bodies.issue(made), {"location": url})
 
@@ -170,11 +176,12 @@ def patch(github: GitHubState, request: Request) -> Answer:
     text = (body["body"] or "") if "body" in body else None
     _check_length("body", text or "")
     names, people = _names(body.get("labels", ())), _people(github, body)
-    original = _original(github, body)
+    milestone, original = _milestone(store.repositories[issue.repository], body), _original(github, body)
     issue = store.edit(issue, actor, now, title=title, body=text)
     if github.pushes(issue):
         issue = store.relabel(issue, names, actor, now) if "labels" in body else issue
         issue = store.reassign(issue, people, actor, now) if "assignees" in body else issue
+        issue = store.plan(issue, milestone, actor, now) if "milestone" in body else issue
     if body.get("state") == "closed":
         issue = store.close(issue, actor, now, body.get("state_reason") or "completed", original)
     if body.get("state") == "open":
@@ -296,6 +303,16 @@ def _people(github: GitHubState, body: dict[str, Any], *, strict: bool = True) -
     if unknown and strict:
         raise invalid("assignees", "invalid", value=unknown[0])
     return tuple(dict.fromkeys(known[login.lower()] for login in given if login.lower() in known))[:ASSIGNEES]
+
+
+def _milestone(home: Repository, body: dict[str, Any]) -> int:
+    """The number of an open milestone; 0 for none."""
+    number = body.get("milestone")
+    if number is None:
+        return 0
+    if number not in home.milestones:
+        raise invalid("milestone", "invalid", value=number)
+    return int(number)
 
 
 def _original(github: GitHubState, body: dict[str, Any]) -> int:

@@ -95,6 +95,8 @@ def _sentence(event: Event) -> str:
         "assigned": "assigned {assignee}",
         "unassigned": "unassigned {assignee}",
         "renamed": "changed the title from “{from}” to “{to}”",
+        "milestoned": "added this to the milestone {milestone}",
+        "demilestoned": "removed this from the milestone {milestone}",
         "closed": "closed this as {state_reason}",
         "reopened": "reopened this",
         "marked_as_duplicate": "marked this as a duplicate",

@@ -61,6 +61,16 @@ class Person:
         """Assign exactly these people."""
         self._store.reassign(self._issue(repository, number), people, self.login, self._now())
 
+    def open_milestone(self, repository: str, title: str) -> int:
+        """Open a milestone; its number."""
+        titles = self._store.repositories[repository].milestones
+        titles[len(titles) + 1] = title
+        return len(titles)
+
+    def plan(self, repository: str, number: int, milestone: int) -> None:
+        """Give an issue the milestone of this number, 0 for none."""
+        self._store.plan(self._issue(repository, number), milestone, self.login, self._now())
+
     def delete(self, repository: str, number: int) -> None:
         """Delete it: from now on it is gone (410)."""
         self._store.delete(self._issue(repository, number), self._now())

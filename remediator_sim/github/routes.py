@@ -60,7 +60,8 @@ _P = "ReposOwnerRepoIssuesIssueNumber"
 _REACTION = "ReposOwnerRepoIssuesCommentsCommentIdReactionsPostBody"
 _EVENTS = (
     "list[LabeledIssueEvent | UnlabeledIssueEvent | RenamedIssueEvent | TimelineAssignedIssueEvent"
-    " | TimelineUnassignedIssueEvent | TimelineCommentEvent | StateChangeIssueEvent]"
+    " | TimelineUnassignedIssueEvent | MilestonedIssueEvent | DemilestonedIssueEvent"
+    " | TimelineCommentEvent | StateChangeIssueEvent]"
 )
 _LABELS = f"{_P}LabelsPostBodyOneof0 | list[str]"
 
@@ -80,6 +81,7 @@ ROUTES = (
     ),
     _row("GET", _REPO + "/labels", do.labels, answers="list[Label]"),
     _row("POST", _REPO + "/labels", do.make_label, "ReposOwnerRepoLabelsPostBody", "Label"),
+    _row("GET", _REPO + "/milestones", do.milestones, answers="list[Milestone]"),
     _row("GET", _REPO + "/issues", do.list_issues, answers="list[Issue]"),
     _row("POST", _REPO + "/issues", do.create, "ReposOwnerRepoIssuesPostBody", "Issue", creates=True),
     _row("GET", _REPO + "/issues/comments", conversations.all_comments, answers="list[IssueComment]"),

@@ -62,6 +62,7 @@ class Issue:
     duplicate_of: int = 0  # a number in the same repository
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
+    milestone: int = 0  # its number, 0 for none
     comments: tuple[Comment, ...] = ()
     events: tuple[Event, ...] = ()
     pull_request: bool = False
@@ -80,6 +81,7 @@ class Repository:
     archived: bool = False
     private: bool | None = True  # None: it does not say
     labels: dict[str, int] = field(default_factory=dict)  # name to id
+    milestones: dict[int, str] = field(default_factory=dict)  # the open ones: number to title
     permissions: dict[str, str] = field(default_factory=dict)  # login → GitHub's word, where it is not that of its kind
     issues: dict[int, list[Issue]] = field(default_factory=dict)
 
@@ -230,6 +232,17 @@ class Store:
             issue = self._happen(
                 issue, "assigned", actor, now, {"assignee": login}, assignees=(*issue.assignees, login)
             )
+        return issue
+
+    def plan(self, issue: Issue, milestone: int, actor: str, now: datetime) -> Issue:
+        """Give it this milestone, 0 for none."""
+        titles = self.repositories[issue.repository].milestones
+        if issue.milestone and issue.milestone != milestone:
+            detail = {"milestone": titles[issue.milestone]}
+            issue = self._happen(issue, "demilestoned", actor, now, detail, milestone=0)
+        if milestone and issue.milestone != milestone:
+            detail = {"milestone": titles[milestone]}
+            issue = self._happen(issue, "milestoned", actor, now, detail, milestone=milestone)
         return issue
 
     def comment(self, issue: Issue, actor: str, now: datetime, body: str) -> Comment:

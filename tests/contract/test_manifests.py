@@ -14,7 +14,7 @@ from remediator.core.device_count import DEVICES_MISSING
 from remediator.core.names import SERVING_SECRET
 from remediator.kube import api
 from remediator.kube.manifests import lint
-from remediator.tickets.channels import routes
+from remediator.tickets.channels import routes_file
 from remediator.tickets.channels.github.limits import problem
 from remediator.web.serving import SERVICES, served_names
 from tests.harness import yaml_files
@@ -361,7 +361,7 @@ def _role(binding: Object) -> Object:
 
 
 def test_the_routes_that_are_shipped_as_an_example_are_read() -> None:
-    loaded = routes.load(ROOT / "deploy" / "tickets" / "routes.yaml", problem)
+    loaded = routes_file.load(ROOT / "deploy" / "tickets" / "routes.yaml", problem)
     assert loaded.default.repository == "org/ops"
 
 

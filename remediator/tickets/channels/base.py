@@ -52,6 +52,7 @@ class Issue:
     labels: tuple[str, ...]
     assignees: tuple[str, ...]
     created: datetime
+    milestone: str = ""
 
     @property
     def ref(self) -> IssueRef:
@@ -68,6 +69,7 @@ class Draft:
     marker: Marker
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
+    milestone: str = ""  # its title
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,15 @@ class Relabel:
 
 
 @dataclass(frozen=True, slots=True)
+class Complete:
+    """Add labels and assignees, and set the milestone: what an issue could not have when it was created."""
+
+    labels: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
+    milestone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """Close as completed, or as a duplicate of the issue with this number in the same repository."""
 
@@ -98,8 +109,10 @@ class Reopen:
     """Open again what was closed."""
 
 
-Change = Edit | Relabel | Close | Reopen
-VERBS: Mapping[type, str] = MappingProxyType({Edit: "edit", Relabel: "label", Close: "close", Reopen: "reopen"})
+Change = Edit | Relabel | Complete | Close | Reopen
+VERBS: Mapping[type, str] = MappingProxyType(
+    {Edit: "edit", Relabel: "label", Complete: "complete", Close: "close", Reopen: "reopen"}
+)
 
 
 class ChannelError(Exception):
@@ -123,7 +136,8 @@ class Unsure(ChannelError):
 
 
 class Refused(ChannelError):
-    """Repeating is useless until a user corrects `field`: repository, assignees, labels, token ("" if not known).
+    """Repeating is useless until a user corrects `field`: repository, assignees, labels, milestone, token ("" where
+    nobody knows).
 
     Of an issue that was deleted the field is "issue".
     """

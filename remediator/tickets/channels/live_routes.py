@@ -8,7 +8,8 @@ from pathlib import Path
 import structlog
 
 from remediator.tickets import metrics
-from remediator.tickets.channels.routes import Route, Routes, load
+from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.channels.routes_file import load
 
 log = structlog.get_logger()
 LOOK_EVERY = timedelta(seconds=10)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from remediator.core.ticket import ClosedBy, TicketPhase
 from remediator.tickets.channels.base import Close, Edit, Issue, Later, Refused, Relabel, Reopen, Unsure
-from remediator.tickets.reconcile import conditions, create
+from remediator.tickets.reconcile import conditions, create, parts
 from remediator.tickets.reconcile.causes import all_reported, still_active
 from remediator.tickets.reconcile.observe import ticket_state
 from remediator.tickets.reconcile.reconciler import Handler, Pause, Reconcile
@@ -77,6 +77,9 @@ async def edit(run: Reconcile) -> None:
 
 async def label(run: Reconcile) -> None:
     """Put the label of the severity on and take the one before off; what a user took off stays off."""
+    if run.given.severity is run.ticket.severity:
+        await parts.complete(run, _issue(run))
+        return
     wanted, old = run.given.severity, run.ticket.severity
     remove = tuple(text for severity, text in SEVERITY_LABELS.items() if severity is not wanted and severity is old)
     await run.ask("label", run.channel.change(_issue(run), Relabel((SEVERITY_LABELS[wanted],), remove)))

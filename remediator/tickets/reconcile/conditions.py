@@ -1,5 +1,6 @@
 """What the conditions of a Ticket say to users: that the issue is up to date, or why not and what to do. Pure."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from remediator.core.ticket import Ticket, TicketCondition
@@ -9,6 +10,8 @@ from remediator.tickets.reconcile.observe import Times
 SYNCED, ROUTE_INVALID, BODY_FULL = "Synced", "RouteInvalid", "BodyFull"
 TEMPLATE_INVALID, ROUTES_OUTDATED = "TemplateInvalid", "RoutesOutdated"
 CHANGING = frozenset({"ChannelUnavailable", "Unsure", "VisibilityUnknown"})  # their messages hold seconds and addresses
+PARTS = {"assignees": "AssigneesRefused", "labels": "LabelsRefused", "milestone": "MilestoneRefused"}
+WITHOUT = "filed without "
 NO_ROOM = "the text that users wrote into the issue leaves no room for our part, which stays as it was; shorten it"
 
 
@@ -26,6 +29,21 @@ def body_full(type: str, now: datetime) -> TicketCondition:
 def route_invalid(reason: str, message: str, now: datetime) -> TicketCondition:
     """The routes file is to be corrected; the issue was filed all the same."""
     return TicketCondition(ROUTE_INVALID, "True", reason, message, now)
+
+
+def parts_refused(refused: Mapping[str, str], now: datetime) -> TicketCondition:
+    """What the channel refused of a route, and why; the issue was filed all the same. `missing_parts` reads it."""
+    why = "; ".join(dict.fromkeys(refused.values()))
+    return route_invalid(PARTS[next(iter(refused))], f"{WITHOUT}{', '.join(refused)}: {why}", now)
+
+
+def missing_parts(ticket: Ticket) -> tuple[str, ...]:
+    """What the issue was filed without: some of `PARTS`."""
+    condition = ticket.condition(ROUTE_INVALID)
+    if condition is None or condition.reason not in PARTS.values():
+        return ()
+    named = condition.message.removeprefix(WITHOUT).partition(": ")[0].split(", ")
+    return tuple(part for part in PARTS if part in named)
 
 
 def with_template_problem(ticket: Ticket, problem: str, now: datetime) -> Ticket:

@@ -1,24 +1,22 @@
 """How an issue comes to be, once: the intent is written first, and what may have been created is searched."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from remediator.core.ticket import ClosedBy, ReportedCause, TicketPhase
 from remediator.tickets.channels.base import Close, Draft, Issue, Later, Refused
-from remediator.tickets.channels.oncall import assignees
 from remediator.tickets.channels.routes import Route
-from remediator.tickets.reconcile import conditions
+from remediator.tickets.reconcile import conditions, parts
 from remediator.tickets.reconcile.causes import all_reported
 from remediator.tickets.reconcile.input import TicketInput
 from remediator.tickets.reconcile.observe import issue_state, ticket_state
 from remediator.tickets.reconcile.reconciler import Reconcile
 from remediator.tickets.reconcile.states import IssueState, TicketState
-from remediator.tickets.render.body import LABEL, SEVERITY_LABELS, title
+from remediator.tickets.render.body import LABEL, SEVERITY_LABELS
+from remediator.tickets.render.titles import titled
 
 MARGIN = timedelta(minutes=1)  # between the clock of the channel and ours
 INTENT = ("phase", "issue", "previous", "opened", "creating", "creating_in", "closed", "closed_by")
-FALLBACKS = {"assignees": "AssigneesRefused", "labels": "LabelsRefused"}
 
 
 async def create(run: Reconcile) -> None:
@@ -28,7 +26,7 @@ async def create(run: Reconcile) -> None:
     await run.save(**_intent(run, route, again))
     given = run.given  # what the issue will say: more may become known while the channel answers
     try:
-        issue = await _create(run, given, route)
+        issue, refused = await _created(run, given, route)
     except (Later, Refused):
         undone = {name: getattr(before, name) for name in INTENT}
         await run.save(**undone | {"phase": before.phase or TicketPhase.PENDING})
@@ -37,20 +35,20 @@ async def create(run: Reconcile) -> None:
         moved = f"{route.repository} is {issue.repository} now; correct the routes file"
         run.ticket = run.ticket.with_condition(conditions.route_invalid("RepositoryMoved", moved, run.now))
     written = {"written_hash": run.memory.rendered.digest(run.content(given)), "severity": given.severity}
+    parts.note(run, refused | parts.dropped(issue, parts.without(route, *refused)))
     await _record(run, issue, maybe_twice=again, reported=all_reported((), given.causes), **written)
 
 
 def _route(run: Reconcile, again: bool) -> Route:
     """Where the issue goes; a condition says where the routes file does not have the route that is asked for."""
-    given = run.given
-    asked = given.route
-    route, known = run.routes.choose(asked, run.traits(given))
+    asked = run.given.route
+    known = run.routes.choose(asked, run.traits(run.given))[1]
     if not again:
         run.ticket = run.ticket.without_condition(conditions.ROUTE_INVALID).without_condition(conditions.BODY_FULL)
     if not known:
         message = f"no route {asked} in the routes file; filed under the default"
         run.ticket = run.ticket.with_condition(conditions.route_invalid("UnknownRoute", message, run.now))
-    return replace(route, assignees=assignees(route.assignees, route.on_call, route.quiet, given.severity, run.now))
+    return parts.asked(run)
 
 
 def _intent(run: Reconcile, route: Route, again: bool) -> dict[str, Any]:
@@ -67,24 +65,25 @@ def _intent(run: Reconcile, route: Route, again: bool) -> dict[str, Any]:
     }
 
 
-async def _create(run: Reconcile, given: TicketInput, route: Route) -> Issue:
-    """Create the issue; without the assignees or labels of the route, where the channel refuses them."""
+async def _created(run: Reconcile, given: TicketInput, route: Route) -> tuple[Issue, dict[str, str]]:
+    """Create the issue, without what the channel refuses of the route; why it does, by part."""
+    refused: dict[str, str] = {}
     while True:
         try:
-            return await run.ask("create", run.channel.create(route.repository, _draft(run, given, route)))
+            return await run.ask("create", run.channel.create(route.repository, _draft(run, given, route))), refused
         except Refused as error:
-            if error.field not in FALLBACKS or not getattr(route, error.field):
+            if error.field not in conditions.PARTS or not getattr(route, error.field):
                 raise
-            message = f"filed without {error.field}: {error.message}"
-            condition = conditions.route_invalid(FALLBACKS[error.field], message, run.now)
-            run.ticket = run.ticket.with_condition(condition)
-            route = replace(route, assignees=()) if error.field == "assignees" else replace(route, labels=())
+            refused[error.field] = error.message
+            run.ticket = run.ticket.with_condition(conditions.parts_refused(refused, run.now))
+            route = parts.without(route, error.field)
 
 
 def _draft(run: Reconcile, given: TicketInput, route: Route) -> Draft:
     labels = dict.fromkeys((LABEL, SEVERITY_LABELS[given.severity], *route.labels))
-    text = run.memory.rendered.text(run.content(given))
-    return Draft(title(given, run.routes.cluster), text, run.marker, tuple(labels), route.assignees)
+    content = run.content(given)
+    text = run.memory.rendered.text(content)
+    return Draft(titled(content)[0], text, run.marker, tuple(labels), route.assignees, route.milestone)
 
 
 async def _record(

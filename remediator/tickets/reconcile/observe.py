@@ -49,9 +49,19 @@ def issue_state(issue: Issue) -> IssueState:
 
 
 def observe(
-    ticket: Ticket, given: TicketInput, issue: IssueState, digest: str, read: datetime, now: datetime, times: Times
+    ticket: Ticket,
+    given: TicketInput,
+    issue: IssueState,
+    digest: str,
+    read: datetime,
+    now: datetime,
+    times: Times,
+    missing: bool,
 ) -> Observation:
-    """What is observed. `digest` is that of the text that should be written, `read` when the issue was last read."""
+    """What is observed. `digest` is that of the text that should be written, `read` when the issue was last read.
+
+    `missing`: something of the route that was refused is to be tried again.
+    """
     need, unreported = _need(given), bool(comments(ticket.reported, given))
     return Observation(
         ticket=ticket_state(ticket),
@@ -60,7 +70,7 @@ def observe(
         text=_text(ticket, digest, now, times, at_once=unreported or need is Need.NOT_NEEDED),
         new_cause=bool(new_causes(ticket.reported, given.causes)),
         unreported=unreported,
-        severity_changed=given.active and given.severity is not ticket.severity,
+        parts_due=given.active and (given.severity is not ticket.severity or missing),
         closing_commented=ticket.closing_commented,
         maybe_twice=ticket.issue is not None and _past(ticket.creating, times.create_again, now),
         read_due=need is not Need.NOT_NEEDED and now - read >= times.read_every,

@@ -14,7 +14,7 @@ from remediator.tickets import metrics
 from remediator.tickets.channels.base import Channel, ChannelError, Issue, Later, Marker, Refused, Unsure
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.matching import Traits, traits
-from remediator.tickets.channels.routes import Routes
+from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.reconcile import conditions
 from remediator.tickets.reconcile.input import TicketInput, ticket_input
 from remediator.tickets.reconcile.observe import Times, abandoned, issue_state, observe, ticket_state
@@ -37,12 +37,13 @@ class Memory:
     """What a leader remembers of one ticket between passes; losing it costs a read or a rendering.
 
     `read` is when its issue was last read. Before `not_before` the channel is left alone, whatever happens: our own
-    writes wake the next pass at once.
+    writes wake the next pass at once. `tried`: with which route, and when, what it was refused was last asked for.
     """
 
     read: datetime
     not_before: datetime
     rendered: Rendered
+    tried: tuple[Route, datetime] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,20 @@ class Reconcile:
         """What tells this issue from all others."""
         return Marker(self.key, self.ticket.opened or self.now)
 
+    @property
+    def route(self) -> Route:
+        """Where the routes lead this issue now."""
+        given = self.given
+        return self.routes.choose(given.route, self.traits(given))[0]
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something of the route is missing in the issue, and it is time to try it again."""
+        if not conditions.missing_parts(self.ticket):
+            return False
+        tried, every = self.memory.tried, self.times.read_every
+        return tried is None or tried[0] != self.route or self.now - tried[1] >= every
+
     def content(self, given: TicketInput) -> Content:
         """What our part of the text is made of."""
         notice, cache = self.ticket.condition(conditions.ROUTE_INVALID), self.store.cache
@@ -96,6 +111,7 @@ class Reconcile:
             route.template,
             (*self.routes.links, *route.links),
             self.routes.cluster,
+            route.title,
         )
 
     def traits(self, given: TicketInput) -> Traits:
@@ -204,7 +220,8 @@ class Reconciler:
         if open_now:
             run.ticket = conditions.with_routes_problem(run.ticket, run.routes.outdated, run.now)
             _note_template(run, memory.rendered.problem)
-        return observe(run.ticket, given, run.issue_state, digest, memory.read, run.now, self._times)
+        missing = open_now and run.incomplete
+        return observe(run.ticket, given, run.issue_state, digest, memory.read, run.now, self._times, missing)
 
     async def _failed(self, run: Reconcile, error: ChannelError) -> float:
         """Say on the Ticket why the issue is not written; when it is tried again."""

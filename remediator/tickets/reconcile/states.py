@@ -58,7 +58,7 @@ class Observation:
     text: Text
     new_cause: bool  # a cause began after the issue last reported it, or was never reported
     unreported: bool  # something is to be told in a comment
-    severity_changed: bool
+    parts_due: bool  # the label of the severity is another, or what was refused of the route is tried again
     closing_commented: bool  # the closing comment was sent
     maybe_twice: bool  # it was created twice, and it is time to look whether both succeeded
     read_due: bool  # the issue was not read for an hour
@@ -79,7 +79,7 @@ class Action(Enum):
     GIVE_UP_CREATING = auto()  # nothing was created, and no issue is needed any more
     READ = auto()
     EDIT = auto()
-    LABEL = auto()
+    LABEL = auto()  # that of the severity, or what was refused of the route before
     COMMENT = auto()
     CLOSE = auto()
     RECORD_CLOSED_BY_US = auto()
@@ -152,7 +152,12 @@ _OPEN = Table(
             need=Need.NOT_NEEDED,
         ),
         _row(Action.READ, "A comment is due: read first.", issue=IssueState.UNREAD, unreported=True),
-        _row(Action.READ, "The label is to be changed: read first.", issue=IssueState.UNREAD, severity_changed=True),
+        _row(
+            Action.READ,
+            "The label, or what is missing of the route, is to be written: read first.",
+            issue=IssueState.UNREAD,
+            parts_due=True,
+        ),
         _row(
             Action.READ,
             "Not read for an hour: without a look we would not see that a user closed it.",
@@ -175,7 +180,7 @@ _OPEN = Table(
             Action.LABEL,
             "Before the comment, for the same reason.",
             issue=IssueState.OPEN,
-            severity_changed=True,
+            parts_due=True,
         ),
         _row(Action.COMMENT, "What is new is reported once.", issue=IssueState.OPEN, unreported=True),
         _row(

@@ -1,4 +1,4 @@
-"""The input of a ticket → title and text of its issue. Pure: no clock, so the same input is the same text."""
+"""The input of a ticket → the text of its issue. Pure: no clock, so the same input is the same text."""
 
 import hashlib
 import re
@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from remediator.core.policy import Severity
-from remediator.core.ticket import About, Subject
-from remediator.tickets.reconcile.input import LinkedCase, TicketInput
-from remediator.tickets.render.content import Content, began_by, names, plain
+from remediator.tickets.reconcile.input import LinkedCase
+from remediator.tickets.render.content import Content, names, plain
 from remediator.tickets.render.faults import faults, headline
 from remediator.tickets.render.hints import advice
 from remediator.tickets.render.links import links
@@ -17,6 +16,7 @@ from remediator.tickets.render.markdown import code, document
 from remediator.tickets.render.outlook import outlook
 from remediator.tickets.render.tables import alerts, at_stake, attempts, cases, history
 from remediator.tickets.render.template import BadTemplate, Markdown, Template, shipped
+from remediator.tickets.render.titles import titled
 
 LABEL = "remediator"
 SEVERITY_LABELS: Mapping[Severity, str] = {severity: f"severity: {severity.value.lower()}" for severity in Severity}
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 class Text(NamedTuple):
-    """The text of an issue. `problem`: why it was made by the shipped template and not by that of the route."""
+    """The text of an issue. `problem`: why it, or the title, was not made by the template of the route."""
 
     text: str
     problem: str = ""
@@ -49,44 +49,18 @@ def key(cluster_uid: str, ticket: str) -> str:
     return hashlib.sha256(f"{cluster_uid}\0{ticket}".encode()).hexdigest()[:16]
 
 
-def title(given: TicketInput, cluster: str) -> str:
-    """Short, and never rewritten: what it is about and what began first."""
-    prefix = f"[{cluster}] " if cluster else ""
-    return _plain(f"{prefix}{_about(given.subject)}: {_first(given)}")
-
-
-def _about(subject: Subject) -> str:
-    match subject.about:
-        case About.NODE:
-            return subject.node
-        case About.CAUSE:
-            return "many nodes"
-    return subject.cluster or "alert"
-
-
-def _first(given: TicketInput) -> str:
-    begun = [(linked.case.created, began_by(linked.case)) for linked in given.cases if linked.wanted]
-    begun += [(alert.starts, alert.name) for alert in given.alerts if alert.firing]
-    return min(begun)[1] if begun else "recovered"
-
-
-def _plain(text: str) -> str:
-    """Titles know no markdown, and @ and # must not do anything there either."""
-    quiet = re.sub(r"([@#])(?=\w)", "\\1\N{ZERO WIDTH SPACE}", text.replace("`", "'"))
-    return quiet if len(quiet) <= 120 else quiet[:119] + "…"
-
-
 def section(content: Content, room: int) -> str:
     """The text, at most `room` characters where that is possible; what is least needed is left out first."""
     return text(content, room).text
 
 
 def text(content: Content, room: int) -> Text:
-    """The same, and what is wrong with the template of the route."""
+    """The same, and what is wrong with the templates of the route."""
+    problem = titled(content)[1]
     if content.template is None:
-        return Text(_fitted(shipped(), content, room))
+        return Text(_fitted(shipped(), content, room), problem)
     try:
-        return Text(_fitted(content.template, content, room))
+        return Text(_fitted(content.template, content, room), problem)
     except BadTemplate as bad:
         return Text(_fitted(shipped(), content, room), f"{bad}; the shipped one was used; correct that line")
 

@@ -23,6 +23,7 @@ class Content:
     template: Template | None = None  # None: the shipped one
     links: tuple[Link, ...] = ()
     cluster: str = ""  # the name before every title
+    title: Template | None = None  # None: the usual title
 
 
 def began_by(case: Case) -> str:

@@ -12,10 +12,11 @@ from remediator.core.ticket import Subject, Ticket
 from remediator.tickets.channels.routes import Routes
 from remediator.tickets.reconcile.input import ticket_input
 from remediator.tickets.reconcile.wanted import of_case
-from remediator.tickets.render.body import text, title
+from remediator.tickets.render.body import text
 from remediator.tickets.render.content import Content
 from remediator.tickets.render.facts import facts
 from remediator.tickets.render.template import Template
+from remediator.tickets.render.titles import titled
 
 ROOM = 65_000
 
@@ -32,7 +33,7 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """One issue: its title and text. `problem`: what is wrong with the template."""
+    """One issue: its title and text. `problem`: what is wrong with its templates."""
 
     title: str
     text: str
@@ -57,8 +58,8 @@ def _preview(ticket: Ticket, held: Objects, routes: Routes | None, template: Tem
     cluster = routes.cluster if routes else ""
     known = facts(given, held.nodes.get(ticket.subject.node), _of(ticket.subject, held), now)
     made_by = template or (route.template if route else None)
-    shown, problem = text(Content(given, ticket.previous, "", known, made_by, links, cluster), ROOM)
-    return Preview(title(given, cluster), shown, problem)
+    content = Content(given, ticket.previous, "", known, made_by, links, cluster, route.title if route else None)
+    return Preview(titled(content)[0], *text(content, ROOM))
 
 
 def _of(subject: Subject, held: Objects) -> list[Case]:

@@ -9,8 +9,9 @@ import msgspec
 import yaml
 
 from remediator.kube import api
-from remediator.tickets.channels import routes
+from remediator.tickets.channels import routes_file
 from remediator.tickets.channels.github.limits import problem
+from remediator.tickets.channels.routes import Routes
 from remediator.web.webhook import PATH
 from tests.contract.docs.pages import PAGES, ROOT, blocks
 
@@ -63,13 +64,13 @@ def of(*kinds: str) -> list[Manifest]:
     return [one for one in ALL if one.kind in kinds]
 
 
-def load_routes(text: str, folder: Path) -> routes.Routes:
+def load_routes(text: str, folder: Path) -> Routes:
     """Read it as the controller does. Raises ValueError."""
     path = folder / "routes.yaml"
     path.write_text(text)
     schedules = (ROOT / "docs/tickets.md").read_text().split("```text\nhardware:")[1].split("```")[0]
     (folder / "oncall.yaml").write_text(f"hardware:{schedules}")
-    return routes.load(path, problem)
+    return routes_file.load(path, problem)
 
 
 def check_scheduler(found: Object) -> None:

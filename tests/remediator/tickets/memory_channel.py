@@ -11,6 +11,7 @@ from remediator.tickets.channels.base import (
     VERBS,
     Change,
     Close,
+    Complete,
     Draft,
     Edit,
     Issue,
@@ -41,6 +42,7 @@ class MemoryChannel:
         self.calls: list[str] = []
         self.reads = 0
         self.seen_by = Visibility.PRIVATE
+        self.milestones: set[str] = set()
         self.hidden: set[int] = set()
         self.deleted: set[int] = set()
         self.clock: Callable[[], datetime] = lambda: START
@@ -67,9 +69,11 @@ class MemoryChannel:
         fault = self._fault("create")
         number = len(self.issues) + 1
         url = f"https://tracker.test/{repository}/issues/{number}"
+        milestone = self._known(draft.milestone)
         labels, people, now = draft.labels, draft.assignees, self.clock()
         body = fenced(draft.text, draft.marker)
         issue = Issue(repository, number, url, draft.title, body, _room(body), True, "", False, labels, people, now)
+        issue = replace(issue, milestone=milestone)
         self.issues.append(issue)
         self._touched[number] = now
         self.calls.append("create")
@@ -101,6 +105,8 @@ class MemoryChannel:
             case Relabel(add, remove):
                 kept = tuple(label for label in self.issue(number).labels if label not in remove)
                 return self._change("label", number, labels=tuple(dict.fromkeys((*kept, *add))))
+            case Complete(labels, assignees, milestone):
+                return self._completed(number, Complete(labels, assignees, self._known(milestone)))
             case Close(duplicate_of):
                 reason = "completed" if duplicate_of is None else "duplicate"
                 return self._change("close", number, open=False, reason=reason, closed_by_user=False)
@@ -117,6 +123,17 @@ class MemoryChannel:
 
     async def aclose(self) -> None:
         self.calls.append("aclose")
+
+    def _known(self, milestone: str) -> str:
+        if milestone and milestone not in self.milestones:
+            raise Refused(f"no open milestone {milestone!r}", "milestone")
+        return milestone
+
+    def _completed(self, number: int, change: Complete) -> Issue:
+        issue = self.issue(number)
+        labels, people = (*issue.labels, *change.labels), (*issue.assignees, *change.assignees)
+        kept = {"labels": tuple(dict.fromkeys(labels)), "assignees": tuple(dict.fromkeys(people))}
+        return self._change("complete", number, **kept, milestone=change.milestone or issue.milestone)
 
     def _there(self, number: int) -> Issue:
         if number in self.deleted:

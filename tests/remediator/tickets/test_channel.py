@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor, Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from remediator.tickets.channels.base import (
     Channel,
     ChannelError,
     Close,
+    Complete,
     Draft,
     Edit,
     Marker,
@@ -42,6 +44,7 @@ class Users(Protocol):
     def reopen(self, number: int) -> None: ...
     def delete(self, number: int) -> None: ...
     def label(self, number: int, name: str) -> None: ...
+    def open_milestone(self, title: str) -> None: ...
     def comments(self, number: int) -> list[str]: ...
 
 
@@ -65,6 +68,9 @@ class OnGitHub:
 
     def label(self, number: int, name: str) -> None:
         self._ann.label(PLACE, number, name)
+
+    def open_milestone(self, title: str) -> None:
+        self._ann.open_milestone(PLACE, title)
 
     def comments(self, number: int) -> list[str]:
         return [comment.body for comment in self._fake.issues(PLACE)[number - 1].comments]
@@ -90,6 +96,9 @@ class InMemory:
 
     def label(self, number: int, name: str) -> None:
         self._channel.change_by_user(number, labels=(*self._channel.issue(number).labels, name))
+
+    def open_milestone(self, title: str) -> None:
+        self._channel.milestones.add(title)
 
     def comments(self, number: int) -> list[str]:
         return self._channel.comments[number]
@@ -203,6 +212,33 @@ async def test_labels_of_users_stay(place: tuple[Channel, Users]) -> None:
         await channel.get(made.ref), Relabel(("severity: warning",), ("severity: critical", "never there"))
     )
     assert set((await channel.get(made.ref)).labels) == {"remediator", "rack-a", "severity: warning"}
+
+
+async def test_an_issue_is_in_the_milestone_of_its_draft_and_one_that_is_not_open_is_refused_before_anything_is_made(
+    place: tuple[Channel, Users],
+) -> None:
+    channel, users = place
+    users.open_milestone("2026-Q4")
+    made = await channel.create(PLACE, replace(DRAFT, milestone="2026-Q4"))
+    assert (await channel.get(made.ref)).milestone == "2026-Q4"
+    with pytest.raises(Refused, match="2027-Q1") as refused:
+        await channel.create(PLACE, replace(DRAFT, milestone="2027-Q1"))
+    assert refused.value.field == "milestone"
+    assert len(await channel.find(PLACE, MARKER.searched, "remediator", made.created - timedelta(minutes=1))) == 1
+
+
+async def test_what_is_completed_later_stands_beside_what_is_there(place: tuple[Channel, Users]) -> None:
+    channel, users = place
+    made = await channel.create(PLACE, replace(DRAFT, assignees=()))
+    users.open_milestone("2026-Q4")
+    await channel.change(made, Complete(labels=("hardware",), assignees=("ann",)))
+    issue = await channel.change(await channel.get(made.ref), Complete(milestone="2026-Q4"))
+    assert issue == await channel.get(made.ref)
+    assert (set(issue.labels), issue.assignees) == ({*DRAFT.labels, "hardware"}, ("ann",))
+    assert issue.milestone == "2026-Q4"
+    with pytest.raises(Refused) as refused:
+        await channel.change(issue, Complete(milestone="2027-Q1"))
+    assert refused.value.field == "milestone"
 
 
 async def test_who_closed_it_is_told_apart(place: tuple[Channel, Users]) -> None:

@@ -21,7 +21,7 @@ from remediator.tickets.channels.section import BEGIN, END, fenced, overhead, sp
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput, ticket_input
 from remediator.tickets.reconcile.wanted import of_case
 from remediator.tickets.render import body as render
-from remediator.tickets.render import tables
+from remediator.tickets.render import tables, titles
 from remediator.tickets.render.comments import closing_comment, comment, comments
 from remediator.tickets.render.markdown import code, link, span
 
@@ -189,13 +189,13 @@ def _harmless(make: str) -> None:
 
 def test_a_title_is_short_pings_nobody_and_does_not_change_with_the_case() -> None:
     hostile = seen(alerts=(an_alert("@octocat #1 " + "x" * 300),))
-    title = render.title(hostile, "prod")
+    title = titles.title(hostile, "prod")
     assert len(title) <= 120
     assert "@o" not in title
     assert "#1" not in title
     case = a_case(phase=Phase.HELD)
-    titles = {render.title(seen(replace(case, phase=phase)), "") for phase in (Phase.HELD, Phase.OPERATING)}
-    assert titles == {"gpu-17: GpuLost"}
+    shown = {titles.title(seen(replace(case, phase=phase)), "") for phase in (Phase.HELD, Phase.OPERATING)}
+    assert shown == {"gpu-17: GpuLost"}
 
 
 def test_the_same_situation_is_the_same_text_in_whatever_order_it_is_found() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from remediator.tickets.channels.boards import Board
 from remediator.tickets.channels.github.limits import problem
-from remediator.tickets.channels.routes import Route, load
+from remediator.tickets.channels.routes import Route
+from remediator.tickets.channels.routes_file import load
 
 GOOD = """
 cluster: prod-a

@@ -14,7 +14,7 @@ from remediator.tickets.channels.github.limits import problem
 from remediator.tickets.channels.live_routes import LOOK_EVERY, LiveRoutes
 from remediator.tickets.channels.matching import traits
 from remediator.tickets.channels.oncall import Layer, Override, Schedule, assignees, load, on_call
-from remediator.tickets.channels.routes import load as load_routes
+from remediator.tickets.channels.routes_file import load as load_routes
 from remediator.tickets.metrics import ROUTES_OUTDATED
 from remediator.tickets.reconcile.conditions import ROUTES_OUTDATED as CONDITION
 from tests.harness.kinds import NODES

@@ -18,7 +18,8 @@ from remediator.core.node import Node
 from remediator.core.reasons import Reason
 from remediator.tickets.channels.base import Marker
 from remediator.tickets.channels.github.limits import problem
-from remediator.tickets.channels.routes import Route, load
+from remediator.tickets.channels.routes import Route
+from remediator.tickets.channels.routes_file import load
 from remediator.tickets.channels.section import fenced
 from remediator.tickets.reconcile.conditions import TEMPLATE_INVALID
 from remediator.tickets.render.body import section, text

@@ -12,7 +12,7 @@ from github.Repository import Repository
 from urllib3.util import Retry
 
 from remediator.core.ticket import IssueRef
-from remediator.tickets.channels.base import Draft, Issue, Later, Relabel, Visibility
+from remediator.tickets.channels.base import Complete, Draft, Issue, Later, Refused, Relabel, Visibility
 from remediator.tickets.channels.boards import Board, Card
 from remediator.tickets.channels.github import text
 from remediator.tickets.channels.github.comments import Comments
@@ -78,14 +78,35 @@ class Api:
         return self._post(repository, draft, (), text.unassigned(draft.assignees, "GitHub did not take one of them"))
 
     def _post(self, repository: str, draft: Draft, assignees: tuple[str, ...], note: str) -> Issue:
-        self._limits.count_creation()
-        wanted = {
+        wanted: dict[str, Any] = {
             "title": text.title(draft.title),
             "body": text.new(draft, note),
             "labels": list(draft.labels),
             "assignees": list(assignees),
         }
+        if draft.milestone:
+            wanted["milestone"] = self._milestone(repository, draft.milestone)
+        self._limits.count_creation()
         return ours(self._send("POST", f"/repos/{repository}/issues", wanted))
+
+    def _milestone(self, repository: str, title: str) -> int:
+        """The number of an open milestone; GitHub takes nothing else. Raises Refused where there is none."""
+        known = self._repository(self._present(repository)).get_milestones(state="open")
+        number = next((milestone.number for milestone in known if milestone.title == title), None)
+        if number is None:
+            remedy = "Open it there, or correct milestone in the route"
+            raise Refused(f"{repository} has no open milestone {title!r}. {remedy}", "milestone")
+        return number
+
+    def complete(self, issue: Issue, change: Complete) -> Issue:
+        """Add what could not be there from the beginning. Whom GitHub does not take it leaves out."""
+        if change.labels:
+            self._issue(issue.ref).add_to_labels(*change.labels)
+        if change.assignees:
+            self._issue(issue.ref).add_to_assignees(*change.assignees)
+        if change.milestone:
+            return self.patch(issue.ref, {"milestone": self._milestone(issue.repository, change.milestone)})
+        return self.get(issue.ref)
 
     def patch(self, ref: IssueRef, wanted: Mapping[str, Any]) -> Issue:
         """Replace the fields that are named."""

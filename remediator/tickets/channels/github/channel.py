@@ -20,6 +20,7 @@ from remediator.tickets.channels.base import (
     Change,
     ChannelError,
     Close,
+    Complete,
     Draft,
     Edit,
     Issue,
@@ -184,6 +185,8 @@ class GitHub:
                 return issue if body == issue.body else self._api.patch(issue.ref, {"body": body})
             case Relabel():
                 return self._api.relabel(issue, change)
+            case Complete():
+                return self._api.complete(issue, change)
             case Close():
                 return self._api.close_issue(issue.ref, change.duplicate_of)
             case Reopen():

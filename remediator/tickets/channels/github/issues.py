@@ -27,6 +27,7 @@ def ours(theirs: Theirs) -> Issue:
         labels=tuple(label.name for label in theirs.labels),
         assignees=tuple(user.login for user in theirs.assignees),
         created=theirs.created_at.astimezone(UTC),
+        milestone=theirs.milestone.title if theirs.milestone else "",
     )
 
 

@@ -7,6 +7,7 @@ from remediator.tickets.channels.routes import Route
 REPOSITORY = re.compile(r"[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}")
 LABELS, LABEL_LENGTH = 32, 50
 ASSIGNEES, LOGIN_LENGTH = 10, 64
+MILESTONE_LENGTH = 255
 
 
 def problem(route: Route) -> str:
@@ -17,4 +18,6 @@ def problem(route: Route) -> str:
         return f"labels are more than {LABELS}, or one has not 1 to {LABEL_LENGTH} characters"
     if len(route.assignees) > ASSIGNEES or not all(1 <= len(login) <= LOGIN_LENGTH for login in route.assignees):
         return f"assignees are more than {ASSIGNEES}, or one has not 1 to {LOGIN_LENGTH} characters"
+    if len(route.milestone) > MILESTONE_LENGTH:
+        return f"milestone has more than {MILESTONE_LENGTH} characters"
     return ""
