@@ -197,7 +197,7 @@ class Case:
     gpus: tuple[Gpu, ...] = ()  # those that its condition names, as the diagnostics found them
     history: tuple[PastCase, ...] = ()  # for the person who was called because of it, oldest first
     blast: BlastRadius | None = None  # what its start would end, or has ended; None where nobody has looked
-    workload: str = ""  # of an ended one, which keeps no `blast`: the only job that it named
+    workload: str = ""  # of an ended one, which keeps no names of jobs: the only job that it named
     unreadable: bool = False  # only its head and its node are known: it may be in any phase, and nothing is done to it
 
     @property
@@ -246,7 +246,7 @@ class Case:
     @property
     def sole_workload(self) -> str:
         """The only job that had GPUs on the node when it was taken; "" where there was none, more, or nobody looked."""
-        return str(self.blast.jobs[0]) if self.blast is not None and self.blast.count == 1 else self.workload
+        return str(self.blast.jobs[0]) if self.blast and self.blast.jobs and self.blast.count == 1 else self.workload
 
     def runs(self, operation: str) -> bool:
         """Whether this operation is the case's current attempt: no other one may do anything to the node."""
@@ -268,6 +268,8 @@ def advance(case: Case, reason: Reason, message: str, now: datetime, phase: Phas
 def slim(case: Case) -> Case:
     """A case as far as decisions and tickets need it: of an ended one no evidence, of its story only why it was held.
 
+    Of the jobs that it has ended their number and their GPU-hours stay, not their names.
+
     Thousands of them are kept, and nothing is ever written to one that has ended and given its finalizer up.
     """
     if case.open:
@@ -275,7 +277,8 @@ def slim(case: Case) -> Case:
     held = tuple(event for event in case.timeline if event.reason is Reason.SHARED_CAUSE)
     attempts = tuple(replace(attempt, heartbeats=None, boot_id="") for attempt in case.attempts)
     workload = case.sole_workload
-    return replace(case, evidence=None, timeline=held, attempts=attempts, blast=None, workload=workload)
+    ended = replace(case.blast, jobs=()) if case.blast and case.blast.count and case.tries else None
+    return replace(case, evidence=None, timeline=held, attempts=attempts, blast=ended, workload=workload)
 
 
 def reason_to_end(case: Case, node: Node | None) -> Reason | None:

@@ -10,6 +10,7 @@ from remediator.core.reasons import Reason
 
 WEEK, LOOKBACK = timedelta(days=7), timedelta(days=30)
 LEMON_CASES = 3  # of a node or a board within LOOKBACK
+BY_HAND = 3  # times within LOOKBACK: a policy could do the same
 BY_PERSON = (Reason.RELEASED_BY_USER, Reason.RELEASED_HEALTHY)  # how cases end that a person had
 
 
@@ -66,6 +67,19 @@ class Lemon:
 
 
 @dataclass(frozen=True, slots=True)
+class ByHand:
+    """What people have asked for again and again: an operation, while a case about this condition stood on the node.
+
+    `condition` is "" where no case of a policy stood on the node.
+    """
+
+    condition: str
+    operation: str
+    times: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that the digest of one week says."""
 
@@ -79,6 +93,7 @@ class Facts:
     unknown_hours: float  # the same of nodes of which nobody knows how many GPUs they have
     held: tuple[Case, ...]  # still held at the end of the week, longest first
     silent: tuple[tuple[str, str, int], ...]  # condition, operation that cured it, how often; most frequent first
+    by_hand: tuple[ByHand, ...]  # most frequent first
     nodes: tuple[Lemon, ...]
     boards: tuple[Lemon, ...]
 
@@ -98,6 +113,7 @@ def facts(cases: Iterable[Case], week: Week) -> Facts:
         unknown_hours=sum(_hours(length) for case, length in claims if not _gpus(case)),
         held=tuple(sorted((case for case in known if _held(case)), key=held_since)),
         silent=_silent(recovered),
+        by_hand=_by_hand(known, week),
         nodes=_lemons(known, week, lambda case: (case.node,)),
         boards=_lemons(known, week, lambda case: tuple({gpu.serial for gpu in case.gpus if gpu.serial})),
     )
@@ -110,7 +126,7 @@ def held_since(case: Case) -> datetime:
 
 def _recovered(case: Case) -> bool:
     """Whether it was cured without a person."""
-    return case.phase is Phase.RECOVERED and case.reason not in BY_PERSON
+    return case.phase is Phase.RECOVERED and case.reason not in BY_PERSON and case.manual is None
 
 
 def _held(case: Case) -> bool:
@@ -154,6 +170,28 @@ def _silent(recovered: Iterable[Case]) -> tuple[tuple[str, str, int], ...]:
     for case in recovered:
         counts[condition(case), case.tries[-1].template if case.tries else ""] += 1
     return tuple(sorted(((*cure, count) for cure, count in counts.items()), key=lambda row: (-row[2], row[0], row[1])))
+
+
+def _by_hand(known: Sequence[Case], week: Week) -> tuple[ByHand, ...]:
+    """What was asked for and carried out `BY_HAND` times or more, by what stood on the node then."""
+    since = week.end - LOOKBACK
+    nodes: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for case in known:
+        if case.manual and case.phase is Phase.RECOVERED and case.created >= since:
+            for name in _told(case, known):
+                nodes[name, case.manual.template].append(case.node)
+    rows = (ByHand(*way, len(of), len(set(of))) for way, of in nodes.items() if len(of) >= BY_HAND)
+    return tuple(sorted(rows, key=lambda row: (-row.times, row.condition, row.operation)))
+
+
+def _told(asked: Case, known: Iterable[Case]) -> list[str]:
+    """The conditions of the cases that stood on a node when a user asked for something there; "" where none did."""
+    stood = {condition(case) for case in known if case.node == asked.node and not case.manual and _stood(case, asked)}
+    return sorted(stood) or [""]
+
+
+def _stood(case: Case, asked: Case) -> bool:
+    return case.created <= asked.created and (case.ended is None or case.ended >= asked.created)
 
 
 def _lemons(known: Iterable[Case], week: Week, keys: Callable[[Case], tuple[str, ...]]) -> tuple[Lemon, ...]:

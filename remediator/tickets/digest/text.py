@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from remediator.core.ticket import EARLIEST
-from remediator.tickets.digest.facts import LEMON_CASES, LOOKBACK, Facts, Lemon, condition, held_since
+from remediator.tickets.digest.facts import BY_HAND, LEMON_CASES, LOOKBACK, Facts, Lemon, condition, held_since
 from remediator.tickets.render.markdown import code, span, table
 
 MOST = 10  # rows of a table
@@ -25,6 +25,7 @@ def text(facts: Facts) -> str:
         _hours(facts),
         *_section("Top causes", ("condition", "cases", "nodes", "recovered", "to a person"), _causes(facts)),
         *_section("Repaired without a person", ("condition", "cured by", "times"), _silent(facts)),
+        *_section(_candidates(), ("condition", "operation", "times", "nodes"), _by_hand(facts)),
         *_section("Held longest", ("case", "node", "condition", "for", "why"), _held(facts, facts.week.end)),
         *_section(f"Nodes with {_often()}", ("node", "cases", "conditions"), _lemons(facts.nodes)),
         *_section(f"Boards with {_often()}", ("serial", "cases", "conditions"), _lemons(facts.boards)),
@@ -68,6 +69,18 @@ def _silent(facts: Facts) -> list[tuple[str, ...]]:
     return [
         (_what(name), code(operation) if operation else "nothing tried", str(count))
         for name, operation, count in facts.silent
+    ]
+
+
+def _candidates() -> str:
+    return f"Done by hand {BY_HAND} or more times in {LOOKBACK.days} days: candidates for a policy"
+
+
+def _by_hand(facts: Facts) -> list[tuple[str, ...]]:
+    return [
+        (code(row.condition) if row.condition else "no case stood on the node", code(row.operation), *counts)
+        for row in facts.by_hand
+        for counts in [(str(row.times), str(row.nodes))]
     ]
 
 

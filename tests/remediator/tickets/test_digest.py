@@ -1,12 +1,13 @@
 """The weekly digest: what a week's cases say, how it reads, and that there is one issue for each week."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from remediator.clock import Clock
-from remediator.core.case import Attempt, AttemptOutcome, Block, Case, Phase, Trigger
+from remediator.core.case import Attempt, AttemptOutcome, Block, Case, Manual, Phase, Trigger
 from remediator.core.gpus import Gpu
 from remediator.core.reasons import Reason
 from remediator.tickets.channels.base import Later
@@ -126,6 +127,32 @@ def test_what_is_held_longest_stands_first() -> None:
     assert [held.name for held in facts(cases, WEEK).held] == ["long", "a short one"]
 
 
+def by_hand(name: str, begun: float, node: str, operation: str, **fields: Any) -> Case:
+    """The case of a NodeOperation that a user has made, carried out within an hour."""
+    manual = Manual(f"{name}-asked", name, operation, {}, "alice")
+    made = case(name, begun, begun + 1, node=node, devices=(), started=None, manual=manual, **fields)
+    return replace(made, trigger=None)
+
+
+def test_what_people_did_three_times_the_same_way_is_a_candidate_for_a_policy() -> None:
+    held = {"phase": Phase.HELD, "started": None}
+    cases = [
+        *(case(f"held-{n}", 0, condition="NfsStale", node=f"n{n}", **held) for n in (1, 2)),
+        case("over before", 0, 9, condition="GpuLost", node="n1"),
+        *(by_hand(f"a{n}", 10 * n, f"n{1 + n % 2}", "remount-nfs") for n in (1, 2, 3)),
+        *(by_hand(f"b{n}", 10 * n, "n1", "reboot") for n in (1, 2)),  # only twice
+        by_hand("failed", 30, "n1", "reboot", phase=Phase.ESCALATED),
+        *(by_hand(f"c{n}", 24 * -9 * n, "n9", "reset-gpu") for n in (0, 1, 2)),  # the oldest is 25 days before the end
+        *(by_hand(f"d{n}", 24 * -9 * n, "n8", "reboot") for n in (0, 1, 3)),  # 34 days
+    ]
+    found = facts(cases, WEEK)
+    assert [(row.condition, row.operation, row.times, row.nodes) for row in found.by_hand] == [
+        ("", "reset-gpu", 3, 1),
+        ("NfsStale", "remount-nfs", 3, 2),
+    ]
+    assert found.silent == (("GpuLost", "", 1),)  # what a user has asked for is no repair without a person
+
+
 @pytest.mark.parametrize(("percent", "hours"), [(50, 5), (90, 9), (100, 10), (1, 1)])
 def test_a_percentile_is_one_of_the_lengths(percent: int, hours: int) -> None:
     assert percentile([HOUR * n for n in range(1, 11)], percent) == HOUR * hours
@@ -137,14 +164,15 @@ def test_a_digest_reads_so() -> None:
         *(case(f"a{n}", n * 20, n * 20 + n, **tried("reboot")) for n in (1, 2, 3)),
         case("a`|b", 100, phase=Phase.ESCALATED, node="gpu-2", devices=()),
         case("c", 140, condition="Nfs|Stale", node="gpu-3", **held),
+        *(by_hand(f"d{n}", n, "gpu-3", "remount-nfs") for n in (141, 142, 143)),
     ]
     week = facts(cases, WEEK)
-    assert title(week, "prod-a") == "[prod-a] Week 2026-W47: 5 cases"
+    assert title(week, "prod-a") == "[prod-a] Week 2026-W47: 8 cases"
     assert text(week) == EXPECTED
 
 
 EXPECTED = """\
-From 2026-11-16 to 2026-11-22, UTC. 5 cases began.
+From 2026-11-16 to 2026-11-22, UTC. 8 cases began.
 
 **Time to recover:** median 2h, 90 % within 3h, longest 3h (3 cases).
 
@@ -155,6 +183,7 @@ From 2026-11-16 to 2026-11-22, UTC. 5 cases began.
 | condition | cases | nodes | recovered | to a person |
 | --- | --- | --- | --- | --- |
 | `GpuLost` | 4 | 2 | 3 | 1 |
+| asked for by hand | 3 | 1 | 0 | 0 |
 | `Nfs¦Stale` | 1 | 1 | 0 | 0 |
 
 ### Repaired without a person
@@ -162,6 +191,12 @@ From 2026-11-16 to 2026-11-22, UTC. 5 cases began.
 | condition | cured by | times |
 | --- | --- | --- |
 | `GpuLost` | `reboot` | 3 |
+
+### Done by hand 3 or more times in 30 days: candidates for a policy
+
+| condition | operation | times | nodes |
+| --- | --- | --- | --- |
+| `Nfs¦Stale` | `remount-nfs` | 3 | 1 |
 
 ### Held longest
 
@@ -181,7 +216,7 @@ None."""
 
 
 def test_a_quiet_week_says_so() -> None:
-    assert text(facts([], WEEK)).count("None.") == 5
+    assert text(facts([], WEEK)).count("None.") == 6
     assert "nothing recovered without a person" in text(facts([], WEEK))
 
 

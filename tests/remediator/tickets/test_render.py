@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from remediator.core.case import Attempt, AttemptOutcome, Block, Case, PastCase, Phase, Trigger
+from remediator.core.case import Attempt, AttemptOutcome, Block, Case, PastCase, Phase, Trigger, slim
 from remediator.core.jobs_at_stake import BlastRadius, JobAtStake
 from remediator.core.policy import Mode, Policy, Rung, Severity, TicketWhen, Verify
 from remediator.core.reasons import Reason
@@ -94,6 +94,18 @@ def test_a_case_shows_the_jobs_that_its_start_would_end_and_how_to_approve_it() 
     assert "| `gpu-17-gpu-lost-1` | `JobSet team/train'@all¦` | 8 | 64 | 2026-11-20 09:00:00 UTC | 640 |" in text
     assert "| `gpu-17-gpu-lost-1` | 9 jobs at 2026-11-20 09:00:00 UTC | 8 | 72 | - | 700 |" in text
     assert """kubectl patch noderemediation gpu-17-gpu-lost-1 --type=merge -p '{"spec":{"approved":true}}'""" in text
+
+
+def test_after_the_end_of_a_case_its_issue_still_says_how_many_jobs_it_hit_and_what_that_cost() -> None:
+    job = JobAtStake("JobSet", "team", "train", 8, 64, AT, 640)
+    tried = (Attempt("op-1", "reboot", 0, AT, outcome=AttemptOutcome.SUCCEEDED, finished=AT + MINUTE),)
+    blast = BlastRadius(AT, (job,), 9, 2, 8, 72, 700)
+    over = replace(a_case(phase=Phase.RECOVERED), attempts=tried, blast=blast, ended=AT + 9 * MINUTE)
+    text = section(seen(slim(over)))
+    assert "- 9 jobs were hit: 700 GPU-hours of their work (seen at 2026-11-20 09:00:00 UTC)" in text
+    assert "| `gpu-17-gpu-lost-1` | 9 jobs at 2026-11-20 09:00:00 UTC | 8 | 72 | - | 700 |" in text
+    assert "train" not in text
+    assert slim(replace(over, attempts=())).blast is None
 
 
 def test_of_a_node_that_nobody_could_look_at_it_says_why() -> None:
