@@ -66,8 +66,30 @@ def one_line(text: str, most: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class Destination:
+    """Where the parameters of a post ask its issues to go; empty where they do not say. `board`: owner/number."""
+
+    repository: str = ""
+    labels: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
+    milestone: str = ""
+    board: str = ""
+
+    @property
+    def board_number(self) -> int | None:
+        """The number of the project, None where it has none."""
+        match = re.fullmatch(r"[A-Za-z0-9-]{1,39}/([1-9][0-9]{0,8})", self.board)
+        return int(match[1]) if match else None
+
+
+NOWHERE = Destination()
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Alert:
     """One alert as last heard of. `ended` is None while it fires; severity is that of a ticket.
+
+    `keep_open`: whoever wrote its rule wants no issue of it closed by us.
 
     `heard` is when we heard of this state first, and no part of it: None where an older version stored it.
     """
@@ -81,6 +103,8 @@ class Alert:
     runbook: str = ""
     route: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+    destination: Destination = NOWHERE
+    keep_open: bool = False
     heard: datetime | None = field(default=None, compare=False)
 
     @property
@@ -92,7 +116,7 @@ class Alert:
     def age(self) -> tuple[datetime, datetime, tuple[str, ...]]:
         """Greater is newer. The words at the end settle ties, so that the order of deliveries cannot matter."""
         words = (self.severity.value, self.summary, self.runbook, self.route, self.name, repr(self.labels))
-        return self.starts, self.ended or EARLIEST, words
+        return self.starts, self.ended or EARLIEST, (*words, repr(self.destination), str(self.keep_open))
 
 
 def merged(known: Iterable[Alert], received: Iterable[Alert], now: datetime) -> tuple[Alert, ...]:

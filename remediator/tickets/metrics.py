@@ -6,7 +6,7 @@ from remediator.metrics import REGISTRY
 
 DELIVERIES = Counter(
     "remediator_alert_deliveries_total",
-    "Posts to the webhook, by result: stored, later, bad, too_large, too_slow, full.",
+    "Posts to the webhook, by result: stored, later, bad, invalid, forbidden, too_large, too_slow, full.",
     ["result"],
     registry=REGISTRY,
 )

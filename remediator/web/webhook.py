@@ -11,7 +11,13 @@ from remediator.web.body import Bodies, NotTaken, Why
 PATH = "/webhooks/alertmanager"
 MIB = 2**20
 SECONDS = 10.0
-STATUS: Mapping[Result, int] = {Result.STORED: 200, Result.BAD: 400, Result.LATER: 503}
+STATUS: Mapping[Result, int] = {
+    Result.STORED: 200,
+    Result.BAD: 400,
+    Result.FORBIDDEN: 403,
+    Result.INVALID: 422,
+    Result.LATER: 503,
+}
 AGAIN = {"Retry-After": str(LATER_SECONDS)}
 
 
@@ -21,12 +27,15 @@ def bodies(mebibytes: int) -> Bodies:
 
 
 def routes(receiver: Receiver, taken: Bodies) -> list[web.RouteDef]:
-    """One route: 200 once the alerts are durable, 503 for "later", 400 for what is no payload of Alertmanager."""
+    """One route: 200 once the alerts are durable, 503 for "later", 400 for what is no payload of Alertmanager.
+
+    403 and 422 for parameters of the URL that are not allowed, or not understood.
+    """
 
     async def post(request: web.Request) -> web.Response:
         try:
             async with taken.read(request) as body:
-                received = await receiver.receive(body)
+                received = await receiver.receive(body, tuple(request.query.items()))
         except NotTaken as refused:
             metrics.DELIVERIES.labels(refused.why.value.replace("-", "_")).inc()
             return _not_taken(refused.why, taken)

@@ -214,7 +214,7 @@ async def _ready(session: aiohttp.ClientSession, url: str) -> bool:
 class Taker:
     """In the place of the receiver of alerts: what a post costs before anything is stored."""
 
-    async def receive(self, body: bytes) -> Received:
+    async def receive(self, body: bytes, parameters: Sequence[tuple[str, str]] = ()) -> Received:
         """Read it."""
         try:
             return Received(Result.STORED, f"{len(parse(body))} alerts")

@@ -68,6 +68,7 @@ from remediator.kube.api.template import (
 )
 from remediator.kube.api.ticket import (
     Issue,
+    IssueDestination,
     ReportedCause,
     Ticket,
     TicketAlert,
@@ -133,6 +134,7 @@ __all__ = [
     "IdleSignal",
     "Intent",
     "Issue",
+    "IssueDestination",
     "JobAtStake",
     "LabelSelector",
     "Manual",

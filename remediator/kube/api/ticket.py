@@ -28,6 +28,24 @@ class TicketSubject(Base, frozen=True, kw_only=True):
     cluster: Annotated[Word, doc("Label `cluster` of the alert, for Alert.")] = ""
 
 
+class IssueDestination(Base, frozen=True, kw_only=True):
+    """Where the parameters in the URL of a post ask its issue to go."""
+
+    repository: Annotated[str, Meta(max_length=140), doc("owner/name, from owner and repo.")]
+    labels: Annotated[
+        tuple[Annotated[str, Meta(max_length=50)], ...],
+        Meta(max_length=32),
+        doc("From labels.", x_kubernetes_list_type="atomic"),
+    ] = ()
+    assignees: Annotated[
+        tuple[Annotated[str, Meta(max_length=64)], ...],
+        Meta(max_length=10),
+        doc("From assignees.", x_kubernetes_list_type="atomic"),
+    ] = ()
+    milestone: Annotated[str, Meta(max_length=255), doc("From milestone.")] = ""
+    board: Annotated[str, Meta(max_length=64), doc("From board: owner/number.")] = ""
+
+
 class TicketAlert(Base, frozen=True, kw_only=True):
     """One alert of Alertmanager, as last received."""
 
@@ -45,6 +63,12 @@ class TicketAlert(Base, frozen=True, kw_only=True):
         Meta(max_length=16),
         doc("The labels that help a person: cluster, GPU, device, Pod."),
     ] = msgspec.field(default_factory=dict)
+    destination: Annotated[
+        IssueDestination | None, doc("Where the parameters in the URL of its post ask the issue to go.")
+    ] = None
+    keep_open: Annotated[
+        bool, doc("Annotation atg_skip_auto_close is true: the issue stays open when the alert has ended.")
+    ] = False
 
 
 _FIXED = Rule("self == oldSelf", "subject is immutable")

@@ -66,9 +66,14 @@ class BoardMover:
             await self._settle(ticket.name, board, *wanted)
 
     def _board(self, ticket: Ticket) -> Board | None:
-        """The board of the first route that leads to the repository of the issue and has one."""
-        routes = self._routes.newest.to(ticket.issue.repository).values() if ticket.issue else ()
-        return next((route.board for route in routes if route.board), None)
+        """The board that the post of its alerts names, else that of the first route to its repository that has one."""
+        if ticket.issue is None:
+            return None
+        routes, repository = self._routes.newest, ticket.issue.repository
+        asked = [alert.destination for alert in ticket.alerts]
+        named = [routes.url_board(to) for to in asked if to.repository.lower() == repository.lower()]
+        boards = [*named, *(route.board for route in routes.to(repository).values())]
+        return next((board for board in boards if board), None)
 
     async def _settle(self, name: str, board: Board, issue: IssueRef, wanted: str) -> None:
         """Bring one card where it should be, unless a user wants it elsewhere."""

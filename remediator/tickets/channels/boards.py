@@ -22,11 +22,11 @@ class Board:
 
     owner: str
     number: int
-    field: str
-    waiting: str
-    repairing: str
-    person: str
-    done: str
+    field: str = "Status"
+    waiting: str = "Todo"
+    repairing: str = "In Progress"
+    person: str = "In Progress"
+    done: str = "Done"
 
     def column(self, place: Place) -> str:
         """The value of the field that stands for a place."""

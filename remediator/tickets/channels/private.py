@@ -1,6 +1,5 @@
 """Issues hold serial numbers and kernel lines: nothing goes where everybody could read it, unless a route says so."""
 
-from collections.abc import Collection
 from datetime import datetime
 
 from remediator.clock import Clock
@@ -18,17 +17,18 @@ from remediator.tickets.channels.base import (
     VisibilityUnknown,
 )
 from remediator.tickets.channels.live_routes import LiveRoutes
-from remediator.tickets.channels.routes import Routes
+from remediator.tickets.channels.routes import Routes, permits
 
 ASK_EVERY = 3600.0  # seconds: a repository that was private may be made public
 ASK_AGAIN = 60.0  # where the channel does not say
 
 
-def refusal(repository: str, visibility: Visibility, routes: Collection[str]) -> ChannelError | None:
-    """Why nothing may be written there, None where it may; `routes` are the names of those that lead there."""
+def refusal(repository: str, visibility: Visibility, routes: Routes) -> ChannelError | None:
+    """Why nothing may be written there, None where it may."""
     if visibility is Visibility.PRIVATE:
         return None
-    named = " and ".join(f"route {name}" for name in routes) or "no route any more"
+    other = "the URL of a post" if permits(routes.url, repository) else "no route any more"
+    named = " and ".join(f"route {name}" for name in routes.to(repository)) or other
     if visibility is Visibility.UNKNOWN:
         return VisibilityUnknown(f"{repository} ({named}) does not say whether it is private", ASK_AGAIN)
     return PublicRepository(
@@ -76,8 +76,8 @@ class PrivateOnly:
 
     async def _require_private(self, repository: str) -> None:
         """Raises PublicRepository, VisibilityUnknown, and what the channel refuses."""
-        routes, now = self._routes.newest.to(repository), self._clock.monotonic()
-        confirmed = any(route.public for route in routes.values())
+        routes, now = self._routes.newest, self._clock.monotonic()
+        confirmed = any(route.public for route in routes.to(repository).values())
         if confirmed or now < self._private_until.get(repository, 0.0):
             return
         if refused := refusal(repository, await self._ask(repository), routes):

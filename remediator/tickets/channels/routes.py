@@ -1,10 +1,11 @@
 """Where issues go: routes, and which of them an issue takes. Pure; routes_file.py reads them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from remediator.core.ticket import NOWHERE, Destination
 from remediator.core.window import Window
 from remediator.tickets.channels import matching, oncall
 from remediator.tickets.channels.boards import Board
@@ -42,7 +43,8 @@ class Routes:
 
     `links` stand in the text of every issue. Of `match` the first row that fits gives the route, where none is named.
     `outdated`: why the file as it is now is not used, "" where it is.
-    `digest` names the route of the weekly digest, "" for none.
+    `digest` names the route of the weekly digest, "" for none. `url`: which repositories the URL of a post may name,
+    owner/name or owner/*. `problem` gives the field of a route that the channel refuses, and why.
     """
 
     default: Route
@@ -52,6 +54,8 @@ class Routes:
     match: tuple[matching.Match, ...] = ()
     digest: str = ""
     outdated: str = ""
+    url: tuple[str, ...] = ()
+    problem: Callable[[Route], str] = field(default=lambda route: "", compare=False)
 
     @property
     def newest(self) -> "Routes":
@@ -62,8 +66,14 @@ class Routes:
         """These, too."""
         return self
 
-    def choose(self, asked: str, traits: matching.Traits) -> tuple[Route, bool]:
-        """The route that is asked for, or that the traits of an issue lead to; whether there is one of that name."""
+    def choose(self, asked: str, traits: matching.Traits, to: Destination = NOWHERE) -> tuple[Route, bool]:
+        """The route that is asked for, or that leads `to` there, or that the traits of an issue lead to.
+
+        False where there is none of that name, or where parameters may not lead there any more; then the default.
+        """
+        if not asked and to.repository:
+            allowed = permits(self.url, to.repository)
+            return (self._asked_by_url(to), True) if allowed else (self.default, False)
         fits = (row.route for row in self.match if row.fits(traits))
         return self.find(asked or next(fits, ""))
 
@@ -73,6 +83,24 @@ class Routes:
             return self.default, True
         route = self.named.get(name)
         return (route, True) if route else (self.default, False)
+
+    def _asked_by_url(self, to: Destination) -> Route:
+        """What the parameters do not name, a route that leads to the same repository gives."""
+        route = next(iter(self.to(to.repository).values()), Route(to.repository))
+        return replace(
+            route,
+            repository=to.repository,
+            labels=to.labels or route.labels,
+            assignees=to.assignees or route.assignees,
+            on_call=None if to.assignees else route.on_call,
+            milestone=to.milestone or route.milestone,
+            board=self.url_board(to) or route.board,
+        )
+
+    def url_board(self, to: Destination) -> Board | None:
+        """The board that parameters name, where they may."""
+        owner, number = to.board.partition("/")[0], to.board_number
+        return Board(owner, number) if number and permits(self.url, f"{owner}/*") else None
 
     def to(self, repository: str) -> Mapping[str, Route]:
         """The routes that lead there, by the names that a user knows them under."""
@@ -87,5 +115,16 @@ class Routes:
 
     @property
     def boards(self) -> bool:
-        """Whether some route has a board."""
-        return any(route.board for route in (self.default, *self.named.values()))
+        """Whether some route has a board, or parameters may name one."""
+        named = any(route.board for route in (self.default, *self.named.values()))
+        return named or any(pattern.endswith("/*") for pattern in self.url)
+
+
+def permits(patterns: Sequence[str], repository: str) -> bool:
+    """Whether a list of owner/name and owner/* has this repository; names are the same in any case of letters.
+
+    >>> permits(["org/*", "lab/gpu"], "Org/ops"), permits(["org/*", "lab/gpu"], "lab/ops")
+    (True, False)
+    """
+    owner = repository.partition("/")[0]
+    return bool({repository.lower(), f"{owner}/*".lower()} & {pattern.lower() for pattern in patterns})

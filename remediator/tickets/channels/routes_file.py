@@ -22,6 +22,10 @@ from remediator.tickets.render.titles import parse_title
 LONGEST = 60_000  # characters of a template: an issue has no more
 
 
+# owner/name, or owner/* for all repositories of an owner.
+Listed = Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,39}/(\*|[A-Za-z0-9._-]{1,100})$")]
+
+
 class WireBoard(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A project board as written: `project` is OWNER/NUMBER, the rest are names on the board."""
 
@@ -55,7 +59,7 @@ class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename
     title: str = ""
 
 
-class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """The file as written."""
 
     default: WireRoute
@@ -65,6 +69,7 @@ class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     match: tuple[matching.WireMatch, ...] = ()
     schedules: str = ""
     digest: str = ""
+    url_repositories: tuple[Listed, ...] = ()
 
     def __post_init__(self) -> None:
         if self.digest not in ("", "default", *self.routes):
@@ -91,6 +96,8 @@ def load(path: Path, problem: Callable[[Route], str]) -> Routes:
             _links(wire.links, "links"),
             tuple(matching.parse(row, f"match[{index}]", wire.routes) for index, row in enumerate(wire.match)),
             wire.digest,
+            url=wire.url_repositories,
+            problem=problem,
         )
 
 

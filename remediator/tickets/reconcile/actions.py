@@ -89,7 +89,7 @@ async def label(run: Reconcile) -> None:
 async def send_comment(run: Reconcile) -> None:
     """One comment of all that is new, or of how it all ended. It is recorded as sent first: at most once."""
     ref, before, given = _issue(run).ref, run.ticket, run.given
-    ends = not given.active and not given.case_open
+    ends = not given.active and not given.case_open and not given.kept_open
     text = closing_comment(given) if ends else comment(comments(before.reported, given))
     await run.save(reported=all_reported(before.reported, given.causes), closing_commented=ends)
     try:

@@ -41,11 +41,15 @@ async def create(run: Reconcile) -> None:
 
 def _route(run: Reconcile, again: bool) -> Route:
     """Where the issue goes; a condition says where the routes file does not have the route that is asked for."""
-    asked = run.given.route
-    known = run.routes.choose(asked, run.traits(run.given))[1]
+    asked, to = run.given.route, run.given.destination
+    known = run.routes.choose(asked, run.traits(run.given), to)[1]
     if not again:
         run.ticket = run.ticket.without_condition(conditions.ROUTE_INVALID).without_condition(conditions.BODY_FULL)
-    if not known:
+    if not known and not asked:
+        message = f"the URL of a post names {to.repository}, which urlRepositories of the routes file does not list"
+        message += f" any more; filed in {run.routes.default.repository}"
+        run.ticket = run.ticket.with_condition(conditions.route_invalid("RepositoryNotAllowed", message, run.now))
+    elif not known:
         message = f"no route {asked} in the routes file; filed under the default"
         run.ticket = run.ticket.with_condition(conditions.route_invalid("UnknownRoute", message, run.now))
     return parts.asked(run)

@@ -6,7 +6,17 @@ from datetime import datetime, timedelta
 
 from remediator.core.case import Case, Phase, slim
 from remediator.core.policy import Policy, Severity
-from remediator.core.ticket import EARLIEST, About, Alert, CauseState, ReportedCause, Subject, Ticket
+from remediator.core.ticket import (
+    EARLIEST,
+    NOWHERE,
+    About,
+    Alert,
+    CauseState,
+    Destination,
+    ReportedCause,
+    Subject,
+    Ticket,
+)
 from remediator.tickets.reconcile.causes import SHARED
 from remediator.tickets.reconcile.wanted import concerns, keeps_open, wants
 
@@ -48,6 +58,17 @@ class TicketInput:
         severities = [linked.policy.severity for linked in self.cases if linked.wanted and linked.policy]
         severities += [alert.severity for alert in self.alerts if alert.firing]
         return min(severities, key=lambda severity: severity.rank, default=Severity.INFO)
+
+    @property
+    def kept_open(self) -> bool:
+        """Whether an alert keeps the issue open, though it may have ended."""
+        return any(alert.keep_open for alert in self.alerts)
+
+    @property
+    def destination(self) -> Destination:
+        """Where the first alert whose post had parameters asks the issue to go."""
+        alerts = (alert for alert in self.alerts if alert.firing or not self.active)
+        return next((alert.destination for alert in alerts if alert.destination.repository), NOWHERE)
 
     @property
     def route(self) -> str:

@@ -83,7 +83,7 @@ def observe(
 def _need(given: TicketInput) -> Need:
     if given.active:
         return Need.NEEDED
-    return Need.KEEP_OPEN if given.case_open else Need.NOT_NEEDED
+    return Need.KEEP_OPEN if given.case_open or given.kept_open else Need.NOT_NEEDED
 
 
 def _text(ticket: Ticket, digest: str, now: datetime, times: Times, at_once: bool) -> Text:

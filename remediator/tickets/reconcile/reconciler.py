@@ -88,7 +88,7 @@ class Reconcile:
     def route(self) -> Route:
         """Where the routes lead this issue now."""
         given = self.given
-        return self.routes.choose(given.route, self.traits(given))[0]
+        return self.routes.choose(given.route, self.traits(given), given.destination)[0]
 
     @property
     def incomplete(self) -> bool:
@@ -101,7 +101,7 @@ class Reconcile:
     def content(self, given: TicketInput) -> Content:
         """What our part of the text is made of."""
         notice, cache = self.ticket.condition(conditions.ROUTE_INVALID), self.store.cache
-        subject, route = self.ticket.subject, self.routes.choose(given.route, self.traits(given))[0]
+        subject, route = self.ticket.subject, self.routes.choose(given.route, self.traits(given), given.destination)[0]
         earlier = cache.earlier(subject, (linked.case for linked in given.cases))
         return Content(
             given,

@@ -48,7 +48,7 @@ class Tickets:
         self.channel, self.leader, self._clock = channel, leader, clock
         self.cache = TicketCache(informers)
         store = TicketStore(client, self.cache)
-        self.receiver = Receiver(client, store, self.ready, clock, asked=alertmanagers is not None)
+        self.receiver = Receiver(client, store, self.ready, clock, asked=alertmanagers is not None, routes=routes)
         self._reconciler = Reconciler(store, channel, routes, times or Times(), ACTIONS, lambda: leader.is_leader)
         self._queue: LeaderQueue[Subject] = LeaderQueue(
             "tickets",

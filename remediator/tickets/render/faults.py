@@ -5,6 +5,7 @@ from remediator.tickets.reconcile.input import LinkedCase, TicketInput
 from remediator.tickets.render.markdown import code, moment
 
 FAULTS = 40
+KEPT = "an alert asks to keep this open: close it by hand"
 
 
 def headline(given: TicketInput) -> str:
@@ -13,6 +14,7 @@ def headline(given: TicketInput) -> str:
         state = given.severity.value
     else:
         state = "a case is still open" if given.case_open else "no cause is left"
+        state += f"; {KEPT}" if given.kept_open and not given.case_open else ""
     return f"**{_subject(given.subject)}** · {state}"
 
 

@@ -15,8 +15,21 @@ from remediator.tickets.render.markdown import code
 
 FILTERS = (
     *("default", "dictsort", "first", "groupby", "int", "items", "join", "last", "length", "list", "lower", "map"),
-    *("max", "min", "reject", "rejectattr", "round", "select", "selectattr", "sort", "string", "sum", "title", "trim"),
-    *("truncate", "unique", "upper", "urlencode"),
+    *(
+        "max",
+        "min",
+        "reject",
+        "rejectattr",
+        "round",
+        "select",
+        "selectattr",
+        "sort",
+        "string",
+        "sum",
+        "title",
+        "tojson",
+    ),
+    *("trim", "truncate", "unique", "upper", "urlencode"),
 )
 SHIPPED_NAME = "the shipped template"
 

@@ -11,6 +11,7 @@ from remediator.core.policy import Severity
 from remediator.core.ticket import Alert, one_line
 
 ROUTE_LABEL = "remediator_route"
+KEEP_OPEN = "atg_skip_auto_close"  # an annotation, with the value true, as in alertmanager-to-github
 SEVERITIES = MappingProxyType(
     {
         "critical": Severity.CRITICAL,
@@ -109,6 +110,7 @@ def alert_of(fingerprint: str, labels: Mapping[str, str], annotations: Mapping[s
         runbook=one_line(annotations.get("runbook_url", ""), 1024),
         route=one_line(labels.get(ROUTE_LABEL, ""), 253),
         labels=_shown(labels),
+        keep_open=annotations.get(KEEP_OPEN) == "true",
     )
 
 

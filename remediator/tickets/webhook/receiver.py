@@ -1,13 +1,15 @@
 """Stores what Alertmanager posts in Tickets before it answers. It does not wait for GitHub."""
 
 import asyncio
+import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
 import structlog
+from msgspec.structs import replace
 
 from remediator.clock import Clock
 from remediator.core.alerts import node_names
@@ -16,7 +18,10 @@ from remediator.kube.api.builtin import NODE
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
 from remediator.tickets import metrics
+from remediator.tickets.channels.live_routes import LiveRoutes
+from remediator.tickets.channels.routes import Routes
 from remediator.tickets.reconcile.store import TicketStore
+from remediator.tickets.webhook.destination import BadParameter, NotAllowed, destination
 from remediator.tickets.webhook.payload import BadPayload, ParsedAlert, parse
 from remediator.tickets.webhook.subject import of_alert
 
@@ -32,6 +37,8 @@ class Result(Enum):
     STORED = "stored"
     BAD = "bad"
     LATER = "later"
+    INVALID = "invalid"  # a parameter of its URL
+    FORBIDDEN = "forbidden"  # where that leads
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +56,35 @@ class Receiver:
     """
 
     def __init__(
-        self, client: Client, store: TicketStore, ready: Callable[[], bool], clock: Clock, *, asked: bool = False
+        self,
+        client: Client,
+        store: TicketStore,
+        ready: Callable[[], bool],
+        clock: Clock,
+        *,
+        asked: bool = False,
+        routes: Routes | LiveRoutes | None = None,
     ) -> None:
         self._client, self._store, self._ready, self._clock, self._asked = client, store, ready, clock, asked
+        self._routes = routes
         self._writers, self._readers = asyncio.Semaphore(WRITERS), asyncio.Semaphore(READERS)
 
-    async def receive(self, body: bytes) -> Received:
-        """Store one delivery. The same one twice, at once or in another order ends in the same Tickets."""
-        received = await self._received(body, self._clock.now())  # the time before any waiting here
+    async def receive(self, body: bytes, parameters: Sequence[tuple[str, str]] = ()) -> Received:
+        """Store one delivery. The same one twice, at once or in another order ends in the same Tickets.
+
+        `parameters` of its URL say where its issues should go.
+        """
+        received = await self._received(body, parameters, self._clock.now())  # the time before any waiting here
         metrics.DELIVERIES.labels(received.result.value).inc()
         return received
 
-    async def _received(self, body: bytes, now: datetime) -> Received:
+    async def _received(self, body: bytes, parameters: Sequence[tuple[str, str]], now: datetime) -> Received:
         try:
-            alerts = parse(body)
+            alerts = self._led(parse(body), parameters, now) if parameters else parse(body)
+        except NotAllowed as error:
+            return Received(Result.FORBIDDEN, str(error))
+        except BadParameter as error:
+            return Received(Result.INVALID, str(error))
         except BadPayload as error:
             return Received(Result.BAD, str(error))
         if not self._ready():
@@ -74,6 +96,14 @@ class Receiver:
         for parsed in alerts:
             metrics.ALERTS.labels("firing" if parsed.alert.firing else "resolved").inc()
         return Received(Result.STORED, f"{len(alerts)} alerts")
+
+    def _led(
+        self, alerts: Iterable[ParsedAlert], parameters: Sequence[tuple[str, str]], now: datetime
+    ) -> tuple[ParsedAlert, ...]:
+        """The alerts with what the URL says of their issues. Raises NotAllowed and BadParameter."""
+        routes = self._routes.current(now) if self._routes else None
+        to = destination(parameters, routes.url if routes else (), routes.problem if routes else lambda route: "")
+        return tuple(replace(parsed, alert=dataclasses.replace(parsed.alert, destination=to)) for parsed in alerts)
 
     async def _stored(self, alerts: Collection[ParsedAlert], now: datetime) -> errors.ApiError | None:
         """Write every Ticket, whatever happens to one; the first failure, None where all is durable."""

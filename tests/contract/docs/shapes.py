@@ -34,7 +34,8 @@ KINDS: Mapping[str, Callable[[Object], bool]] = {
     "kube-scheduler": lambda found: found.get("kind") == "KubeSchedulerConfiguration",
     "kubernetes": lambda found: {"apiVersion", "kind", "metadata"} <= set(found),
     "routes": lambda found: (
-        "default" in found and set(found) <= {"default", "routes", "cluster", "links", "match", "schedules", "digest"}
+        "default" in found
+        and set(found) <= {"default", "routes", "cluster", "links", "match", "schedules", "digest", "urlRepositories"}
     ),
     "janitor": lambda found: set(found) == {"rules"},
     "alertmanager": lambda found: bool({"receivers", "route"} & set(found)),

@@ -1,7 +1,7 @@
 """Alertmanager's posts: who may, what is understood, and what is answered when it cannot be stored."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import aiohttp
 import pytest
@@ -21,8 +21,9 @@ class TicketStore:
         self.given: list[bytes] = []
         self.answer = Received(Result.STORED, "1 alerts")
 
-    async def receive(self, body: bytes) -> Received:
+    async def receive(self, body: bytes, parameters: Sequence[tuple[str, str]]) -> Received:
         self.given.append(body)
+        self.parameters = parameters
         return self.answer
 
 
@@ -86,6 +87,8 @@ async def test_a_token_may_be_exchanged_while_running(door: Door) -> None:
     [
         (Received(Result.STORED, "3 alerts"), 200, ""),
         (Received(Result.BAD, "version is '3'"), 400, ""),
+        (Received(Result.FORBIDDEN, "owner and repo are a/b"), 403, ""),
+        (Received(Result.INVALID, "repo is missing"), 422, ""),
         (Received(Result.LATER, "not stored: 503"), 503, "5"),
     ],
 )

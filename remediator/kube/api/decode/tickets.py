@@ -1,6 +1,16 @@
 """Tickets as we read them."""
 
-from remediator.core.ticket import EARLIEST, Alert, IssueRef, ReportedCause, Subject, Ticket, TicketCondition
+from remediator.core.ticket import (
+    EARLIEST,
+    NOWHERE,
+    Alert,
+    Destination,
+    IssueRef,
+    ReportedCause,
+    Subject,
+    Ticket,
+    TicketCondition,
+)
 from remediator.kube import api
 from remediator.kube.api.decode.times import moment
 
@@ -56,7 +66,13 @@ def _alert(wire: api.TicketAlert) -> Alert:
         route=wire.route,
         labels=tuple(sorted(wire.labels.items())),
         heard=moment(wire.heard_at),
+        destination=_destination(wire.destination) if wire.destination else NOWHERE,
+        keep_open=wire.keep_open,
     )
+
+
+def _destination(wire: api.IssueDestination) -> Destination:
+    return Destination(wire.repository, wire.labels, wire.assignees, wire.milestone, wire.board)
 
 
 def _condition(wire: api.Condition) -> TicketCondition:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from remediator.core.node import Status
-from remediator.core.ticket import CAUSES, Alert, Subject, Ticket, TicketCondition
+from remediator.core.ticket import CAUSES, Alert, Destination, Subject, Ticket, TicketCondition
 from remediator.kube import api
 from remediator.kube.api.encode.objects import body, second, second_or_none, status_patch
 from remediator.kube.api.patch import Body, MetaPatch, Patch
@@ -42,6 +42,18 @@ def _alert(alert: Alert) -> api.TicketAlert:
         runbook=alert.runbook,
         route=alert.route,
         labels=dict(alert.labels),
+        destination=_destination(alert.destination) if alert.destination.repository else None,
+        keep_open=alert.keep_open,
+    )
+
+
+def _destination(to: Destination) -> api.IssueDestination:
+    return api.IssueDestination(
+        repository=to.repository,
+        labels=to.labels,
+        assignees=to.assignees,
+        milestone=to.milestone,
+        board=to.board,
     )
 
 
