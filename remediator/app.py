@@ -201,6 +201,11 @@ def _tickets(
     where = LiveRoutes(settings.routes, problem)
     private = PrivateOnly(channel, where, clock)
     tickets = Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers)
+    if where.newest.teams:
+        from remediator.tickets.reconcile.team_routes import TeamRoutes
+
+        where.take(informers.ticket_routes)
+        leader.add(TeamRoutes(client, informers.ticket_routes, where, tickets.fitting, leader, clock).queue)
     if where.newest.commanded and isinstance(channel, Inbox):
         from remediator.tickets.commands.run import Commands
 

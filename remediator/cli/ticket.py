@@ -1,6 +1,7 @@
 """`remediator ticket`: what issues look like, without a cluster and without a tracker."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 ticket = typer.Typer(help="See what the issues of tickets look like.", no_args_is_help=True)
 app.add_typer(ticket, name="ticket")
-KINDS = "Ticket, NodeRemediation, RemediationPolicy or Node"
+KINDS = "Ticket, NodeRemediation, RemediationPolicy, Node or TicketRoute"
 
 
 @ticket.callback()
@@ -36,17 +37,18 @@ def render(
 ) -> None:
     """Print the issue of each Ticket and each case, as if its policy had a ticket for each case.
 
-    Exit 1 where the template gives no text.
+    Exit 1 where the template gives no text, or a TicketRoute may not be used.
     """
     from remediator.clock import SYSTEM
     from remediator.tickets.render.preview import preview
 
-    held, where, tried = objects(file), _routes(routes), _template(template)
+    held, tried = objects(file), _template(template)
+    where, unused = _with_objects(_routes(routes), held)
     shown = preview(held, where, tried, SYSTEM.now())
     if not shown:
         raise refusal(f"no Ticket and no NodeRemediation in {file}; get one with kubectl get noderemediation -o yaml")
     typer.echo("\n\n".join(f"{issue.title}\n\n{issue.text}" for issue in shown))
-    problems = dict.fromkeys(issue.problem for issue in shown if issue.problem)
+    problems = dict.fromkeys([*unused, *(issue.problem for issue in shown if issue.problem)])
     for problem in problems:
         err.print(f"remediator: {problem}")
     raise typer.Exit(1 if problems else 0)
@@ -62,7 +64,7 @@ def objects(file: Path) -> "Objects":
     documents, findings = lint.read(str(file), _text(file))
     if findings:
         raise refusal(f"{findings[0]}; correct that")
-    kinds = {kind.name: kind.type for kind in (api.TICKET, api.CASE, api.POLICY, builtin.NODE)}
+    kinds = {kind.name: kind.type for kind in (api.TICKET, api.CASE, api.POLICY, builtin.NODE, api.TICKET_ROUTE)}
     of: dict[str, list[Any]] = {name: [] for name in kinds}
     for place, document in documents:
         name = str(document.get("kind"))
@@ -79,6 +81,7 @@ def objects(file: Path) -> "Objects":
         [decode.remediation_case(wire) for wire in of["NodeRemediation"]],
         {policy.name: policy for policy in policies},
         {node.name: node for node in nodes},
+        [decode.ticket_route(wire) for wire in of["TicketRoute"]],
     )
 
 
@@ -99,6 +102,21 @@ def _routes(file: Path | None) -> "Routes | None":
         return load(file, problem) if file else None
     except ValueError as wrong:
         raise refusal(wrong) from None
+
+
+def _with_objects(routes: "Routes | None", held: "Objects") -> "tuple[Routes | None, list[str]]":
+    """The routes with the TicketRoutes of the file, and why some of them are not used."""
+    from remediator.tickets.channels.team_routes import judged
+
+    if not held.routes:
+        return routes, []
+    if routes is None:
+        raise refusal("a TicketRoute is only used within the routes file: name that with --routes")
+    judgement = judged(routes, held.routes)
+    unused = [
+        f"TicketRoute {key}: {verdict.message}" for key, verdict in judgement.verdicts.items() if not verdict.ready
+    ]
+    return replace(routes, rows=judgement.rows), unused
 
 
 def _template(file: Path | None) -> "Template | None":

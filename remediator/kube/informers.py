@@ -23,6 +23,7 @@ from remediator.core.shared_gpus import Ledger
 from remediator.core.spare import Holding
 from remediator.core.template import Template
 from remediator.core.ticket import Ticket
+from remediator.core.ticket_route import TicketRoute
 from remediator.kube import api
 from remediator.kube.api import builtin, decode, devices, gpu_pods, rejected_pods, shared_gpus
 from remediator.kube.api.decode import careful
@@ -108,6 +109,11 @@ class Informers:
     def tickets(self) -> Informer[Ticket]:
         """All Tickets, by name."""
         return self.watch("tickets", api.TICKET, decode.ticket)
+
+    @cached_property
+    def ticket_routes(self) -> Informer[TicketRoute]:
+        """The TicketRoutes of all namespaces, by namespace/name."""
+        return self.watch("ticket routes", api.TICKET_ROUTE, decode.ticket_route)
 
     @cached_property
     def pods(self) -> Informer[Pod]:

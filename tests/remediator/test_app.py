@@ -108,13 +108,15 @@ async def test_a_replica_watches_each_kind_once_for_all_of_its_parts_and_writes_
         ("default: {repository: org/ops, commands: true}", {"commands"}),
         ("default: {repository: org/ops}\ndigest: default", {"digest"}),
         ("default: {repository: org/ops, board: {project: org/7}}", {"board"}),
+        ("default: {repository: org/ops}\nteams: {ml: {repositories: [org/ml], severity: [Info]}}", {"ticket routes"}),
     ],
 )
-async def test_comments_digests_and_boards_are_served_only_where_the_routes_say_so(
+async def test_comments_digests_boards_and_routes_of_teams_are_served_only_where_the_routes_say_so(
     harness: ControllerHarness, tmp_path: Path, routes: str, queues: set[str]
 ) -> None:
     made = replica(harness, tmp_path, routes)
-    assert {queue.name for queue in made.leader._queues} & {"commands", "digest", "board"} == queues
+    assert {queue.name for queue in made.leader._queues} & {"commands", "digest", "board", "ticket routes"} == queues
+    assert ("ticket routes" in made.informers.ages()) == (queues == {"ticket routes"})
 
 
 def test_a_replica_without_tickets_and_prometheus_imports_none_of_their_clients() -> None:

@@ -77,6 +77,7 @@ from remediator.kube.api.ticket import (
     TicketStatus,
     TicketSubject,
 )
+from remediator.kube.api.ticket_route import IssueMatch, TicketRoute, TicketRouteSpec, TicketRouteStatus
 from remediator.kube.api.when import ConditionMatch, When
 from remediator.kube.wire.client import Kind
 
@@ -89,7 +90,11 @@ TICKET = Kind(GROUP, VERSION, "tickets", "Ticket", Ticket)
 GPU_LEDGER = Kind(GROUP, VERSION, "gpuledgers", "GpuLedger", GpuLedger)
 IDLE_POLICY = Kind(GROUP, VERSION, "idlepolicies", "IdlePolicy", IdlePolicy)
 INVENTORY = Kind(GROUP, VERSION, "nodeinventories", "NodeInventory", NodeInventory)
-KINDS: tuple[Kind[Any], ...] = (POLICY, CASE, OPERATION, TEMPLATE, BUDGET, TICKET, GPU_LEDGER, IDLE_POLICY, INVENTORY)
+TICKET_ROUTE = Kind(GROUP, VERSION, "ticketroutes", "TicketRoute", TicketRoute, namespaced=True)
+KINDS: tuple[Kind[Any], ...] = (
+    *(POLICY, CASE, OPERATION, TEMPLATE, BUDGET, TICKET, GPU_LEDGER, IDLE_POLICY, INVENTORY),
+    TICKET_ROUTE,
+)
 
 __all__ = [
     "API_VERSION",
@@ -105,6 +110,7 @@ __all__ = [
     "POLICY",
     "TEMPLATE",
     "TICKET",
+    "TICKET_ROUTE",
     "VERSION",
     "Attempt",
     "AttemptRecord",
@@ -135,6 +141,7 @@ __all__ = [
     "Intent",
     "Issue",
     "IssueDestination",
+    "IssueMatch",
     "JobAtStake",
     "LabelSelector",
     "Manual",
@@ -167,6 +174,9 @@ __all__ = [
     "Ticket",
     "TicketAlert",
     "TicketAlerts",
+    "TicketRoute",
+    "TicketRouteSpec",
+    "TicketRouteStatus",
     "TicketSpec",
     "TicketStatus",
     "TicketSubject",

@@ -1,4 +1,4 @@
-"""What the eight kinds share: metadata, selectors, conditions, descriptions and CEL rules of types."""
+"""What the kinds share: metadata, selectors, conditions, descriptions and CEL rules of types."""
 
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple

@@ -30,6 +30,7 @@ SHORT = {
     api.GPU_LEDGER: "gl",
     api.IDLE_POLICY: "ip",
     api.INVENTORY: "ninv",
+    api.TICKET_ROUTE: "tktr",
 }
 COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
     api.POLICY: (
@@ -108,5 +109,12 @@ COLUMNS: dict[Kind[Any], tuple[Column, ...]] = {
         Column("SINCE", ".status.since", "date"),
         _AGE,
         Column("EXPECTED", ".spec.expected", wide=True),
+    ),
+    api.TICKET_ROUTE: (
+        Column("REPOSITORY", ".spec.repository"),
+        _READY,
+        _WHY,
+        Column("ISSUES", ".status.issues", "integer"),
+        _AGE,
     ),
 }

@@ -1,4 +1,4 @@
-"""The nine types of `kube.api` as CustomResourceDefinitions.
+"""The types of `kube.api` as CustomResourceDefinitions.
 
 `msgspec.json.schema` speaks JSON Schema; `structural` translates it, `columns` says what `kubectl get` shows, and what
 is not supported yet comes from `api.not_yet`.
@@ -51,7 +51,7 @@ def crd(kind: Kind[Any]) -> dict[str, Any]:
         "metadata": {"name": full, "labels": {"app.kubernetes.io/name": "remediator"}},
         "spec": {
             "group": kind.group,
-            "scope": "Cluster",
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
             "names": names | {"shortNames": [SHORT[kind]], "categories": ["remediator"]},
             "versions": [version],
         },

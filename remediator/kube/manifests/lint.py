@@ -71,14 +71,14 @@ def lint(documents: Iterable[Document], known_templates: Set[str] = frozenset())
     """
     ours = [(source, document) for source, document in documents if _is_ours(document)]
     templates = {_name(document) for _, document in ours if _kind(document) is api.TEMPLATE}
-    count = Counter(_title(document) for _, document in ours)
+    count = Counter(_place(document) for _, document in ours)
     findings = []
     for source, document in ours:
         wrong = [violation for check in _CHECKS for violation in check(document)]
         wrong += _unknown_operations(document, templates | known_templates)
         wrong += dead_nodes.wrong_rungs(document, [template for _, template in ours if _kind(template) is api.TEMPLATE])
         wrong += _unknown_times(document, {path for path, _ in wrong})
-        if count[_title(document)] > 1:
+        if count[_place(document)] > 1:
             wrong.append(schema.Violation("metadata.name", "another object here has the same kind and name"))
         findings += [Finding(source, _title(document), path, message) for path, message in wrong]
     return findings
@@ -99,6 +99,13 @@ def _name(document: Object) -> str:
 
 def _title(document: Object) -> str:
     return f"{document.get('kind')}/{_name(document) or '?'}"
+
+
+def _place(document: Object) -> tuple[str, str]:
+    """Kind and name, and the namespace where its kind has one."""
+    kind, metadata = _kind(document), document.get("metadata")
+    namespaced = kind is not None and kind.namespaced and isinstance(metadata, dict)
+    return _title(document), str(metadata.get("namespace", "")) if namespaced and isinstance(metadata, dict) else ""
 
 
 def _address(document: Object) -> Iterator[schema.Violation]:

@@ -52,5 +52,10 @@ def parse(wire: WireMatch, where: str, routes: Iterable[str]) -> Match:
         raise ValueError(f"{where}.route: there is no route {wire.route!r} under routes")
     if not wire.severity and not wire.labels:
         raise ValueError(f"{where} has neither severity nor labels, and would take every issue: change default instead")
-    labels = ((name, frozenset([given] if isinstance(given, str) else given)) for name, given in wire.labels.items())
-    return Match(wire.route, frozenset(wire.severity), tuple(labels))
+    return Match(wire.route, frozenset(wire.severity), pairs(wire.labels))
+
+
+def pairs(written: Mapping[str, str | tuple[str, ...]]) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Labels with the values that fit, of which one may be written without a list."""
+    every = ((name, (given,) if isinstance(given, str) else given) for name, given in written.items())
+    return tuple((name, frozenset(values)) for name, values in every)

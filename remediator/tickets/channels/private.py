@@ -28,7 +28,8 @@ def refusal(repository: str, visibility: Visibility, routes: Routes) -> ChannelE
     if visibility is Visibility.PRIVATE:
         return None
     other = "the URL of a post" if permits(routes.url, repository) else "no route any more"
-    named = " and ".join(f"route {name}" for name in routes.to(repository)) or other
+    teams = [f"TicketRoute {row.key}" for row in routes.rows if row.route.repository.lower() == repository.lower()]
+    named = " and ".join([*(f"route {name}" for name in routes.to(repository)), *teams]) or other
     if visibility is Visibility.UNKNOWN:
         return VisibilityUnknown(f"{repository} ({named}) does not say whether it is private", ASK_AGAIN)
     return PublicRepository(

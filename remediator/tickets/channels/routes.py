@@ -38,6 +38,27 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Team:
+    """What the TicketRoutes of one namespace may do: into which repositories, and with issues that `match`."""
+
+    repositories: tuple[str, ...]
+    match: matching.Match
+
+
+@dataclass(frozen=True, slots=True)
+class TeamRow:
+    """One TicketRoute that is used, by namespace/name: where it leads, and what must all fit."""
+
+    key: str
+    route: Route
+    match: tuple[matching.Match, ...]
+
+    def fits(self, traits: matching.Traits) -> bool:
+        """Whether an issue takes it."""
+        return all(match.fits(traits) for match in self.match)
+
+
+@dataclass(frozen=True, slots=True)
 class Routes:
     """All routes by name. `cluster` stands before every title, for repositories that several clusters share.
 
@@ -45,6 +66,7 @@ class Routes:
     `outdated`: why the file as it is now is not used, "" where it is.
     `digest` names the route of the weekly digest, "" for none. `url`: which repositories the URL of a post may name,
     owner/name or owner/*. `problem` gives the field of a route that the channel refuses, and why.
+    `teams`: what is left to the TicketRoutes of a namespace; `rows`: those that are used.
     """
 
     default: Route
@@ -55,6 +77,8 @@ class Routes:
     digest: str = ""
     outdated: str = ""
     url: tuple[str, ...] = ()
+    teams: Mapping[str, Team] = field(default_factory=lambda: MappingProxyType({}))
+    rows: tuple[TeamRow, ...] = ()
     problem: Callable[[Route], str] = field(default=lambda route: "", compare=False)
 
     @property
@@ -69,13 +93,19 @@ class Routes:
     def choose(self, asked: str, traits: matching.Traits, to: Destination = NOWHERE) -> tuple[Route, bool]:
         """The route that is asked for, or that leads `to` there, or that the traits of an issue lead to.
 
-        False where there is none of that name, or where parameters may not lead there any more; then the default.
+        Rows of the file come before TicketRoutes. False where there is none of that name, or where parameters may not
+        lead there any more; then the default.
         """
         if not asked and to.repository:
             allowed = permits(self.url, to.repository)
             return (self._asked_by_url(to), True) if allowed else (self.default, False)
-        fits = (row.route for row in self.match if row.fits(traits))
-        return self.find(asked or next(fits, ""))
+        named = asked or next((row.route for row in self.match if row.fits(traits)), "")
+        row = None if named else self.row(traits)
+        return (row.route, True) if row else self.find(named)
+
+    def row(self, traits: matching.Traits) -> TeamRow | None:
+        """The TicketRoute that an issue takes where nothing else says where it goes."""
+        return next((row for row in self.rows if row.fits(traits)), None)
 
     def find(self, name: str) -> tuple[Route, bool]:
         """The route of this name, and whether there is one; else the default, as for ""."""

@@ -10,11 +10,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from remediator.core.policy import Severity
 from remediator.kube import api
 from remediator.kube.manifests import yamlfile
 from remediator.tickets.channels import matching, oncall
 from remediator.tickets.channels.boards import Board
-from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.channels.routes import Route, Routes, Team
 from remediator.tickets.render.links import Link, parse_link
 from remediator.tickets.render.template import BadTemplate, Template, broken, template
 from remediator.tickets.render.titles import parse_title
@@ -59,6 +60,14 @@ class WireRoute(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename
     title: str = ""
 
 
+class WireTeam(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What is left to the TicketRoutes of one namespace."""
+
+    repositories: Annotated[tuple[Listed, ...], Meta(min_length=1)]
+    severity: tuple[Severity, ...] = ()
+    labels: dict[str, str | tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
 class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """The file as written."""
 
@@ -70,6 +79,7 @@ class WireRoutes(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, renam
     schedules: str = ""
     digest: str = ""
     url_repositories: tuple[Listed, ...] = ()
+    teams: dict[str, WireTeam] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.digest not in ("", "default", *self.routes):
@@ -97,6 +107,7 @@ def load(path: Path, problem: Callable[[Route], str]) -> Routes:
             tuple(matching.parse(row, f"match[{index}]", wire.routes) for index, row in enumerate(wire.match)),
             wire.digest,
             url=wire.url_repositories,
+            teams=MappingProxyType({name: _team(team, f"teams.{name}") for name, team in wire.teams.items()}),
             problem=problem,
         )
 
@@ -138,6 +149,13 @@ class _Parsing:
         if name not in self.schedules:
             raise ValueError(f"{where}.onCall: there is no schedule {name!r} in the file that `schedules` names")
         return self.schedules[name]
+
+
+def _team(wire: WireTeam, where: str) -> Team:
+    """Raises ValueError with the field."""
+    if not wire.severity and not wire.labels:
+        raise ValueError(f"{where} has neither severity nor labels: its TicketRoutes could take every issue")
+    return Team(wire.repositories, matching.Match("", frozenset(wire.severity), matching.pairs(wire.labels)))
 
 
 def _links(written: Mapping[str, str], where: str) -> tuple[Link, ...]:

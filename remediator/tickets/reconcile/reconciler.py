@@ -1,5 +1,6 @@
 """One pass over one ticket: observe, decide by the table, act; again until nothing is left to do now."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -38,12 +39,14 @@ class Memory:
 
     `read` is when its issue was last read. Before `not_before` the channel is left alone, whatever happens: our own
     writes wake the next pass at once. `tried`: with which route, and when, what it was refused was last asked for.
+    `fits`: the TicketRoute that its open issue takes, by namespace and name.
     """
 
     read: datetime
     not_before: datetime
     rendered: Rendered
     tried: tuple[Route, datetime] | None = None
+    fits: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,16 @@ class Reconcile:
         return self.routes.choose(given.route, self.traits(given), given.destination)[0]
 
     @property
+    def team_row(self) -> str:
+        """The TicketRoute that this issue takes, "" where it takes none."""
+        given = self.given
+        if not self.routes.rows or given.route or given.destination.repository:
+            return ""
+        traits = self.traits(given)
+        row = None if any(match.fits(traits) for match in self.routes.match) else self.routes.row(traits)
+        return row.key if row else ""
+
+    @property
     def incomplete(self) -> bool:
         """Whether something of the route is missing in the issue, and it is time to try it again."""
         if not conditions.missing_parts(self.ticket):
@@ -116,7 +129,7 @@ class Reconcile:
 
     def traits(self, given: TicketInput) -> Traits:
         """What the rows of the routes file are compared with; where no cause is left, as it was before."""
-        if not self.routes.match:
+        if not self.routes.match and not self.routes.rows:
             return Traits()
         node = self.store.cache.nodes.get(self.ticket.subject.node)
         alerts = [alert for alert in given.alerts if alert.firing or not given.active]
@@ -186,6 +199,10 @@ class Reconciler:
             return (run.memory.not_before - now).total_seconds()
         return await self._finished(run)
 
+    def fitting(self) -> Mapping[str, int]:
+        """How many open issues each TicketRoute fits, of those that this leader has looked at."""
+        return Counter(memory.fits for memory in self._memory.values() if memory.fits)
+
     async def _begun(self, ticket: Ticket, now: datetime) -> Reconcile:
         memory = self._memory.setdefault(ticket.name, Memory(now, now, Rendered(self._channel.room)))
         marker = key(await self._cluster_uid(), ticket.name)
@@ -216,6 +233,7 @@ class Reconciler:
         """What the table asks about; only of an open issue the text matters."""
         given, memory = run.given, run.memory
         open_now = ticket_state(run.ticket) is TicketState.OPEN
+        memory.fits = run.team_row if open_now else ""
         digest = memory.rendered.digest(run.content(given)) if open_now else ""
         if open_now:
             run.ticket = conditions.with_routes_problem(run.ticket, run.routes.outdated, run.now)

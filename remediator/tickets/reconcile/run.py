@@ -1,6 +1,7 @@
 """When tickets are looked at: changes wake subjects, and the leader's queue serves them."""
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 
 from remediator.clock import Clock
@@ -76,6 +77,10 @@ class Tickets:
             essential=False,
             ended=comparison.forget,
         )
+
+    def fitting(self) -> Mapping[str, int]:
+        """How many open issues each TicketRoute fits."""
+        return self._reconciler.fitting()
 
     def ready(self) -> bool:
         """Whether every watch has its list and shows signs of life; says nothing of leading."""

@@ -9,8 +9,10 @@ from remediator.core.node import Node
 from remediator.core.policy import Mode, Policy, Severity, TicketWhen, Verify
 from remediator.core.selector import Selector
 from remediator.core.ticket import Subject, Ticket
+from remediator.core.ticket_route import TicketRoute
+from remediator.tickets.channels.matching import Traits, traits
 from remediator.tickets.channels.routes import Routes
-from remediator.tickets.reconcile.input import ticket_input
+from remediator.tickets.reconcile.input import TicketInput, ticket_input
 from remediator.tickets.reconcile.wanted import of_case
 from remediator.tickets.render.body import text
 from remediator.tickets.render.content import Content
@@ -23,12 +25,13 @@ ROOM = 65_000
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What the file holds: policies and nodes by name."""
+    """What the file holds: policies and nodes by name. `routes`: TicketRoutes."""
 
     tickets: Sequence[Ticket] = ()
     cases: Sequence[Case] = ()
     policies: Mapping[str, Policy] = field(default_factory=dict)
     nodes: Mapping[str, Node] = field(default_factory=dict)
+    routes: Sequence[TicketRoute] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +56,20 @@ def _preview(ticket: Ticket, held: Objects, routes: Routes | None, template: Tem
     cases = [(case, _policy(case, held)) for case in held.cases]
     first = min((case.created for case, _ in cases), default=now)
     given = ticket_input(replace(ticket, opened=ticket.opened or first), cases)
-    route = routes.find(given.route)[0] if routes else None
+    route = routes.choose(given.route, _traits(given, held), given.destination)[0] if routes else None
     links = (*routes.links, *route.links) if routes and route else ()
     cluster = routes.cluster if routes else ""
     known = facts(given, held.nodes.get(ticket.subject.node), _of(ticket.subject, held), now)
     made_by = template or (route.template if route else None)
     content = Content(given, ticket.previous, "", known, made_by, links, cluster, route.title if route else None)
     return Preview(titled(content)[0], *text(content, ROOM))
+
+
+def _traits(given: TicketInput, held: Objects) -> Traits:
+    node = held.nodes.get(given.subject.node)
+    alerts = [alert for alert in given.alerts if alert.firing or not given.active]
+    labels = [*(node.labels.items() if node else ()), *(pair for alert in alerts for pair in alert.labels)]
+    return traits(given.severity, labels)
 
 
 def _of(subject: Subject, held: Objects) -> list[Case]:

@@ -9,6 +9,7 @@ from tests.harness import yaml_files
 DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC = DEPLOY / "rbac.yaml"
 SHARED, JANITOR, SECOND = (DEPLOY / folder / "rbac.yaml" for folder in ("shared-gpus", "janitor", "scheduler/second"))
+TEAMS = "the routes file has teams"
 TICKETS, SERVES, OLD = "tickets are on", "it serves TLS", "cases are as old as they are kept"
 COUNTS = "a node counts its devices"
 DEVICES, ISOLATED = "run with --device-taints", "a case has isolated a GPU"
@@ -40,6 +41,9 @@ LATER = {
         "delete tickets": TICKETS,
         "patch tickets/status": TICKETS,
         "get namespaces in kube-system": TICKETS,
+        "list ticketroutes": TEAMS,
+        "watch ticketroutes": TEAMS,
+        "patch ticketroutes/status": TEAMS,
         "get secrets in remediator-system": SERVES,
         "update secrets in remediator-system": SERVES,
         "list resourceslices": DEVICES,

@@ -35,7 +35,8 @@ KINDS: Mapping[str, Callable[[Object], bool]] = {
     "kubernetes": lambda found: {"apiVersion", "kind", "metadata"} <= set(found),
     "routes": lambda found: (
         "default" in found
-        and set(found) <= {"default", "routes", "cluster", "links", "match", "schedules", "digest", "urlRepositories"}
+        and set(found)
+        <= {"default", "routes", "cluster", "links", "match", "schedules", "digest", "urlRepositories", "teams"}
     ),
     "janitor": lambda found: set(found) == {"rules"},
     "alertmanager": lambda found: bool({"receivers", "route"} & set(found)),

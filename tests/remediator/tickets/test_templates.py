@@ -301,7 +301,8 @@ def test_the_issue_of_a_file_is_printed_without_a_cluster(tmp_path: Path) -> Non
     [
         (
             "kind: Pod",
-            "file.yaml:1: kind is Pod; give objects of kind Ticket, NodeRemediation, RemediationPolicy or Node",
+            "file.yaml:1: kind is Pod; give objects of kind Ticket, NodeRemediation, RemediationPolicy, Node or "
+            "TicketRoute",
         ),
         ("kind: NodeRemediation\nspec: {}", "Object missing required field"),
         ("", "no Ticket and no NodeRemediation in "),

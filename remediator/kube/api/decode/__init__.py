@@ -6,6 +6,7 @@ from remediator.kube.api.decode.idle_policies import idle_policy
 from remediator.kube.api.decode.node_inventories import node_inventory
 from remediator.kube.api.decode.nodes import node, operation_pod, paused, user_pod
 from remediator.kube.api.decode.policies import disruption_budget, remediation_policy, template, window
+from remediator.kube.api.decode.ticket_routes import ticket_route
 from remediator.kube.api.decode.tickets import ticket
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "remediation_policy",
     "template",
     "ticket",
+    "ticket_route",
     "user_pod",
     "window",
 ]

@@ -17,6 +17,7 @@ from remediator.kube.api.encode.nodes import event, namespace_event, node_condit
 from remediator.kube.api.encode.objects import annotations, name_of, with_finalizer, without_finalizer
 from remediator.kube.api.encode.pods import pod
 from remediator.kube.api.encode.policies import default_budget, ledger, policy_breaker, policy_ready
+from remediator.kube.api.encode.ticket_routes import route_status
 from remediator.kube.api.encode.tickets import new_ticket, ticket_status, with_alerts
 from remediator.kube.api.patch import Body
 
@@ -54,6 +55,7 @@ __all__ = [
     "pod",
     "policy_breaker",
     "policy_ready",
+    "route_status",
     "ticket_status",
     "timeline_entry",
     "with_alerts",

@@ -19,10 +19,12 @@ from remediator.core.operation import OperationPhase
 from remediator.core.policy import Readiness, Severity
 from remediator.core.reasons import Reason
 from remediator.core.ticket import (
+    NOWHERE,
     About,
     Alert,
     CauseState,
     ClosedBy,
+    Destination,
     IssueRef,
     ReportedCause,
     Subject,
@@ -48,6 +50,7 @@ DECODERS: dict[Kind[Any], Callable[[Any], object]] = {
     api.GPU_LEDGER: decode.gpu_ledger,
     api.IDLE_POLICY: decode.idle_policy,
     api.INVENTORY: decode.node_inventory,
+    api.TICKET_ROUTE: decode.ticket_route,
     builtin.NODE: decode.node,
     builtin.POD: decode.operation_pod,
 }
@@ -130,6 +133,7 @@ budgets = st.builds(
     generation=st.integers(1, 9),
     adopted=st.just(False),
 )
+lists = st.lists(words, max_size=3).map(tuple)
 alerts = st.builds(
     Alert,
     fingerprint=names,
@@ -141,6 +145,8 @@ alerts = st.builds(
     runbook=words,
     route=words,
     labels=st.dictionaries(names, words, max_size=3).map(lambda labels: tuple(sorted(labels.items()))),
+    destination=st.just(NOWHERE) | st.builds(Destination, names, lists, lists, words, words),
+    keep_open=st.booleans(),
 )
 subjects = (
     st.builds(Subject, st.just(About.NODE), node=names)

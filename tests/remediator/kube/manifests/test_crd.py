@@ -139,7 +139,7 @@ def test_a_count_or_percentage_is_an_int_or_string() -> None:
     assert limit["minimum"] == 0
 
 
-def test_kinds_are_cluster_scoped_with_status_short_name_and_category() -> None:
+def test_kinds_have_their_scope_status_short_name_and_category() -> None:
     short = {kind: found["spec"]["names"]["shortNames"] for kind, found in CRDS.items()}
     assert short == {
         "RemediationPolicy": ["rp"],
@@ -151,9 +151,11 @@ def test_kinds_are_cluster_scoped_with_status_short_name_and_category() -> None:
         "GpuLedger": ["gl"],
         "IdlePolicy": ["ip"],
         "NodeInventory": ["ninv"],
+        "TicketRoute": ["tktr"],
     }
+    assert [kind for kind, found in CRDS.items() if found["spec"]["scope"] == "Namespaced"] == ["TicketRoute"]
     for found in CRDS.values():
-        assert found["spec"]["scope"] == "Cluster"
+        assert found["spec"]["scope"] in ("Cluster", "Namespaced")
         assert found["spec"]["names"]["categories"] == ["remediator"]
         version = found["spec"]["versions"][0]
         without = ("NodeOperationTemplate", "GpuLedger", "IdlePolicy")  # nobody writes one; a ledger is one write

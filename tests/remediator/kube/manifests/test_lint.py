@@ -401,6 +401,35 @@ def test_ready_unknown_beside_a_fault_of_nodes_that_are_alive_is_named(
 @pytest.mark.parametrize(
     ("spec", "field", "words"),
     [
+        ({"repository": "ml"}, "spec.repository", "must be owner/name, such as org/ml"),
+        ({"match": {}}, "spec.match", "give severity or labels: {} would be every issue"),
+        ({"match": {"severity": ["Bad"]}}, "spec.match.severity[0]", ""),
+        ({"match": {"labels": {"team": []}}}, "spec.match.labels.team", ""),
+        ({"labels": ["x" * 51]}, "spec.labels[0]", ""),
+        ({"assignees": list("abcdefghijk")}, "spec.assignees", ""),
+        ({"template": "a.md.j2"}, "spec.template", "unknown field"),
+    ],
+)
+def test_what_is_wrong_with_a_ticket_route_is_named_with_what_to_write(spec: Object, field: str, words: str) -> None:
+    good = {"repository": "org/ml", "match": {"labels": {"team": ["ml"]}}, "milestone": "2026-Q4"}
+    assert fields(manifest("TicketRoute", **good)) == {}
+    wrong = fields(manifest("TicketRoute", **(good | spec)))
+    assert list(wrong) == [field]
+    assert words in wrong[field]
+
+
+def test_ticket_routes_of_two_namespaces_may_have_one_name() -> None:
+    good = {"repository": "org/ml", "match": {"severity": ["Critical"]}}
+    first, second = (manifest("TicketRoute", **good) for _ in range(2))
+    first["metadata"]["namespace"], second["metadata"]["namespace"] = "ml", "hw"
+    assert lint.lint([("a.yaml:1", first), ("a.yaml:9", second)]) == []
+    second["metadata"]["namespace"] = "ml"
+    assert len(lint.lint([("a.yaml:1", first), ("a.yaml:9", second)])) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "words"),
+    [
         ({"namespaces": []}, "spec.namespaces", ""),
         ({"signals": [{"series": "max(a)"}]}, "spec.signals[0].series", "must be the name of a metric"),
         ({"signals": [{"series": 'a{b="c"} or up'}]}, "spec.signals[0].series", "must be the name of a metric"),
