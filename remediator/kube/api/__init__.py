@@ -1,4 +1,4 @@
-"""Our nine kinds as types: what the API server stores, the texts of `kubectl explain`, and the validation rules.
+"""Our kinds as types: what the API server stores, the texts of `kubectl explain`, and the validation rules.
 
 Fields at their default are left out of the JSON. Where a merge patch must clear them, `patch.whole` writes null.
 """

@@ -1,4 +1,4 @@
-"""The types of our eight kinds: what goes over the wire, and what comes back."""
+"""The types of our kinds: what goes over the wire, and what comes back."""
 
 import re
 from datetime import UTC, datetime, timedelta
