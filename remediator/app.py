@@ -28,6 +28,7 @@ from remediator.tickets.channels.boards import Boards
 from remediator.tickets.channels.inbox import Inbox
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.private import PrivateOnly
+from remediator.tickets.floods.limits import Limits
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web.endpoints import Endpoints
 
@@ -200,7 +201,9 @@ def _tickets(
     channel = github(settings.github_url, _credentials(settings), clock, spacing=settings.github_spacing)
     where = LiveRoutes(settings.routes, problem)
     private = PrivateOnly(channel, where, clock)
-    tickets = Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers)
+    most = settings.issues_per_hour
+    limits = Limits(fold_nodes=settings.fold_alerts_at, per_hour=most) if most else None
+    tickets = Tickets(client, private, where, informers, leader, clock, alertmanagers=alertmanagers, limits=limits)
     if where.newest.teams:
         from remediator.tickets.reconcile.team_routes import TeamRoutes
 

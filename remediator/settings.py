@@ -140,6 +140,8 @@ class Settings:
     github_app_installation_id: int = 0
     github_app_key_file: Path | None = None
     github_spacing: float = 1.0
+    issues_per_hour: int = 60
+    fold_alerts_at: int = 10
     webhook_token_file: Path | None = None
     webhook_mib: int = 16
     device_taints: bool = False

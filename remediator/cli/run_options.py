@@ -136,6 +136,19 @@ class TicketOptions:
     github_spacing: Annotated[
         float, typer.Option(min=0.0, max=3600.0, help="Seconds between two writes to GitHub.")
     ] = 1.0
+    issues_per_hour: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=400,
+            help="Issues opened within an hour, the most severe first; one more lists the others. 0: no limit, and "
+            "each issue is opened at once.",
+        ),
+    ] = 60
+    fold_alerts_at: Annotated[
+        int,
+        typer.Option(min=2, max=5000, help="An alert that begins on so many nodes within 10 minutes has one issue."),
+    ] = 10
     webhook_token_file: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="File with a bearer token that may post to the webhook, too."),

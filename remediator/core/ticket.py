@@ -23,7 +23,8 @@ class About(StrEnum):
 
     NODE = "Node"
     CAUSE = "SharedCause"  # one thing that many nodes suffer from
-    ALERT = "Alert"  # an alert that names no node
+    ALERT = "Alert"  # an alert that names no node, or that many nodes have
+    OVERFLOW = "Overflow"  # the issues that are not opened yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Subject:
                 return names.name(_slug(self.node), "ticket", self.node)
             case About.CAUSE:
                 return names.name(_slug(self.policy), "cause", self.policy, self.condition, self.message)
+            case About.OVERFLOW:
+                return names.name("issues", "overflow")
         return names.name(_slug(self.alert), "alert", self.alert, self.cluster)
 
 

@@ -217,7 +217,7 @@ class Environment:
             *("--starts", str(self._breaker.starts)),
             *("--window", str(round(self._breaker.window.total_seconds()))),
             *("--routes", str(self.directory / "routes")),
-            *("--github-url", self.github.url, "--github-spacing", "0.05"),
+            *("--github-url", self.github.url, "--github-spacing", "0.05", "--issues-per-hour", "0"),
             *("--github-token-file", str(self.directory / "github-token")),
             *("--webhook-token-file", str(self.directory / "webhook-token")),
             *("--listen-extender", extender, "--listen-webhook", webhook),

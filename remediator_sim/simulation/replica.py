@@ -104,6 +104,7 @@ class ReplicaModel:
             routes=self._hub.routes,
             github_url=self._hub.github.url,
             github_token_file=self._hub.token,
+            issues_per_hour=0,  # tests/simulation/test_issues.py plays what waits
             prometheus_url=URL if self._source else "",
         )
         self._source_line = SourceLine(self._source, self._chance) if self._source else None

@@ -12,6 +12,8 @@ from remediator.kube import api
 from remediator.kube.api import decode
 from remediator.kube.informers import Informers
 from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.line import Line
 from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.observe import Times
@@ -61,7 +63,11 @@ class TicketHarness(MemoryCluster):
     """One leader. `now` moves only by `later`; caches are read from the server before each round."""
 
     def __init__(
-        self, channel: MemoryChannel | None = None, server: EmbeddedServer | None = None, **times: timedelta
+        self,
+        channel: MemoryChannel | None = None,
+        server: EmbeddedServer | None = None,
+        limits: Limits | None = None,
+        **times: timedelta,
     ) -> None:
         super().__init__(server)
         self.channel = channel or MemoryChannel()
@@ -70,9 +76,9 @@ class TicketHarness(MemoryCluster):
         self.routes = Routes(
             Route("org/default", ("ops",), ("ann",)), {"gpu": Route("org/gpu", ("gpu",))}, cluster="prod"
         )
-        self.leads = True
+        self.leads, self.limits = True, limits
         self.clock = Clock(lambda: self.now, lambda: 0.0)
-        self.world = TicketCache(Informers(self.client, self.clock, Namespaces()))
+        self.world = TicketCache(Informers(self.client, self.clock, Namespaces()), limits)
         self.store = TicketStore(self.client, self.world)
         self.receiver = Receiver(self.client, self.store, lambda: True, self.clock)
         self.times = Times(**times)
@@ -80,7 +86,11 @@ class TicketHarness(MemoryCluster):
 
     def restart(self) -> None:
         """Another process takes over: nothing in memory survives."""
-        self.reconciler = Reconciler(self.store, self.channel, self.routes, self.times, ACTIONS, lambda: self.leads)
+        self.woken: list[Subject] = []
+        line = Line(self.limits, self.woken.append) if self.limits else None
+        self.reconciler = Reconciler(
+            self.store, self.channel, self.routes, self.times, ACTIONS, lambda: self.leads, line
+        )
         self.due: dict[Subject, datetime] = {}
 
     async def prepare(self) -> None:
@@ -100,7 +110,7 @@ class TicketHarness(MemoryCluster):
     async def refresh(self) -> None:
         """Bring the caches up to date."""
         informers = Informers(self.client, self.clock, Namespaces())
-        self.world = self.store.cache = TicketCache(informers)
+        self.world = self.store.cache = TicketCache(informers, self.limits)
         await informers.read()
 
     async def tickets(self) -> list[Ticket]:
@@ -114,10 +124,14 @@ class TicketHarness(MemoryCluster):
     async def work(self) -> dict[Subject, float | None]:
         """One pass over everything; when each wants to be looked at again, in seconds."""
         await self.refresh()
-        return {
+        waits = {
             subject: await self.reconciler.reconcile(subject, self.now)
             for subject in sorted(self.world.every(), key=repr)
         }
+        while self.woken:
+            subjects, self.woken[:] = tuple(dict.fromkeys(self.woken)), ()
+            waits |= {subject: await self.reconciler.reconcile(subject, self.now) for subject in subjects}
+        return waits
 
     async def later(self, **delta: float) -> dict[Subject, float | None]:
         """Time goes by, then a pass."""

@@ -108,6 +108,7 @@ async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_p
             f"--listen-webhook=127.0.0.1:{posts}",
             f"--github-url={fake.url}",
             "--github-spacing=0",
+            "--issues-per-hour=0",
         ]
         async with running(seen, tmp_path / "log", *files, *where):
             alerts = delivery(*(fires(f"Alert{number}", node="") for number in range(len(ways) + 2)))

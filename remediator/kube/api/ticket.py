@@ -18,7 +18,10 @@ class TicketSubject(Base, frozen=True, kw_only=True):
 
     kind: Annotated[
         About,
-        doc("Node: one node. SharedCause: one thing that many nodes suffer from. Alert: an alert that names no node."),
+        doc(
+            "Node: one node. SharedCause: one thing that many nodes suffer from. Alert: an alert that names no node, "
+            "or that many nodes have. Overflow: the issues that are not opened yet, since so many were within an hour."
+        ),
     ]
     node_name: Annotated[Word, doc("Name of the node, for Node.")] = ""
     policy_name: Annotated[Word, doc("Name of the RemediationPolicy, for SharedCause.")] = ""

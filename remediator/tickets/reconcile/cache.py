@@ -8,16 +8,22 @@ from remediator.core.policy import Policy
 from remediator.core.ticket import About, Subject, Ticket
 from remediator.kube.informers import Informers
 from remediator.kube.runtime.informer import Informer
+from remediator.tickets.floods.index import Folding
+from remediator.tickets.floods.limits import Limits
 from remediator.tickets.reconcile.wanted import of_case
+
+OF_ALERTS = (About.ALERT, About.OVERFLOW)  # whatever policies say
 
 
 class TicketCache:
     """Tickets, cases, policies and nodes as this replica knows them, with its own writes to Tickets."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self, informers: Informers, limits: Limits | None = None) -> None:
+        """`limits`: when alerts of many nodes have one issue; without, never."""
         self.tickets, self.cases, self.policies = informers.tickets, informers.cases, informers.policies
         self.nodes = informers.nodes
         self._memory = informers.fault_memory
+        self.folding = Folding(informers.tickets, limits)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
@@ -59,12 +65,12 @@ class TicketCache:
         return list(dict.fromkeys((of_case(case), Subject(About.NODE, node=case.node))))
 
     def every(self) -> list[Subject]:
-        """All that there may be a ticket about, in the same order in every process."""
-        return self._with_cases([ticket.subject for ticket in self.tickets], self.cases)
+        """All that there may be a ticket about, in the same order in every process; but what waits for its turn."""
+        return self._with_cases([*(ticket.subject for ticket in self.tickets), *self.folding.every()], self.cases)
 
     def under(self, policy: str) -> list[Subject]:
         """All that a policy has a say in, in the same way."""
-        subjects = [ticket.subject for ticket in self.tickets if ticket.subject.about is not About.ALERT]
+        subjects = [ticket.subject for ticket in self.tickets if ticket.subject.about not in OF_ALERTS]
         return self._with_cases(subjects, self.cases.by("policy", policy))
 
     def _with_cases(self, subjects: list[Subject], cases: Iterable[Case]) -> list[Subject]:

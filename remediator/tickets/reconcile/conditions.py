@@ -13,6 +13,9 @@ CHANGING = frozenset({"ChannelUnavailable", "Unsure", "VisibilityUnknown"})  # t
 PARTS = {"assignees": "AssigneesRefused", "labels": "LabelsRefused", "milestone": "MilestoneRefused"}
 WITHOUT = "filed without "
 NO_ROOM = "the text that users wrote into the issue leaves no room for our part, which stays as it was; shorten it"
+MANY = (
+    "as many issues as --issues-per-hour allows were opened within an hour; the issue that lists the others says when"
+)
 
 
 def synced(now: datetime) -> TicketCondition:
@@ -24,6 +27,11 @@ def body_full(type: str, now: datetime) -> TicketCondition:
     """Our part of the text cannot be replaced: condition BodyFull itself, and Synced as long as that is so."""
     status, reason = ("True", "NoRoom") if type == BODY_FULL else ("False", BODY_FULL)
     return TicketCondition(type, status, reason, NO_ROOM, now)
+
+
+def waiting(now: datetime) -> TicketCondition:
+    """The issue is opened later."""
+    return TicketCondition(SYNCED, "False", "Waiting", MANY, now)
 
 
 def route_invalid(reason: str, message: str, now: datetime) -> TicketCondition:

@@ -17,6 +17,8 @@ from remediator.core.ticket import (
     Subject,
     Ticket,
 )
+from remediator.tickets.floods.fold import NodeAlert, Spread, spread
+from remediator.tickets.floods.turns import Backlog
 from remediator.tickets.reconcile.causes import SHARED
 from remediator.tickets.reconcile.wanted import concerns, keeps_open, wants
 
@@ -39,13 +41,20 @@ class LinkedCase:
 
 @dataclass(frozen=True, slots=True)
 class TicketInput:
-    """All that a ticket is made of. `causes` are the active ones; `case_open` says that a case keeps the issue open."""
+    """All that a ticket is made of. `causes` are the active ones; `case_open` says that a case keeps the issue open.
+
+    `elsewhere` are the fingerprints of alerts that an issue for many nodes tells of, and `spread` what such an issue
+    tells. `backlog`: the issues that are not opened yet.
+    """
 
     subject: Subject
     cases: tuple[LinkedCase, ...]
     alerts: tuple[Alert, ...]
     causes: tuple[ReportedCause, ...]
     case_open: bool
+    elsewhere: frozenset[str] = frozenset()
+    spread: Spread | None = None
+    backlog: Backlog | None = None
 
     @property
     def active(self) -> bool:
@@ -56,7 +65,8 @@ class TicketInput:
     def severity(self) -> Severity:
         """The most severe of the active causes; Info where there is none."""
         severities = [linked.policy.severity for linked in self.cases if linked.wanted and linked.policy]
-        severities += [alert.severity for alert in self.alerts if alert.firing]
+        severities += [alert.severity for alert in self.alerts if alert.firing and self.tells(alert)]
+        severities += [many.severity for many in (self.spread, self.backlog) if many]
         return min(severities, key=lambda severity: severity.rank, default=Severity.INFO)
 
     @property
@@ -81,18 +91,36 @@ class TicketInput:
         routed = [(policy.severity.rank, case.created, policy.route) for policy, case in policies if policy.route]
         if routed:
             return min(routed)[2]
-        alerts = (alert for alert in self.alerts if alert.firing or not self.active)
-        return next((alert.route for alert in alerts if alert.route), "")
+        alerts = (alert for alert in self.alerts if (alert.firing and self.tells(alert)) or not self.active)
+        of_many = self.spread.route if self.spread else ""
+        return of_many or next((alert.route for alert in alerts if alert.route), "")
+
+    def tells(self, alert: Alert) -> bool:
+        """Whether this issue is the one that tells of the alert."""
+        return alert.fingerprint not in self.elsewhere
 
 
-def ticket_input(ticket: Ticket, cases: Iterable[tuple[Case, Policy | None]]) -> TicketInput:
-    """What is so now. A case or an alert that ended is in it where the present issue was open at its end."""
+def ticket_input(
+    ticket: Ticket,
+    cases: Iterable[tuple[Case, Policy | None]],
+    elsewhere: frozenset[str] = frozenset(),
+    nodes: tuple[NodeAlert, ...] = (),
+    backlog: Backlog | None = None,
+) -> TicketInput:
+    """What is so now. A case or an alert that ended is in it where the present issue was open at its end.
+
+    `nodes`: those on which the alert of this ticket fires, where it tells of many; the rest as in TicketInput.
+    """
     since = ticket.opened - CLOCK_SLACK if ticket.opened else None
     ours = [pair for pair in cases if concerns(*pair, ticket.subject) and _recent(pair[0].ended, since)]
     linked = tuple(LinkedCase(slim(case), policy, wants(case, policy)) for case, policy in sorted(ours, key=_order))
     alerts = sorted((alert for alert in ticket.alerts if _recent(alert.ended, since)), key=lambda alert: alert.starts)
     case_open = any(keeps_open(case, policy) for case, policy in ours)
-    return TicketInput(ticket.subject, linked, tuple(alerts), _causes(ticket, linked), case_open)
+    causes = _causes(ticket, linked, elsewhere)
+    if nodes or backlog:
+        causes = (ReportedCause(SHARED, CauseState.ACTIVE, EARLIEST), *causes)
+    of_many = spread(nodes)
+    return TicketInput(ticket.subject, linked, tuple(alerts), causes, case_open, elsewhere, of_many, backlog)
 
 
 def _order(pair: tuple[Case, Policy | None]) -> tuple[bool, datetime, str]:
@@ -103,10 +131,10 @@ def _recent(ended: datetime | None, since: datetime | None) -> bool:
     return ended is None or (since is not None and ended >= since)
 
 
-def _causes(ticket: Ticket, cases: Iterable[LinkedCase]) -> tuple[ReportedCause, ...]:
+def _causes(ticket: Ticket, cases: Iterable[LinkedCase], elsewhere: frozenset[str]) -> tuple[ReportedCause, ...]:
     wanted = [linked for linked in cases if linked.wanted]
     by_case = _shared(wanted) if ticket.subject.about is About.CAUSE else _by_case(wanted)
-    return (*by_case, *_by_alert(ticket.alerts))
+    return (*by_case, *_by_alert(alert for alert in ticket.alerts if alert.fingerprint not in elsewhere))
 
 
 def _shared(wanted: list[LinkedCase]) -> tuple[ReportedCause, ...]:

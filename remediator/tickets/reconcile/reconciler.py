@@ -16,6 +16,8 @@ from remediator.tickets.channels.base import Channel, ChannelError, Issue, Later
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.matching import Traits, traits
 from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.floods.line import OVERFLOW, Line
+from remediator.tickets.floods.turns import Place, place
 from remediator.tickets.reconcile import conditions
 from remediator.tickets.reconcile.input import TicketInput, ticket_input
 from remediator.tickets.reconcile.observe import Times, abandoned, issue_state, observe, ticket_state
@@ -73,6 +75,7 @@ class Reconcile:
     key: str  # of the hidden marker
     memory: Memory
     now: datetime
+    line: Line | None = None
     issue_state: IssueState = IssueState.UNREAD
     issue: Issue | None = None
     twins: list[Issue] = field(default_factory=list)
@@ -80,7 +83,11 @@ class Reconcile:
     @property
     def given(self) -> TicketInput:
         """What is so now, with the alerts that the Ticket holds now."""
-        return ticket_input(self.ticket, self.store.cache.about(self.ticket.subject))
+        cache, subject = self.store.cache, self.ticket.subject
+        waiting = self.line.backlog(cache.tickets, self.now) if self.line and subject == OVERFLOW else None
+        folding = cache.folding
+        of_many = folding.elsewhere(self.ticket), folding.nodes(subject)
+        return ticket_input(self.ticket, cache.about(subject), *of_many, waiting)
 
     @property
     def marker(self) -> Marker:
@@ -133,9 +140,19 @@ class Reconcile:
             return Traits()
         node = self.store.cache.nodes.get(self.ticket.subject.node)
         alerts = [alert for alert in given.alerts if alert.firing or not given.active]
+        alerts += [node_alert.alert for node_alert in given.spread.shown] if given.spread else []
         labels = [*(node.labels.items() if node else ()), *(pair for alert in alerts for pair in alert.labels)]
         severity = given.severity if given.active else self.ticket.severity or given.severity
         return traits(severity, labels)
+
+    def place(self) -> Place:
+        """Its place among the issues that are to be opened."""
+        given = self.given
+        route = self.routes.choose(given.route, self.traits(given))[0]
+        begun = [linked.case.created for linked in given.cases if linked.wanted]
+        begun += [alert.starts for alert in given.alerts if alert.firing]
+        begun += [node_alert.alert.starts for node_alert in given.spread.shown] if given.spread else []
+        return place(self.ticket.subject, given.severity, min(begun, default=self.now), route.repository, self.now)
 
     def shown(self, issue: Issue) -> None:
         """The channel has just shown the issue."""
@@ -168,7 +185,10 @@ Handler = Callable[[Reconcile], Awaitable[Pause | None]]
 
 
 class Reconciler:
-    """Passes over tickets, for one leader. `leads` is asked before each action; `actions` maps every Action."""
+    """Passes over tickets, for one leader. `leads` is asked before each action; `actions` maps every Action.
+
+    Issues are opened in the order of `line`, where there is one.
+    """
 
     def __init__(
         self,
@@ -178,22 +198,27 @@ class Reconciler:
         times: Times,
         actions: Mapping[Action, Handler],
         leads: Callable[[], bool],
+        line: Line | None = None,
     ) -> None:
         self._store, self._channel, self._routes, self._times = store, channel, routes, times
-        self._actions, self._leads = actions, leads
+        self._actions, self._leads, self._line = actions, leads, line
         self._memory: dict[str, Memory] = {}
         self._cluster: str | None = None
 
     async def reconcile(self, subject: Subject, now: datetime) -> float | None:
         """One pass; seconds until the next one, None where only an event calls for it. Raises ApiError: try again."""
+        if subject == OVERFLOW and self._line and (young := self._line.young(now).total_seconds()) > 0:
+            return young
         ticket = self._store.cache.ticket(subject.name)
-        if ticket is None and not self._wanted(subject):
+        if ticket is None and not self._wanted(subject, now):
             self._memory.pop(subject.name, None)
+            self._leave(subject)
             return None
         ticket = ticket or await self._store.make(subject)
         run = await self._begun(ticket, now)
         if abandoned(ticket, run.given, now, self._times):
             await self._store.delete(ticket)
+            self._leave(subject)
             return None
         if run.memory.not_before > now:
             return (run.memory.not_before - now).total_seconds()
@@ -207,7 +232,8 @@ class Reconciler:
         memory = self._memory.setdefault(ticket.name, Memory(now, now, Rendered(self._channel.room)))
         marker = key(await self._cluster_uid(), ticket.name)
         routes = self._routes.current(now)
-        return Reconcile(self._store, self._channel, routes, self._times, ticket, ticket, marker, memory, now)
+        line, times = self._line, self._times
+        return Reconcile(self._store, self._channel, routes, times, ticket, ticket, marker, memory, now, line)
 
     async def _finished(self, run: Reconcile) -> float | None:
         try:
@@ -224,10 +250,33 @@ class Reconciler:
         for _ in range(STEPS):
             if not self._leads():
                 return Pause(NOT_LEADING_SECONDS)
-            pause = await self._actions[action(self._observed(run))](run)
+            todo = action(self._observed(run))
+            pause = await (self._create(run) if todo is Action.CREATE else self._actions[todo](run))
+            if todo not in (Action.CREATE, Action.SEARCH):
+                self._leave(run.ticket.subject)
             if pause is not None:
                 return pause
         return Pause(self._times.search_every.total_seconds())
+
+    async def _create(self, run: Reconcile) -> Pause | None:
+        """Create an issue when its turn has come; until then it stands in the line, which is said on its Ticket."""
+        if self._line is None:
+            return await self._actions[Action.CREATE](run)
+        wait = self._line.wait(run.place(), self._store.cache.tickets, run.now)
+        if wait is not None:
+            if wait.full:
+                run.ticket = run.ticket.with_condition(conditions.waiting(run.now))
+                await run.save()
+            return Pause(wait.after.total_seconds())
+        try:
+            return await self._actions[Action.CREATE](run)
+        finally:
+            begun = ticket_state(run.ticket) in (TicketState.OPEN, TicketState.CREATING)
+            self._line.done(run.ticket.name, begun=begun)
+
+    def _leave(self, subject: Subject) -> None:
+        if self._line is not None:
+            self._line.leave(subject.name)
 
     def _observed(self, run: Reconcile) -> Observation:
         """What the table asks about; only of an open issue the text matters."""
@@ -245,6 +294,8 @@ class Reconciler:
         """Say on the Ticket why the issue is not written; when it is tried again."""
         condition, seconds = conditions.failed(error, self._times, run.now)
         run.leave_alone(seconds)
+        if self._line is not None and ticket_state(run.ticket) is not TicketState.OPEN:
+            self._line.failed(run.ticket.name, run.memory.not_before, refused=isinstance(error, Refused))
         run.ticket = run.ticket.with_condition(condition, keep_message=condition.reason in conditions.CHANGING)
         try:
             await run.save()
@@ -252,7 +303,12 @@ class Reconciler:
             return CHANGED_SECONDS
         return seconds
 
-    def _wanted(self, subject: Subject) -> bool:
+    def _wanted(self, subject: Subject, now: datetime) -> bool:
+        cache = self._store.cache
+        if subject == OVERFLOW:
+            return self._line is not None and self._line.backlog(cache.tickets, now) is not None
+        if cache.folding.nodes(subject):
+            return True
         about = self._store.cache.about(subject)
         return any(wants(case, policy) and of_case(case) == subject for case, policy in about)
 

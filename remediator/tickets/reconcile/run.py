@@ -17,6 +17,8 @@ from remediator.tickets.alertmanager.run import Comparison
 from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
+from remediator.tickets.floods.limits import Limits
+from remediator.tickets.floods.line import Line
 from remediator.tickets.reconcile.actions import ACTIONS
 from remediator.tickets.reconcile.cache import TicketCache
 from remediator.tickets.reconcile.conditions import unsynced
@@ -32,7 +34,8 @@ RESYNC = timedelta(minutes=10)
 class Tickets:
     """The passes over Tickets, which `leader` runs where it leads, and the `receiver` of alerts of every replica.
 
-    Whatever fails here, the leader goes on with its other work.
+    Whatever fails here, the leader goes on with its other work. Without `limits` each issue is opened at once, and no
+    two nodes share that of an alert.
     """
 
     def __init__(
@@ -45,12 +48,15 @@ class Tickets:
         clock: Clock,
         times: Times | None = None,
         alertmanagers: Alertmanagers | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.channel, self.leader, self._clock = channel, leader, clock
-        self.cache = TicketCache(informers)
+        self.cache = TicketCache(informers, limits)
         store = TicketStore(client, self.cache)
         self.receiver = Receiver(client, store, self.ready, clock, asked=alertmanagers is not None, routes=routes)
-        self._reconciler = Reconciler(store, channel, routes, times or Times(), ACTIONS, lambda: leader.is_leader)
+        line = Line(limits, lambda subject: self._queue.add(subject)) if limits else None
+        times = times or Times()
+        self._reconciler = Reconciler(store, channel, routes, times, ACTIONS, lambda: leader.is_leader, line)
         self._queue: LeaderQueue[Subject] = LeaderQueue(
             "tickets",
             self._pass,
@@ -59,6 +65,7 @@ class Tickets:
             informers=self.cache.informers,
             sweeps=(Sweep("all tickets", every(RESYNC), lambda: self._queue.add_all()),),
             essential=False,
+            began=line.forget if line else lambda: None,
         )
         leader.add(self._queue)
         if alertmanagers is not None:
@@ -94,7 +101,8 @@ class Tickets:
         metrics.UNSYNCED.set(sum(unsynced(ticket) for ticket in self.cache.tickets))
 
     def _on_ticket(self, key: str, old: Ticket | None, new: Ticket | None) -> None:
-        self._queue.add(*(ticket.subject for ticket in (old, new) if ticket))
+        subjects = {ticket.subject for ticket in (old, new) if ticket}
+        self._queue.add(*subjects, *self.cache.folding.touched(old, new))
 
     def _on_case(self, key: str, old: Case | None, new: Case | None) -> None:
         for case in (old, new):

@@ -14,7 +14,7 @@ from remediator.tickets.render.links import links
 from remediator.tickets.render.machine import lost, machine
 from remediator.tickets.render.markdown import code, document
 from remediator.tickets.render.outlook import outlook
-from remediator.tickets.render.tables import alerts, at_stake, attempts, cases, history
+from remediator.tickets.render.tables import alerts, at_stake, attempts, cases, history, on_nodes, waiting
 from remediator.tickets.render.template import BadTemplate, Markdown, Template, shipped
 from remediator.tickets.render.titles import titled
 
@@ -97,9 +97,11 @@ def _parts(content: Content) -> Iterator[Part]:
     yield Part(4, "machine", machine(known))
     yield Part(5, "lost", lost(given.cases, known))
     yield Part(4, "cases", cases(given.cases))
+    yield Part(4, "cases", waiting(given.backlog))
     yield Part(5, "at_stake", at_stake(given.cases))
     yield Part(5, "attempts", attempts(given.cases))
     yield Part(6, "history", history(given.cases, known.past))
+    yield Part(4, "alerts", on_nodes(given.spread))
     yield Part(7, "alerts", alerts(given.alerts))
     yield Part(8, "previous", f"Before this: {content.previous}" if content.previous else "")
     for number, evidence in enumerate(_evidence(given.cases)):

@@ -1,16 +1,20 @@
 """The comments of an issue: each event is reported in one comment, once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from remediator.core.case import Case, Phase
-from remediator.core.ticket import CauseState, ReportedCause
+from remediator.core.ticket import About, CauseState, ReportedCause
 from remediator.tickets.reconcile.causes import SHARED, by_key
 from remediator.tickets.reconcile.input import TicketInput
 from remediator.tickets.render.hints import remedy
 from remediator.tickets.render.markdown import code, moment, span
 
 Causes = dict[str, ReportedCause]
+GONE: Mapping[About, str] = {
+    About.ALERT: "the alert fires on no node any more, or each has an issue of its own",
+    About.OVERFLOW: "each issue that waited was opened, or is not needed any more",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,10 @@ def _named(key: str, given: TicketInput) -> str:
     case = _case_of(key, given)
     if kind == "alert":
         return f"alert {code(name)} fires too."
+    if key == SHARED and given.spread:
+        return f"it fires on {given.spread.nodes} nodes."
+    if key == SHARED and given.backlog:
+        return f"{given.backlog.count} issues are not opened yet."
     if key == SHARED or case is None:
         return "the nodes of this issue have it again." if key == SHARED else f"case {code(name)}."
     trigger = f" {code(case.trigger.condition)}: {code(case.trigger.message, 400)}" if case.trigger else ""
@@ -102,5 +110,7 @@ def closing_comment(given: TicketInput) -> str:
         for alert in given.alerts[:20]
         if not alert.firing
     ]
-    nothing = ["- Its cause is gone: its case was deleted or moved, or its policy asks for no ticket now."]
-    return "\n".join(["No cause of this issue is left; closing it.", "", *(lines or nothing)])
+    nothing = GONE.get(given.subject.about, "its case was deleted or moved, or its policy asks for no ticket now")
+    return "\n".join(
+        ["No cause of this issue is left; closing it.", "", *(lines or [f"- Its cause is gone: {nothing}."])]
+    )

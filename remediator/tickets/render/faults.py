@@ -1,6 +1,7 @@
 """The first lines of an issue: what it is about, and its causes."""
 
-from remediator.core.ticket import About, Subject
+from remediator.core.ticket import About, Alert
+from remediator.tickets.floods.fold import shared_subject
 from remediator.tickets.reconcile.input import LinkedCase, TicketInput
 from remediator.tickets.render.markdown import code, moment
 
@@ -15,25 +16,40 @@ def headline(given: TicketInput) -> str:
     else:
         state = "a case is still open" if given.case_open else "no cause is left"
         state += f"; {KEPT}" if given.kept_open and not given.case_open else ""
-    return f"**{_subject(given.subject)}** · {state}"
+    return f"**{_subject(given)}** · {state}"
 
 
 def faults(given: TicketInput) -> str:
     """One line for each cause: what, since when, and what its detector says."""
     lines = [_fault(linked) for linked in given.cases if linked.wanted]
     firing = [alert for alert in given.alerts if alert.firing]
-    lines += [f"- alert {code(alert.name)} fires since {moment(alert.starts)}" for alert in firing]
+    lines += [
+        f"- alert {code(alert.name)} fires since {moment(alert.starts)}{_of_many(alert, given)}" for alert in firing
+    ]
+    if given.backlog:
+        lines.append(
+            f"- {given.backlog.per_hour} issues are opened within an hour at most; these come later, by themselves"
+        )
     more = [f"- … and {len(lines) - FAULTS} more"] if len(lines) > FAULTS else []
     return "\n".join([*lines[:FAULTS], *more])
 
 
-def _subject(subject: Subject) -> str:
+def _of_many(alert: Alert, given: TicketInput) -> str:
+    return "" if given.tells(alert) else f" on many nodes: see the issue of Ticket {code(shared_subject(alert).name)}"
+
+
+def _subject(given: TicketInput) -> str:
+    subject = given.subject
     match subject.about:
         case About.NODE:
             return f"Node {code(subject.node)}"
         case About.CAUSE:
             return f"Many nodes report {code(subject.condition)}: {code(subject.message)}"
-    return f"Alert {code(subject.alert)}" + (f" in cluster {code(subject.cluster)}" if subject.cluster else "")
+        case About.OVERFLOW:
+            count = given.backlog.count if given.backlog else "No"
+            return f"{count} issues are not opened yet"
+    where = f" in cluster {code(subject.cluster)}" if subject.cluster else ""
+    return f"Alert {code(subject.alert)}{where}" + (f" on {given.spread.nodes} nodes" if given.spread else "")
 
 
 def _fault(linked: LinkedCase) -> str:

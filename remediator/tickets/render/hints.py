@@ -24,6 +24,8 @@ def advice(given: TicketInput) -> str:
     lines += [f"1. {runbook}" for runbook in dict.fromkeys(_runbooks(given.alerts))]
     if not lines and any(linked.case.open for linked in given.cases):
         lines = ["Nothing: the repair is under way. This issue says when a person is needed."]
+    elif given.backlog:
+        lines = ["1. Look for what so much has in common; the most severe issue is opened first, and none is lost."]
     elif not lines and given.active:
         lines = ["1. Look at the alerts below; nothing is being repaired."]
     commands = list(_commands(given, waiting))

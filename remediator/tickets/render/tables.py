@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from remediator.core.case import Block, Case, PastCase, Phase
 from remediator.core.history import held_since
 from remediator.core.jobs_at_stake import BlastRadius
-from remediator.core.ticket import Alert
+from remediator.core.ticket import About, Alert, Subject
+from remediator.tickets.floods.fold import Spread
+from remediator.tickets.floods.turns import Backlog
 from remediator.tickets.reconcile.input import LinkedCase
 from remediator.tickets.render.markdown import code, moment, span, table
 
@@ -95,6 +97,53 @@ def history(cases: Iterable[LinkedCase], past: Iterable[PastCase] = ()) -> str:
     ]
     head = ("earlier case", "node", "policy", "ended", "operations", "outcome")
     return "### History\n\n" + table(head, rows, HISTORY) if rows else ""
+
+
+def on_nodes(spread: Spread | None) -> str:
+    """Where an alert fires that many nodes have."""
+    if spread is None:
+        return ""
+    rows = [
+        (
+            code(node_alert.node),
+            node_alert.alert.severity.value,
+            moment(node_alert.alert.starts),
+            code(", ".join(f"{name}={value}" for name, value in node_alert.alert.labels), 120),
+            code(node_alert.alert.summary, 160),
+        )
+        for node_alert in spread.shown
+    ]
+    more = f"\n\n… and {spread.nodes - len(rows)} more: `kubectl get tickets`" if spread.nodes > len(rows) else ""
+    return "### Nodes\n\n" + table(("node", "severity", "since", "labels", "summary"), rows, ALERTS) + more
+
+
+def waiting(backlog: Backlog | None) -> str:
+    """Issues that are not opened yet, in the order in which they will be."""
+    if backlog is None:
+        return ""
+    rows = [
+        (
+            about(planned.place.subject),
+            code(planned.place.subject.name),
+            planned.place.severity.value,
+            moment(planned.place.since),
+            moment(planned.opens),
+        )
+        for planned in backlog.shown
+    ]
+    more = f"\n\n… and {backlog.count - len(rows)} more: `kubectl get tickets`" if backlog.count > len(rows) else ""
+    head = ("about", "Ticket", "severity", "since", "opened about")
+    return "### Opened later\n\n" + table(head, rows, len(rows)) + more
+
+
+def about(subject: Subject) -> str:
+    """What an issue will be about, in a few words."""
+    match subject.about:
+        case About.NODE:
+            return code(subject.node)
+        case About.CAUSE:
+            return f"{code(subject.condition)} on many nodes"
+    return f"alert {code(subject.alert)}"
 
 
 def alerts(received: Iterable[Alert]) -> str:

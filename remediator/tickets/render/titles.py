@@ -7,7 +7,7 @@ import jinja2
 from jinja2 import meta
 
 from remediator.core.text import printable
-from remediator.core.ticket import About, Subject
+from remediator.core.ticket import About
 from remediator.tickets.reconcile.input import TicketInput
 from remediator.tickets.render.content import Content, began_by, names
 from remediator.tickets.render.links import NAMES
@@ -19,7 +19,7 @@ KNOWN = (*NAMES, "first")  # what a template of a title may name; `first` is wha
 
 def title(given: TicketInput, cluster: str) -> str:
     """What it is about and what began first."""
-    return _plain(f"{_prefix(cluster)}{_about(given.subject)}: {_first(given)}")
+    return _plain(f"{_prefix(cluster)}{_about(given)}: {_first(given)}")
 
 
 def titled(content: Content) -> tuple[str, str]:
@@ -55,18 +55,24 @@ def _prefix(cluster: str) -> str:
     return f"[{cluster}] " if cluster else ""
 
 
-def _about(subject: Subject) -> str:
+def _about(given: TicketInput) -> str:
+    subject = given.subject
     match subject.about:
         case About.NODE:
             return subject.node
         case About.CAUSE:
             return "many nodes"
-    return subject.cluster or "alert"
+        case About.OVERFLOW:
+            return "many issues"
+    return "many nodes" if given.spread else subject.cluster or "alert"
 
 
 def _first(given: TicketInput) -> str:
     begun = [(linked.case.created, began_by(linked.case)) for linked in given.cases if linked.wanted]
-    begun += [(alert.starts, alert.name) for alert in given.alerts if alert.firing]
+    if given.backlog:
+        return "opened later, since so many were opened within an hour"
+    begun += [(alert.starts, alert.name) for alert in given.alerts if alert.firing and given.tells(alert)]
+    begun += [(shown.alert.starts, shown.alert.name) for shown in given.spread.shown] if given.spread else []
     return min(begun)[1] if begun else "recovered"
 
 

@@ -53,6 +53,10 @@ class MemoryChannel:
         """What happens to the next calls of a verb; None lets one pass."""
         self._faults[verb].extend(faults)
 
+    def heal(self, verb: str) -> None:
+        """No fault of a verb is left."""
+        self._faults[verb].clear()
+
     def left(self, verb: str) -> int:
         """How many scripted faults of a verb have not come to pass."""
         return len(self._faults[verb])

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from remediator.settings import Settings
 from remediator.tickets.channels.base import Refused
 from remediator.tickets.channels.github import GitHub, TokenFile
 from remediator.tickets.channels.routes import Route, Routes
+from remediator.tickets.floods.limits import Limits
 from remediator.tickets.reconcile.run import Tickets
 from remediator.tickets.webhook.receiver import Result
 from remediator_sim.github import FakeGitHub, Fault
@@ -33,13 +34,18 @@ ROUTES = Routes(Route(REPO))
 
 @asynccontextmanager
 async def running(
-    harness: TicketHarness, channel: Any, identity: str = "one", alertmanagers: Alertmanagers | None = None
+    harness: TicketHarness,
+    channel: Any,
+    identity: str = "one",
+    alertmanagers: Alertmanagers | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[Tickets]:
     """Tickets at work, until the block is left."""
     asked = Settings(identity=identity, namespace="gpu-ops", lease_retry=0.1)
     informers = Informers(harness.client, SYSTEM, asked.namespaces)
     leader = Leader(elector(harness.client, asked, SYSTEM), SYSTEM)
-    made = Tickets(harness.client, channel, ROUTES, informers, leader, SYSTEM, alertmanagers=alertmanagers)
+    asking = {"alertmanagers": alertmanagers, "limits": limits}
+    made = Tickets(harness.client, channel, ROUTES, informers, leader, SYSTEM, **asking)
     async with at_work(informers.run(), leader.run()):
         await until(made.ready)
         yield made
@@ -163,3 +169,18 @@ async def test_the_leader_asks_alertmanager_by_itself_and_a_post_ends_nothing_th
         await until(lambda: channel.open == [1])
         assert (await tickets.receiver.receive(delivery(ends(end=1)))).result is Result.STORED
         assert [alert.firing for alert in (await cluster.ticket(GPU)).alerts] == [True]
+
+
+async def test_a_storm_of_30_nodes_is_one_issue_and_10_other_causes_follow_each_other_at_once(
+    cluster: TicketHarness,
+) -> None:
+    nodes = [f"n-{number}" for number in range(40)]
+    await cluster.nodes(*nodes)
+    channel, limits = MemoryChannel(), Limits(settle=timedelta(seconds=0.5))
+    async with running(cluster, channel, limits=limits) as tickets:
+        for node in nodes[:30]:  # a post for each
+            assert (await tickets.receiver.receive(delivery(fires(node=node)))).result is Result.STORED
+        faults = [fires(f"Fault{node}", node) for node in nodes[30:]]
+        assert (await tickets.receiver.receive(delivery(*faults))).result is Result.STORED
+        await until(lambda: len(channel.issues) == 11)  # who waits looks again every 5 s: 50 s, were nobody woken
+    assert [issue.title for issue in channel.issues].count("many nodes: NodeDown") == 1
