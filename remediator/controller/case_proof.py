@@ -64,7 +64,10 @@ def prove(
         late = absences.deadline(ended, WITHOUT_POLICY)
         return (Proof.TIMED_OUT, None) if now >= late else (Proof.WAITING, min(late, now + timedelta(seconds=10)))
     proof, again = evidence.prove(node, policy, base, ended, now, absences)
-    deadline, health = absences.deadline(ended, policy.verify.timeout), evidence.health(node, policy, now)
+    health = evidence.health(node, policy, now)
+    # A case that tries again has its time for proof anew; one whose fault shows needs none.
+    begun = max(ended, case.retried) if case.retried and health is not evidence.Health.UNHEALTHY else ended
+    deadline = absences.deadline(begun, policy.verify.timeout)
     if case.phase is Phase.ESCALATED:  # a person has it, and no time runs
         deadline = now + LONGEST_LOOK if len(probe.of_this_proof(case)) < MOST_PROBES else now
     if proof is Proof.PASSED and lacking:

@@ -91,7 +91,7 @@ def case_view(cache: ClusterCache, case: Case, now: datetime) -> CaseView:
     leave = reason_to_end(case, node) or taken_back(case, request) or _abandoned(case, policy, now)
     lacking = inventory_view.missing(cache, case, policy, node, now) if policy and node and case.claimed else ""
     proof, again = case_proof.prove(case, node, policy, cache.absences, lacking, now)
-    following, lemon = _following(cache, case, policy, now)
+    following, lemon = _following(cache, case.trying_again(now) if case.wants_retry else case, policy, now)
     tried, follows = case_proof.tried(case, operation, node), follow_up(case, _after(cache, case))
     follow = tried is Tried.SUCCEEDED and case_proof.has_succeeded(case) and follows is not None
     full = follow and len(case.attempts) >= MOST_ATTEMPTS  # what completes it has no room: a person must look
@@ -162,6 +162,7 @@ def offer_of(view: CaseView, cache: ClusterCache, now: datetime) -> OfferObserva
         and not (refuted or view.lacking),
         offered=case.healthy_since is not None,
         by_itself=not view.stops and gives_back(policy, case, cache.cases.by("node", case.node), now),
+        retry=case.wants_retry,
     )
 
 
@@ -194,7 +195,7 @@ def _following(
         return Reason.POLICY_MISSING, None
     of_node = cache.cases.by("node", case.node)
     following = next_rung(policy, case, of_node, now, cache.covers)
-    asked = case.claimed and case.phase is not Phase.ESCALATED
+    asked = case.claimed and case.phase is not Phase.ESCALATED and case.retried is None  # a person has looked
     return following, known(policy, case, of_node, cache.memory.of_gpus(case)) if asked else None
 
 

@@ -7,11 +7,14 @@ from datetime import datetime
 from remediator.controller import case_plan
 from remediator.controller.case_view import CaseView
 from remediator.controller.effects import Plan, SaveCase
-from remediator.core.case import TIMELINE, Case, CaseEvent, Phase, release_command
+from remediator.core import guard
+from remediator.core.case import TIMELINE, Case, CaseEvent, Phase, advance, release_command
 from remediator.core.evidence import well_since
+from remediator.core.ladder import Next
 from remediator.core.offer import Offer
+from remediator.core.policy import Policy
 from remediator.core.probe import of_this_proof
-from remediator.core.reasons import Reason
+from remediator.core.reasons import REMEDY, Reason
 
 
 def offered(case: Case) -> str:
@@ -54,10 +57,35 @@ def release(view: CaseView, now: datetime) -> Plan:
     return case_plan.give_back(view, Reason.RELEASED_HEALTHY, message, now)
 
 
+def retry(view: CaseView, now: datetime) -> Plan:
+    """The case tries again, and every guard stands before its start; where nothing is left to try, it says so."""
+    case, policy, following = view.case, view.policy, view.next
+    user = guard.set_by(case.set_by.retry)
+    answered = replace(case, retries=case.retry)
+    if policy is None or not isinstance(following, Next):
+        reason = following if isinstance(following, Reason) else Reason.POLICY_MISSING
+        message = f"a person must look: spec.retry is {case.retry}{user}, but {_nothing_left(policy, reason)}"
+        return (SaveCase(case, advance(answered, reason, message, now)),)
+    operation = policy.ladder[following.rung].operation
+    message = f"spec.retry is {case.retry}{user}: it tries again from rung {following.rung + 1}, {operation}"
+    after = advance(answered.trying_again(now), Reason.RETRIED_BY_USER, message, now, Phase.VERIFYING)
+    return (SaveCase(case, replace(after, healthy_since=None, blocks=())),)
+
+
+def _nothing_left(policy: Policy | None, reason: Reason) -> str:
+    if policy is not None and reason is Reason.ATTEMPTS_SPENT:
+        return (
+            f"its attempts are spent: raise attempts.max of policy {policy.name}, which is {policy.attempts_max}, then "
+            "raise spec.retry again; or repair the node by hand, then set spec.release of the case to true"
+        )
+    return f"nothing is left to try: {REMEDY[reason]}"
+
+
 PLANS: Mapping[Offer, Callable[[CaseView, datetime], Plan]] = {
     Offer.NOTHING: nothing,
     Offer.WATCH: case_plan.stop,
     Offer.RELEASE: release,
+    Offer.RETRY: retry,
     Offer.PROBE: case_plan.probe,
     Offer.SAY: say,
     Offer.TAKE_BACK: take_back,

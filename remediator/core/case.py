@@ -157,6 +157,7 @@ class SetBy(NamedTuple):
     hold: str = ""
     release: str = ""
     approved: str = ""
+    retry: str = ""
 
 
 NOBODY = SetBy()
@@ -179,6 +180,7 @@ class Case:
     hold: bool = False
     release: bool = False
     approved: bool = False
+    retry: int = 0  # how often users have asked that it tries again
     set_by: SetBy = NOBODY
     deleting: bool = False
     finalizers: tuple[str, ...] = ()
@@ -198,6 +200,9 @@ class Case:
     history: tuple[PastCase, ...] = ()  # for the person who was called because of it, oldest first
     blast: BlastRadius | None = None  # what its start would end, or has ended; None where nobody has looked
     workload: str = ""  # of an ended one, which keeps no names of jobs: the only job that it named
+    retries: int = 0  # how many of these were answered
+    retried: datetime | None = None  # when it began to try again
+    retried_after: int = 0  # how many attempts it had then: those do not count for its rungs
     unreadable: bool = False  # only its head and its node are known: it may be in any phase, and nothing is done to it
 
     @property
@@ -214,6 +219,15 @@ class Case:
     def open(self) -> bool:
         """Whether the case still holds, or may come to hold, its node. An escalated one does until it is released."""
         return self.ended is None
+
+    @property
+    def wants_retry(self) -> bool:
+        """Whether a user asks that it tries again, which nobody has answered."""
+        return self.phase is Phase.ESCALATED and self.open and self.retry > self.retries
+
+    def trying_again(self, now: datetime) -> "Case":
+        """The case as it is when it begins to try again."""
+        return replace(self, retried=now, retried_after=len(self.attempts))
 
     @property
     def attempt(self) -> Attempt | None:

@@ -116,7 +116,7 @@ CASE_TABLE: Table[Step] = Table(
             Step.OFFER,
             "A user has the case now: it only says whether its node has become healthy, and is released by itself "
             "where its policy says so. It stands below the rows that end a case, since a release must still work, and "
-            "above the rows that act, since nothing is tried after the hand-over.",
+            "above the rows that act, since nothing is tried after the hand-over unless a user asks for it.",
         ),
         Row(
             {"claimed": False, "health": Health.HEALTHY},

@@ -19,6 +19,7 @@ class CaseChange:
     until: datetime | None = None
     approve: bool = False
     release: bool = False
+    retry: int = 0  # what spec.retry becomes; 0: what it is
 
 
 def obeyed(annotations: Mapping[str, str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ PHASES: Mapping[Reason, Phase] = {
     Reason.FAILED: Phase.VERIFYING,
     Reason.REFUSED: Phase.VERIFYING,
     Reason.STOPPED: Phase.VERIFYING,
+    Reason.RETRIED_BY_USER: Phase.VERIFYING,
     Reason.LADDER_EXHAUSTED: Phase.ESCALATED,
     Reason.ATTEMPTS_SPENT: Phase.ESCALATED,
     Reason.RELAPSED: Phase.ESCALATED,

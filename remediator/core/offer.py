@@ -1,4 +1,4 @@
-"""An escalated case whose node has proven its health: it offers its release, or is released by itself."""
+"""A case that a person has: it offers its release once its node is healthy, is released, or tries again."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,9 +21,12 @@ class OfferObservation:
     conditions: bool  # the conditions alone have proven health, and show it now
     offered: bool  # the case says so
     by_itself: bool  # the policy wants the node back, and nothing speaks against it
+    retry: bool  # a user lets it try again
 
 
-NO_OFFER = OfferObservation(running=False, proof=Proof.WAITING, conditions=False, offered=False, by_itself=False)
+NO_OFFER = OfferObservation(
+    running=False, proof=Proof.WAITING, conditions=False, offered=False, by_itself=False, retry=False
+)
 
 
 class Offer(Enum):
@@ -32,6 +35,7 @@ class Offer(Enum):
     NOTHING = auto()
     WATCH = auto()  # see to it that the probe that was recorded has its operation
     RELEASE = auto()
+    RETRY = auto()  # try again, where something is left to try
     PROBE = auto()
     SAY = auto()  # offer the release
     TAKE_BACK = auto()
@@ -49,6 +53,12 @@ OFFER_TABLE: Table[Offer] = Table(
             Offer.RELEASE,
             "The node has proven what a recovery asks for, and its policy wants it back without a person. It stands "
             "above the offer, which nobody need read any more.",
+        ),
+        Row(
+            {"retry": True},
+            Offer.RETRY,
+            "A user lets the case try again. It stands below the release, since a node that is well needs no more "
+            "tries, and above what is only said of the node.",
         ),
         Row(
             {"conditions": True, "proof": Proof.PROBE, "by_itself": True},

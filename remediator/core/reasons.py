@@ -68,6 +68,7 @@ class Reason(StrEnum):
     VERIFY_TIMEOUT = "VerifyTimeout"
     PROBING = "Probing"
     HEALTHY_AGAIN = "HealthyAgain"
+    RETRIED_BY_USER = "RetriedByUser"
 
     # Ends of a case.
     VERIFIED = "Verified"

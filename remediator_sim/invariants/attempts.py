@@ -154,7 +154,8 @@ def _tried(history: History, start: Start) -> bool:
 
 
 def _rungs(history: History, case: Obj) -> list[int]:
-    tried = (attempt for attempt in contract.attempts(case) if contract.is_try(attempt))
+    again = part(case, "status").get("retriedAfter", 0)  # what a user lets try again has all tries of its rung anew
+    tried = (attempt for attempt in contract.attempts(case)[again:] if contract.is_try(attempt))
     return [attempt["rung"] for attempt in tried if not _came_to_nothing(history, case, attempt)]
 
 
@@ -174,6 +175,11 @@ def _idle(history: History, start: Start) -> bool:
 
 def handed_over(history: History, event: Event) -> Iterator[str]:
     """A case was written. Counts each that a person is called for: its attempts have ended, and its node stays out."""
+    if contract.phase(event.new) in ("Draining", "Operating", "Verifying") and contract.phase(event.old) == "Escalated":
+        asked, answered = part(event.new, "spec").get("retry", 0), part(event.old, "status").get("retries", 0)
+        yield (
+            HELD if asked > answered else f"case {event.key} went on at {clock(event.at)}, and no user had asked for it"
+        )
     if contract.phase(event.new) != "Escalated":
         return
     if contract.phase(event.old) == "Escalated":

@@ -167,7 +167,7 @@ async def test_who_asks_for_an_operation_names_themselves_and_no_case(operator: 
 
 
 # What a user decides about a case, and who stands beside it.
-NAMED = (("hold", "holdSetBy"), ("release", "releaseSetBy"), ("approved", "approvedBy"))
+NAMED = (("hold", "holdSetBy"), ("release", "releaseSetBy"), ("approved", "approvedBy"), ("retry", "retrySetBy"))
 
 
 async def _says(work: Any, text: str) -> bool:
@@ -178,7 +178,7 @@ async def _says(work: Any, text: str) -> bool:
 async def test_who_sets_it_stands_beside_it_and_nobody_else_is_named(
     plane: ControlPlane, operator: Client, controller: Client, field: str, set_by: str
 ) -> None:
-    name = f"by-{field}"
+    name, on, off = f"by-{field}", *((1, 0) if field == "retry" else (True, False))
     await controller.create(CASES, manifest("NodeRemediation", name=name))
     try:
         async with speaking(plane, "oscar") as other:
@@ -188,17 +188,17 @@ async def test_who_sets_it_stands_beside_it_and_nobody_else_is_named(
 
             own = f"spec.{set_by} must be your own name where you set spec.{field}: set it to olga"
             kept = f"spec.{set_by} says who has set spec.{field}, which you do not change: leave it as it is"
-            assert own in await says(operator, **{field: True, set_by: "oscar"})
+            assert own in await says(operator, **{field: on, set_by: "oscar"})
             assert kept in await says(operator, **{set_by: "olga"})
-            assert await says(operator, **{field: True}) == "", "where nothing fills names in, none need be written"
+            assert await says(operator, **{field: on}) == "", "where nothing fills names in, none need be written"
             assert kept in await says(operator, **{set_by: "olga"})
-            assert await says(operator, **{field: False}) == ""
-            assert await says(operator, **{field: True, set_by: "olga"}) == ""
-            assert own.replace("olga", "oscar") in await says(other, **{field: False})
+            assert await says(operator, **{field: off}) == ""
+            assert await says(operator, **{field: on, set_by: "olga"}) == ""
+            assert own.replace("olga", "oscar") in await says(other, **{field: off})
             assert kept in await says(other, **{set_by: "oscar"})
             assert kept in await says(other, **{set_by: None})
-            assert await says(other, **{field: False, set_by: "oscar"}) == ""
-            assert await says(controller, **{field: True}) == ""
+            assert await says(other, **{field: off, set_by: "oscar"}) == ""
+            assert await says(controller, **{field: on}) == ""
     finally:
         await controller.delete(CASES, name)
 
@@ -300,6 +300,7 @@ async def test_a_server_that_knows_the_stamps_fills_the_names_in(
         assert await stamped(requestedBy="oscar") == "olga"
         await controller.create(CASES, manifest("NodeRemediation", name="stamped"))
         for field, set_by in NAMED:
+            on, off = (1, 0) if field == "retry" else (True, False)
 
             async def spec(body: Any, field: str = field, set_by: str = set_by) -> Any:
                 try:
@@ -309,9 +310,9 @@ async def test_a_server_that_knows_the_stamps_fills_the_names_in(
 
             await until(lambda spec=spec: _is(spec(True), "olga"))
             async with speaking(plane, "oscar") as other:
-                undone = await other.patch(CASES, "stamped", {"spec": {field: False}})
+                undone = await other.patch(CASES, "stamped", {"spec": {field: off}})
             assert undone["spec"][set_by] == "oscar"
-            obeyed = await controller.patch(CASES, "stamped", {"spec": {field: True, set_by: "github:ann"}})
+            obeyed = await controller.patch(CASES, "stamped", {"spec": {field: on, set_by: "github:ann"}})
             assert obeyed["spec"][set_by] == "github:ann"  # who asks for it by a comment below an issue
             with pytest.raises(errors.ApiError, match=r"must be your own name|which you do not change"):
                 await operator.patch(CASES, "stamped", {"spec": {set_by: "github:bob"}})

@@ -92,6 +92,15 @@ class NodeRemediationSpec(Base, frozen=True, kw_only=True):
     ] = False
     approved_by: Annotated[User | None, doc("The user who has set `approved`; admission fills it in.")] = None
     release_set_by: Annotated[User | None, doc("The user who has set `release`; admission fills it in.")] = None
+    retry: Annotated[
+        int,
+        Meta(ge=0, le=1000),
+        doc(
+            "Raise it by one to let an Escalated case try again, from the rung that it came to last; attempts.max of "
+            "the policy still counts. Default 0."
+        ),
+    ] = 0
+    retry_set_by: Annotated[User | None, doc("The user who has set `retry`; admission fills it in.")] = None
 
 
 _SPEC = rules(
@@ -233,6 +242,11 @@ class NodeRemediationStatus(Base, frozen=True, kw_only=True):
     healthy_since: Annotated[
         Time | None, doc("Since when the node of an Escalated case looks healthy again: it may be released.")
     ] = None
+    retries: Annotated[int, Meta(ge=0), doc("The value of spec.retry that was answered last. Default 0.")] = 0
+    retried_at: Annotated[Time | None, doc("When the case began to try again, as a user had asked.")] = None
+    retried_after: Annotated[
+        int, Meta(ge=0), doc("How many attempts it had then: those do not count for its rungs. Default 0.")
+    ] = 0
     timeline: Annotated[
         tuple[TimelineEntry, ...],
         Meta(max_length=50),

@@ -124,6 +124,22 @@ def _release(asked: Asked) -> Decision:
     return Decision(f"{_named([case])} is given back.", (CaseChange(case.name, case.version, release=True),))
 
 
+def _retry(asked: Asked) -> Decision:
+    case, problem = _one(
+        [case for case in _escalated(asked) if case.set_by.retry != asked.user or not case.wants_retry],
+        asked.command.argument,
+        _IS_ESCALATED,
+    )
+    if case is None:
+        return Decision(problem)
+    text = (
+        f"{_named([case])} tries again from the rung that it came to last. Every hold, breaker and limit still counts: "
+        "where its attempts are spent, it stays Escalated and says so."
+    )
+    change = CaseChange(case.name, case.version, retry=max(case.retry, case.retries) + 1)
+    return Decision(text, (change,))
+
+
 def _rma(asked: Asked) -> Decision:
     case, problem = _one(_escalated(asked), asked.command.argument, _IS_ESCALATED)
     if case is None:
@@ -155,6 +171,7 @@ WORDS: Mapping[str, Word] = MappingProxyType(
         ),
         "approve": Word("/approve [NODE]", "lets a case start that waits for an approval", _approve),
         "release": Word("/release [NODE]", "gives the node of an Escalated case back, once it is repaired", _release),
+        "retry": Word("/retry [NODE]", "lets an Escalated case try again from the rung that it came to last", _retry),
         "rma": Word("/rma [NODE]", "keeps the node of an Escalated case out of service, and names its hardware", _rma),
         "assign": Word("/assign [NAME]", "assigns this issue to NAME, or to you", _assign),
         "why": Word("/why", "says what each case waits for", _why),

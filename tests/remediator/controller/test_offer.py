@@ -143,3 +143,47 @@ async def test_a_release_by_itself_needs_the_probe_of_a_recovery(harness, answer
         harness.answer("gpu-check", FINE)
         await REBOOTED.does(harness, "gpu-1")
         await until(lambda: harness.ended("gpu-1", "Escalated"))
+
+
+async def test_a_case_that_a_person_lets_try_again_begins_on_its_last_rung_and_stays_out_until_it_is_cured(harness):
+    ladder = [{"operation": "reset-gpu", "attempts": 1}, {"operation": "reboot", "attempts": 1}]
+    await harness.template("reset-gpu")
+    harness.answer("reset-gpu", FAILED)
+    await escalated(harness, ladder=ladder)
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        harness.answer("reboot", REBOOTED)
+        await harness.edit_case("gpu-1", retry=1, retrySetBy="olga")
+        await until(lambda: harness.ended("gpu-1", "Recovered"))
+    status = harness.cases("gpu-1")[-1]["status"]
+    assert [attempt["rung"] for attempt in status["attempts"]] == [1, 2, 2]
+    assert status["retries"] == 1
+    (told,) = (event["message"] for event in status["timeline"] if event["reason"] == "RetriedByUser")
+    assert told == "spec.retry is 1, set by olga: it tries again from rung 2, reboot"
+
+
+async def test_a_case_whose_attempts_are_spent_stays_with_the_person_and_says_what_to_raise(harness):
+    await escalated(harness, attempts={"max": 1, "window": "24h"})
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        await harness.edit_case("gpu-1", retry=1)
+        await until(lambda: harness.cases("gpu-1")[-1]["status"].get("retries") == 1)
+        await harness.quiet()
+        assert harness.phase("gpu-1") == "Escalated"
+        status = harness.cases("gpu-1")[-1]["status"]
+        assert status["reason"] == "AttemptsSpent"
+        assert "raise attempts.max of policy gpu-lost, which is 1, then raise spec.retry again" in status["message"]
+        assert len(status["attempts"]) == 1
+
+
+async def test_a_case_that_is_held_waits_for_the_end_of_the_hold_before_it_tries_again(harness):
+    await escalated(harness)
+    async with running(harness):
+        await until(lambda: harness.phase("gpu-1") == "Escalated")
+        harness.answer("reboot", REBOOTED)
+        await harness.edit_case("gpu-1", retry=1, hold=True)
+        await until(lambda: harness.phase("gpu-1") == "Verifying")
+        await harness.quiet()
+        assert len(harness.cases("gpu-1")[-1]["status"]["attempts"]) == 1
+        await harness.edit_case("gpu-1", hold=False)
+        await until(lambda: harness.ended("gpu-1", "Recovered"))

@@ -1,5 +1,7 @@
 """Mildest first, each rung as often as it allows, then a person."""
 
+from dataclasses import replace
+
 import pytest
 
 from remediator.core.case import AttemptOutcome, Phase
@@ -168,3 +170,25 @@ def test_a_node_that_recovers_by_itself_again_and_again_goes_to_a_person(attempt
     assert next_rung(a_policy(attempts=4, window=60), a_case(), past, NOW) == expected
     assert next_rung(a_policy(attempts=4, window=60), a_case(), past[:3], NOW) == Next(0, 1)
     assert next_rung(a_policy(attempts=4, window=29), a_case(), past, NOW) == Next(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "rung", "expected"),
+    [
+        pytest.param([an_attempt(0), an_attempt(1)], 1, Next(1, 3), id="the rung that it came to last"),
+        pytest.param([an_attempt(0), an_attempt(1, REFUSED)], 1, Next(1, 3), id="also where that was refused"),
+        pytest.param([an_attempt(0)], 5, Next(1, 2), id="the last one of a ladder that became shorter"),
+        pytest.param([an_attempt(0), *[an_attempt(1)] * 3], 1, Reason.ATTEMPTS_SPENT, id="4 attempts are the limit"),
+    ],
+)
+def test_a_case_that_a_user_lets_try_again_begins_on_its_last_rung_with_all_tries_of_it(attempts, rung, expected):
+    policy = a_policy(ladder=(("reset-gpu", 1), ("reboot", 1)))
+    case = a_case(attempts=tuple(attempts), rung=rung).trying_again(NOW)
+    assert next_rung(policy, case, [case], NOW) == expected
+
+
+def test_what_was_tried_since_counts_for_the_rung():
+    policy = a_policy(ladder=(("reset-gpu", 1), ("reboot", 1)))
+    case = a_case(attempts=(an_attempt(0), an_attempt(1)), rung=1).trying_again(NOW)
+    case = replace(case, attempts=(*case.attempts, an_attempt(1)))
+    assert next_rung(policy, case, [case], NOW) is Reason.LADDER_EXHAUSTED

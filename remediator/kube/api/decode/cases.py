@@ -28,7 +28,8 @@ def remediation_case(wire: api.NodeRemediation) -> case.Case:
 
 def _set_by(spec: api.NodeRemediationSpec) -> case.SetBy:
     """Nearly always nobody is named, and then it is one object for all cases."""
-    named = case.SetBy(*(intern(by or "") for by in (spec.hold_set_by, spec.release_set_by, spec.approved_by)))
+    users = (spec.hold_set_by, spec.release_set_by, spec.approved_by, spec.retry_set_by)
+    named = case.SetBy(*(intern(by or "") for by in users))
     return named if any(named) else case.NOBODY
 
 
@@ -47,6 +48,7 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         hold=spec.hold,
         release=spec.release,
         approved=spec.approved,
+        retry=spec.retry,
         set_by=_set_by(spec),
         deleting=meta.deletion_timestamp is not None,
         finalizers=meta.finalizers,
@@ -67,6 +69,9 @@ def _case(wire: api.NodeRemediation) -> case.Case:
         reason=_reason(status.reason) if status.reason else None,
         message=intern(status.message),
         healthy_since=moment(status.healthy_since),
+        retries=status.retries,
+        retried=moment(status.retried_at),
+        retried_after=status.retried_after,
     )
 
 

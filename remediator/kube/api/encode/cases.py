@@ -61,6 +61,9 @@ def case_status(case: Case) -> Body:
         started_at=second_or_none(case.started),
         ended_at=second_or_none(case.ended),
         healthy_since=second_or_none(case.healthy_since),
+        retries=case.retries,
+        retried_at=second_or_none(case.retried),
+        retried_after=case.retried_after,
     )
     return status_patch(case.version, status)
 

@@ -22,6 +22,8 @@ class _Decided(Base, frozen=True, kw_only=True):
     approved_by: str | UnsetType = UNSET
     release: bool | UnsetType = UNSET
     release_set_by: str | UnsetType = UNSET
+    retry: int | UnsetType = UNSET
+    retry_set_by: str | UnsetType = UNSET
 
 
 def obeyed(version: str, change: CaseChange, user: str, comments: Iterable[str]) -> Body:
@@ -35,6 +37,8 @@ def obeyed(version: str, change: CaseChange, user: str, comments: Iterable[str])
         decided |= {"approved": True, "approved_by": user}
     if change.release:
         decided |= {"release": True, "release_set_by": user}
+    if change.retry:
+        decided |= {"retry": change.retry, "retry_set_by": user}
     meta = MetaPatch(resource_version=version, annotations=notes)
     return body(Patch(metadata=meta, spec=msgspec.to_builtins(_Decided(**decided))))  # type: ignore[arg-type]
 
