@@ -96,6 +96,7 @@ _RULES: tuple[tuple[str, str, Callable[[Any], object], str, bool], ...] = (
     ("listen", "--listen", address, LISTEN_FORM, True),
     ("listen_extender", "--listen-extender", _listens, LISTEN_FORM, True),
     ("listen_webhook", "--listen-webhook", _listens, LISTEN_FORM, True),
+    ("listen_github", "--listen-github", _listens, LISTEN_FORM, True),
     ("namespace", "--namespace", _is_namespace, NAMESPACE_FORM, True),
     ("operations_namespace", "--operations-namespace", _is_namespace, NAMESPACE_FORM, True),
     ("github_url", "--github-url", _is_url, URL_FORM, False),
@@ -123,6 +124,7 @@ class Settings:
     listen: str = "127.0.0.1:8080"
     listen_extender: str | None = None
     listen_webhook: str | None = None
+    listen_github: str | None = None
     no_tls: bool = False
     tls_cert_file: Path | None = None
     tls_key_file: Path | None = None
@@ -142,6 +144,7 @@ class Settings:
     github_spacing: float = 1.0
     issues_per_hour: int = 60
     fold_alerts_at: int = 10
+    github_webhook_secret_file: Path | None = None
     webhook_token_file: Path | None = None
     webhook_mib: int = 16
     device_taints: bool = False
@@ -166,7 +169,7 @@ class Settings:
     def _misfits(self) -> tuple[tuple[object, str], ...]:
         """What does not go together, and why."""
         files = bool(self.tls_cert_file)
-        open_ = [listen for listen in (self.listen_extender, self.listen_webhook) if listen]
+        open_ = [listen for listen in (self.listen_extender, self.listen_webhook, self.listen_github) if listen]
         strange = [listen for listen in open_ if (address(listen) or ("",))[0] not in LOOPBACK]
         uncertified = not self.client_ca_file and (files or self.no_tls)
         return (
@@ -191,6 +194,11 @@ class Settings:
                 "--extender-workload is given beside --extender-score packing, which counts GPUs alone; leave one out",
             ),
             (self.listen_webhook and not self.routes, "--routes is needed for --listen-webhook"),
+            (self.listen_github and not self.routes, "--routes is needed for --listen-github"),
+            (
+                bool(self.listen_github) is not bool(self.github_webhook_secret_file),
+                "--listen-github and --github-webhook-secret-file belong together: only what GitHub has signed counts",
+            ),
             (
                 self.webhook_token_file and not self.listen_webhook,
                 "--listen-webhook is needed for --webhook-token-file",

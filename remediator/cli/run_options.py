@@ -50,6 +50,9 @@ class ServingOptions:
         str | None, typer.Option(help="host:port for the scheduler extender. Left out: nobody may ask it.")
     ] = None
     listen_webhook: Annotated[str | None, typer.Option(help="host:port for Alertmanager. Left out: no webhook.")] = None
+    listen_github: Annotated[
+        str | None, typer.Option(help="host:port where GitHub posts new comments. Left out: they are only read.")
+    ] = None
     no_tls: Annotated[
         bool, typer.Option("--no-tls", help="Extender and webhook in clear text, on loopback only, to try them out.")
     ] = False
@@ -149,6 +152,10 @@ class TicketOptions:
         int,
         typer.Option(min=2, max=5000, help="An alert that begins on so many nodes within 10 minutes has one issue."),
     ] = 10
+    github_webhook_secret_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="File with the secret with which GitHub signs its posts."),
+    ] = None
     webhook_token_file: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="File with a bearer token that may post to the webhook, too."),

@@ -41,6 +41,7 @@ DELETED_STARTS = f"{GROUP}/deleted-starts"  # of the Lease: what cases had start
 # Annotations of a case: until when a comment holds it, and which commands of comments it has obeyed, the newest last.
 HOLD_UNTIL, OBEYED = f"{GROUP}/hold-until", f"{GROUP}/obeyed-comments"
 CARD = f"{GROUP}/card"  # annotation of a Ticket: the number of its issue, and where on the board we put it last
+HINT = f"{GROUP}/comment-hint"  # annotation of a Ticket: the id of the newest comment that GitHub has told us of
 COMMENTER = "github:"  # before the login of whoever decides about a case by a comment
 CASE_FINALIZER = f"{GROUP}/release"
 POD_FINALIZER = f"{GROUP}/outcome"

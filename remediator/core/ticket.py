@@ -243,6 +243,7 @@ class Ticket:
     severity: Severity | None = None
     reported: tuple[ReportedCause, ...] = ()
     conditions: tuple[TicketCondition, ...] = ()
+    hinted: int = 0  # the id of the newest comment below the issue that the tracker has told us of
 
     def condition(self, type: str) -> TicketCondition | None:
         """The condition of this type."""

@@ -25,6 +25,12 @@ COMMANDS = Counter(
     ["command", "result"],
     registry=REGISTRY,
 )
+HINTS = Counter(
+    "remediator_comment_hints_total",
+    "Posts of GitHub about comments, by result: heard, ignored, bad, later, unsigned, too_large, too_slow, full.",
+    ["result"],
+    registry=REGISTRY,
+)
 TICKETS = Gauge("remediator_tickets", "Tickets, by phase.", ["phase"], registry=REGISTRY)
 UNSYNCED = Gauge("remediator_unsynced_tickets", "Tickets whose issue cannot be written now.", registry=REGISTRY)
 ROUTES_OUTDATED = Gauge(

@@ -14,7 +14,7 @@ from remediator.scheduler.extender import Extender
 from remediator.settings import Settings
 from remediator.tickets.reconcile.run import Tickets
 from remediator.web import extender as extender_page
-from remediator.web import gpushare, probes, webhook
+from remediator.web import github_hook, gpushare, probes, webhook
 from remediator.web.caller import Anybody, Callers
 from remediator.web.listener import Endpoint, Limits
 from remediator.web.serving import Files, FromSecret, Tls
@@ -22,6 +22,7 @@ from remediator.web.serving import Files, FromSecret, Tls
 KUBE_SCHEDULER, ALERTMANAGER = "kube-scheduler", "alertmanager"  # the common names of their certificates
 PROBES = Limits(connections=32, strangers=32, first_seconds=30.0, idle_seconds=15.0)
 EXTENDER = Limits()
+GITHUB = Limits(connections=32, strangers=32, first_seconds=15.0)
 WEBHOOK = Limits(idle_seconds=10.0)  # Alertmanager opens many at once, and needs each for a moment
 
 
@@ -58,6 +59,7 @@ class Endpoints:
             ("probes", "--listen", settings.listen, lambda: page),
             ("extender", "--listen-extender", settings.listen_extender, self._of_schedulers),
             ("webhook", "--listen-webhook", settings.listen_webhook, self._of_alertmanager),
+            ("github", "--listen-github", settings.listen_github, self._of_github),
         )
         async with AsyncExitStack() as ends:
             for name, option, listen, made in rows:
@@ -82,12 +84,20 @@ class Endpoints:
         callers = self._callers(ALERTMANAGER, self._settings.webhook_token_file)
         return self._endpoint("webhook", webhook.routes(self._tickets.receiver, taken), callers, WEBHOOK)
 
+    def _of_github(self) -> Endpoint:
+        """Everybody may connect; only a body with the right signature counts."""
+        assert self._tickets is not None  # Settings has seen to both
+        assert self._settings.github_webhook_secret_file is not None
+        secret = partial(secret_file.read, self._settings.github_webhook_secret_file, secret_file.not_one_word)
+        pages = github_hook.routes(self._tickets.hints, secret, github_hook.bodies())
+        return self._endpoint("github", pages, None, GITHUB)
+
     def _callers(self, name: str, token: Path | None) -> Callers:
         """A token is read each time, so that it may be exchanged without a restart."""
         read = partial(secret_file.read, token, secret_file.not_one_word) if token else None
         return Callers("" if self.tls is None else name, read)
 
-    def _endpoint(self, name: str, routes: list[web.RouteDef], callers: Callers, limits: Limits) -> Endpoint:
+    def _endpoint(self, name: str, routes: list[web.RouteDef], callers: Callers | None, limits: Limits) -> Endpoint:
         app = web.Application()
         app.add_routes(routes)
         context = partial(self.tls.context, name) if self.tls is not None else None
@@ -95,9 +105,10 @@ class Endpoints:
 
 
 def _tls(client: Client, settings: Settings, clock: Clock) -> Tls | None:
-    if settings.no_tls or not (settings.listen_extender or settings.listen_webhook):
+    if settings.no_tls or not (settings.listen_extender or settings.listen_webhook or settings.listen_github):
         return None
     tokens = {"extender": settings.extender_token_file, "webhook": settings.webhook_token_file}
+    tokens["github"] = settings.github_webhook_secret_file
     shown = [name for name, file in tokens.items() if file]
     if settings.tls_cert_file and settings.tls_key_file:
         return Tls(Files(settings.tls_cert_file, settings.tls_key_file, settings.client_ca_file), tokens=shown)

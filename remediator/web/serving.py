@@ -122,6 +122,9 @@ def served_names(namespace: str) -> list[str]:
     return [*(service + suffix for service in SERVICES for suffix in suffixes), "localhost", "127.0.0.1", "::1"]
 
 
+NAMES = ("extender", "webhook", "github")  # endpoints
+
+
 class Tls:
     """The context of new connections; None until there is a certificate. Run it as a task.
 
@@ -153,7 +156,7 @@ class Tls:
         try:
             pem = await self._source.read()
             if pem != self._pem:
-                contexts = {name: context(pem, token=name in self._tokens) for name in ("extender", "webhook")}
+                contexts = {name: context(pem, token=name in self._tokens) for name in NAMES}
                 until = certificates.ends(pem.chain)
                 self._contexts, self._pem = contexts, pem
                 CERTIFICATE_ENDS.labels("server").set(until.timestamp())

@@ -88,6 +88,9 @@ HERE = "127.0.0.1:0"
         ({**TICKETS, "listen_webhook": HERE, "no_tls": True}, "--listen-webhook needs --client-ca-file or"),
         ({"listen_webhook": HERE}, "--routes is needed for --listen-webhook"),
         ({**TICKETS, "webhook_token_file": Path("w")}, "--listen-webhook is needed for --webhook-token-file"),
+        ({**TICKETS, "listen_github": "0.0.0.0:8445"}, "--listen-github and --github-webhook-secret-file belong"),
+        ({**TICKETS, "github_webhook_secret_file": Path("s")}, "--listen-github and --github-webhook-secret-file"),
+        ({"listen_github": HERE}, "--routes is needed for --listen-github"),
     ],
 )
 def test_endpoints_that_nobody_could_use_or_anybody_are_refused(wrong: dict[str, Any], refusal: str) -> None:
@@ -105,6 +108,7 @@ def test_endpoints_that_nobody_could_use_or_anybody_are_refused(wrong: dict[str,
         {**TLS, "listen_extender": HERE, "extender_token_file": Path("t")},
         {**TLS, "listen_extender": HERE, "client_ca_file": Path("a")},
         {**TICKETS, "listen_webhook": HERE, "no_tls": True, "webhook_token_file": Path("w")},
+        {**TICKETS, "listen_github": "0.0.0.0:8445", "github_webhook_secret_file": Path("s")},
     ],
 )
 def test_endpoints_that_their_callers_can_open_are_taken(fine: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -23,6 +23,8 @@ from remediator.tickets.commands.parse import parse
 from remediator.tickets.reconcile.cache import TicketCache
 
 EVERY, SOON = 30.0, 1.0  # seconds between two looks into a repository; where something changed while we acted
+LAG = timedelta(minutes=1)  # for so long a comment of which GitHub told is looked for every few seconds
+LOOK_AGAIN = 3.0
 HOLDS = ""  # the key under which holds are ended, beside the names of repositories
 log = structlog.get_logger()
 
@@ -55,11 +57,13 @@ class Commands:
         leader: Leader,
         clock: Clock,
     ) -> None:
-        self._channel, self._inbox, self._cache, self._clock = channel, inbox, cache, clock
+        self._channel, self._inbox, self._cache, self._clock, self._routes = channel, inbox, cache, clock, routes
         self._acting = Acting(client, channel, inbox, cache, lambda: leader.is_leader)
         # What needs no answer any more, and since when: comments, and people without write access by issue.
         self._answered: dict[int | tuple[IssueRef, str], datetime] = {}
         self._us: dict[IssueRef, str] = {}
+        self._hinted: dict[int, datetime] = {}  # comments that no list has shown yet, and when we were told of them
+        cache.tickets.on_change(self._on_ticket)
         self.queue: LeaderQueue[str] = LeaderQueue(
             "commands",
             self.serve,
@@ -82,13 +86,25 @@ class Commands:
             log.warning("commands not read", repository=key, message=error.message)
             return max(EVERY, error.after) if isinstance(error, Later) else EVERY
         done = [await self._served(thread, now) for thread in threads]
-        return EVERY if all(done) else SOON
+        if not all(done):
+            return SOON
+        return LOOK_AGAIN if self._hinted else EVERY
+
+    def _on_ticket(self, key: str, old: Ticket | None, new: Ticket | None) -> None:
+        """A comment of which GitHub has told: its repository is read at once."""
+        before = old.hinted if old else 0
+        if new is not None and new.issue is not None and new.hinted > before and self.queue.leading:
+            self._hinted[new.hinted] = self._clock.now()
+            commanded = self._routes.newest.commanded
+            self.queue.add(*(name for name in commanded if name.lower() == new.issue.repository.lower()))
 
     async def _threads(self, repository: str, now: datetime) -> list[Thread]:
         """Our issues with comments that may want an answer."""
         by_issue: defaultdict[int, list[Comment]] = defaultdict(list)
         for comment in await self._inbox.comments(repository, window(now)):
             by_issue[comment.issue].append(comment)
+            self._hinted.pop(comment.id, None)
+        self._hinted = {comment: at for comment, at in self._hinted.items() if now - at < LAG}
         self._answered = {what: at for what, at in self._answered.items() if at >= window(now)}
         threads = []
         for ticket in self._cache.tickets:

@@ -17,6 +17,7 @@ from remediator.tickets.alertmanager.run import Comparison
 from remediator.tickets.channels.base import Channel
 from remediator.tickets.channels.live_routes import LiveRoutes
 from remediator.tickets.channels.routes import Routes
+from remediator.tickets.commands.hint import Hints
 from remediator.tickets.floods.limits import Limits
 from remediator.tickets.floods.line import Line
 from remediator.tickets.reconcile.actions import ACTIONS
@@ -53,6 +54,7 @@ class Tickets:
         self.channel, self.leader, self._clock = channel, leader, clock
         self.cache = TicketCache(informers, limits)
         store = TicketStore(client, self.cache)
+        self.hints = Hints(client, self.cache)
         self.receiver = Receiver(client, store, self.ready, clock, asked=alertmanagers is not None, routes=routes)
         line = Line(limits, lambda subject: self._queue.add(subject)) if limits else None
         times = times or Times()

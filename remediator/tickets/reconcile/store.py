@@ -76,9 +76,9 @@ class TicketStore:
                 live = await self._live(after.name)
             if live is None:
                 raise TicketChanged(f"{after.name} is gone")
-            if replace(live, version=before.version, alerts=before.alerts) != before:
+            if replace(live, version=before.version, alerts=before.alerts, hinted=before.hinted) != before:
                 raise TicketChanged(f"{after.name} was written by another")
-            before, after = live, replace(after, version=live.version, alerts=live.alerts)
+            before, after = live, replace(after, version=live.version, alerts=live.alerts, hinted=live.hinted)
         raise TicketChanged(f"{after.name} changes faster than we can write")
 
     async def delete(self, ticket: Ticket) -> None:

@@ -1,6 +1,7 @@
 """Commands from a comment to the case and back: the real channel, the fake GitHub, the embedded server."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -284,3 +285,22 @@ async def test_a_quiet_minute_costs_no_quota(world: World) -> None:
     for _ in range(10):
         await world.read()
     assert world.hub.limits.quota("core", world.hub.now()).used == used
+
+
+async def test_a_hint_has_the_repository_read_at_once_and_again_until_the_list_shows_the_comment(world: World) -> None:
+    assert await world.read() == 30.0
+    commands = world._made
+    assert commands is not None
+    woken: list[str] = []
+    commands.queue._queue = object()  # it leads
+    commands.queue.add = lambda *keys: woken.extend(keys)  # type: ignore[method-assign]
+    before = await world.ticket()
+    number = world.says("/hold 2h")
+    commands._on_ticket(GPU.name, before, replace(before, hinted=number + 1))  # of which no list knows yet
+    assert woken == [REPO]
+    assert await world.read() == 3.0
+    world.now += timedelta(minutes=1)
+    assert await world.read() == 30.0, "somebody may have deleted it"
+    commands._on_ticket(GPU.name, before, replace(before, hinted=number))
+    assert await world.read() == 30.0
+    assert woken == [REPO, REPO]

@@ -1,5 +1,6 @@
 """Tickets as we read them."""
 
+from remediator.core import names
 from remediator.core.ticket import (
     EARLIEST,
     NOWHERE,
@@ -39,7 +40,12 @@ def ticket(wire: api.Ticket) -> Ticket:
         severity=status.severity,
         reported=tuple(ReportedCause(cause.key, cause.state, moment(cause.since)) for cause in status.causes),
         conditions=tuple(_condition(condition) for condition in status.conditions),
+        hinted=_number(meta.annotations.get(names.HINT, "")),
     )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
 
 
 def _subject(wire: api.TicketSubject) -> Subject:
