@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
+from concurrent.futures import Executor
 from heapq import heappop, heappush
 from typing import Any, TypeVar
 
@@ -138,6 +139,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._made += 1
         heappush(self._timers, (when, self._made, handle))
         return handle
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, func: Callable[..., T], *args: Any
+    ) -> "asyncio.Future[T]":
+        """See AbstractEventLoop: there are no threads, and all work takes no time."""
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
     def requeue(self, handles: Iterable[asyncio.Handle]) -> None:
         """Run what waited for its process."""

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from remediator.app import Replica
 from remediator.core.places import DEFAULT
 from remediator.kube.wire.client import Client
+from remediator.prometheus.alerts import AlertSource
 from remediator.prometheus.prometheus import Prometheus
 from remediator.settings import Settings
 from remediator.tickets.webhook.receiver import Received
@@ -33,7 +35,8 @@ RESTART = 10.0  # seconds after which a process that ended is started again
 
 class ReplicaModel:
     """One host for a replica. `killed` is told when a process of it was killed, `failed` when one ended by itself;
-    `source` answers what policies want confirmed; `wrote` hears of each write: of whom, by which
+    `source` answers what policies want confirmed, `alertmanager` makes who is asked what fires; `settings` stand before
+    the usual ones; `wrote` hears of each write: of whom, by which
     clock, where, asked when.
     """
 
@@ -51,7 +54,10 @@ class ReplicaModel:
         *,
         api_pods: str = DEFAULT,
         wrote: Callable[[str, HostClock, str, float], None] = lambda identity, clock, path, asked: None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        alertmanager: Callable[..., AlertSource] | None = None,
     ) -> None:
+        self._given, self._alertmanager = settings, alertmanager
         self.name, self._server, self._network, self._chance = name, server, network, chance
         self._hub, self._api_pods, self._source, self._wrote = hub, api_pods, source, wrote
         self._source_line: SourceLine | None = None
@@ -98,18 +104,21 @@ class ReplicaModel:
         self.wire = Wire(self._server.transport(), self._network, self._chance, self.crash)
         self.wire.wrote = partial(self._wrote, identity, self.clock)
         self.line = Line(self._hub, self._chance, self.crash)
-        settings = Settings(
-            identity=identity,
-            api_pods_node_selector=self._api_pods,
-            routes=self._hub.routes,
-            github_url=self._hub.github.url,
-            github_token_file=self._hub.token,
-            issues_per_hour=0,  # tests/simulation/test_issues.py plays what waits
-            prometheus_url=URL if self._source else "",
-        )
+        usual: dict[str, Any] = {
+            "identity": identity,
+            "api_pods_node_selector": self._api_pods,
+            "routes": self._hub.routes,
+            "github_url": self._hub.github.url,
+            "github_token_file": self._hub.token,
+            "issues_per_hour": 0,  # tests/simulation/test_issues.py plays what waits
+            "prometheus_url": URL if self._source else "",
+        }
+        settings = Settings(**{**usual, **self._given})
         self._source_line = SourceLine(self._source, self._chance) if self._source else None
         prometheus = self._source_line.connect if self._source_line else Prometheus
-        self.replica = Replica(Client(self.wire), settings, self.clock.clock, self.line.channel, prometheus)
+        parts = Client(self.wire), settings, self.clock.clock, self.line.channel, prometheus
+        listing = self._alertmanager
+        self.replica = Replica(*parts, alertmanager=listing) if listing else Replica(*parts)
         self._prepare(self.replica)
         self._context = context = contextvars.copy_context()
         context.run(PROCESS.set, self._process)

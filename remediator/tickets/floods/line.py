@@ -4,6 +4,7 @@ Losing it costs their order for a moment: every pass asks again.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from remediator.core.ticket import About, Subject, Ticket
@@ -13,8 +14,17 @@ from remediator.tickets.floods.turns import HOUR, STALE, Backlog, Place, Planned
 OVERFLOW = Subject(About.OVERFLOW)
 FEW = 200  # with more places, the plan is made once a second
 YOUNG = timedelta(minutes=1)  # who begins to lead does not know yet who waits
+LOOK = timedelta(minutes=2)  # when others look again while nothing can be opened
 SOON, LATEST = timedelta(seconds=5), timedelta(minutes=10)  # when a place looks again: woken by others it looks sooner
 ONE = timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class Rest:
+    """Nothing is opened in a repository until then; `first` is tried first, and is the only one that looks then."""
+
+    until: datetime
+    first: Place
 
 
 class Line:
@@ -27,7 +37,7 @@ class Line:
     def forget(self) -> None:
         """Another has led meanwhile."""
         self._places: dict[str, Place] = {}
-        self._rests: dict[str, datetime] = {}  # by repository: until when nothing is opened there
+        self._rests: dict[str, Rest] = {}  # by repository
         self._granted: dict[str, datetime] = {}
         self._began: datetime | None = None
         self._busy = ""
@@ -50,9 +60,11 @@ class Line:
         if place.subject == OVERFLOW:
             return None
         settled = self._places[name].asked + self._limits.settle
-        rests = self._rests.get(place.repository, now)
-        if max(settled, rests) > now:
-            return Wait(max(settled, rests) - now)
+        if (rest := self._rests.get(place.repository)) and rest.until > now:
+            rest.first = min(rest.first, place, key=lambda other: other.order)
+            return Wait(max(rest.until, settled) - now if rest.first.subject == place.subject else LOOK)
+        if settled > now:
+            return Wait(settled - now)
         opens = next(
             (planned.opens for planned in self._current(tickets, now) if planned.place.subject.name == name), now + SOON
         )
@@ -78,7 +90,8 @@ class Line:
         if refused:
             self.leave(name)
         elif known := self._places.get(name):
-            self._rests[known.repository] = max(until, self._rests.get(known.repository, until))
+            rest = self._rests.get(known.repository)
+            self._rests[known.repository] = Rest(max(until, rest.until) if rest else until, known)
 
     def leave(self, name: str) -> None:
         """No issue is to be opened for it now; whoever is next is woken."""
@@ -105,9 +118,9 @@ class Line:
 
     def _is_ready(self, place: Place, now: datetime) -> bool:
         """Whether only its turn and the number of an hour keep it; one that does not ask any more keeps nobody."""
-        rests = self._rests.get(place.repository, now)
-        settled = place.asked + self._limits.settle
-        return place.subject != OVERFLOW and max(rests, settled) <= now and now - place.seen < STALE
+        rest = self._rests.get(place.repository)
+        from_then = max(rest.until if rest else now, place.asked + self._limits.settle)
+        return place.subject != OVERFLOW and from_then <= now < place.seen + STALE
 
     def _opened(self, tickets: Iterable[Ticket], now: datetime) -> list[datetime]:
         """When issues were begun within the last hour."""
