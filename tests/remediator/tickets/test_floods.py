@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from remediator.core.ticket import About, Subject
-from remediator.tickets.channels.base import Later, Refused
+from remediator.tickets.channels.base import Draft, Issue, Later, Refused
 from remediator.tickets.floods.limits import Limits
 from remediator.tickets.floods.line import OVERFLOW
 from tests.harness.tickets import MemoryChannel, TicketHarness, delivery, ends, fires
@@ -213,3 +213,39 @@ async def test_an_issue_that_is_refused_holds_no_other_up(storm: TicketHarness) 
     await storm.later(seconds=11)
     assert len(storm.channel.issues) == 2
     assert len([ticket for ticket in await storm.tickets() if ticket.subject == OVERFLOW]) == 0
+
+
+async def test_nodes_whose_own_issues_tell_of_the_alert_are_not_counted(storm: TicketHarness) -> None:
+    await storm.hear(delivery(*(fires(node=node) for node in NODES[:9])))
+    await _settle(storm)
+    await storm.hear(delivery(*(fires(node=node) for node in NODES[9:12])))
+    await _settle(storm)
+    assert [issue.title for issue in storm.channel.issues] == [f"[prod] {node}: NodeDown" for node in NODES[:12]]
+
+
+async def test_a_node_a_day_is_no_storm_though_github_was_away_all_the_time(storm: TicketHarness) -> None:
+    storm.channel.script("create", *[Later("no connection to GitHub", 10.0)] * 1000)
+    for node in NODES[:12]:
+        await storm.hear(delivery(fires(node=node)))
+        await _settle(storm)
+        await storm.later(days=1)
+    storm.channel.heal("create")
+    for _ in range(4):
+        await storm.later(minutes=2)
+    assert [issue.title for issue in storm.channel.issues] == [f"[prod] {node}: NodeDown" for node in NODES[:12]]
+
+
+async def test_a_repository_that_cannot_be_reached_holds_up_no_other(storm: TicketHarness) -> None:
+    create = storm.channel.create
+
+    async def half_away(repository: str, draft: Draft) -> Issue:
+        if repository == "org/gpu":
+            raise Later("no connection", 3600.0)
+        return await create(repository, draft)
+
+    storm.channel.create = half_away  # type: ignore[method-assign]
+    worse = [fires(f"Xid{node}", node, severity="critical", remediator_route="gpu") for node in NODES[:3]]
+    await storm.hear(delivery(*worse, *(fires(f"Fault{node}", node) for node in NODES[3:6])))
+    await _settle(storm)
+    await storm.later(seconds=11)
+    assert [issue.repository for issue in storm.channel.issues] == ["org/default"] * 3
