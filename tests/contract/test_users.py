@@ -308,7 +308,7 @@ async def test_a_server_that_knows_the_stamps_fills_the_names_in(
                 except errors.ApiError:
                     return ""
 
-            await until(lambda spec=spec: _is(spec(True), "olga"))
+            await until(lambda spec=spec, on=on: _is(spec(on), "olga"))
             async with speaking(plane, "oscar") as other:
                 undone = await other.patch(CASES, "stamped", {"spec": {field: off}})
             assert undone["spec"][set_by] == "oscar"
