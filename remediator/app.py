@@ -35,7 +35,10 @@ from remediator.web.endpoints import Endpoints
 if TYPE_CHECKING:
     from remediator.prometheus.alertmanager import Alertmanager
     from remediator.prometheus.prometheus import Prometheus
+    from remediator.tickets.channels.chat import Chat
     from remediator.tickets.channels.github import Credentials
+    from remediator.tickets.channels.rooms import Room
+    from remediator.tickets.chat.run import Rooms
 
 log = structlog.get_logger()
 LEASE = "remediator"
@@ -63,6 +66,21 @@ def _listing(*given: Any, **named: Any) -> "Alertmanager":
     return Alertmanager(*given, **named)
 
 
+def _chat(room: "Room") -> "Chat":
+    from remediator.tickets.channels.rooms import Slack
+
+    try:
+        if isinstance(room.place, Slack):
+            from remediator.tickets.channels.slack import SlackRoom
+
+            return SlackRoom(room.name, room.place)
+        from remediator.tickets.channels.apprised import AppriseRoom
+
+        return AppriseRoom(room.name, room.place)
+    except ImportError as missing:
+        raise ValueError(f"--chat needs {missing.name}: pip install 'remediator[chat]'") from None
+
+
 class Replica:
     """One process of the Deployment. Every replica watches, answers schedulers and takes webhooks; one writes."""
 
@@ -74,8 +92,10 @@ class Replica:
         github: Callable[..., Channel] = _github,
         prometheus: Callable[..., "Prometheus"] = _asked,
         alertmanager: Callable[..., AlertSource] = _listing,
+        chat: Callable[["Room"], "Chat"] = _chat,
     ) -> None:
-        """`github` makes the channel of tickets, with the arguments of `GitHub`; the same of the others.
+        """`github` makes the channel of tickets, with the arguments of `GitHub`; the same of the others. `chat` makes
+        one room.
 
         Raises ValueError that names the option, and what to do, where the settings do not fit together.
         """
@@ -89,6 +109,7 @@ class Replica:
         shared = SharedGpus.over(client, self.informers, clock) if settings.shared_gpus else None
         self.extender = Extender(client, self.informers, clock, settings.domains, _scoring(settings), shared)
         self.tickets = _tickets(client, settings, self.informers, self.leader, clock, github, self.alertmanagers)
+        self.rooms = _rooms(client, settings, self.tickets, self.leader, clock, chat)
         self.endpoints = Endpoints(client, settings, clock, self.extender, self.tickets)
 
     async def run(self) -> None:
@@ -101,10 +122,11 @@ class Replica:
         if self.tickets is None:
             log.info("tickets are off", remedy="give --routes, and a GitHub App or --github-token-file, to open issues")
         closing = aclosing(self.tickets.channel) if self.tickets else nullcontext()
+        chatting = aclosing(self.rooms) if self.rooms else nullcontext()
         asking = aclosing(self.prometheus) if self.prometheus else nullcontext()
         listing = aclosing(self.alertmanagers) if self.alertmanagers else nullcontext()
         served = self.endpoints.served(self.functions, self._measure, self._remark)
-        async with closing, asking, listing, served, asyncio.TaskGroup() as group:
+        async with closing, chatting, asking, listing, served, asyncio.TaskGroup() as group:
             for part in (self.informers, self.leader, self.extender, self.endpoints):
                 group.create_task(part.run())
             group.create_task(self._measure_lag())
@@ -222,6 +244,27 @@ def _tickets(
 
         leader.add(BoardMover(client, channel, tickets.cache, where, leader).queue)
     return tickets
+
+
+def _rooms(
+    client: Client,
+    settings: Settings,
+    tickets: Tickets | None,
+    leader: Leader,
+    clock: Clock,
+    make: Callable[["Room"], "Chat"],
+) -> "Rooms | None":
+    """The rooms that hear of tickets, where a file names some."""
+    if settings.chat is None or tickets is None:
+        return None
+    from remediator.tickets.channels.rooms import load
+    from remediator.tickets.chat.run import Rooms
+
+    rooms = load(settings.chat)
+    chats = {name: make(room) for name, room in rooms.items()}
+    served = Rooms(client, rooms, chats, tickets.cache, tickets.routes, leader, clock)
+    leader.add(served.queue)
+    return served
 
 
 def _alertmanagers(settings: Settings, clock: Clock, make: Callable[..., AlertSource]) -> Alertmanagers | None:

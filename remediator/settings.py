@@ -136,6 +136,7 @@ class Settings:
     extender_score: ExtenderScore = "fgd"
     extender_workload: Path | None = None
     routes: Path | None = None
+    chat: Path | None = None
     github_url: str = "https://api.github.com"
     github_token_file: Path | None = None
     github_app_id: str = ""
@@ -199,6 +200,7 @@ class Settings:
                 bool(self.listen_github) is not bool(self.github_webhook_secret_file),
                 "--listen-github and --github-webhook-secret-file belong together: only what GitHub has signed counts",
             ),
+            (self.chat and not self.routes, "--routes is needed for --chat: rooms hear of tickets"),
             (
                 self.webhook_token_file and not self.listen_webhook,
                 "--listen-webhook is needed for --webhook-token-file",

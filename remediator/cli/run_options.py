@@ -123,6 +123,9 @@ class TicketOptions:
     routes: Annotated[
         Path | None, typer.Option(help="YAML file that says which repository issues go to. Left out: no tickets.")
     ] = None
+    chat: Annotated[
+        Path | None, typer.Option(help="YAML file with rooms of a chat that hear of tickets. Left out: none.")
+    ] = None
     github_url: Annotated[
         str, typer.Option(help="GitHub's REST API; https://HOST/api/v3 for an Enterprise Server.")
     ] = "https://api.github.com"

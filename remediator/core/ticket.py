@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from remediator.core import names
+from remediator.core.chat import ChatThread
 from remediator.core.policy import Severity
 from remediator.core.text import printable
 
@@ -220,7 +221,8 @@ class Ticket:
     """One issue that should be, with what we remember of it.
 
     `opened` tells this issue from all others of the subject. `creating` is when we last began to create it without
-    knowing how that ended, and `creating_in` in which repository.
+    knowing how that ended, and `creating_in` in which repository. `chat` is written by whoever posts in rooms,
+    apart from all else: it makes no two Tickets differ.
     """
 
     name: str
@@ -244,6 +246,11 @@ class Ticket:
     reported: tuple[ReportedCause, ...] = ()
     conditions: tuple[TicketCondition, ...] = ()
     hinted: int = 0  # the id of the newest comment below the issue that the tracker has told us of
+    chat: tuple[ChatThread, ...] = field(default=(), compare=False)
+
+    def thread(self, room: str) -> ChatThread | None:
+        """The thread in one room of a chat."""
+        return next((thread for thread in self.chat if thread.room == room), None)
 
     def condition(self, type: str) -> TicketCondition | None:
         """The condition of this type."""

@@ -19,6 +19,12 @@ ISSUE_CALLS = Counter(
     ["action", "result"],
     registry=REGISTRY,
 )
+CHAT_CALLS = Counter(
+    "remediator_chat_calls_total",
+    "Calls of rooms of a chat, by room, action (post, reply, edit, find) and result: done, later, unsure, refused.",
+    ["room", "action", "result"],
+    registry=REGISTRY,
+)
 COMMANDS = Counter(
     "remediator_comment_commands_total",
     "Commands in comments below issues, by command and result: decided, refused (no write access), unknown.",

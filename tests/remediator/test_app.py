@@ -119,9 +119,36 @@ async def test_comments_digests_boards_and_routes_of_teams_are_served_only_where
     assert ("ticket routes" in made.informers.ages()) == (queues == {"ticket routes"})
 
 
+@pytest.mark.parametrize(
+    ("rooms", "clients"),
+    [
+        ("{slack: {tokenFile: token}, rooms: {team: {slack: C01}}}", "slack_sdk"),
+        ("rooms: {pager: {apprise: urls}}", "apprise"),
+    ],
+)
+async def test_rooms_are_served_where_a_file_names_some_and_a_client_that_is_not_installed_is_named(
+    harness: ControllerHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rooms: str, clients: str
+) -> None:
+    (tmp_path / "routes.yaml").write_text(ROUTES)
+    (tmp_path / "token").write_text("token")
+    (tmp_path / "urls").write_text("json://localhost")
+    (tmp_path / "chat.yaml").write_text(rooms)
+    tickets: dict[str, Any] = {"routes": tmp_path / "routes.yaml", "github_token_file": tmp_path / "token"}
+    settings = Settings(chat=tmp_path / "chat.yaml", **tickets)
+    made = Replica(harness.client, settings, SYSTEM)
+    assert made.rooms is not None
+    assert "chat" in {queue.name for queue in made.leader._queues}
+    await made.rooms.aclose()
+    monkeypatch.setitem(sys.modules, clients, None)
+    for module in ("slack", "apprised"):
+        monkeypatch.delitem(sys.modules, f"remediator.tickets.channels.{module}", raising=False)
+    with pytest.raises(ValueError, match=f"--chat needs {clients}: pip install 'remediator\\[chat\\]'"):
+        Replica(harness.client, settings, SYSTEM)
+
+
 def test_a_replica_without_tickets_and_prometheus_imports_none_of_their_clients() -> None:
-    """They take 12 MiB, a tenth of what a controller of 5,000 nodes takes."""
-    clients = {"github", "requests", "urllib3", "prometheus_api_client"}
+    """They take 12 MiB, a tenth of what a controller of 5,000 nodes takes; apprise takes 23."""
+    clients = {"github", "requests", "urllib3", "prometheus_api_client", "slack_sdk", "apprise"}
     asked = f"import remediator.cli, remediator.app, sys; print(*sorted({clients!r} & set(sys.modules)))"
     made = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert made.stdout.split() == []

@@ -18,13 +18,21 @@ from remediator.tickets.channels.github import AppKeyFile, GitHub
 from remediator_sim.apiserver import EmbeddedServer
 from remediator_sim.github import FakeGitHub, Fault
 from remediator_sim.ports import free_ports
+from remediator_sim.slack import FakeSlack
+from remediator_sim.slack import Fault as ChatFault
 from tests.harness.cluster import with_kinds
 from tests.harness.tickets import delivery, fires
 from tests.harness.waiting import until
 from tests.remediator.test_cli import COMMAND, beside
 from tests.remediator.tickets.memory_channel import START
 
-WEBHOOK, URL = "canary-of-the-webhook-7c1e", "canary-of-the-url-93bd"
+WEBHOOK, URL, SERVICE = "canary-of-the-webhook-7c1e", "canary-of-the-url-93bd", "canary-of-a-service-51aa"
+ROOMS = """
+slack: {tokenFile: slack, url: "%s"}
+rooms:
+  gpu-team: {slack: C0123456789, severity: [Critical, Warning]}
+  pager: {apprise: urls, severity: [Critical, Warning]}
+"""
 REPO = "org/ops"
 
 
@@ -90,18 +98,25 @@ async def asked(seen: Seen, method: str, url: str, body: bytes = b"", token: str
 
 
 async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_path: Path) -> None:
-    """Tickets whose creation fails in eleven ways, posts with wrong tokens, a token file of two lines, our keys."""
+    """Tickets whose creation fails in eleven ways, posts with wrong tokens, a token file of two lines, our keys; rooms
+    whose chat is away, or stands behind a proxy that repeats what it was sent.
+    """
     seen, server = Seen(), EmbeddedServer(like=with_kinds())
     (tmp_path / "routes.yaml").write_text(f"default: {{repository: {REPO}}}\n")
     (tmp_path / "webhook").write_text(WEBHOOK)
     (port, posts) = free_ports(2)
     hook, metrics = f"https://127.0.0.1:{posts}/webhooks/alertmanager", f"http://127.0.0.1:{port}/metrics"
-    async with FakeGitHub([REPO]) as fake, server.serve() as endpoint:
+    async with FakeGitHub([REPO]) as fake, server.serve() as endpoint, FakeSlack(["C0123456789"]) as slack:
+        slack.fail("chat.postMessage", ChatFault(status=502, page=f"<html>you sent Bearer {slack.token}</html>"))
+        (tmp_path / "slack").write_text(slack.token)
+        (tmp_path / "urls").write_text(f"json://me:{SERVICE}@127.0.0.1:1/{SERVICE}")
+        (tmp_path / "chat.yaml").write_text(ROOMS % slack.url)
         (tmp_path / "github").write_text(fake.token)
         ways = faults(fake.token)
         for fault in ways:
             fake.fail("POST", "/issues$", fault)
         files = [f"--routes={tmp_path}/routes.yaml", f"--github-token-file={tmp_path}/github"]
+        files += [f"--chat={tmp_path}/chat.yaml"]
         files += [f"--webhook-token-file={tmp_path}/webhook", f"--kubeconfig={endpoint.kubeconfig}"]
         where = [
             f"--listen=127.0.0.1:{port}",
@@ -119,6 +134,7 @@ async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_p
             (tmp_path / "github").write_text(f"{fake.token}\n{fake.token}")
             await asked(seen, "POST", hook, delivery(fires("gpu-late", node="")), WEBHOOK)
             await until(lambda: "holds more than one word" in (tmp_path / "log").read_text(), 40)
+            await until(lambda: (tmp_path / "log").read_text().count("room not told") >= 2, 40)
             assert await asked(seen, "GET", metrics) == 200
         told = await beside("explain", "gpu-1", "--kubeconfig", endpoint.kubeconfig)
         seen.add("explain", *told[1:])
@@ -126,7 +142,7 @@ async def test_a_controller_shows_no_secret_whatever_github_and_callers_do(tmp_p
         seen.add("issues", *fake.issues(REPO), *(one.body for one in fake.requests))
         served = await Client(server.transport()).get(SECRET, SERVING_SECRET, namespace="default")
         keys = [served.data[name].decode().splitlines()[1] for name in ("ca.key", "tls.key")]
-        secrets = (fake.token, fake.token[:4], WEBHOOK, WEBHOOK[:-4], *keys)
+        secrets = (fake.token, fake.token[:4], WEBHOOK, WEBHOOK[:-4], slack.token, SERVICE, *keys)
         assert seen.shows(["could not create an issue in org/ops", "gpu-late"]), "what was said was looked at"
         assert seen.shows(secrets) == []
 

@@ -87,6 +87,7 @@ HERE = "127.0.0.1:0"
         ({**TLS, **TICKETS, "listen_webhook": HERE}, "--listen-webhook needs --client-ca-file or --webhook-token-file"),
         ({**TICKETS, "listen_webhook": HERE, "no_tls": True}, "--listen-webhook needs --client-ca-file or"),
         ({"listen_webhook": HERE}, "--routes is needed for --listen-webhook"),
+        ({"chat": Path("c")}, "--routes is needed for --chat: rooms hear of tickets"),
         ({**TICKETS, "webhook_token_file": Path("w")}, "--listen-webhook is needed for --webhook-token-file"),
         ({**TICKETS, "listen_github": "0.0.0.0:8445"}, "--listen-github and --github-webhook-secret-file belong"),
         ({**TICKETS, "github_webhook_secret_file": Path("s")}, "--listen-github and --github-webhook-secret-file"),

@@ -131,6 +131,27 @@ class ReportedCause(Base, frozen=True, kw_only=True):
     since: Annotated[Time, doc("When its youngest part began.")]
 
 
+class ChatThread(Base, frozen=True, kw_only=True):
+    """The thread of the issue in one room of a chat."""
+
+    room: Annotated[str, Meta(max_length=63), doc("Name of the room in the file of --chat.")]
+    opened_at: Annotated[Time, doc("When it was first wanted; part of its hidden marker.")]
+    began_at: Annotated[
+        Time, doc("When posting was begun last. While there is no id, nobody knows whether it arrived.")
+    ]
+    tries: Annotated[int, doc("How often posting was begun. Default 1.")] = 1
+    id: Annotated[str, Meta(max_length=128), doc("The chat's own name of the thread.")] = ""
+    crowd: Annotated[bool, doc("Issues that come at the same time join it. Default false.")] = False
+    place: Annotated[
+        str,
+        Meta(max_length=16),
+        doc("Where the issue stood when that was last told: waiting, repairing, person or done."),
+    ] = ""
+    last_write_hash: Annotated[str, Meta(max_length=64), doc("Hash of its first message as last written.")] = ""
+    last_write_at: Annotated[Time | None, doc("When that was written; absent where the issue joined.")] = None
+    given_up: Annotated[bool, doc("It was posted in vain, or a user deleted it. Default false.")] = False
+
+
 class TicketStatus(Base, frozen=True, kw_only=True):
     """The state of the issue, and what was reported in it; written by the leader."""
 
@@ -157,6 +178,17 @@ class TicketStatus(Base, frozen=True, kw_only=True):
         doc("What was last reported of each cause: nothing is reported twice.", x_kubernetes_list_type="atomic"),
     ] = ()
     conditions: Conditions = ()
+    chat: Annotated[
+        tuple[ChatThread, ...],
+        Meta(max_length=32),
+        doc("Where rooms of a chat hear of the issue (docs/chat.md).", x_kubernetes_list_type="atomic"),
+    ] = ()
+
+
+class TicketChat(Base, frozen=True, kw_only=True):
+    """The part of the status that whoever posts in rooms writes."""
+
+    chat: tuple[ChatThread, ...]
 
 
 class Ticket(Base, frozen=True, kw_only=True):

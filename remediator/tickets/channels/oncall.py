@@ -98,12 +98,16 @@ def _open(given: tuple[Window, ...], now: datetime) -> bool:
     return windows.shut(given, now) is None
 
 
+def left_alone(quiet: tuple[Window, ...], severity: Severity, now: datetime) -> bool:
+    """Whether nobody is to be called for an issue of this severity now."""
+    return bool(quiet) and severity is not Severity.CRITICAL and _open(quiet, now)
+
+
 def assignees(
     fixed: Iterable[str], schedule: Schedule | None, quiet: tuple[Window, ...], severity: Severity, now: datetime
 ) -> tuple[str, ...]:
     """Whom a new issue is assigned to. In quiet hours who is on call is left alone, but for what is Critical."""
-    left_alone = bool(quiet) and severity is not Severity.CRITICAL and _open(quiet, now)
-    person = on_call(schedule, now) if schedule and not left_alone else ""
+    person = on_call(schedule, now) if schedule and not left_alone(quiet, severity, now) else ""
     return tuple(dict.fromkeys([*fixed, *([person] if person else [])]))
 
 

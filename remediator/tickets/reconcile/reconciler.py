@@ -14,13 +14,14 @@ from remediator.kube.wire import errors
 from remediator.tickets import metrics
 from remediator.tickets.channels.base import Channel, ChannelError, Issue, Later, Marker, Refused, Unsure
 from remediator.tickets.channels.live_routes import LiveRoutes
-from remediator.tickets.channels.matching import Traits, traits
+from remediator.tickets.channels.matching import Traits
 from remediator.tickets.channels.routes import Route, Routes
 from remediator.tickets.floods.line import OVERFLOW, Line
 from remediator.tickets.floods.turns import Place, place
 from remediator.tickets.reconcile import conditions
 from remediator.tickets.reconcile.input import TicketInput, ticket_input
 from remediator.tickets.reconcile.observe import Times, abandoned, issue_state, observe, ticket_state
+from remediator.tickets.reconcile.routing import issue_traits
 from remediator.tickets.reconcile.states import Action, IssueState, Observation, TicketState, action
 from remediator.tickets.reconcile.store import TicketChanged, TicketStore
 from remediator.tickets.reconcile.wanted import of_case, wants
@@ -136,23 +137,15 @@ class Reconcile:
 
     def traits(self, given: TicketInput) -> Traits:
         """What the rows of the routes file are compared with; where no cause is left, as it was before."""
-        if not self.routes.match and not self.routes.rows:
-            return Traits()
-        node = self.store.cache.nodes.get(self.ticket.subject.node)
-        alerts = [alert for alert in given.alerts if alert.firing or not given.active]
-        alerts += [node_alert.alert for node_alert in given.spread.shown] if given.spread else []
-        labels = [*(node.labels.items() if node else ()), *(pair for alert in alerts for pair in alert.labels)]
-        severity = given.severity if given.active else self.ticket.severity or given.severity
-        return traits(severity, labels)
+        return issue_traits(self.routes, self.ticket, given, self.store.cache.nodes.get(self.ticket.subject.node))
 
     def place(self) -> Place:
         """Its place among the issues that are to be opened."""
         given = self.given
-        route = self.routes.choose(given.route, self.traits(given))[0]
         begun = [linked.case.created for linked in given.cases if linked.wanted]
         begun += [alert.starts for alert in given.alerts if alert.firing]
         begun += [node_alert.alert.starts for node_alert in given.spread.shown] if given.spread else []
-        return place(self.ticket.subject, given.severity, min(begun, default=self.now), route.repository, self.now)
+        return place(self.ticket.subject, given.severity, min(begun, default=self.now), self.route.repository, self.now)
 
     def shown(self, issue: Issue) -> None:
         """The channel has just shown the issue."""

@@ -51,7 +51,7 @@ class Tickets:
         alertmanagers: Alertmanagers | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self.channel, self.leader, self._clock = channel, leader, clock
+        self.channel, self.routes, self.leader, self._clock = channel, routes, leader, clock
         self.cache = TicketCache(informers, limits)
         store = TicketStore(client, self.cache)
         self.hints = Hints(client, self.cache)

@@ -15,7 +15,7 @@ PAGES = [
 # The language of a fence, and what it holds. `console` holds commands after `$ ` with their output below them; so does
 # one without a word that begins like that. `markdown` shows a page, whose blocks count as ours.
 COMMANDS, MANIFESTS, SHOWN = ("sh", "console"), ("yaml",), ("text", "")
-LANGUAGES = (*COMMANDS, *MANIFESTS, *SHOWN, "mermaid", "json", "markdown")
+LANGUAGES = (*COMMANDS, *MANIFESTS, *SHOWN, "mermaid", "json", "markdown", "python")
 
 FENCE = re.compile(r"^(`{3,})(\w*)\n(.*?)^\1$", flags=re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"`([^`\n]+)`")

@@ -38,6 +38,7 @@ KINDS: Mapping[str, Callable[[Object], bool]] = {
         and set(found)
         <= {"default", "routes", "cluster", "links", "match", "schedules", "digest", "urlRepositories", "teams"}
     ),
+    "rooms": lambda found: "rooms" in found and set(found) <= {"rooms", "slack"},
     "janitor": lambda found: set(found) == {"rules"},
     "alertmanager": lambda found: bool({"receivers", "route"} & set(found)),
 }

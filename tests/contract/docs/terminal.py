@@ -134,6 +134,8 @@ def _furnish(work: Path) -> None:
     (work / "objects.yaml").symlink_to(ROOT / "tests/remediator/tickets/preview.yaml")
     (work / "gpu.md.j2").write_text("{{ headline }}")
     (work / "app.pem").write_text("as GitHub gave it")
+    for name in ("chat.yaml", "slack-token", "pager-urls"):
+        (work / name).write_text("as docs/chat.md says")
 
 
 def _install(folder: Path, setting: Path, found: on_node.Setting) -> None:

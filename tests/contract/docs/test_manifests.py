@@ -16,6 +16,7 @@ from remediator.kube import api
 from remediator.kube.manifests import lint
 from remediator.kube.wire import errors
 from remediator.kube.wire.client import Client
+from remediator.tickets.channels import rooms
 from remediator.web import certificates
 from remediator_sim import manifests
 from remediator_sim.apiserver import EmbeddedServer
@@ -79,6 +80,12 @@ async def test_a_manifest_is_taken_by_an_api_server_that_minds_every_field(one: 
 @pytest.mark.parametrize("one", of("routes"), ids=title)
 def test_routes_are_read_as_the_controller_reads_them(one: Manifest, tmp_path: Path) -> None:
     assert shapes.load_routes(one.text, tmp_path).default.repository
+
+
+@pytest.mark.parametrize("one", of("rooms"), ids=title)
+def test_rooms_are_read_as_the_controller_reads_them(one: Manifest, tmp_path: Path) -> None:
+    (tmp_path / "chat.yaml").write_text(one.text)
+    assert rooms.load(tmp_path / "chat.yaml")
 
 
 @pytest.mark.parametrize("one", of("janitor"), ids=title)

@@ -1,6 +1,7 @@
 """Tickets as we read them."""
 
 from remediator.core import names
+from remediator.core.chat import ChatThread
 from remediator.core.ticket import (
     EARLIEST,
     NOWHERE,
@@ -41,6 +42,22 @@ def ticket(wire: api.Ticket) -> Ticket:
         reported=tuple(ReportedCause(cause.key, cause.state, moment(cause.since)) for cause in status.causes),
         conditions=tuple(_condition(condition) for condition in status.conditions),
         hinted=_number(meta.annotations.get(names.HINT, "")),
+        chat=tuple(_thread(thread) for thread in status.chat),
+    )
+
+
+def _thread(wire: api.ChatThread) -> ChatThread:
+    return ChatThread(
+        room=wire.room,
+        opened=moment(wire.opened_at),
+        began=moment(wire.began_at),
+        tries=wire.tries,
+        id=wire.id,
+        crowd=wire.crowd,
+        place=wire.place,
+        written_hash=wire.last_write_hash,
+        written=moment(wire.last_write_at),
+        given_up=wire.given_up,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from remediator.core.chat import ChatThread
 from remediator.core.node import Status
 from remediator.core.ticket import CAUSES, Alert, Destination, Subject, Ticket, TicketCondition
 from remediator.kube import api
@@ -58,7 +59,7 @@ def _destination(to: Destination) -> api.IssueDestination:
 
 
 def ticket_status(ticket: Ticket) -> Body:
-    """A merge patch of the whole status, refused if the Ticket has moved since we read it."""
+    """A merge patch of the status but for `chat`, refused if the Ticket has moved since we read it."""
     issue = ticket.issue
     status = api.TicketStatus(
         phase=ticket.phase,
@@ -78,7 +79,28 @@ def ticket_status(ticket: Ticket) -> Body:
         ),
         conditions=tuple(_ticket_condition(condition) for condition in ticket.conditions),
     )
-    return status_patch(ticket.version, status)
+    return status_patch(ticket.version, status, "chat")
+
+
+def ticket_chat(ticket: Ticket, threads: Iterable[ChatThread]) -> Body:
+    """A merge patch of `chat` alone, refused if the Ticket has moved since we read it."""
+    status = api.TicketChat(chat=tuple(_thread(thread) for thread in threads))
+    return body(Patch(metadata=MetaPatch(resource_version=ticket.version), status=status))
+
+
+def _thread(thread: ChatThread) -> api.ChatThread:
+    return api.ChatThread(
+        room=thread.room,
+        opened_at=second(thread.opened),
+        began_at=second(thread.began),
+        tries=thread.tries,
+        id=thread.id,
+        crowd=thread.crowd,
+        place=thread.place,
+        last_write_hash=thread.written_hash,
+        last_write_at=second_or_none(thread.written),
+        given_up=thread.given_up,
+    )
 
 
 def _ticket_condition(condition: TicketCondition) -> api.Condition:

@@ -1,0 +1,104 @@
+"""Which step comes next in a room: tables that have a result for everything, and many issues in one look."""
+
+import itertools
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from remediator.core.chat import ChatThread
+from remediator.core.policy import Severity
+from remediator.core.ticket import About, Alert, Subject, Ticket, TicketPhase
+from remediator.tickets.channels.boards import Place
+from remediator.tickets.channels.chat import Looked
+from remediator.tickets.channels.rooms import Apprise, Room
+from remediator.tickets.channels.routes import Route
+from remediator.tickets.chat.decide import TABLES, Act, Crowd, Observation, Text, ThreadState, Want, act
+from remediator.tickets.chat.observe import Seen, next_step, see, untold
+from remediator.tickets.reconcile.input import ticket_input
+from tests.remediator.tickets.memory_channel import START
+
+ROOM = Room("a", Apprise(Path("urls")), frozenset(Severity))
+BOTH = (False, True)
+
+
+def seen(number: int, thread: ChatThread | None = None, severity: Severity = Severity.WARNING) -> Seen:
+    alert = Alert(f"f{number}", "NodeDown", START, severity=severity)
+    subject = Subject(About.NODE, node=f"node-{number:03}")
+    threads = (thread,) if thread else ()
+    ticket = Ticket(subject.name, f"uid-{number}", subject, (alert,), phase=TicketPhase.OPEN, chat=threads)
+    return see(ROOM, ticket, ticket_input(ticket, ()), "default", Route("org/repo"), START)
+
+
+def test_every_row_is_reached_and_every_observation_has_an_act() -> None:
+    rows = {id(row) for table in TABLES.values() for row in table.rows}
+    reached = set()
+    for values in itertools.product(
+        ThreadState, Want, Crowd, (None, Looked.NOT_THERE), BOTH, BOTH, Text, BOTH, BOTH, BOTH, BOTH
+    ):
+        observation = Observation(*values)
+        reached.add(id(TABLES[observation.state].row(observation)))
+        assert isinstance(act(observation), Act)
+    assert reached == rows
+
+
+def test_200_issues_with_200_causes_are_one_post_led_by_the_most_severe() -> None:
+    issues = [seen(number, severity=Severity.CRITICAL if number == 77 else Severity.WARNING) for number in range(200)]
+    step = next_step(issues, {}, "", True, START)
+    assert (step.act, len(step.issues), step.issues[0].ticket.uid) == (Act.POST_CROWD, 200, "uid-77")
+    crowd = ChatThread("a", START, START, id="1.0", crowd=True, place="waiting", written=START)
+    after = [seen(77, crowd), *issues[:77], *issues[78:]]
+    joins = next_step(after, {}, "", True, START + timedelta(seconds=2))
+    assert (joins.act, len(joins.issues), joins.joins) == (Act.JOIN, 199, crowd)
+
+
+def test_nothing_is_begun_while_nobody_knows_where_the_crowd_is() -> None:
+    posting = ChatThread("a", START, START, crowd=True)
+    step = next_step([seen(0, posting), seen(1)], {}, "", True, START + timedelta(seconds=5))
+    assert step.act is Act.NOTHING
+
+
+def test_a_post_without_an_answer_is_looked_for_after_a_minute_and_posted_again_only_after_the_look() -> None:
+    posting = seen(1, ChatThread("a", START, START))
+    acts = [next_step([posting], {}, "", True, START + timedelta(seconds=after)).act for after in (30, 60)]
+    assert acts == [Act.NOTHING, Act.LOOK]
+    looked = {posting.ticket.name: Looked.NOT_THERE}
+    assert next_step([posting], looked, "", True, START + timedelta(seconds=60)).act is Act.POST
+
+
+def test_a_thread_whose_first_issue_is_gone_is_kept_up_to_date_by_another() -> None:
+    joined = ChatThread("a", START, START, id="1.0")
+    step = next_step([seen(1, joined), seen(2, joined)], {}, "", True, START + timedelta(minutes=20))
+    assert (step.act, len(step.issues)) == (Act.EDIT, 2)
+
+
+def test_what_cannot_be_edited_is_not() -> None:
+    thread = ChatThread("a", START, START, id="1.0", place="waiting", written_hash="other", written=START)
+    later = START + timedelta(minutes=20)
+    assert next_step([seen(1, thread)], {}, "", True, later).act is Act.EDIT
+    assert next_step([seen(1, thread)], {}, "", False, later).act is Act.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("told", "stands", "tells"),
+    [
+        ("waiting", Place.REPAIRING, False),
+        ("repairing", Place.PERSON, True),
+        ("person", Place.PERSON, False),
+        ("person", Place.REPAIRING, False),
+        ("person", Place.DONE, True),
+        ("done", Place.WAITING, True),
+        ("done", Place.DONE, False),
+        ("", Place.PERSON, False),
+    ],
+)
+def test_people_are_told_when_one_is_needed_when_it_is_over_and_when_it_is_back(
+    told: str, stands: Place, tells: bool
+) -> None:
+    assert untold(stands, told) is tells
+
+
+def test_tickets_that_differ_only_in_what_rooms_were_told_are_the_same() -> None:
+    ticket = seen(1).ticket
+    assert replace(ticket, chat=(ChatThread("a", START, START),)) == ticket
