@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+import requests
 from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from remediator.tickets.channels.chat import Chat, Line, Looked, Message
 from remediator.tickets.channels.rooms import Apprise, Slack
 from remediator.tickets.channels.slack import SlackRoom, written
 from remediator_sim.slack import FakeSlack, Fault, Post
+from tests.oracle.emulator import emulated
 
 PLACE, LONG_AGO = "C0123456789", datetime(2020, 1, 1, tzinfo=UTC)
 ISSUE = "https://github.example.org/org/repo/issues/12"
@@ -53,6 +55,33 @@ def _text(said: Post) -> str:
     return "\n".join(said.lines)
 
 
+class OnEmulate:
+    """A member of the channel of an emulator that others wrote."""
+
+    def __init__(self, url: str) -> None:
+        self._url = f"{url}/api/"
+        listed = self._ask("conversations.list", "xoxb-us")["channels"]
+        (self.channel,) = (channel["id"] for channel in listed if channel["name"] == "gpu-team")
+
+    def read(self) -> list[list[str]]:
+        firsts = self._ask("conversations.history", "xoxb-ann", channel=self.channel)["messages"]
+        threads = [
+            self._ask("conversations.replies", "xoxb-ann", channel=self.channel, ts=first["ts"]) for first in firsts
+        ]
+        return [[_text(as_post(message)) for message in thread["messages"]] for thread in reversed(threads)]
+
+    def fail(self) -> None:
+        pytest.skip("it never fails")
+
+    def _ask(self, method: str, token: str, **body: str) -> Any:
+        headers = {"Authorization": f"Bearer {token}"}
+        return requests.post(self._url + method, data=body, headers=headers, timeout=10).json()
+
+
+def as_post(message: dict[str, Any]) -> Post:
+    return Post(message["ts"], message["user"], message["text"], message["blocks"])
+
+
 class Target:
     """Any service that apprise knows, as its json:// has it."""
 
@@ -81,6 +110,14 @@ async def slack(folder: Path) -> AsyncIterator[tuple[Chat, Reader]]:
 
 
 @asynccontextmanager
+async def emulate(folder: Path) -> AsyncIterator[tuple[Chat, Reader]]:
+    (folder / "token").write_text("xoxb-us")
+    async with emulated("slack", folder) as url:
+        reader = OnEmulate(url)
+        yield SlackRoom("gpu-team", Slack(reader.channel, folder / "token", f"{url}/api/"), timeout=5), reader
+
+
+@asynccontextmanager
 async def apprise(folder: Path) -> AsyncIterator[tuple[Chat, Reader]]:
     async with served(Target()) as (target, port):
         (folder / "urls").write_text(f"# on loopback\njson://127.0.0.1:{port}/\n")
@@ -106,10 +143,12 @@ def room(fake: FakeSlack, folder: Path) -> SlackRoom:
 CHATS: dict[str, Callable[[Path], AbstractAsyncContextManager[tuple[Chat, Reader]]]] = {
     "Slack": slack,
     "apprise": apprise,
+    "emulate": emulate,
 }
+ELSEWHERE = {"emulate": pytest.mark.cluster}  # a process of another language
 
 
-@pytest.fixture(params=CHATS)
+@pytest.fixture(params=[pytest.param(name, marks=ELSEWHERE.get(name, ())) for name in CHATS])
 async def chat(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Chat, Reader]]:
     """One room, and who reads in it."""
     async with CHATS[request.param](tmp_path) as both:
