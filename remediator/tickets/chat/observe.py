@@ -144,20 +144,19 @@ class _Room:
         first, stands = issues[0].thread, _stands(issues)
         if first is None:
             return Step()
-        silent = stands is Place.DONE and first.place == Place.DONE.value
-        message = None if silent else self.compose(issues)
+        message, ended = self.compose(issues), stands is Place.DONE and first.place == Place.DONE.value
         observation = Observation(
             _state(first),
             text=self._text(first, message),
             untold=untold(stands, first.place),
             quiet=all(issue.quiet for issue in issues),
             over=stands is Place.DONE,
-            over_long=silent and (first.written is None or self.now - first.written > KEEP),
+            over_long=ended and (first.written is None or self.now - first.written > KEEP),
         )
         return Step(act(observation), issues, message)
 
-    def _text(self, first: ChatThread, message: Message | None) -> Text:
-        if message is None or not self.edits or digest(message) == first.written_hash:
+    def _text(self, first: ChatThread, message: Message) -> Text:
+        if not self.edits or digest(message) == first.written_hash:
             return Text.SAME
         recent = first.written is not None and self.now - first.written < EDIT_EVERY
         return Text.TOO_SOON if recent else Text.OUTDATED

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from remediator.core.policy import Severity
 from remediator.core.window import Window
+from remediator.kube.wire import errors
 from remediator.tickets.channels.base import Later
 from remediator.tickets.channels.routes import Route
 from remediator.tickets.chat.run import AFTER_REFUSAL, EVERY, PACE
@@ -54,6 +56,19 @@ async def test_an_issue_has_one_thread_that_is_edited_and_says_when_a_person_is_
     asked = len(harness.slack.calls)
     assert await harness.told(minutes=2) == EVERY
     assert len(harness.slack.calls) == asked
+
+
+async def test_what_is_over_within_a_minute_of_the_last_edit_is_edited_once_more(harness: ChatHarness) -> None:
+    await harness.policy()
+    await harness.case()
+    await harness.told()
+    await harness.escalates()
+    await harness.told(minutes=2)
+    await harness.recovers()
+    await harness.told(seconds=10)
+    assert (harness.heads, harness.replies()[-1]) == (["Warning, a person is needed"], "Warning, it is over")
+    await harness.told(minutes=1)
+    assert harness.heads == ["Warning, it is over"]
 
 
 async def test_a_storm_of_40_causes_is_one_message_that_is_edited(harness: ChatHarness) -> None:
@@ -270,3 +285,79 @@ async def test_a_room_waits_between_two_messages_as_slack_asks(harness: ChatHarn
         harness.now, steps = harness.now + timedelta(seconds=seconds), steps + 1
     assert (steps, len(harness.threads)) == (5, 5)
     assert harness.now - began >= timedelta(seconds=5)
+
+
+# --- whatever goes wrong ---------------------------------------------------------------------------------------------
+
+SLACK_FAULTS = (
+    Fault(lost=True, carried_out=True),
+    Fault(lost=True),
+    Fault(status=503, page="<html>Service Unavailable</html>", carried_out=True),
+    Fault("ratelimited", 429, {"Retry-After": "5"}),
+    Fault(error="internal_error"),
+)
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+def unreliable(harness: ChatHarness, chance: Random) -> None:
+    """Writes to the Ticket fail before or after they have their effect, or the process dies with them."""
+    put = ThreadStore.put
+
+    async def fails(*given: Any) -> None:
+        when = chance.choice(("never", "never", "before", "after", "killed before", "killed after"))
+        if when.endswith("before"):
+            raise Killed if "killed" in when else errors.Unavailable(0, "Away", "no answer")
+        await put(harness.rooms._store, *given)
+        if when.endswith("after"):
+            raise Killed if "killed" in when else errors.Unavailable(0, "Away", "no answer")
+
+    harness.rooms._store.put = fails  # type: ignore[method-assign]
+
+
+async def one_life(harness: ChatHarness, seed: int) -> None:
+    """Issues come, escalate and end, while Slack, the API server and the leader fail; then all is well."""
+    chance = Random(seed)
+    await harness.policy()
+    for minute, deed in enumerate((harness.case, harness.escalates, harness.recovers)):
+        await deed()
+        harness.slack.fail(POST, *chance.choices(SLACK_FAULTS, k=chance.randrange(3)))
+        harness.slack.fail("chat.update", *chance.choices(SLACK_FAULTS, k=chance.randrange(2)))
+        for _ in range(chance.randrange(1, 8)):
+            unreliable(harness, chance)
+            try:
+                await harness.later(seconds=chance.choice((1, 20, 90)))
+                await harness.step()
+            except Killed:
+                harness.restart_chat()
+        assert len(harness.threads) <= 1, f"seed {seed}, minute {minute}"
+    harness.slack._faults.clear()
+    harness.restart_chat()
+    for _ in range(4):
+        await harness.told(minutes=3)
+    assert len(harness.threads) <= 1, f"seed {seed}"
+    assert harness.heads in ([], ["Warning, it is over"]), f"seed {seed}"
+    texts = [reply.lines[1] for thread in harness.threads for reply in harness.slack.replies(PLACE, thread.ts)]
+    assert len(texts) == len(set(texts)), f"seed {seed}: said twice"
+
+
+async def lives(seeds: range, folder: Path) -> int:
+    """All of them; how many threads there were."""
+    threads = 0
+    for seed in seeds:
+        (folder / str(seed)).mkdir()
+        async with chat_harness(folder / str(seed)) as harness:
+            await one_life(harness, seed)
+            threads += len(harness.threads)
+    return threads
+
+
+async def test_whatever_fails_an_issue_has_at_most_one_thread_which_says_at_the_end_what_is_so(tmp_path: Path) -> None:
+    assert await lives(range(4), tmp_path) >= 2
+
+
+@pytest.mark.long
+async def test_the_same_over_150_lives(tmp_path: Path) -> None:
+    assert await lives(range(1000, 1150), tmp_path) >= 50
