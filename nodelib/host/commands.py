@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 ENTER = ("nsenter", "--target", "1", "--mount", "--uts", "--ipc", "--net", "--pid", "--")
@@ -32,14 +32,14 @@ class Told(NamedTuple):
 class Command:
     """A program that runs since this was made: on the node, or, with nothing to enter it by, beside this one."""
 
-    def __init__(self, words: Sequence[str], enter: Sequence[str] = ENTER):
+    def __init__(self, words: Sequence[str], enter: Sequence[str] = ENTER, variables: Mapping[str, str] | None = None):
         self._said = os.memfd_create("said")
         self._child = subprocess.Popen(
             [*enter, *words],
             stdin=subprocess.DEVNULL,
             stdout=self._said,
             stderr=self._said,
-            env={**os.environ, "LC_ALL": "C"},  # what it says is read
+            env={**os.environ, "LC_ALL": "C", **(variables or {})},  # what it says is read
             start_new_session=True,
             cwd="/",
         )

@@ -77,24 +77,28 @@ def _versions(folder: Path) -> dict[str, str]:
     return {name: match[1] for name in names if (match := LIBRARY.match(name))}
 
 
-def enter(roots: Sequence[Path], node: Path) -> None:
+def enter(roots: Sequence[Path], node: Path, more: Sequence[str] = ()) -> None:
     """Let NVML and its devices be those of the node: a container that was started before the driver has none.
 
-    The library is loaded from the first of `roots` that has it, so that whoever asks for it by its name is given this
-    one. Then paths begin in that root, or in `node` where that root has no devices. Nothing happens on the node itself,
-    where a library or devices are not to be found, and where we may not.
+    The library is loaded from the first of `roots` that has it, and `more` of the driver's libraries from the same
+    root, so that whoever asks for them by their names is given these. Then paths begin in that root, or in `node` where
+    that root has no devices. Nothing happens on the node itself, where a library or devices are not to be found, and
+    where we may not.
     """
     try:
-        root, library = next(pair for root in roots if root.exists() and (pair := (root, _library(root)))[1])
+        root, library = next(pair for root in roots if root.exists() and (pair := (root, _library(root, NVML)))[1])
         place = next(one for one in (root, node) if (one / "dev/nvidiactl").exists() and not one.samefile("/"))
         import ctypes  # few programs need it
 
-        ctypes.CDLL(str(library))  # before the step, so that what it needs besides comes from where Python's comes from
+        # Before the step, so that what they need besides comes from where Python's comes from.
+        for path in (library, *(_library(root, name) for name in more)):
+            if path:
+                ctypes.CDLL(str(path))
         os.chroot(place)
     except (OSError, StopIteration):
         return
 
 
-def _library(root: Path) -> Path | None:
-    paths = (within(root, f"{folder}/{NVML}") for folder in FOLDERS)
+def _library(root: Path, name: str) -> Path | None:
+    paths = (within(root, f"{folder}/{name}") for folder in FOLDERS)
     return next((path for path in paths if path.is_file()), None)

@@ -69,12 +69,17 @@ def test_nvml_answers_every_question_or_says_that_this_gpu_does_not_know_it(gpus
 
 
 def test_every_gpu_computes(gpus, tmp_path):
-    variables = {"PARAMETERS": '{"megabytes": "256"}', "TERMINATION_LOG": str(tmp_path / "log")}
+    variables = {
+        "PARAMETERS": '{"megabytes": "256", "loadSeconds": 2}',
+        "HOST_ROOT": "/",
+        "TERMINATION_LOG": str(tmp_path / "log"),
+    }
     ran = run("operations/gpu_check", **variables)
     if ran.code == 2:
         pytest.skip(ran.line)
     assert (ran.code, (tmp_path / "log").read_text()) == (OK, ran.line), ran
-    assert ran.line.startswith(f"all {len(gpus)} GPUs work: 256 MiB each kept what was written")
+    assert ran.line.startswith(f"all {len(gpus)} GPUs work: memory kept what was written")
+    assert all(f"{gpu.uuid}) " in ran.line for gpu in gpus), ran.line
 
 
 def test_diagnostics_name_every_gpu(gpus, tmp_path):

@@ -35,6 +35,9 @@
  *   memory                      bytes in use
  *   memory-v2                   the newer name of that call, only to be refused
  *   mig                         current,pending: 1 on, 0 off
+ *   mig-devices                 UUIDs of its MIG devices, divided by commas
+ *   pcie                        generation and lanes at most, lanes now
+ *   nvlink-pci                  PCI address of the GPU at the other end of every link
  *
  * remediator_sim/nvml/pynvml.py obeys the same orders without this library.
  */
@@ -138,7 +141,8 @@ static answer ask(const char *what, int index, const char *otherwise) {
     return found;
 }
 
-static int index_of(void *handle) { return (int)(long)handle - 1; }
+enum { PER_MIG = 1000 }; /* the handle of a MIG device is that of its GPU and so much for each device */
+static int index_of(void *handle) { return (int)((long)handle % PER_MIG) - 1; }
 
 static answer ask_gpu(const char *what, void *handle, const char *otherwise) {
     return ask(what, index_of(handle), otherwise);
@@ -174,7 +178,16 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
     return (int)index < found.count ? found.code : INVALID_ARGUMENT;
 }
 
+static int mig_uuid(void *handle, char *out, unsigned int size) {
+    answer found = ask_gpu("mig-devices", handle, "");
+    char *next = strtok(found.value, ",");
+    for (long device = (long)handle / PER_MIG; --device && next;) next = strtok(NULL, ",");
+    if (next) snprintf(out, size, "%s", next);
+    return found.code ? found.code : next ? 0 : 6;
+}
+
 int nvmlDeviceGetUUID(void *handle, char *out, unsigned int size) {
+    if ((long)handle >= PER_MIG) return mig_uuid(handle, out, size);
     return text_of("uuid", handle, out, size, "GPU-00000000-0000-0000-0000-%012d");
 }
 
@@ -358,6 +371,34 @@ int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pend
     *current = (unsigned int)found.numbers[0];
     *pending = (unsigned int)found.numbers[1];
     return found.code;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(void *handle, unsigned int *count) {
+    answer found = ask_gpu("mig", handle, "0,0");
+    *count = 7;
+    return found.code;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned int index, void **out) {
+    char uuid[128];
+    *out = (void *)((long)handle + PER_MIG * (long)(index + 1));
+    return mig_uuid(*out, uuid, sizeof uuid);
+}
+
+static int pcie(void *handle, int which, unsigned int *out) {
+    answer found = ask_gpu("pcie", handle, "5,16,16");
+    *out = (unsigned int)found.numbers[which];
+    return found.code;
+}
+
+int nvmlDeviceGetMaxPcieLinkGeneration(void *handle, unsigned int *out) { return pcie(handle, 0, out); }
+int nvmlDeviceGetMaxPcieLinkWidth(void *handle, unsigned int *out) { return pcie(handle, 1, out); }
+int nvmlDeviceGetCurrPcieLinkWidth(void *handle, unsigned int *out) { return pcie(handle, 2, out); }
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *handle, unsigned int link, pci_info *out) {
+    (void)link;
+    memset(out, 0, sizeof *out);
+    return text_of("nvlink-pci", handle, out->bus_id, sizeof out->bus_id, "error:3");
 }
 
 const char *nvmlErrorString(int code) {

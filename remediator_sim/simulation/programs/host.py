@@ -240,11 +240,11 @@ HOSTED: dict[str, About] = {
         (5, 60),
         (
             refused(facts.NVML_MISSING, "cannot tell: "),
-            failed(facts.GPU_LOST, "NVML: GPU index "),
+            failed(facts.GPU_LOST, "driver: GPU index "),
             refused(facts.NO_GPU, "cannot tell: NVML lists no GPU"),
             refused(facts.GPU_BUSY, "cannot tell: somebody computes on "),
         ),
-        (failed(facts.GPU_HANGS, "a GPU has not answered within "), failed(facts.GPU_WRONG, "0000:")),
+        (failed(facts.GPU_HANGS, "CUDA: 0000:"), failed(facts.GPU_WRONG, "arithmetic: 0000:")),
         "all ",
         {"megabytes": 1, "seconds": 1},
         once=False,

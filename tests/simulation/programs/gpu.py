@@ -9,7 +9,7 @@ from remediator_sim.simulation.fault import Fault
 from tests.operations.test_gpu_check import Gpus
 from tests.simulation.programs.scenario import Outcome, Scenario, model_node, run_model
 
-QUICK, SLOW = '{"megabytes": 64}', '{"megabytes": 64, "seconds": 1}'
+QUICK, SLOW = '{"megabytes": 1, "loadSeconds": 0}', '{"megabytes": 1, "loadSeconds": 0, "seconds": 1}'
 
 
 def scene(name: str, *so: str, cuda: str = "", nvml: str = "", parameters: str = QUICK, **more: Fault) -> Scenario:
