@@ -5,9 +5,10 @@ A GPU needs a reset when it has uncorrected memory errors since the last one, wh
 answers "GPU requires reset", or when the driver's recovery action says so. None needing one is a success: there is
 nothing to do. GPUs that NVLink joins are reset together when all of them are idle, and else alone, which GPUs since
 Ampere can take; a driver that insists on the others gets all GPUs of the node, if all are idle. Persistence mode is
-taken off for the reset and put back. NVLink's switches are reset where PARAMETERS ask for it, with all GPUs at once and
-fabric manager stopped meanwhile. A reset destroys MIG instances, and the device plugin must be restarted to offer the
-GPU again.
+taken off for the reset and put back. NVLink's switches are reset, with all GPUs at once and fabric manager stopped
+meanwhile, where PARAMETERS ask for it, and where they ask for all GPUs while the kernel's log has a fatal error of a
+switch (SXid). DCGM as a service of the node is stopped for the reset and started again. A reset destroys MIG instances,
+and the device plugin must be restarted to offer the GPU again.
 
 Where the template drains (DRAINED is true in its environment), processes of Pods that have such a GPU open are ended:
 after the drain these are of DaemonSets and static Pods. The kubelet starts them again, so the reset comes at once, and
@@ -18,8 +19,8 @@ so for busySeconds; a GPU is lost, the driver asks for more than a reset, or it 
 reboot the node); another boot than EXPECTED_BOOT_ID, or an ATTEMPT_ID that was started before in this boot.
 
 PARAMETERS: gpus (a list of PCI addresses or UUIDs, or all: exactly these, needy or not), nvSwitches (true: all GPUs and
-the switches between them, after a fatal SXid), driverRoot (where a containerised driver lives, such as
-/run/nvidia/driver), resetSeconds (180), busySeconds (30).
+the switches between them; false: never these), driverRoot (where a driver in a container has its root; where none is
+named, the GPU operator's /run/nvidia/driver is found, as the detectors find it), resetSeconds (180), busySeconds (30).
 """
 
 import os.path
@@ -29,7 +30,7 @@ sys.path.append(os.path.realpath(f"{__file__}/../.."))  # where nodelib/ is; pyt
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,26 +38,42 @@ from nodelib.contract.attempt import create_marker, require_fresh
 from nodelib.contract.operation import Environment, Failed, Refused, main
 from nodelib.contract.parameters import flag, number, text, words
 from nodelib.host.commands import Told, run, shown
-from nodelib.host.device_users import files_of
+from nodelib.host.device_users import files_of, users
 from nodelib.host.device_users import named as named_users
+from nodelib.host.driver import contained
 from nodelib.host.gpu_users import DRIVERS, Clients, Counts, is_drained, still
 from nodelib.host.processes import read
-from nodelib.host.units import change, look_at, why
+from nodelib.host.put_aside import after, before, put_aside
+from nodelib.host.units import look_at
+from nodelib.kernel.kmsg import read_new
+from nodelib.kernel.xid import read_events
+from nodelib.kernel.xid_faults import SWITCH, follow
 from nodelib.nvml.nvidia_smi import Gpu, Holder, Smi, holders, links, look, persistent, plain
 
 NVLINK = re.compile(r"nvlink|not supported|must also be reset|same command", re.IGNORECASE)
 NOTE_SECONDS = 5.0
-FABRIC, FABRIC_SECONDS = "nvidia-fabricmanager", 120.0
+FABRIC = "nvidia-fabricmanager"
+DCGM = ("nvidia-dcgm", "dcgm")
 IN_USE = re.compile(r"in use|being used|primary GPU", re.IGNORECASE)
 
 
 class Work(NamedTuple):
-    """How GPUs are reset here. `seconds` for the reset itself; `switches`: those of NVLink, too."""
+    """How GPUs are reset here. `seconds` for the reset itself; `switches`: those of NVLink, too.
+
+    `failed`: the switches with a fatal error in the kernel's log.
+    """
 
     smi: Smi
     clients: Clients
     seconds: float
     switches: bool
+    failed: tuple[str, ...]
+
+    def services(self) -> list[str]:
+        """Which services of the node are put aside for the reset. Raises Refused when that cannot be determined."""
+        holding = {user.service for user in users(self.clients.proc)}
+        fabric = [FABRIC] if self.switches and look_at(FABRIC).runs else []
+        return [*(name for name in DCGM if name in holding), *fabric]
 
     def strangers(self) -> list[Holder]:
         """Who computes on a GPU and may not be ended. Raises Refused when that cannot be determined."""
@@ -73,7 +90,10 @@ def reset_gpus(environment: Environment, dry_run: bool) -> str:
     """Reset what needs it on the node of this environment and return the sentence."""
     marker, given = require_fresh(environment), environment.parameters
     clients = Clients(Path(environment.host_root) / "proc", is_drained(), number(given, "busySeconds", 30))
-    work = Work(Smi(text(given, "driverRoot")), clients, number(given, "resetSeconds", 180), with_switches(given))
+    root = text(given, "driverRoot") or contained(clients.proc)
+    failed = failed_switches(Path(environment.host_root) / "dev")
+    switches = with_switches(given, root, bool(failed))
+    work = Work(Smi(root), clients, number(given, "resetSeconds", 180), switches, failed if switches else ())
     gpus = look(work.smi)
     sick = choose(gpus, [gpu.address for gpu in gpus] if work.switches or wants_all(given) else named_in(given))
     if not sick:
@@ -84,10 +104,10 @@ def reset_gpus(environment: Environment, dry_run: bool) -> str:
         rehearse(str(marker), work, group)
         return f"would reset {named(group)}"
     create_marker(require_fresh(environment))
-    with fabric_manager_off() if work.switches else nullcontext():
+    with put_aside(work.services()):
         done = reset(work, gpus, group)
     sentence = confirm(done, look(work.smi))
-    note(done)
+    note([*(f"GPU {plain(gpu.address)}" for gpu in done), *work.failed])
     return sentence
 
 
@@ -101,33 +121,42 @@ def wants_all(given: Mapping[str, object]) -> bool:
     return named_in(given) == ("all",)
 
 
-def with_switches(given: Mapping[str, object]) -> bool:
-    """Whether PARAMETERS ask for the switches, too. Raises Refused where that cannot be done."""
+def with_switches(given: Mapping[str, object], root: str, failed: bool) -> bool:
+    """Whether the switches are reset, too. Raises Refused where PARAMETERS say so and it cannot be done."""
+    if "nvSwitches" not in given:
+        return failed and wants_all(given) and not root
     wanted = flag(given, "nvSwitches")
-    if wanted and given.get("driverRoot"):
+    if wanted and root:
         raise Refused(
             "switches are not reset under a containerised driver, whose container runs fabric manager: reboot"
         )
     return wanted
 
 
+def failed_switches(dev: Path) -> tuple[str, ...]:
+    """Return the switches with a fatal error that is not over, as far as the kernel's log tells."""
+    devices = follow({}, read_events(read_new(dev, None).lines))
+    return tuple(sorted(name for name, device in devices.items() if name.startswith(SWITCH) and device.cause))
+
+
 def rehearse(marker: str, work: Work, group: Sequence[Gpu]) -> None:
     """Print what would be done, in its order."""
     print(f"would create {marker}")
     held = sorted(persistent(work.smi) & {gpu.address for gpu in group})
-    around = [
-        *([(change("stop", FABRIC), change("start", FABRIC))] if work.switches and look_at(FABRIC).runs else []),
-        *([tuple((*work.smi.command, *persistence(mode, held)) for mode in "01")] if held else []),
-    ]
-    for before, _ in around:
-        print(f"would run {shown(before)}")
+    around = [(before(name), after(name)) for name in work.services()]
+    if held:
+        off, on = ((*work.smi.command, *persistence(mode, held)) for mode in "01")
+        around.append(([off], [on]))
+    for command in (command for first, _ in around for command in first):
+        print(f"would run {shown(command)}")
     ours, others = work.clients.holders(work.counts(group))
     if ours:
         print(f"would send SIGTERM, and after 10 s SIGKILL, to what holds a GPU: {named_users(ours)}")
     if others:
         print(f"would wait up to {work.clients.seconds:g} s for what holds a GPU: {named_users(others)}")
-    after = [command for _, command in reversed(around)]
-    for command in (reset_command(work.smi, group, work.switches), *after, *map(note_command, group)):
+    last = [command for _, commands in reversed(around) for command in commands]
+    notes = map(note_command, [*(f"GPU {plain(gpu.address)}" for gpu in group), *work.failed])
+    for command in (reset_command(work.smi, group, work.switches), *last, *notes):
         print(f"would run {shown(command)}")
 
 
@@ -206,23 +235,6 @@ def reset_command(smi: Smi, gpus: Sequence[Gpu], switches: bool = False) -> tupl
 
 
 @contextmanager
-def fabric_manager_off() -> Iterator[None]:
-    """While open, fabric manager does not run, for it holds the switches; it is started again if it ran.
-
-    Raises Refused when it does not stop, Failed when it does not start.
-    """
-    unit = look_at(FABRIC)
-    if unit.runs and (result := run(change("stop", FABRIC), FABRIC_SECONDS)).code != 0:
-        run(change("start", FABRIC), FABRIC_SECONDS)
-        raise Refused(f"{FABRIC} does not stop ({why(result, FABRIC_SECONDS)}), nothing was reset: reboot the node")
-    try:
-        yield
-    finally:
-        if unit.runs and (result := run(change("start", FABRIC), FABRIC_SECONDS)).code != 0:
-            raise Failed(f"after the reset {FABRIC} does not start ({why(result, FABRIC_SECONDS)}): reboot the node")
-
-
-@contextmanager
 def persistence_off(smi: Smi, gpus: Sequence[Gpu]) -> Iterator[None]:
     """While open, none of `gpus` is in persistence mode, because the driver counts that as a user of the GPU."""
     held = sorted(persistent(smi) & {gpu.address for gpu in gpus})
@@ -270,18 +282,18 @@ def confirm(reset: Sequence[Gpu], now: Sequence[Gpu]) -> str:
     return f"reset {named(reset)} ({why}); no need is left"
 
 
-def note(gpus: Sequence[Gpu]) -> None:
-    """Tell the kernel's log which GPUs were reset: what it says of their errors is past from there on.
+def note(devices: Sequence[str]) -> None:
+    """Tell the kernel's log which GPUs and switches were reset: what it says of their errors is past from there on.
 
     Where that cannot be written an error goes on to count, and the node is rebooted for it: no harm beyond that.
     """
-    for gpu in gpus:
-        run(note_command(gpu), NOTE_SECONDS)
+    for device in devices:
+        run(note_command(device), NOTE_SECONDS)
 
 
-def note_command(gpu: Gpu) -> tuple[str, ...]:
+def note_command(device: str) -> tuple[str, ...]:
     """One line of the kernel's log."""
-    return ("sh", "-c", f"echo '<6>remediator: GPU {plain(gpu.address)} was reset' > /dev/kmsg")
+    return ("sh", "-c", f"echo '<6>remediator: {device} was reset' > /dev/kmsg")
 
 
 def named(gpus: Sequence[Gpu]) -> str:

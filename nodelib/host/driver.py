@@ -49,6 +49,15 @@ def roots(proc: Path, named: Path | None) -> list[Path]:
     return [named] if named else [node / CONTAINER, node]
 
 
+def contained(proc: Path) -> str:
+    """Return the root of the driver's programs where they are in a container, by the node's own path; else ""."""
+    inside = roots(proc, None)[0]
+    try:
+        return f"/{CONTAINER}" if _library(inside, NVML) else ""
+    except OSError:
+        return ""
+
+
 def is_loaded(proc: Path) -> bool:
     """Tell whether a kernel module of the driver is loaded."""
     return (proc / "driver/nvidia/version").exists()

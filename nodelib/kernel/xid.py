@@ -43,6 +43,7 @@ _UUID = re.compile(rf"NVRM: GPU at (?:PCI:)?{_AT}: (?P<rest>GPU-[0-9a-f-]{{8,40}
 _SERIAL = re.compile(r"NVRM: GPU Board Serial Number: (?P<rest>\w{1,32})", re.A)
 _LOADED = re.compile(r"NVRM: loading NVIDIA UNIX")
 _RESET = re.compile(rf"remediator: GPU {_AT} was reset", re.I | re.A)
+_SWITCH_RESET = re.compile(rf"remediator: NVSwitch {_AT} was reset", re.I | re.A)
 _KINDS = (
     ("xid", _XID),
     ("sxid", _SXID),
@@ -50,6 +51,7 @@ _KINDS = (
     ("fallen", _GONE),
     ("uuid", _UUID),
     ("reset", _RESET),
+    ("switch reset", _SWITCH_RESET),
     ("loaded", _LOADED),
 )
 _ABOUT = re.compile(r"NVRM: Xid\b|nvidia-nvswitch\d+: SXid\b", re.A)
@@ -72,7 +74,7 @@ _ACRONYMS = (
 
 
 class Event(NamedTuple):
-    """One line that says something. `kind`: xid, sxid, fallen, uuid, serial, reset, loaded, or garbled.
+    """One line that says something. `kind`: xid, sxid, fallen, uuid, serial, reset, switch reset, loaded, or garbled.
 
     `code`: of xid and sxid; `rest`: what follows the code, the UUID or the serial number.
     """

@@ -15,6 +15,7 @@ AFTERMATH = 10.0  # seconds after a fault in which the errors of jobs follow fro
 TEXT_CHARS = 240
 RELOAD_CURES = SEVERITY[SEVERITY.index("bus reset") :]  # what a driver that is loaded anew has done, too
 SWITCH = "NVSwitch "
+OF_SWITCHES = ("sxid", "switch reset")
 REPAIRS = ("reset", "loaded")  # kinds of events
 
 
@@ -69,7 +70,7 @@ def follow(devices: Devices, events: Iterable[Event]) -> dict[str, Device]:
         if event.kind == "loaded":
             after = {name: _reloaded(device) for name, device in after.items()}
         elif event.address:
-            name = f"{SWITCH}{event.address}" if event.kind == "sxid" else event.address
+            name = f"{SWITCH}{event.address}" if event.kind in OF_SWITCHES else event.address
             after[name] = _STEPS[event.kind](after.get(name, Device()), event)
     return after
 
@@ -169,6 +170,7 @@ _STEPS = {
     "sxid": _sxid,
     "fallen": _gone,
     "reset": _reset,
+    "switch reset": _reset,
     "uuid": lambda device, event: device._replace(uuid=event.rest),
     "serial": lambda device, event: device._replace(serial=event.rest),
 }

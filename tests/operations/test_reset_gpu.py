@@ -260,6 +260,7 @@ BARE = UID.replace("-", "")
 IN_POD = f"0::/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/cri-containerd-{'4f' * 32}.scope\n"
 BY_HAND = "0::/user.slice/user-1000.slice/session-3.scope\n"
 SERVICE = "0::/system.slice/nvidia-fabricmanager.service\n"
+DCGM = SERVICE.replace("nvidia-fabricmanager", "nvidia-dcgm")
 
 
 @pytest.fixture
@@ -437,7 +438,9 @@ def fabric(active):
 
 
 def steps(node):
-    return [call for call in node.calls() if call.startswith("systemctl st") or "--gpu-reset" in call]
+    """What was stopped, reset and started, without what systemd is told to do later."""
+    calls = [call for call in node.calls() if call.startswith("systemctl st") or "--gpu-reset" in call]
+    return [call for call in calls if "remediator-start" not in call]
 
 
 STOP, START = (f"systemctl {verb} nvidia-fabricmanager.service" for verb in ("stop", "start"))
@@ -471,6 +474,58 @@ def test_fabric_manager_that_does_not_stop_or_start_is_told_of(node):
     assert (ran.code, "after the reset nvidia-fabricmanager does not start" in ran.message) == (1, True)
 
 
+def test_systemd_itself_starts_what_was_put_aside_if_this_program_is_killed_meanwhile(node):
+    node.answers(*fabric("active"), answer("systemd-run"), answer("--gpu-reset", "All done."), *HEALTHY)
+    assert node.program(parameters={"nvSwitches": True}).code == 0
+    net = "remediator-start-nvidia-fabricmanager"
+    told = [call for call in node.calls() if net in call]
+    assert told == [f"systemd-run --unit={net} --on-active=1800 {START}", f"systemctl stop {net}.timer"]
+    assert node.calls().index(told[0]) < node.calls().index(STOP) < node.calls().index(START)
+
+
+@pytest.mark.parametrize(("result", "code"), [("All done.", 0), ("Unknown Error", 255)])
+def test_dcgm_as_a_service_of_the_node_lets_go_of_its_gpus_and_is_started_again_whatever_comes_of_the_reset(
+    node, holders, result, code
+):
+    holders.start(DCGM, "/dev/nvidia2")
+    node.answers(*SICK, answer("systemctl st"), answer("--gpu-reset", result, code=code, then=WELL), *HEALTHY)
+    assert node.program().code == min(code, 1)
+    stop, start = (f"systemctl {verb} nvidia-dcgm.service" for verb in ("stop", "start"))
+    assert steps(node) == [stop, f"{RESET} {BUS[2]}", start]
+
+
+SXID = "3,1,9000000,-;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"
+AFTER = "6,2,9000001,-;remediator: NVSwitch 0000:c1:00 was reset\n"
+SWITCH_LOGS = {
+    "a fatal error": (SXID, {}, "nvidia-smi --gpu-reset"),
+    "one that is over": (SXID + AFTER, {}, f"{RESET} {','.join(BUS)}"),
+    "one, and no switch is to be reset": (SXID, {"nvSwitches": "false"}, f"{RESET} {','.join(BUS)}"),
+    "no error": ("6,2,9000001,-;hello\n", {}, f"{RESET} {','.join(BUS)}"),
+}
+
+
+@pytest.mark.parametrize(("log", "given", "command"), SWITCH_LOGS.values(), ids=SWITCH_LOGS.keys())
+def test_after_a_fatal_error_of_a_switch_a_reset_of_all_gpus_takes_the_switches_with_it(node, log, given, command):
+    (node.root / "dev").mkdir()
+    (node.root / "dev/kmsg").write_text(log)
+    node.answers(*fabric("inactive"), answer("--gpu-reset", "All done."), *HEALTHY)
+    ran = node.program(parameters={"gpus": "all", **given})
+    assert (ran.code, steps(node)) == (0, [command]), ran.out
+    switches = node.calls("NVSwitch")
+    noted = ["sh -c echo '<6>remediator: NVSwitch 0000:c1:00 was reset' > /dev/kmsg"]
+    assert switches == (noted if command == "nvidia-smi --gpu-reset" else [])
+
+
+def test_a_driver_in_a_container_is_found_as_the_detectors_find_it(node):
+    folder = node.root / "proc/1/root/run/nvidia/driver/usr/lib/x86_64-linux-gnu"
+    folder.mkdir(parents=True)
+    (folder / "libnvidia-ml.so.1").touch()
+    assert node.program().code == 0
+    assert {call.split(" nvidia-smi ")[0] for call in node.calls("nvidia-smi")} == {"chroot /run/nvidia/driver"}
+    ran = node.program(parameters={"nvSwitches": True}, ATTEMPT_ID="op-uid.2")
+    assert (ran.code, "under a containerised driver" in ran.message) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [
@@ -492,14 +547,16 @@ def test_switches_are_not_taken_from_work_on_any_gpu(node):
 
 def test_a_dry_run_prints_every_command_that_the_run_itself_gives_in_its_order(node):
     held = table("persistence_mode", "Disabled", _2="Enabled")
-    node.answers(*fabric("active"), held, answer("-pm"), answer("--gpu-reset", "All done."), answer("sh -c"), *HEALTHY)
+    later = answer("systemd-run")
+    others = (answer("-pm"), answer("--gpu-reset", "All done."), answer("sh -c"), *HEALTHY)
+    node.answers(later, *fabric("active"), held, *others)
     rehearsed = node.program("--dry-run", parameters={"nvSwitches": True})
     assert steps(node) == []
     before = len(node.calls())
     assert node.program(parameters={"nvSwitches": True}).code == 0
     asked = ("--query", "topo", "systemctl show", "-q")
     done = [call for call in node.calls()[before:] if not any(word in call for word in asked)]
-    assert len(done) == 9
+    assert len(done) == 11
     assert [line for line in rehearsed.out.splitlines() if line.startswith("would run")] == [
         f"would run nsenter {ENTER} {call}" for call in done
     ]
