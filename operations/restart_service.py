@@ -2,8 +2,9 @@
 """Restart one service of this node through its systemd, and wait until it stays up.
 
 Only services of a list are restarted. None of them takes running containers with it: the kubelet only watches them,
-containerd and CRI-O leave them to their shims and monitors. Where containerd's unit would end them after all (KillMode
-is not process), and where processes hold a GPU that would lose it (fabric manager, IMEX), it is refused.
+containerd, CRI-O, k3s and RKE2 leave them to their shims and monitors. Where a unit would end them after all (KillMode
+is not process; docker without live-restore), and where processes hold a GPU that would lose it (fabric manager, IMEX),
+it is refused. `runtime` and `kubelet` stand for whatever service has that part on this node: k3s and RKE2 have both.
 
 Up means: active with the same process for settleSeconds, and of the kubelet that its healthz says ok. A kubelet that is
 down starts no Pod, this one neither; a node whose kubelet is dead needs an operation that runs elsewhere.
@@ -35,10 +36,14 @@ from nodelib.host.units import Unit, change, look_at, why
 ASK_SECONDS = 10.0
 
 
+LIVE_RESTORE = ("docker", "info", "--format", "{{.LiveRestoreEnabled}}")
+
+
 class Care(NamedTuple):
     """What a restart of a service must heed."""
 
     shims: bool = False  # containers live in its unit, and stay only with KillMode=process
+    daemon: bool = False  # it ends its containers itself, unless live-restore is on
     gpus: bool = False  # work on GPUs ends with it
     healthz: bool = False  # it tells of its health
 
@@ -47,6 +52,12 @@ ALLOWED: Mapping[str, Care] = {
     "kubelet": Care(healthz=True),
     "containerd": Care(shims=True),
     "crio": Care(),
+    "docker": Care(daemon=True),
+    "cri-docker": Care(),
+    "k3s": Care(shims=True, healthz=True),
+    "k3s-agent": Care(shims=True, healthz=True),
+    "rke2-server": Care(shims=True, healthz=True),
+    "rke2-agent": Care(shims=True, healthz=True),
     "nvidia-persistenced": Care(),
     "nvidia-fabricmanager": Care(gpus=True),
     "nvidia-imex": Care(gpus=True),
@@ -58,16 +69,20 @@ ALLOWED: Mapping[str, Care] = {
     "sssd": Care(),
     "rpc-statd": Care(),
 }
+WHOLE = ("rke2-agent", "rke2-server", "k3s-agent", "k3s")  # kubelet and runtime in one service
+# The services that a word may stand for: the first that is used on the node.
+ROLES = {"runtime": (*WHOLE, "crio", "cri-docker", "containerd"), "kubelet": ("kubelet", *WHOLE)}
 
 
 def restart_service(environment: Environment, dry_run: bool) -> str:
     """Restart a service on the node of this environment and return the sentence."""
     marker = require_fresh(environment)
     given = environment.parameters
-    name = choose(given.get("service"))
+    word = choose(given.get("service"))
     patience, settle = number(given, "restartSeconds", 120), number(given, "settleSeconds", 10)
-    port = int(number(given, "healthzPort", 10248, most=65535)) if ALLOWED[name].healthz else 0
-    before = require_fit(look_at(name), Path(environment.host_root) / "proc")
+    port = int(number(given, "healthzPort", 10248, most=65535))
+    before = require_fit(used(word), Path(environment.host_root) / "proc")
+    name = before.name
     if dry_run:
         print(f"would create {marker}")
         for command in commands(name):
@@ -76,15 +91,27 @@ def restart_service(environment: Environment, dry_run: bool) -> str:
     create_marker(require_fresh(environment))
     restart(name, patience)
     wait_until_up(name, time.monotonic() + patience, settle)
-    return f"restarted {name}, which was {before.active}; {require_health(name, port, patience)}"
+    health = require_health(name, port if ALLOWED[name].healthz else 0, patience)
+    return f"restarted {name}, which was {before.active}; {health}"
 
 
 def choose(name: object) -> str:
     """Return the service to restart. Raises Refused when it is not one of the list."""
     plain = name.removesuffix(".service") if isinstance(name, str) else ""
-    if plain not in ALLOWED:
-        raise Refused(f"PARAMETERS.service is {name!r}, not one of {', '.join(ALLOWED)}")
+    if plain not in {*ALLOWED, *ROLES}:
+        raise Refused(f"PARAMETERS.service is {name!r}, not one of {', '.join(dict.fromkeys((*ALLOWED, *ROLES)))}")
     return plain
+
+
+def used(word: str) -> Unit:
+    """Return the service that a word means on this node. One that was never started is only installed."""
+    units = []
+    for name in ROLES.get(word, (word,)):
+        unit = look_at(name)
+        if unit.load == "loaded" and unit.active != "inactive":
+            return unit
+        units.append(unit)
+    return next((unit for unit in units if unit.load == "loaded"), units[0])
 
 
 def require_fit(unit: Unit, proc: Path) -> Unit:
@@ -96,6 +123,11 @@ def require_fit(unit: Unit, proc: Path) -> Unit:
         raise Refused(
             f"a restart of {unit.name} would end every container (its KillMode is {unit.kill_mode}): "
             "set KillMode=process, or drain and reboot the node"
+        )
+    if care.daemon and run(LIVE_RESTORE, ASK_SECONDS).last != "true":
+        raise Refused(
+            f"a restart of {unit.name} would end every container (its live-restore is not on): "
+            "set live-restore in daemon.json, or drain and reboot the node"
         )
     holding = [user for user in users(proc) if user.service != unit.name] if care.gpus else []
     work = [one for one in holding if one.service not in ALLOWED]

@@ -39,8 +39,9 @@ def policy(
 ) -> Document:
     """A shipped policy, in this mode, whose cases have tickets when `ticket` says: Always, OnEscalation or Never.
 
-    In some seeds it asks for a probe, and in some it gives nodes back by itself that have become healthy. `confirm`:
-    its second source; `more`: other fields of its spec, None for those that it has not.
+    In some seeds, and in no others, it asks for a probe, whether or not it is shipped with one; in some it gives nodes
+    back by itself that have become healthy. `confirm`: its second source; `more`: other fields of its spec, None for
+    those that it has not.
     """
     document, chance = copy.deepcopy(_policies()[name]), Random(f"handover {seed} {name}")
     document["spec"]["mode"] = mode
@@ -49,8 +50,11 @@ def policy(
     document["spec"] = {word: value for word, value in document["spec"].items() if value is not None}
     if confirm is not None:
         document["spec"]["confirm"] = confirm
+    verify = {word: value for word, value in (document["spec"].get("verify") or {}).items() if word != "probe"}
     if chance.random() < PROBES and document["spec"].get("ladder"):
-        document["spec"]["verify"] = (document["spec"].get("verify") or {}) | {"probe": "gpu-check"}
+        document["spec"]["verify"] = verify | {"probe": "gpu-check"}
+    elif verify:
+        document["spec"]["verify"] = verify
     if chance.random() < RELEASES:
         document["spec"]["escalation"] = {"release": "WhenHealthy"}
     return document

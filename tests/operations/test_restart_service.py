@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from restart_service import ALLOWED
+from restart_service import ALLOWED, WHOLE
 
 from tests.operations.conftest import OPERATIONS
 from tests.operations.scripted import BOOT, ENTER, Node, answer
@@ -56,7 +56,7 @@ def test_another_service_is_not_asked_for_its_health(node):
     assert node.calls("curl") == []
 
 
-@pytest.mark.parametrize("service", ["sshd", "kubelet --force", "", None, ["kubelet"], "docker"])
+@pytest.mark.parametrize("service", ["sshd", "kubelet --force", "", None, ["kubelet"], "dockerd"])
 def test_a_service_that_is_not_in_the_list_is_refused(node, service):
     ran = run(node, service=service)
     assert (ran.code, node.calls()) == (2, [])
@@ -175,9 +175,52 @@ def test_a_dry_run_says_what_it_would_run_and_changes_nothing(node):
     assert node.calls("systemctl restart") == []
 
 
-def test_the_page_of_the_program_names_no_service_that_ends_containers():
-    assert "docker" not in ALLOWED
-    assert [name for name, care in ALLOWED.items() if care.shims] == ["containerd"]
+def test_services_in_whose_units_containers_live_are_known():
+    assert [name for name, care in ALLOWED.items() if care.shims] == ["containerd", *reversed(WHOLE)]
+    assert [name for name, care in ALLOWED.items() if care.daemon] == ["docker"]
+
+
+@pytest.mark.parametrize(("live", "code"), [("true", 0), ("false", 2), ("Cannot connect to the Docker daemon", 2)])
+def test_docker_is_restarted_only_where_its_containers_live_on(node, live, code):
+    node.answers(answer("LiveRestoreEnabled", live), *WORKS, unit())
+    ran = run(node, service="docker")
+    assert (ran.code, len(node.calls("restart docker"))) == (code, code == 0), ran.out
+    assert code == 0 or "a restart of docker would end every container (its live-restore is not on)" in ran.message
+
+
+def named(name, active):
+    text = f"MainPID=9\nLoadState=loaded\nActiveState={active}\nKillMode=process\n"
+    return answer(f"KillMode {name}.service", text)
+
+
+NONE = unit("inactive", 0, "not-found")
+ON_THE_NODE = {
+    "containerd": ("runtime", [named("containerd", "active")], "containerd"),
+    "CRI-O, which has failed, and containerd, which nobody uses": (
+        "runtime",
+        [named("containerd", "inactive"), named("crio", "failed")],
+        "crio",
+    ),
+    "cri-docker": ("runtime", [named("cri-docker", "active"), named("containerd", "active")], "cri-docker"),
+    "RKE2 has the runtime": ("runtime", [named("rke2-agent", "active")], "rke2-agent"),
+    "k3s has the kubelet": ("kubelet", [named("k3s-agent", "failed")], "k3s-agent"),
+    "one that is down": ("runtime", [named("containerd", "inactive")], "containerd"),
+}
+
+
+@pytest.mark.parametrize(("word", "units", "name"), ON_THE_NODE.values(), ids=ON_THE_NODE.keys())
+def test_runtime_and_kubelet_stand_for_what_the_node_has(node, word, units, name):
+    works = [answer("reset-failed"), answer("systemctl restart", then=[named(name, "active")]), answer("curl", "ok")]
+    node.answers(*works, *units, NONE)
+    ran = run(node, service=word)
+    assert (ran.code, ran.message.split(",")[0]) == (0, f"restarted {name}"), ran.out
+    assert node.calls("systemctl restart") == [f"systemctl restart {name}.service"]
+
+
+def test_a_node_without_any_runtime_is_refused(node):
+    node.answers(NONE)
+    ran = run(node, service="runtime")
+    assert (ran.code, ran.message) == (2, "refused: rke2-agent.service is not-found on this node")
 
 
 def capabilities(template):

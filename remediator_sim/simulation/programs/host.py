@@ -12,6 +12,7 @@ from remediator_sim.simulation.programs.run import Failed, Refused, Run, Work, l
 LATE = (300.0, 1800.0)  # seconds by which a reboot may come late: services that do not stop hold it up
 Holds = Callable[[Run], bool]
 SERVICES = ("kubelet", "containerd", "crio", "chronyd", "nvidia-persistenced", "nvidia-fabricmanager", "rpc-statd")
+ROLES = {"runtime": "containerd"}  # what these words stand for on a simulated node
 
 
 class Row(NamedTuple):
@@ -81,15 +82,20 @@ def hosted(about: About) -> Work:
 
 
 def _said(run: Run, words: str) -> str:
-    return words.format(node=run.node.name, service=run.parameters.get("service"))
+    return words.format(node=run.node.name, service=_service(run))
+
+
+def _service(run: Run) -> object:
+    word = run.parameters.get("service")
+    return ROLES.get(str(word), word)
 
 
 def _is_no_service(run: Run) -> bool:
-    return run.parameters.get("service") not in SERVICES
+    return _service(run) not in SERVICES
 
 
 def _ends_containers(run: Run) -> bool:
-    return run.parameters.get("service") == "containerd" and run.node.shows(facts.SHIMS_END)
+    return _service(run) == "containerd" and run.node.shows(facts.SHIMS_END)
 
 
 def _is_unhealthy(run: Run) -> bool:
