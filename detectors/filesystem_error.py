@@ -1,25 +1,24 @@
 #!/usr/bin/env -S python3 -I -S -B
-"""Condition FilesystemError: a file system of this node itself is damaged, or the kernel has shut it.
+"""Condition FilesystemError: an ext2/3/4 of this node itself is damaged, or the kernel has shut it.
 
-Looked at is each ext2/3/4, xfs, btrfs and f2fs on a block device that process 1 has mounted, but for volumes of Pods,
-which no reboot mends: VolumeError tells of them. Faults:
+Looked at is each of them on a block device that process 1 has mounted, but for volumes of Pods, which no reboot mends:
+VolumeError tells of them. FilesystemDamage tells of file systems that no boot checks. Faults:
 
-  has met errors since boot       ext4's count of errors has grown (/sys/fs/ext4), or btrfs's (/sys/fs/btrfs)
-  was shut by the kernel          ext4: the option emergency_ro or shutdown (new kernels leave "rw" in its flags);
-                                  xfs: EIO for its root folder, or a shutdown in the kernel's log where it cannot be
-                                  asked; btrfs: forced readonly
+  has met errors since boot       its count of errors has grown (/sys/fs/ext4)
+  was shut by the kernel          the option emergency_ro or shutdown (new kernels leave "rw" in its flags)
   has become read-only            it was writable when it was first seen
+  has errors from before this boot: nobody has checked it
+                                  e2fsck clears the count, so it has not run: the boot did not check it (a 0 at the end
+                                  of its line in /etc/fstab), or could not
 
-No fault: an error of ext4 from before this boot (reported by --explain; e2fsck clears it), a file system that was
-read-only from the first, one in a file server or in memory.
+No fault: a file system that was read-only from the first, one in a file server or in memory.
 
 Remedy: FilesystemError: move the work off the node and reboot it: file systems that are checked at boot come back
-clean. "DiskFault" beside it: the disk is the cause, replace it. Where it comes back, unmount it and run e2fsck -f,
-xfs_repair or btrfs check. "has become read-only" by a person's own wish: mount -o remount,rw. What the kernel said is
-in <state>/evidence/filesystem_error.json.
+clean. "DiskFault" beside it: the disk is the cause, replace it. Where it comes back, and "nobody has checked it":
+unmount it and run e2fsck -f, and put a 1 or 2 at the end of its line in /etc/fstab. "has become read-only" by a
+person's own wish: mount -o remount,rw. What the kernel said is in <state>/evidence/filesystem_error.json.
 "Cannot tell": "cannot be read", "cannot be asked", "does not report", "make no sense": run node-problem-detector
-privileged, with the node's /sys, process ids and /dev/kmsg. "has not answered since": an XFS hangs with its disk: see
-DiskFault and UnkillableProcess, reboot where it lasts.
+privileged, with the node's /sys, process ids and /dev/kmsg.
 
 Exit codes: 0 no fault, 1 fault, 2 cannot tell.
 """
@@ -47,6 +46,7 @@ WATCH = Watch(
     volumes=False,
     fine="no file system of the node has errors",
     none="this node has mounted no file system of a disk",
+    kinds=("ext2", "ext3", "ext4"),
 )
 
 

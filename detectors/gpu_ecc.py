@@ -6,6 +6,7 @@ Faults, and what cures them:
   uncorrected memory errors since the driver loaded   reset the GPU (its memory's contents are not to be trusted)
   row remap pending, page retirement pending          reset the GPU; the jobs on it are safe, so wait until it is idle
   row remap failed                                    replace the GPU: spare rows have run out
+  memory that cannot be repaired                      replace the GPU: the driver itself says so (since 590)
   SRAM error threshold exceeded                       replace the GPU
   too many retired pages                              replace the GPU: 60 of the 64 that it can retire
 
@@ -70,6 +71,7 @@ class Sign(NamedTuple):
 # In the order of the line: what cannot be cured on the node comes first.
 FAULTS: tuple[Sign, ...] = (
     Sign("row remap failed", REPLACE, lambda gpu: fact(gpu, "row remap", "failed") > 0),
+    Sign("memory that cannot be repaired", REPLACE, lambda gpu: fact(gpu, "unrepairable memory", "flag") > 0),
     Sign("SRAM error threshold exceeded", REPLACE, lambda gpu: fact(gpu, "SRAM", "exceeded") > 0),
     Sign("too many retired pages", REPLACE, lambda gpu: _pages(gpu) >= MOST_PAGES),
     Sign(
@@ -93,6 +95,7 @@ NEEDED = {
 }
 SHAPES = {
     **NEEDED,
+    "unrepairable memory": {"flag": "number"},
     "corrected errors": {"volatile": "number"},
     "spare rows": {"low": "number", "none": "number"},
     "ECC mode": {"current": "number"},

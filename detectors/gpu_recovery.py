@@ -1,19 +1,21 @@
 #!/usr/bin/env -S python3 -I -S -B
 """Condition GpuRecoveryRequired: the driver itself says that a GPU needs a reset, a reboot or more.
 
-Since version 565 the driver decides after each error what has to be done, and NVML shows it (field 230, what Xid 154
+Since version 570 the driver decides after each error what has to be done, and NVML shows it (field 230, what Xid 154
 logs). It knows more of the fault than any counter, so do what it asks for:
 
   GPU reset             drain the node's jobs off this GPU and reset it (nvidia-smi -r -i INDEX, or the operation
                         reset-gpu); where a process holds it that cannot be ended, reboot
   node reboot           drain the node and reboot it; a reset will not do
-  drain P2P             let no new job use NVLink peers of this GPU, wait for those that run, then reset it
+  drain P2P             let no new job use NVLink peers of this GPU, end those that run, switch UVM persistence mode
+                        off; then ask again: the driver may want nothing more
   drain and reset       drain the node at your convenience, jobs that run are safe, then reset the GPU
   recover IMEX domain   the multi-node NVLink domain lost a member: find the node that failed first, mend it, restart
                         the IMEX service (nvidia-imex) on every node of the domain; nothing is wrong with this node
   bus reset             drain the node and reset the GPU's PCI bus, or reboot; a GPU reset will not do
   system reboot         drain the node and reboot it; where it comes back, power it off and on again
-  unknown action N      newer than this list: drain the node, and see the driver's release notes
+  unknown action N      newer than this list, or its meaning differs from driver to driver and this one's version is
+                        not known: drain the node, and see the driver's release notes
 
 Where the same GPU asks again after that, run the maker's field diagnostic; serial number and UUID are in
 <state>/evidence/gpu_recovery.json.
@@ -46,24 +48,13 @@ from typing import NamedTuple
 from nodelib.contract.detector import explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.nvml.client import parser
-from nodelib.nvml.recovery import QUESTIONS
+from nodelib.nvml.recovery import QUESTIONS, meaning
 from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
 
 NAME = "gpu_recovery"
 [QUESTION] = QUESTIONS
 SHAPES = {QUESTION: {"action": "number"}}
 TIMES = 2  # answers in a row
-
-# What the driver asks for, by the number of NVML (nvmlDeviceGpuRecoveryAction_t).
-ACTIONS = {
-    1: "GPU reset",
-    2: "node reboot",
-    3: "drain P2P",
-    4: "drain and reset",
-    5: "recover IMEX domain",
-    6: "bus reset",
-    7: "system reboot",
-}
 
 
 class Memory(NamedTuple):
@@ -78,13 +69,13 @@ def action(gpu: Gpu) -> int:
     return int(gpu.facts.get(QUESTION, {}).get("action", 0))
 
 
-def wish(gpu: Gpu) -> str:
-    """Say what the driver wants of one GPU.
+def wish(gpu: Gpu, driver: str) -> str:
+    """Say what the driver, of this version, wants of one GPU.
 
-    >>> wish(Gpu(0, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa", facts={"recovery action": {"action": 1}}))
+    >>> wish(Gpu(0, 0, "0000:3b:00.0", "GPU-9f3c01ab-77aa", facts={"recovery action": {"action": 1}}), "")
     'the driver wants GPU reset of 0000:3b:00.0 (GPU-9f3c01ab)'
     """
-    return f"the driver wants {ACTIONS.get(action(gpu), f'unknown action {action(gpu)}')} of {gpu.name}"
+    return f"the driver wants {meaning(action(gpu), driver) or f'unknown action {action(gpu)}'} of {gpu.name}"
 
 
 def count(seen: GpuReadings, before: Memory) -> Memory:
@@ -101,10 +92,13 @@ def count(seen: GpuReadings, before: Memory) -> Memory:
 def judge(seen: GpuReadings, memory: Memory) -> tuple[Verdict, str]:
     """Turn what was read, and counted in `memory`, into a verdict and its line: fault before doubt before health."""
     asked = [gpu for gpu in seen.gpus if action(gpu)]
-    lasting = [wish(gpu) for gpu in asked if memory.times.get(gpu.uuid, 0) >= TIMES]
+    lasting = [wish(gpu, seen.driver) for gpu in asked if memory.times.get(gpu.uuid, 0) >= TIMES]
     if lasting:
         return Verdict.FAULT, "; ".join(lasting)
-    doubtful = [*doubts(seen, SHAPES), *(f"{wish(gpu)} (to be confirmed by the next run)" for gpu in asked)]
+    doubtful = [
+        *doubts(seen, SHAPES),
+        *(f"{wish(gpu, seen.driver)} (to be confirmed by the next run)" for gpu in asked),
+    ]
     if doubtful:
         return Verdict.UNKNOWN, "; ".join(doubtful)
     unaware = [gpu.name for gpu in seen.answering if QUESTION not in gpu.facts]
@@ -135,7 +129,7 @@ def check(options: Namespace) -> tuple[Verdict, str]:
 
 def checks(seen: GpuReadings) -> dict[str, str]:
     """Return what is wanted, and what is doubtful."""
-    wishes = "; ".join(wish(gpu) for gpu in seen.gpus if action(gpu))
+    wishes = "; ".join(wish(gpu, seen.driver) for gpu in seen.gpus if action(gpu))
     return {"wanted": wishes, "doubts": "; ".join(doubts(seen, SHAPES))}
 
 

@@ -15,10 +15,11 @@ None of it is cured by software: drain the node and have a person look. Serial n
 <state>/evidence/gpu_throttled.json.
 
 A fault is 6 of the last 10 minutes of one kind, told by the GPU's own time counters, or where it has none by the bit
-that is set at the moment of a run. It ends when less than 2 of 10 minutes are left. What software does on purpose is
-none: a power cap, idle clocks, clocks that somebody has set, slowing down at a temperature that the driver heeds. A GPU
-that is slow while less than 6 minutes are known of it (after a boot) is "cannot tell". A GPU that does not report its
-clocks (MIG, virtual ones) has no fault that could be seen here.
+that is set at the moment of a run: the line says "known by samples only" then. Drivers before 575 count no time, and of
+those between 580.65 and 580.82 nobody knows how. It ends when less than 2 of 10 minutes are left. What software does on
+purpose is none: a power cap, idle clocks, clocks that somebody has set, slowing down at a temperature that the driver
+heeds. A GPU that is slow while less than 6 minutes are known of it (after a boot) is "cannot tell". A GPU that does not
+report its clocks (MIG, virtual ones) has no fault that could be seen here.
 
 A GPU that is lost and an NVML that does not answer are "cannot tell": GpuLost tells of them. "no permission" is cured
 by running as root. Another code with "does not report its ...", or NVML that cannot be asked or makes no sense:
@@ -46,7 +47,7 @@ from nodelib.contract.detector import clock, explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.nvml.client import parser
 from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
-from nodelib.nvml.throttle import Past, Slow, advance, signs
+from nodelib.nvml.throttle import Past, Slow, advance, counters, signs
 
 NAME = "gpu_throttled"
 LONG = 360.0  # seconds of the window: gpud takes 0.6 samples a minute over 10 minutes for a fault
@@ -102,8 +103,14 @@ def judge(seen: GpuReadings, memory: Memory) -> tuple[Verdict, str]:
     unsure = [*doubts(seen, ["clocks"]), *told(seen, too_new(seen, memory), " just now, for how long is not known yet")]
     for verdict, found in ((Verdict.FAULT, told(seen, memory.standing)), (Verdict.UNKNOWN, unsure)):
         if found:
-            return verdict, "; ".join(found)
-    return Verdict.OK, absent(seen) or "no GPU is held down by its hardware"
+            return verdict, "; ".join([*found, *sampled(seen)])
+    return Verdict.OK, absent(seen) or "; ".join(["no GPU is held down by its hardware", *sampled(seen)])
+
+
+def sampled(seen: GpuReadings) -> list[str]:
+    """Return, as at most one text, that the time of being slow is not counted but guessed from run to run."""
+    guessed = bool(seen.driver) and not counters(seen.driver) and any("clocks" in gpu.facts for gpu in seen.answering)
+    return [f"known by samples only: driver {seen.driver} is not known to count slow time"] if guessed else []
 
 
 def told(seen: GpuReadings, faults: Set[tuple[str, str]], more: str = "") -> list[str]:

@@ -9,14 +9,17 @@ Where the driver itself says which repair it wants (Xid 154, since driver 565), 
 The line begins with the most severe repair that some GPU needs. What cures it:
 
   inspection needed                      look at power, cables and seating; run the maker's field diagnostic; replace
+  power cycle needed                     drain, power off and on; undo what was last changed in the machine
   reboot needed                          drain and reboot; the same GPU again: have it inspected
   reset, bus reset, drain and reset      drain, reset the GPU (NVSwitch: all GPUs together), reboot where that fails
   IMEX recovery needed                   restart the IMEX domain (nvidia-imex on all its nodes); reboot where that fails
-  P2P drain needed                       end the jobs that use NVLink to this GPU, then reset it
+  P2P drain needed                       end the jobs that use NVLink to this GPU, switch UVM persistence mode off, and
+                                         ask the driver again what it wants (nvidia-smi -q, GPU Recovery Action)
 
-Told as "cannot tell", because nobody should reboot a node for it unseen: an unexpected Xid (look it up in NVIDIA's
-catalogue, and at the kernel's log), lines that were overwritten unread (log_buf_len= in the kernel's command line makes
-the buffer larger), a line that cannot be read, a log that cannot be opened (mount /dev/kmsg; it needs CAP_SYSLOG).
+Told as "cannot tell", because nobody should reboot a node for it unseen: an unexpected Xid for ten minutes, after which
+it is only told behind "no Xid calls for a repair" (look it up in NVIDIA's catalogue, and at the kernel's log), lines
+that were overwritten unread (log_buf_len= in the kernel's command line makes the buffer larger), a line that cannot be
+read, a log that cannot be opened (mount /dev/kmsg; it needs CAP_SYSLOG).
 
 Errors that were logged more than an hour before this detector first read this boot's log are told as "from before this
 detector ran", and cannot tell either: the GPU may have been reset since, which leaves no line. A new error of the GPU
@@ -56,6 +59,7 @@ from nodelib.kernel.xid_table import SXID_LINK_DIED
 NAME = "gpu_xid"
 ECHO = 60.0  # seconds within which the links of a GPU that falls off the bus go down
 RECENT = 3600.0  # seconds before the first run from which on nobody is thought to have reset a GPU unseen
+UNEXPECTED = 600.0  # seconds that a code which nobody expects is "cannot tell": shorter than a verification may take
 ACTIONS = {*SEVERITY, "watch", "unexpected"}
 
 
@@ -84,16 +88,16 @@ def learn(memory: Memory, log: Log, now: float) -> Memory:
     return Memory(cursor, follow(devices, events), memory.garbled or garbled[:200], follow_repairs(shelved, events))
 
 
-def judge(devices: Devices, doubts: Sequence[str]) -> tuple[Verdict, str]:
+def judge(devices: Devices, doubts: Sequence[str], now: float = 0.0) -> tuple[Verdict, str]:
     """Turn what is known into a verdict and its line; `doubts`: why there may be more than is known."""
     needed = needs(devices)
     if needed:
         return Verdict.FAULT, "; ".join(needed)
-    unclear = [*_having(devices, "unexpected"), *doubts]
+    unclear = [*_having(devices, "unexpected", now - UNEXPECTED), *doubts]
     if unclear:
         return Verdict.UNKNOWN, "; ".join(unclear)
-    watched = _having(devices, "watch")
-    return Verdict.OK, "; ".join(["no Xid calls for a repair", *watched])
+    told = [*_having(devices, "unexpected"), *_having(devices, "watch")]
+    return Verdict.OK, "; ".join(["no Xid calls for a repair", *told])
 
 
 def needs(devices: Devices) -> list[str]:
@@ -116,13 +120,13 @@ def _echo(name: str, cause: Fault, causes: dict[str, Fault]) -> bool:
     )
 
 
-def _having(devices: Devices, action: str) -> list[str]:
-    """Return, as at most one text, the codes with `action` and their devices."""
+def _having(devices: Devices, action: str, since: float = 0.0) -> list[str]:
+    """Return, as at most one text, the codes with `action` that were first seen since then, and their devices."""
     told = [
         _told(name, fault)
         for name, device in sorted(devices.items())
         for fault in sorted(device.faults, key=lambda fault: fault.code)
-        if fault.action == action
+        if fault.action == action and fault.at >= since
     ]
     return [f"{action}: {', '.join(told)}"] if told else []
 
@@ -159,7 +163,7 @@ def _device(value: Any) -> Device:
     sound += [type(code) is int for code in device.repaired]
     sound += [type(code) is int and isinstance(pid, str) for code, pid in device.processes]
     sound += [isinstance(text, str) for text in (device.advised, device.uuid, device.serial)]
-    if not all(sound) or type(device.advice) is not int or device.advice not in range(8):
+    if not all(sound) or device.advice not in ("", *SEVERITY):
         raise ValueError("this is not the memory of a device")
     return device._replace(
         faults=faults,
@@ -216,7 +220,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     memory = learn(before, log, clock(options))
     known = {key: _plain(devices) for key, devices in (("devices", memory.devices), ("shelved", memory.shelved))}
     write_json(path, {"boot_id": boot, "cursor": memory.cursor, "garbled": memory.garbled, **known})
-    verdict, line = judge(memory.devices, doubts(options, boot, log, memory))
+    verdict, line = judge(memory.devices, doubts(options, boot, log, memory), clock(options))
     gpus = evidence(options, memory.devices) if verdict is Verdict.FAULT else []
     keep_evidence(options.state, NAME, verdict, {"condition": "GpuXid", "line": line, "gpus": gpus})
     if options.explain:

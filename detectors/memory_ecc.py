@@ -5,16 +5,19 @@ Faults: an uncorrected error that EDAC has counted (/sys/devices/system/edac), o
 the firmware (APEI, severity recoverable or fatal, of memory or a processor), a page of memory that was lost (Memory
 failure), a process that met one (machine check). A fault stands until the next boot, whatever resets the counters.
 
-No fault: corrected errors. A DIMM with more than 100 of them an hour is named in the line behind "no uncorrected
-memory errors": have it looked at before it fails. Nor is an event from before the boot (BERT), nor PCIe's
-(PcieLinkDegraded). A node whose memory reports nothing (no EDAC driver, virtual machines) is fine unless the log tells.
+No fault: a lost page of a GPU whose memory is part of the node's (GH200, GB200): behind "no uncorrected memory errors"
+"a page of a GPU's memory was lost", and GpuEccFault says what to do. Nor corrected errors. A DIMM with more than 100 of
+them an hour is named in the line behind "no uncorrected memory errors": have it looked at before it fails. Nor is an
+event from before the boot (BERT), nor PCIe's (PcieLinkDegraded). A node whose memory reports nothing (no EDAC driver,
+virtual machines) is fine unless the log tells.
 
 Remedy: MemoryEcc: take the work off the node and reboot it: the firmware tests the memory and maps bad rows out. Where
 it comes back, replace the DIMM that the line names, or run the maker's memory test where it names none (dmidecode -t
 memory and ras-mc-ctl --layout tell the slot). Labels, counts and lines of the log are in
 <state>/evidence/memory_ecc.json.
-"Cannot tell": "kernel log cannot be", "EDAC cannot be read": run node-problem-detector privileged, with the node's /dev
-and /sys. Lines of the log overwritten unread: make its buffer larger (log_buf_len= in the kernel's command line).
+"Cannot tell": "nobody can tell whether it is a GPU's": mount the node's /sys/devices/system/memory. "kernel log cannot
+be", "EDAC cannot be read": run node-problem-detector privileged, with the node's /dev and /sys. Lines of the log
+overwritten unread: make its buffer larger (log_buf_len= in the kernel's command line).
 
 Exit codes: 0 no uncorrected error, 1 fault, 2 cannot tell.
 """
@@ -30,17 +33,20 @@ if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
 import argparse
+import os
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from nodelib.contract.detector import clock, conclude, explain, keep_evidence, main, parser
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
-from nodelib.kernel.edac import STORY, Part, read_log, read_parts
+from nodelib.kernel.edac import LOST, STORY, Part, read_log, read_parts
 from nodelib.kernel.kmsg import read_new, since
+from nodelib.kernel.page_owner import GPU, UNKNOWN, page_owner
 
 NAME = "memory_ecc"
 FINE, NO_EDAC = "no uncorrected memory errors", "this node does not report memory errors (no EDAC)"
 MOST_CORRECTED, HOUR = 100, 3600.0
+VERDICTS = {LOST[GPU]: Verdict.OK, LOST[UNKNOWN]: Verdict.UNKNOWN}  # of all else that is told: a fault
 
 
 class Rate(NamedTuple):
@@ -72,10 +78,11 @@ def judge(
 
     Args: `told`: the uncorrected errors of this boot; `rates`: by name of the part; `doubts`: what could not be read.
     """
-    found = {**dict.fromkeys(doubts, Verdict.UNKNOWN), **dict.fromkeys(told, Verdict.FAULT)}
+    found = {**dict.fromkeys(doubts, Verdict.UNKNOWN), **{text: VERDICTS.get(text, Verdict.FAULT) for text in told}}
     many = sorted({part.name for part in parts if part.name in rates and has_many(part, rates[part.name])})
-    fine = FINE if parts else NO_EDAC
-    return conclude(found, f"{fine}; many corrected ones: {', '.join(many)}" if many else fine)
+    notes = [text for text in told if VERDICTS.get(text) is Verdict.OK]
+    notes += [f"many corrected ones: {', '.join(many)}"] if many else []
+    return conclude(found, "; ".join([FINE if parts else NO_EDAC, *notes]))
 
 
 def uncorrected(parts: Collection[Part]) -> list[str]:
@@ -107,7 +114,13 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
         parts = read_parts(options.sys)
     except (OSError, ValueError) as error:
         doubts.append(f"EDAC cannot be read: {error}")
-    told = sorted({*before, *uncorrected(parts), *read_log(log.lines)})
+    told = sorted(
+        {
+            *before,
+            *uncorrected(parts),
+            *read_log(log.lines, page_owner(options.sys, options.proc, os.sysconf("SC_PAGE_SIZE"))),
+        }
+    )
     rates = {part.name: rate(part, rates.get(part.name), now) for part in parts}
     verdict, line = judge(parts, told, rates, doubts)
     write_json(path, {"boot_id": boot, "cursor": log.cursor, "told": told, "rates": rates})

@@ -9,6 +9,10 @@ no fault unless --require names it. DEVICE/PORT is a port of an RDMA device. Fau
   is not linked up, is DOWN / INIT ...     or replace cable and transceiver; INIT: the subnet manager is missing
   goes down again and again                three times in 12 hours; until an hour after the last time. Remedy: the same
   stops sending again and again            the same, by the driver's own timer. Remedy: reboot; then replace the card
+  runs at ..., not at ...                  an RDMA port, for four minutes, below its best rate in this boot or --rate:
+                                           lanes or a generation are missing. Remedy: reseat cable and transceiver
+  has symbol errors again and again        three times in 12 hours 10 or more; until an hour after the last. Remedy: the
+                                           same, before the link goes down
   is gone: its card has left the bus       in three runs. Remedy: power-cycle, then reseat or replace the card
   is gone: its card has lost its driver    in three runs. Remedy: reload the driver, or reboot
   card ...: its firmware does not answer   the driver's word in the kernel log (mlx5), until the card recovers or its
@@ -37,6 +41,7 @@ if __name__ == "__main__":
     slots.take()  # before all that costs memory
 
 import argparse
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -82,6 +87,8 @@ def judge(known_facts: Mapping[str, Fact], known: Memory, why: str, now: float) 
     for name, past in known.pasts.items():
         if too_many(past.times, now):
             texts[f"{name} goes down again and again"] = Verdict.FAULT
+        if too_many(past.erred, now):
+            texts[f"{name} has symbol errors again and again"] = Verdict.FAULT
     for name, times in known.stalls.items():
         if too_many(times, now):
             texts[f"{name} stops sending again and again"] = Verdict.FAULT
@@ -180,6 +187,7 @@ def evidence(seen: NetworkReadings, known_facts: Mapping[str, Fact], known: Memo
             if key in known.had or known_facts[key].required
         ][:6],
         "devices": {name: Path(path).name for name, path in [*sorted(known.devices.items())][:16]},
+        "speeds": {name: port.speed for name, port in [*seen.ports.items()][:16] if port.speed},
         "downs": {name: port.downs for name, port in [*seen.ports.items()][:16] if port.downs},
         "kernel": [death.line for _, death in sorted(known.dead.items())][:2],
     }
@@ -194,7 +202,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     path = options.state / f"{NAME}.json"
     last = recall(memory(path, boot))
     seen, log = look(options, last), kmsg.read_new(options.dev, last.cursor)
-    known_facts = facts(seen, options.require, last.had)
+    known_facts = facts(seen, options.require, last.had, options.rate)
     known = update(last, seen, known_facts, log, now)
     verdict, line = judge(known_facts, known, log.why, now)
     kept = {"condition": "NetworkLinkFault", "line": line, **evidence(seen, known_facts, known)}
@@ -213,6 +221,16 @@ def views(seen: NetworkReadings, known: Memory) -> dict[str, Any]:
     return {**{name: str(port) for name, port in ports.items()}, **seen._replace(ports={})._asdict(), **known._asdict()}
 
 
+def declared_rate(text: str) -> tuple[str, float]:
+    """Return what --rate is given. Raises ArgumentTypeError."""
+    pattern, _, rate = text.partition("=")
+    if pattern and re.fullmatch(r"[0-9]{1,4}(\.[0-9])?", rate):
+        return pattern, float(rate)
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not PATTERN=N: a pattern of RDMA devices and Gb/s, such as mlx5_*=400"
+    )
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Return the options."""
     options = parser(__doc__)
@@ -222,6 +240,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         default=[],
         metavar="NAME",
         help="an interface, RDMA device or DEVICE/PORT that must be up from boot on; may be given many times",
+    )
+    options.add_argument(
+        "--rate",
+        type=declared_rate,
+        action="append",
+        default=[],
+        metavar="PATTERN=N",
+        help="Gb/s that RDMA devices or ports must run at, such as 'mlx5_*=400'; may be given many times",
     )
     options.add_argument(
         "--ignore",

@@ -2,17 +2,18 @@
 """Condition NfsStale: an NFS mount of this node hangs or is stale while its server answers.
 
 Each mount of process 1 (one for each super block) is asked by statvfs, which always sends a request, in a child that
-can be left behind. Where it does not answer by --deadline, its server is asked for the procedure NULL of NFS, and the
-mount's counters are compared with those of the last run. ESTALE is a fault at once. A hang is a fault when in two runs
-in a row the server answered and not one operation ended well in between. While operations end, the mount is slow, not
-dead. While its server is silent, or fails the request, the mount is "cannot tell": see NfsUnavailable.
+can be left behind; of one server at most 8 are left behind. Where it does not answer by --deadline, its server is asked
+for the procedure NULL of NFS, and the mount's counters are compared with those of the last run. ESTALE is a fault at
+once. A hang is a fault when in two runs in a row the server answered and not one operation ended well in between. While
+operations end, the mount is slow, not dead. While its server is silent, or fails the request, the mount is "cannot
+tell": see NfsUnavailable.
 
 Remedy: NfsMountStuck: take the Pods that use the mount off the node and mount it anew (umount -f -l, then mount); the
 node need not reboot unless a process cannot be killed. After a restart a server may hold its clients back for 90 s
 (grace period): let a policy wait three minutes. "its server ... does not answer", "cannot be asked", "requests time
-out", "look at its server": as for NfsUnavailable. "could not be asked", "cannot be read", "make no sense": run
-node-problem-detector privileged, with the node's process ids (hostPID). Mounts and counters are in
-<state>/evidence/nfs_mount.json.
+out", "look at its server": as for NfsUnavailable. "not asked": others hang; see what is said of these. "could not be
+asked", "cannot be read", "make no sense": run node-problem-detector privileged, with the node's process ids (hostPID).
+Mounts and counters are in <state>/evidence/nfs_mount.json.
 
 Exit codes: 0 every mount answers or is only slow, 1 a mount is stale or stuck, 2 cannot tell.
 """
@@ -29,38 +30,19 @@ if __name__ == "__main__":
 
 import argparse
 import errno
-import os
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nodelib.contract.detector import clock, conclude, keep_evidence, main, parser
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
-from nodelib.host.child_process import Answer, ask, is_alive
+from nodelib.host.child_process import Answer
 from nodelib.host.mountinfo import GARBLED
+from nodelib.net import mount_probe
 from nodelib.net.nfs import Counters, Mount, ask_servers, read_counters, read_mounts
-from nodelib.net.probe_result import together
 
 NAME = "nfs_mount"
 NULL_DEADLINE = 5.0  # seconds for a server to answer, after the mounts had theirs
-
-# The child: argv is [mount point, answer file], or [program, mount point, answer file]. Nothing is imported that costs.
-CHILD = """
-import os, sys
-try:
-    code = 0
-    if len(sys.argv) > 3:
-        import signal
-        signal.signal(signal.SIGTERM, lambda *_: None)  # outlive the program, so that it is ended as this child is
-        code = os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:3])
-    else:
-        os.statvfs(sys.argv[1])
-except OSError as error:
-    code = error.errno
-with open(sys.argv[-1], "w") as answer:
-    answer.write('{"errno": %d, "done": true}' % code)
-"""
 
 
 class Sight(NamedTuple):
@@ -139,21 +121,22 @@ def compare(before: Any, now: Counters | None) -> str:
 
 
 def key(mount: Mount) -> str:
-    """Return a file name for this mount; device numbers are used again, so the source is part of it."""
-    return f"{mount.device.replace(':', '-')}-{zlib.crc32(os.fsencode(mount.source)):08x}"
-
-
-def probe(mount: Mount, options: argparse.Namespace) -> Sight:
-    """Ask one mount, unless a child that was left behind still asks it."""
-    inside = f"{options.proc.absolute()}/1/root{mount.point}"  # the path as process 1 sees it
-    asked = [options.statfs, mount.point] if options.statfs else [inside]
-    command = [sys.executable, "-I", "-S", "-c", CHILD, *asked]
-    return statfs(ask(command, options.state / NAME, key(mount), options.deadline))
+    """Return a file name for this mount."""
+    return mount_probe.key(mount.device, mount.source)
 
 
 def look(mounts: list[Mount], options: argparse.Namespace, before: Mapping[str, Any]) -> dict[Mount, Sight]:
-    """Ask every mount at once, then the servers of those that gave no good answer."""
-    sights = dict(zip(mounts, together(lambda mount: probe(mount, options), mounts), strict=True))
+    """Ask the mounts, then the servers of those that gave no good answer."""
+    folder = options.state / NAME
+    answers = mount_probe.bounded(
+        mounts,
+        lambda mount: mount.server or mount.source,
+        lambda mount: mount_probe.left_behind(folder, key(mount)),
+        lambda mount: mount_probe.ask_mount(
+            mount.point, key(mount), folder, options.proc, options.statfs, options.deadline
+        ),
+    )
+    sights = {mount: statfs(answers[mount]) for mount in mounts}
     ill = [mount for mount, sight in sights.items() if sight.statfs in ("stuck", "failed")]
     servers = ask_servers(ill, options.proc, NULL_DEADLINE)
     counters = read_counters(options.proc) if ill else {}
@@ -181,16 +164,6 @@ def recall(path: Path, boot: str) -> dict[str, Any]:
     return stuck if isinstance(stuck, dict) else {}
 
 
-def forget(folder: Path, mounts: list[Mount]) -> None:
-    """Drop the files of mounts that are gone, but for those whose child is still stuck."""
-    known = {key(mount) for mount in mounts}
-    for name in {path.name.partition(".")[0] for path in folder.glob("*.json")} - known:
-        record = read_json(folder / f"{name}.probe.json")
-        if not is_alive(record.get("pid"), record.get("start")):
-            for kind in ("probe", "answer"):
-                (folder / f"{name}.{kind}.json").unlink(missing_ok=True)
-
-
 def evidence(sights: Mapping[Mount, Sight]) -> list[dict[str, Any]]:
     """Return the mounts that are at fault, and how they fare; bounded, lest it be cut elsewhere."""
     ill = [(mount, sight) for mount, sight in sights.items() if decide(sight)[0] is Verdict.FAULT]
@@ -213,7 +186,7 @@ def check(options: argparse.Namespace) -> tuple[Verdict, str]:
     sights = look(mounts.once, options, recall(path, boot))
     verdict, line = judge(sights, mounts.garbled)
     write_json(path, {"boot_id": boot, "stuck": remember(sights), "finished_at": clock(options)})
-    forget(options.state / NAME, mounts.once)
+    mount_probe.forget(options.state / NAME, {key(mount) for mount in mounts.once})
     record = {"condition": "NfsStale", "line": line, "mounts": evidence(sights)}
     keep_evidence(options.state, NAME, verdict, record)
     if options.explain:

@@ -43,6 +43,15 @@ def module(proc: Path) -> Module:
     return Module(match[1], text[:200]) if match else Module(text=text[:200], why="it names none")
 
 
+def release(version: str) -> tuple[int, ...]:
+    """Return a version in an order, () for one that is not known.
+
+    >>> release("580.82.07") > release("580.65"), release("")
+    (True, ())
+    """
+    return tuple(int(part) for part in version.split(".")) if re.fullmatch(VERSION, version) else ()
+
+
 def roots(proc: Path, named: Path | None) -> list[Path]:
     """Return where the driver's files may lie: in `named`, else as a container shows them, else in the node's root."""
     node = proc / "1/root"

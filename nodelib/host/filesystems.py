@@ -5,7 +5,7 @@ None of it touches a file system: mounts come from `mountinfo`, counters from /s
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,9 +75,10 @@ class Mounts(NamedTuple):
     found: tuple[Filesystem, ...]
     garbled: int
 
-    def of(self, volumes: bool) -> "Mounts":
-        """Those that are volumes of Pods, or those that are not."""
-        return self._replace(found=tuple(filesystem for filesystem in self.found if filesystem.volume is volumes))
+    def of(self, volumes: bool, kinds: Collection[str] = KINDS) -> "Mounts":
+        """Those of these kinds that are volumes of Pods, or those that are not."""
+        ours = (filesystem for filesystem in self.found if filesystem.volume is volumes and filesystem.kind in kinds)
+        return self._replace(found=tuple(ours))
 
 
 def read_mounts(proc: Path, sys_root: Path) -> Mounts:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from nodelib.contract.detector import clock, conclude, explain, keep_evidence
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.host.filesystems import (
+    KINDS,
     STORY,
     Errors,
     Filesystem,
@@ -46,7 +47,7 @@ say(True)
 
 
 class Watch(NamedTuple):
-    """Which file systems a detector looks at: volumes of Pods, or all others; and what it says when all is well.
+    """Which file systems a detector looks at: volumes of Pods, or all others, of these kinds; what it says of health.
 
     `none`: where there is nothing to look at.
     """
@@ -56,6 +57,7 @@ class Watch(NamedTuple):
     volumes: bool
     fine: str
     none: str
+    kinds: tuple[str, ...] = KINDS
 
 
 class Known(NamedTuple):
@@ -95,6 +97,7 @@ def _faults(filesystem: Filesystem, seen: Signs, known: Known, boot: int | None)
     """Return each fault and whether it is one, the one that tells most first."""
     from_when = None if boot is None else int(boot + known.at) if filesystem.volume else boot
     grown = seen.btrfs is not None and known.errors is not None and seen.btrfs > known.errors
+    errors = seen.btrfs if seen.btrfs is not None else seen.ext4.total if seen.ext4 and boot is not None else 0
     new = seen.ext4 is not None and from_when is not None and seen.ext4.total > 0 and seen.ext4.last >= from_when
     read_only = "ro" in filesystem.options
     logged = bool(seen.log) and (read_only if filesystem.kind == "btrfs" else seen.stat != 0)
@@ -102,6 +105,7 @@ def _faults(filesystem: Filesystem, seen: Signs, known: Known, boot: int | None)
     return {
         "was shut by the kernel": shut,
         "has met errors since boot": new or grown,
+        "has errors from before this boot: nobody has checked it": errors > 0 and not filesystem.volume,
         "has become read-only": read_only and known.writable and not filesystem.volume,
     }
 
@@ -199,7 +203,7 @@ def check(options: argparse.Namespace, watch: Watch) -> tuple[Verdict, str]:
     now, path, boot = clock(options), options.state / f"{watch.name}.json", boot_id(options.proc)
     memory = read_json(path)
     known, given_up = recall(memory, boot)
-    mounts, booted = read_mounts(options.proc, options.sys).of(watch.volumes), boot_time(options.proc)
+    mounts, booted = read_mounts(options.proc, options.sys).of(watch.volumes, watch.kinds), boot_time(options.proc)
     log = read_new(options.dev, since(memory, boot))
     given_up, answers = broken(log.lines, given_up), stat(options, watch.name, mounts)
     seen = {filesystem.key: look(options, filesystem, answers, given_up) for filesystem in mounts.found}

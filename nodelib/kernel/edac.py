@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from nodelib.host.attributes import folders, number, text
 from nodelib.kernel.kmsg import Line
+from nodelib.kernel.page_owner import DIMM, GPU, UNKNOWN, PageOwner
 
 # APEI writes a number in braces before each line of an event of now; one from before the reboot (BERT) has none.
 EVENT = re.compile(r"\{(?P<event>[0-9]+)\}\[Hardware Error\]: +(?P<told>.*)")
@@ -18,9 +19,16 @@ SEVERITY = re.compile(r"event severity: *(recoverable|fatal)")
 SECTION = re.compile(r"section_type: *(?P<section>.*?)(?: error)? *$")
 PROCESSOR = re.compile(r"processor", re.IGNORECASE)
 UNCORRECTED = re.compile(r"EDAC MC(?P<controller>[0-9]+): (?!0 )[0-9]+ UE .*? on (?P<label>\S.*?) \(")
-LOST_PAGE = re.compile(r"Memory failure: 0x[0-9a-f]+: recovery action for .*: \S")
+LOST_PAGE = re.compile(r"Memory failure: 0x(?P<page>[0-9a-f]{1,16}): recovery action for .*: \S")
 IN_USE = re.compile(r"mce: Uncorrected hardware memory error in user-access at ")
 STORY = re.compile(r"EDAC|\[Hardware Error\]|mce: |Memory failure: ")
+
+
+LOST = {
+    DIMM: "a page of memory was lost",
+    GPU: "a page of a GPU's memory was lost (see GpuEccFault)",
+    UNKNOWN: "a page of memory was lost, and nobody can tell whether it is a GPU's",
+}
 
 
 class Part(NamedTuple):
@@ -85,14 +93,14 @@ def _name(label: str | None, place: str) -> str:
     return f"{plain} ({place.partition('/')[0]})" if plain else place
 
 
-def read_log(lines: Sequence[Line]) -> list[str]:
+def read_log(lines: Sequence[Line], owner: PageOwner = lambda _: DIMM) -> list[str]:
     """Return what the log says of uncorrected errors, each kind once, sorted. Corrected ones are none."""
     events = set(_events(lines))
     for line in lines:
         if uncorrected := UNCORRECTED.match(line.text):
             events.add(f"uncorrected memory error on {uncorrected['label'][:48]} (mc{uncorrected['controller']})")
-        elif LOST_PAGE.match(line.text):
-            events.add("a page of memory was lost")
+        elif lost := LOST_PAGE.match(line.text):
+            events.add(LOST[owner(int(lost["page"], 16))])
         elif IN_USE.match(line.text):
             events.add("a process met an uncorrected memory error")
     return sorted(events)

@@ -15,19 +15,22 @@ from nodelib.kernel.xid_table import SXIDS_FATAL, SXIDS_HARMLESS, XIDS
 
 FALLEN = 79  # GPU has fallen off the bus
 ADVICE = 154  # the driver says which repair it wants, by a number
-# What 154 can want (NVML: GPU recovery action); its text differs from driver to driver, so the number counts.
-ADVISED = {
-    1: "reset",
-    2: "reboot",
-    3: "P2P drain",
-    4: "drain and reset",
-    5: "IMEX recovery",
-    6: "bus reset",
-    7: "reboot",
-}
-CALLS_FOR = {"R": "reset", "B": "reboot", "H": "inspection", "W": "watch", "?": "unexpected"}
+# What 154 can want (NVML: GPU recovery action). Its words differ from driver to driver, so the number counts; of higher
+# numbers the meaning differs, so there a word counts.
+ADVISED = {1: "reset", 2: "reboot", 3: "P2P drain", 4: "drain and reset"}
+ADVISED_BY_WORD = {"imex": "IMEX recovery", "bus": "bus reset", "reboot": "reboot"}
+CALLS_FOR = {"R": "reset", "B": "reboot", "P": "power cycle", "H": "inspection", "W": "watch", "?": "unexpected"}
 # Actions that make a fault, the most severe first.
-SEVERITY = ("inspection", "reboot", "bus reset", "IMEX recovery", "reset", "drain and reset", "P2P drain")
+SEVERITY = (
+    "inspection",
+    "power cycle",
+    "reboot",
+    "bus reset",
+    "IMEX recovery",
+    "reset",
+    "drain and reset",
+    "P2P drain",
+)
 
 _AT = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?"
 _XID = re.compile(
@@ -57,10 +60,17 @@ _KINDS = (
 _ABOUT = re.compile(r"NVRM: Xid\b|nvidia-nvswitch\d+: SXid\b", re.A)
 
 _PID = re.compile(r" pid='?(\d{1,10})\b", re.A)
-_WANTED = re.compile(r"recovery action changed from .* to 0x([0-9a-f]{1,4})\b", re.I | re.A)
+_WANTED = re.compile(r"recovery action changed from .* to 0x([0-9a-f]{1,4})\b(?: \((?P<words>[^)]*))?", re.I | re.A)
 _REGISTERS = re.compile(r"\((0x[0-9a-f]+(?:, ?0x[0-9a-f]+){4,6})\)", re.I | re.A)
 # More than the 15 characters that the name of a process may have, which is in the line, too.
 _NONFATAL = re.compile(r"\bNonfatal +XC\d+ +i\d+ +Link", re.A)
+# Packets of a link were lost for good, though the line says Nonfatal (145, RLW_RXPIPE): its second action, a reset, is
+# due where a bit is set. (Bits that name the unit, the unit, that bit) of its first register, up to 570 and since.
+_LOST_PACKETS = re.compile(
+    r"\bRLW_RXPIPE +Nonfatal +XC\d+ +i\d+ +Link +-?\d+ +\((0x[0-9a-f]+),? (0x[0-9a-f]+)", re.I | re.A
+)
+_PROMOTED = ((0x3FF, 0x0C2, 0x400), (0x7F, 0x06, 0x80))
+_PACKET_STATUS = (1, 2, 4)
 _RESET_WANTED = re.compile(r"Contained: .*(?<!D-)RST: Yes")
 
 # Bits of the registers in a 74 line, as (register, bit) from 0 (NVIDIA, NVLink error workflow).
@@ -163,7 +173,7 @@ def _range(text: str) -> range:
 
 
 def kind_of(event: Event) -> str:
-    """Return what an Xid line calls for at first sight: APP, IGN, W, R, B, H, or ? for a code that nobody expects."""
+    """Return what an Xid line calls for at first sight: APP, IGN, W, R, B, P, H, or ? for one that nobody expects."""
     row = table().get(event.code)
     decide = _BY_TEXT.get(row.kind) if row else None
     return decide(event.rest) if decide else row.kind if row else "?"
@@ -179,7 +189,15 @@ def _nvlink(rest: str) -> str:
 
 
 def _nvlink5(rest: str) -> str:
-    return "W" if _NONFATAL.search(rest) else "R"
+    if not _NONFATAL.search(rest):
+        return "R"
+    lost = _LOST_PACKETS.search(rest)
+    return "R" if lost and _promoted(int(lost[1], 16), int(lost[2], 16)) else "W"
+
+
+def _promoted(unit: int, status: int) -> bool:
+    """Tell whether the second action of a non-fatal line is due, by its first two registers."""
+    return status in _PACKET_STATUS and any(unit & mask == name and unit & bit for mask, name, bit in _PROMOTED)
 
 
 def _contained(rest: str) -> str:
@@ -193,6 +211,13 @@ def wanted(event: Event) -> int | None:
     """Return the number of the repair that a 154 line wants, 0 for none; None where it cannot be read."""
     match = _WANTED.search(event.rest)
     return int(match[1], 16) if match else None
+
+
+def advised(event: Event) -> str:
+    """Return the repair that a 154 line wants, one of SEVERITY; "" for none, and where nobody can tell."""
+    number, match = wanted(event) or 0, _WANTED.search(event.rest)
+    words_told = (match["words"] or "").lower() if match and number > max(ADVISED) else ""
+    return ADVISED.get(number) or next((action for word, action in ADVISED_BY_WORD.items() if word in words_told), "")
 
 
 def sxid_kind(event: Event) -> str:

@@ -7,7 +7,7 @@ stands until the log shows that it was repaired, however long ago its line was o
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from nodelib.kernel.xid import ADVICE, ADVISED, CALLS_FOR, SEVERITY, Event, XidRow, kind_of, sxid_kind, table, wanted
+from nodelib.kernel.xid import ADVICE, CALLS_FOR, SEVERITY, Event, XidRow, advised, kind_of, sxid_kind, table, wanted
 
 GONE = 0  # stands for a code where a GPU has fallen off the bus without an Xid
 BURST = 180.0  # seconds within which lines of one code are one event
@@ -35,13 +35,13 @@ class Fault(NamedTuple):
 
 
 class Device(NamedTuple):
-    """One GPU or NVSwitch. `advice`: what the driver wants, 0 for nothing; `repaired`: codes that were over before.
+    """One GPU or NVSwitch. `advice`: what the driver wants, "" for nothing; `repaired`: codes that were over before.
 
     `processes`: for each code that is a job's own fault the last process that had it.
     """
 
     faults: tuple[Fault, ...] = ()
-    advice: int = 0
+    advice: str = ""
     advised: str = ""
     repaired: tuple[int, ...] = ()
     processes: tuple[tuple[int, str], ...] = ()
@@ -56,7 +56,7 @@ class Device(NamedTuple):
         """
         worst = min(self.faults, key=lambda fault: fault.rank, default=Fault(ADVICE, 0.0, "", self.advised))
         if self.advice and worst.action != "inspection":
-            return worst._replace(action=ADVISED[self.advice])
+            return worst._replace(action=self.advice)
         return worst if worst.action in SEVERITY else None
 
 
@@ -77,7 +77,7 @@ def follow(devices: Devices, events: Iterable[Event]) -> dict[str, Device]:
 
 def shelve(devices: Devices) -> tuple[dict[str, Device], dict[str, Device]]:
     """Divide what `devices` are into what is known for good, and the devices that call for a repair."""
-    known = {name: device._replace(faults=_harmless(device), advice=0, advised="") for name, device in devices.items()}
+    known = {name: device._replace(faults=_harmless(device), advice="", advised="") for name, device in devices.items()}
     return known, {name: device for name, device in devices.items() if device.cause}
 
 
@@ -106,11 +106,11 @@ def _xid(device: Device, event: Event) -> Device:
 
 
 def _advised(device: Device, event: Event) -> Device:
-    number = wanted(event)
-    if number == 0:
+    if wanted(event) == 0:
         return _reset(device, event)
-    if number in ADVISED:
-        return device._replace(advice=number, advised=event.line.text[:TEXT_CHARS])
+    action = advised(event)
+    if action:
+        return device._replace(advice=action, advised=event.line.text[:TEXT_CHARS])
     return _add(device, event, "?")
 
 
@@ -136,16 +136,16 @@ def _gone(device: Device, event: Event) -> Device:
 
 def _reset(device: Device, _event: Event) -> Device:
     codes = {*device.repaired, *(fault.code for fault in device.faults)}
-    return device._replace(faults=(), advice=0, advised="", repaired=tuple(sorted(codes)))
+    return device._replace(faults=(), advice="", advised="", repaired=tuple(sorted(codes)))
 
 
 def _reloaded(device: Device) -> Device:
     """What a new start of the driver leaves: what a reset would not cure either."""
     over = {fault.code for fault in device.faults if fault.action in RELOAD_CURES}
-    cured = ADVISED.get(device.advice, "") in RELOAD_CURES
+    cured = device.advice in RELOAD_CURES
     return device._replace(
         faults=tuple(fault for fault in device.faults if fault.code not in over),
-        advice=0 if cured else device.advice,
+        advice="" if cured else device.advice,
         advised="" if cured else device.advised,
         repaired=tuple(sorted({*device.repaired, *over})),
     )

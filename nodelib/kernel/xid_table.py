@@ -3,19 +3,22 @@
 Columns: code, or first-last; mnemonic of NVIDIA's catalogue (https://docs.nvidia.com/deploy/xid-errors); class; class
 when it comes again; what NVIDIA's catalogue calls for at once ("-": it has no such code, or says nothing); note.
 
-Classes: APP the job's own fault; IGN follows from another code; W to be watched; R reset; B reboot; H inspection, and
-replacement where that finds a fault; L, L5 and C are R, H or W by the text of the line; 154 names the repair itself.
+Classes: APP the job's own fault; IGN follows from another code, or is a test; W to be watched; R reset; B reboot; P off
+and on; H inspection, and replacement where that finds a fault; L, L5 and C are R, H or W by the text of the line; 154
+names the repair itself.
 "Again" means: for an APP code, from another process on the same GPU; for W, more than some minutes later; for others,
-after a repair in this boot. A code that is not here is unexpected, which starts nothing.
+after a repair in this boot. A code that is not here is unexpected: it starts nothing, and is only told after a while.
 """
 
 XIDS = """
 8       | FIFO_ERROR_IDLE_TIMEOUT             | APP |   | RESTART_APP          |
 11      | GR_ERROR_MISSING_HW                 | APP |   | RESTART_APP          |
 13      | GR_EXCEPTION                        | APP | W | RESTART_APP          | same GPC and TPC again: diagnose
+14      | FAKE_ERROR                          | IGN |   | IGNORE               | a program has injected it
 25      | GR_ILLEGAL_NOTIFY                   | APP |   | RESTART_APP          |
 31      | FIFO_ERROR_MMU_ERR_FLT              | APP | W | RESTART_APP          | same GPU again: diagnose
 32      | PBDMA_ERROR                         | APP | W | RESTART_APP          | a job that restarts repeats it, too
+37      | FECS_ERR_UNIMP_FIRMWARE_METHOD      | APP | W | IGNORE               |
 38      | FECS_ERR_WATCHDOG_TIMEOUT           | W   |   | IGNORE               |
 39-42   | COPY_ENGINE_ERROR                   | APP |   | RESTART_APP          |
 43      | RESETCHANNEL_VERIF_ERROR            | APP |   | IGNORE               |
@@ -24,6 +27,7 @@ XIDS = """
 46      | GPU_TIMEOUT_ERROR                   | R   |   | RESET_GPU            |
 48      | GPU_ECC_DBE                         | R   |   | WORKFLOW_XID_48      |
 54      | SILENT_RUNNING_PWR_REDUCED_CLOCKING | H   |   | CHECK_MECHANICALS    | power is not connected
+60      | SEC2_ERROR                          | APP |   | RESTART_APP          |
 61      | PMU_BREAKPOINT                      | B   |   | CONTACT_SUPPORT      |
 62      | PMU_HALT_ERROR                      | R   | B | RESET_GPU            |
 63      | INFOROM_DRAM_RETIREMENT_EVENT       | W   |   | IGNORE               | a row waits for a reset; jobs are safe
@@ -49,8 +53,10 @@ XIDS = """
 94      | CONTAINED_ERROR                     | C   |   | RESTART_APP          | one job is lost; reset when idle
 95      | UNCONTAINED_ERROR                   | R   |   | RESET_GPU            |
 96-105  | VIDEO_ENGINE_ERROR                  | APP |   | RESTART_APP          |
+106-107 | SMBPBI_TEST_MESSAGE                 | IGN |   | IGNORE               | the BMC has tried its line
+108     | NVLINK_REMOTE_TRANSLATION_ERROR     | APP | W | IGNORE               | as 137
 109     | CTXSW_TIMEOUT_ERROR                 | W   | R | RESET_GPU            | at once only if 154 says so
-110     | SEC_FAULT_ERROR                     | B   | H | RESET_GPU            |
+110     | SEC_FAULT_ERROR                     | P   | H | RESET_GPU            | undo what was last built in
 119     | GSP_RPC_TIMEOUT                     | R   | B | RESET_GPU            | on many nodes at once: the driver
 120     | GSP_ERROR                           | R   | B | RESET_GPU            |
 121     | C2C_ERROR                           | W   |   | IGNORE               |
@@ -67,13 +73,15 @@ XIDS = """
 142     | NVENC3_ERROR                        | W   |   | CONTACT_SUPPORT      |
 143     | GPU_INIT_ERROR                      | R   | B | RESET_GPU            |
 144     | NVLINK_SAW_ERROR                    | L5  |   | WORKFLOW_NVLINK5_ERR |
-145     | NVLINK_RLW_ERROR                    | L5  |   | WORKFLOW_NVLINK5_ERR |
+145     | NVLINK_RLW_ERROR                    | L5  |   | WORKFLOW_NVLINK5_ERR | RXPIPE: a reset by its registers
 146     | NVLINK_TLW_ERROR                    | L5  |   | WORKFLOW_NVLINK5_ERR |
 147     | NVLINK_TREX_ERROR                   | L5  |   | WORKFLOW_NVLINK5_ERR |
 148     | NVLINK_NVLPW_CTRL_ERROR             | L5  |   | WORKFLOW_NVLINK5_ERR |
 149     | NVLINK_NETIR_ERROR                  | L5  |   | WORKFLOW_NVLINK5_ERR |
 150     | NVLINK_MSE_ERROR                    | L5  |   | WORKFLOW_NVLINK5_ERR |
 151     | KEY_ROTATION_ERROR                  | B   |   | RESTART_VM           |
+152     | DLA_SMMU_ERROR                      | W   |   | IGNORE               |
+153     | DLA_TIMEOUT                         | W   |   | IGNORE               |
 154     | GPU_RECOVERY_ACTION_CHANGED         | 154 |   | XID_154              |
 155     | NVLINK_SW_DEFINED_ERROR             | R   |   | RESET_GPU            |
 156     | RESOURCE_RETIREMENT_EVENT           | R   |   | RESET_GPU            |

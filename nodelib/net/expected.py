@@ -1,10 +1,11 @@
 """What a node's network must have: all that it once had in this boot, and what an operator requires. Pure.
 
 Each such thing is a Fact under a key that begins with its kind: "card eth0", "link eth0", "slave bond0 eth1",
-"address eth0 IPv4", "route IPv4", "gid mlx5_0/1".
+"address eth0 IPv4", "route IPv4", "gid mlx5_0/1", "rate mlx5_0/1 400".
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from nodelib.contract.npd import Verdict
@@ -44,14 +45,17 @@ class NetworkReadings(NamedTuple):
     devices: Mapping[str, str]
 
 
-def facts(seen: NetworkReadings, required: Iterable[str], had: Collection[str]) -> dict[str, Fact]:
-    """Return what is, what is no more, and what is required, by key."""
+def facts(
+    seen: NetworkReadings, required: Iterable[str], had: Collection[str], rates: Iterable[tuple[str, float]] = ()
+) -> dict[str, Fact]:
+    """Return what is, what is no more, and what is required, by key. `rates`: patterns of ports, and their Gb/s."""
     facts_by_key = {f"card {name}": Fact(True, "") for name in seen.ports}
     facts_by_key.update({f"link {name}": Fact(port.up, port.lack) for name, port in seen.ports.items()})
     facts_by_key.update(
         {f"slave {bond} {name}": Fact(True, "") for bond, slaves in seen.slaves.items() for name in slaves}
     )
     facts_by_key.update(_addresses(seen))
+    facts_by_key.update(_rates(seen, had, [*rates]))
     facts_by_key.update({f"gid {name}": fact for name, gids in seen.gids.items() for fact in _gid(seen, name, gids)})
     for key in sorted(set(had) - set(facts_by_key)):
         lack = _lack(seen, *key.split(" "))
@@ -67,6 +71,24 @@ def _required(seen: NetworkReadings, name: str) -> dict[str, Fact]:
     if not ports:
         return {f"link {name}": Fact(False, f"{name} is not there", required=True)}
     return {f"link {port}": Fact(about.up, about.lack, required=True) for port, about in ports.items()}
+
+
+def _rates(seen: NetworkReadings, had: Collection[str], declared: Sequence[tuple[str, float]]) -> dict[str, Fact]:
+    """Hold the rate of each RDMA port that is up against the best that it had, or against what is declared."""
+    rates = {}
+    for name, port in seen.ports.items():
+        if not port.up or not port.rate:
+            continue
+        due = max((rate for pattern, rate in declared if _fits(name, pattern)), default=0.0)
+        best = due or max((float(key.split(" ")[2]) for key in had if key.startswith(f"rate {name} ")), default=0.0)
+        best = max(best, 0.0 if due else port.rate)
+        slow = f"{name} runs at {port.speed}, not at {best:g}"
+        rates[f"rate {name} {best:g}"] = Fact(port.rate >= best, slow, required=bool(due))
+    return rates
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return any(fnmatchcase(part, pattern) for part in (name, name.partition("/")[0]))
 
 
 def _addresses(seen: NetworkReadings) -> dict[str, Fact]:

@@ -1,4 +1,4 @@
-"""How often things go wrong for a moment: links that go down and come back, queues that stand still. Pure."""
+"""How often things go wrong for a moment: links that go down and come back, or err; queues that stand still. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -10,12 +10,17 @@ STICKY = 3600.0  # seconds that it is told of after the last one
 SETTLE = 600.0  # seconds after boot in which drivers and bonds set up links, and take them down to do so
 
 
+SYMBOLS = 10  # wrong symbols between two runs that are no chance: error correction leaves none
+
+
 class Past(NamedTuple):
-    """What the last run knew of a port, and when, in seconds since boot, it went down."""
+    """What the last run knew of a port, and when, in seconds since boot, it went down, and when it erred."""
 
     up: bool | None
     downs: int | None
     times: tuple[float, ...] = ()
+    errors: int | None = None
+    erred: tuple[float, ...] = ()
 
 
 def follow(before: Mapping[str, Past], ports: Mapping[str, Port], now: float) -> dict[str, Past]:
@@ -26,8 +31,17 @@ def follow(before: Mapping[str, Past], ports: Mapping[str, Port], now: float) ->
         new = _downs(past, port) if now >= SETTLE else 0
         up = past.up if port.up is None else port.up
         downs = past.downs if port.downs is None else port.downs
-        pasts_by_port[name] = Past(up, downs, recent([*past.times, *[now] * min(new, MANY)], now))
+        errors = past.errors if port.errors is None else port.errors
+        wrong = (
+            now >= SETTLE and not new and _grown(past.errors, port.errors) >= SYMBOLS
+        )  # a link that goes down errs, too
+        erred = recent([*past.erred, *([now] if wrong else [])], now)
+        pasts_by_port[name] = Past(up, downs, recent([*past.times, *[now] * min(new, MANY)], now), errors, erred)
     return pasts_by_port
+
+
+def _grown(before: int | None, after: int | None) -> int:
+    return 0 if before is None or after is None else after - before
 
 
 def _downs(past: Past, port: Port) -> int:
@@ -58,6 +72,8 @@ def pasts(value: Any) -> dict[str, Past]:
     pasts_by_port = {}
     for name, past in value.items() if isinstance(value, dict) else ():
         match past:
-            case [bool() | None as up, int() | None as downs, list() as times]:
-                pasts_by_port[name] = Past(up, downs, times_of(times))
+            case [bool() | None as up, int() | None as downs, list() as times, *more]:
+                errors = more[0] if more and isinstance(more[0], int) else None
+                erred = more[1] if len(more) > 1 else None
+                pasts_by_port[name] = Past(up, downs, times_of(times), errors, times_of(erred))
     return pasts_by_port

@@ -22,13 +22,17 @@ class Port(NamedTuple):
     """A physical interface, or one port of an RDMA device.
 
     `up`: None when it cannot be read; `lack`: what is to be said of it when it is not up; `downs`: how often it has
-    gone down, by its own count; `device`: the path in sysfs of what carries it.
+    gone down, by its own count; `device`: the path in sysfs of what carries it. Of a port of an RDMA device also `rate`
+    in Gb/s (0 for not told) and `speed`, how it says that itself; `errors`: symbols that were received wrongly.
     """
 
     up: bool | None
     lack: str
     downs: int | None
     device: str
+    rate: float = 0.0
+    speed: str = ""
+    errors: int | None = None
 
 
 def read_interfaces(sys: Path, refused: set[str]) -> dict[str, Port]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from nodelib.net.links import GONE, Port, is_physical, read_counter, text
 
 STATE = re.compile(r"([0-9]): *([A-Za-z_]+)")
+RATE = re.compile(r"([0-9]{1,4}(?:\.[0-9])?) Gb/sec(?: \([0-9]{1,2}X [A-Z0-9]{1,6}\))?")
 ACTIVE, LINK_UP = "4", "5"
 NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 MAPPED = re.compile(r"0000:0000:0000:0000:0000:ffff:[0-9a-f]{4}:[0-9a-f]{4}")
@@ -32,10 +33,22 @@ def read_ports(sys: Path, refused: set[str]) -> dict[str, Port]:
         try:
             up, lack = _state(name, folder)
             downs = read_counter(folder / "counters/link_downed", refused)
-            ports[name] = Port(up, lack, downs, os.path.realpath(folder.parents[1] / "device"))
+            errors = read_counter(folder / "counters/symbol_error", refused)
+            where, (rate, speed) = os.path.realpath(folder.parents[1] / "device"), _rate(folder)
+            ports[name] = Port(up, lack, downs, where, rate, speed, errors)
         except GONE:
             continue
     return ports
+
+
+def _rate(folder: Path) -> tuple[float, str]:
+    """Return the rate in Gb/s and its text, lanes and all ("400 Gb/sec (4X NDR)"); 0 for what makes no sense."""
+    try:
+        rate = text(folder / "rate")
+    except OSError:
+        return 0.0, ""
+    match = RATE.fullmatch(rate)
+    return (float(match[1]), rate) if match else (0.0, "")
 
 
 def _folders(sys: Path) -> Iterator[tuple[str, Path]]:

@@ -13,12 +13,15 @@ from typing import Any
 sys.path.append(os.path.realpath(f"{__file__}/../../.."))  # where nodelib/ is: this file is a program, too
 
 from nodelib.contract.npd import since_boot
-from nodelib.host.driver import enter, is_loaded, roots
+from nodelib.host.driver import enter, is_loaded, module, roots
 from nodelib.nvml import ecc, nvlink, processes, recovery, throttle
 from nodelib.nvml.queries import Question, Teller, ask_nvml, load_pynvml
 
-TABLES = (ecc.QUESTIONS, recovery.QUESTIONS, throttle.QUESTIONS, nvlink.QUESTIONS, processes.QUESTIONS)
-QUESTIONS: dict[str, Question] = {name: question for table in TABLES for name, question in table.items()}
+
+def questions(version: str) -> dict[str, Question]:
+    """Return all questions, for a driver of `version`."""
+    asked = (ecc.QUESTIONS, recovery.QUESTIONS, throttle.questions(version), nvlink.QUESTIONS, processes.QUESTIONS)
+    return {name: question for table in asked for name, question in table.items()}
 
 
 def load(options: argparse.Namespace) -> Any:
@@ -42,8 +45,9 @@ def main() -> None:
     options = parser.parse_args()
     signal.setitimer(signal.ITIMER_REAL, options.limit)
     os.chdir(options.answer.parent)  # from there the answer is found whatever root folder this process has
-    teller = Teller(Path(options.answer.name), boot=options.boot, asked_at=asked_at)
-    ask_nvml(teller, lambda: load(options), QUESTIONS)
+    version = module(options.proc).version
+    teller = Teller(Path(options.answer.name), boot=options.boot, asked_at=asked_at, driver=version)
+    ask_nvml(teller, lambda: load(options), questions(version))
 
 
 if __name__ == "__main__":

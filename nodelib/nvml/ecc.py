@@ -57,6 +57,10 @@ def _sram(nvml: Any, gpu: Any) -> dict[str, int]:
     return {name: getattr(status, field) for name, field in names.items()}
 
 
+def _unrepairable(nvml: Any, gpu: Any) -> dict[str, int]:
+    return {"flag": int(nvml.nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu))}  # drivers since 590
+
+
 def _retired(nvml: Any, gpu: Any) -> dict[str, int]:
     causes = {
         "single": nvml.NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS,
@@ -74,6 +78,7 @@ QUESTIONS: dict[str, Question] = {
     "row remap": _remapped,
     "spare rows": _spare,
     "SRAM": _sram,
+    "unrepairable memory": _unrepairable,
     "retired pages": _retired,
 }
 

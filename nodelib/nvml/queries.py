@@ -105,6 +105,8 @@ def is_sound(value: Any) -> bool:
 def nonsense(answers: Mapping[str, Any]) -> str:
     """Return what is wrong with what a child left, "" for nothing: readers need not look at types again."""
     gpus = answers.get("gpus", [])
+    if type(answers.get("driver", "")) is not str:
+        return "the driver's version is no text"
     if not all(type(answers.get(key, 0)) is int for key in ("init", "count")):
         return "init or count is no number"
     if answers.get("done") not in (None, False) and not answers.keys() & {"init", "failed"}:

@@ -62,6 +62,11 @@ class GpuReadings(NamedTuple):
     why: str = ""
 
     @property
+    def driver(self) -> str:
+        """The driver's version, "" for not known."""
+        return str(self.nvml.said.get("driver", ""))
+
+    @property
     def answering(self) -> tuple[Gpu, ...]:
         """The GPUs that answer."""
         return tuple(gpu for gpu in self.gpus if not gpu.error)

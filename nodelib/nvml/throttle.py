@@ -1,12 +1,14 @@
 """What NVML knows of clocks that hardware holds down: questions for the child, and how long it lasts, from run to run.
 
-Each GPU counts, in nanoseconds, how long it was slowed down for heat and by the power brake; what has no counter is
-known at the moment of a run only and taken for the whole time since the last one. Times are seconds since boot.
+Each GPU counts, in nanoseconds, how long it was slowed down for heat and by the power brake, in fields whose ids moved
+from driver to driver; an id of another driver answers with something else. What has no counter is known at the moment
+of a run only and taken for the whole time since the last one. Times are seconds since boot.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from nodelib.host.driver import release
 from nodelib.nvml.fields import NOT_THERE, ask_fields
 from nodelib.nvml.queries import Question
 
@@ -14,7 +16,14 @@ WINDOW = 600.0  # seconds that are looked back on
 GAP = 180.0  # seconds between two runs beyond which nothing is known of the time between
 
 HW_SLOWDOWN, HW_THERMAL, POWER_BRAKE = 0x08, 0x40, 0x80  # of NVML's clocks event reasons
-COUNTERS = {"heat": 270, "brake": 271}  # NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_{THERM_SLOWDOWN,POWER_BRAKE_SLOWDOWN}
+# NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_{THERM_SLOWDOWN,POWER_BRAKE_SLOWDOWN}, by the first driver that has them so.
+# Between 580.65 and 580.82 nobody has said which they are.
+COUNTERS: tuple[tuple[tuple[int, ...], dict[str, int]], ...] = (
+    ((0,), {}),
+    ((575,), {"heat": 252, "brake": 253}),
+    ((580, 66), {}),
+    ((580, 82), {"heat": 270, "brake": 271}),
+)
 SLOWDOWN_LIMIT = 194  # NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT: the margin, in degrees, at which the GPU slows down
 
 
@@ -27,8 +36,18 @@ def _clocks(nvml: Any, gpu: Any) -> dict[str, Any]:
         return {"reasons": nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)}  # drivers before 535
 
 
-def _counters(nvml: Any, gpu: Any) -> dict[str, Any]:
-    return ask_fields(nvml, gpu, COUNTERS)
+def counters(version: str) -> dict[str, int]:
+    """Return the fields that count slow time in a driver of `version` ("" for not known), {} where there are none.
+
+    >>> counters("580.65.06"), counters("615.71"), counters("570.172"), counters("")
+    ({'heat': 252, 'brake': 253}, {'heat': 270, 'brake': 271}, {}, {})
+    """
+    return [{}, *(fields for first, fields in COUNTERS if first <= release(version))][-1]
+
+
+def _counters(version: str) -> Question:
+    fields = counters(version)
+    return lambda nvml, gpu: ask_fields(nvml, gpu, fields) if fields else {}
 
 
 def _margin(nvml: Any, gpu: Any) -> dict[str, Any]:
@@ -36,7 +55,9 @@ def _margin(nvml: Any, gpu: Any) -> dict[str, Any]:
     return {"margin": nvml.nvmlDeviceGetMarginTemperature(gpu), **limit} if limit else {}
 
 
-QUESTIONS: dict[str, Question] = {"clocks": _clocks, "slow time": _counters, "heat margin": _margin}
+def questions(version: str) -> dict[str, Question]:
+    """Return the questions for a driver of `version`."""
+    return {"clocks": _clocks, "slow time": _counters(version), "heat margin": _margin}
 
 
 class Slow(NamedTuple):

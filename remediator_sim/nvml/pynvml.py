@@ -352,6 +352,11 @@ def nvmlDeviceGetSramEccErrorStatus(handle: int, status: Any) -> int:
     return NVML_SUCCESS
 
 
+def nvmlDeviceGetUnrepairableMemoryFlag_v1(handle: int) -> int:
+    """Return whether the GPU has memory that cannot be repaired."""
+    return _ask("unrepairable", handle, "0").numbers(1)[0]
+
+
 def nvmlDeviceGetRetiredPages(handle: int, sourceFilter: int) -> list[int]:
     """Return the addresses, made up, of the pages retired for one cause."""
     if sourceFilter not in (0, 1):

@@ -70,6 +70,7 @@ def everything():
         yield f"remapped {index}", lambda: n.nvmlDeviceGetRemappedRows(gpu)
         yield f"spare-rows {index}", lambda: spare(gpu)
         yield f"sram {index}", lambda: sram(gpu)
+        yield f"unrepairable {index}", lambda: n.nvmlDeviceGetUnrepairableMemoryFlag_v1(gpu)
         for cause in range(3):
             yield f"retired {cause} {index}", lambda: n.nvmlDeviceGetRetiredPages(gpu, cause)
         yield f"retirement-pending {index}", lambda: n.nvmlDeviceGetRetiredPagesPendingStatus(gpu)
@@ -200,6 +201,7 @@ SCENARIOS = {
     "remap pending": ["count 2", "gpu 1 remapped 0,1,1,0", "gpu 1 field-230 1", "gpu 1 field-144 1"],
     "remap failed": ["count 2", "gpu 1 remapped 2,8,0,1", "gpu 1 spare-rows 600,20,10,9,1"],
     "SRAM over its threshold": ["count 2", "gpu 1 sram 1,5,3"],
+    "memory that cannot be repaired": ["count 2", "gpu 0 unrepairable error:13", "gpu 1 unrepairable 1"],
     "retired pages": ["count 2", "gpu 1 retired 3,2", "gpu 1 retirement-pending 1", "gpu 0 retired 0,0"],
     "ECC off": ["count 2", "gpu 1 ecc-mode 0,1", "gpu 1 uncorrected error:3"],
     "not supported": [

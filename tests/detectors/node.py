@@ -11,6 +11,7 @@ from tests.native import Script
 
 DETECTORS = Path(__file__).resolve().parents[2] / "detectors"
 ALIVE = bytes.fromhex("de10222506041000") + bytes(56)
+DRIVER = "615.71.05"
 FALLEN = b"\xff" * 64
 
 
@@ -48,7 +49,7 @@ class Node:
         self.nvml = Script(root / "nvml.txt").write(f"count {gpus}", f"log {root / 'calls'}")
         for folder in (self.sys / "bus/pci/devices", self.proc / "driver/nvidia/gpus", self.dev):
             folder.mkdir(parents=True)
-        (self.proc / "driver/nvidia/version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module\n")
+        (self.proc / "driver/nvidia/version").write_text(f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER}\n")
         for index in range(gpus):
             self.add_gpu(index)
 

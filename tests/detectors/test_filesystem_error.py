@@ -1,4 +1,4 @@
-"""filesystem_error: damage since boot is told of; old damage, and volumes of Pods, are not."""
+"""filesystem_error, filesystem_damage: damage is told of until it was checked; that of volumes of Pods is not."""
 
 import errno
 import json
@@ -16,6 +16,7 @@ from nodelib.host.attributes import number
 from nodelib.host.filesystems import Errors, Filesystem, broken, parse_mounts, read_btrfs
 from nodelib.host.fs_health import Known, Signs, judge_one, read_codes, recall
 from nodelib.kernel.kmsg import Line
+from tests.detectors.fixtures.filesystem_damage import FINE as DAMAGE_FINE
 from tests.detectors.fixtures.filesystem_error import FINE, POD, XFS_SHUT
 from tests.detectors.kernel_tree import BTIME, KernelTree
 from tests.harness.examples import examples
@@ -41,7 +42,9 @@ WRITABLE, READ_ONLY = Known(1000, True), Known(1000, False)
 TABLE = {
     "sound": (filesystem("ext4"), Signs(Errors(0, 0)), WRITABLE, OK, ""),
     "erred in the second of the boot": (filesystem("ext4"), Signs(Errors(1, BTIME)), WRITABLE, FAULT, "has met errors"),
-    "erred a second before": (filesystem("ext4"), Signs(Errors(9, BTIME - 1)), WRITABLE, OK, ""),
+    "erred a second before": (filesystem("ext4"), Signs(Errors(9, BTIME - 1)), WRITABLE, FAULT, "nobody has"),
+    "e2fsck has run": (filesystem("ext4"), Signs(Errors(0, BTIME - 1)), WRITABLE, OK, ""),
+    "a volume that erred before": (filesystem("ext4", point=POD), Signs(Errors(9, BTIME)), WRITABLE, OK, ""),
     "ext2 without counters": (filesystem("ext2"), Signs(), WRITABLE, OK, ""),
     "shutdown outranks an error": (filesystem("ext4", "shutdown"), Signs(Errors(1, BTIME)), WRITABLE, FAULT, "shut"),
     "shut in a volume": (filesystem("ext4", "emergency_ro", point=POD), Signs(Errors(0, 0)), WRITABLE, FAULT, "shut"),
@@ -53,7 +56,7 @@ TABLE = {
     "xfs answers, whatever the log says": (filesystem("xfs"), Signs(stat=0, log="XFS"), WRITABLE, OK, ""),
     "xfs hangs": (filesystem("xfs"), Signs(why="has not answered since noon"), WRITABLE, UNKNOWN, "since noon"),
     "btrfs has counted more": (filesystem("btrfs"), Signs(btrfs=8), Known(1000, True, 7), FAULT, "has met errors"),
-    "btrfs has counted no more": (filesystem("btrfs"), Signs(btrfs=7), Known(1000, True, 7), OK, ""),
+    "btrfs has counted no more": (filesystem("btrfs"), Signs(btrfs=7), Known(1000, True, 7), FAULT, "nobody has"),
     "btrfs began anew": (filesystem("btrfs"), Signs(btrfs=0), Known(1000, True, 7), OK, ""),
     "btrfs is writable whatever the log says": (filesystem("btrfs"), Signs(btrfs=0, log="BTRFS"), WRITABLE, OK, ""),
 }  # fmt: skip
@@ -78,34 +81,34 @@ def test_a_folder_that_hangs_leaves_those_behind_it_unasked():
 
 def test_a_file_system_that_becomes_read_only_is_a_fault_until_it_is_writable_again(tree):
     tree.mount("/data", "8:33", "sdc1", "f2fs")
-    assert tree.run("filesystem_error")[:2] == (OK, FINE)
+    assert tree.run("filesystem_damage")[:2] == (OK, DAMAGE_FINE)
     tree.remount("sdc1", "ro")
     for now in (1060, 1120):
-        assert tree.run("filesystem_error", now)[:2] == (FAULT, "f2fs on sdc1 (/data) has become read-only")
+        assert tree.run("filesystem_damage", now)[:2] == (FAULT, "f2fs on sdc1 (/data) has become read-only")
     tree.remount("sdc1", "rw")
-    assert tree.run("filesystem_error", 1180).code == OK
+    assert tree.run("filesystem_damage", 1180).code == OK
 
 
 def test_what_was_read_only_when_the_detector_first_ran_is_none_and_a_new_mount_begins_anew(tree):
     tree.mount("/data", "8:33", "sdc1", "f2fs")
-    tree.run("filesystem_error")
+    tree.run("filesystem_damage")
     tree.unmount("sdc1")
-    tree.run("filesystem_error", 1060)
+    tree.run("filesystem_damage", 1060)
     tree.mount("/data", "8:33", "sdc1", "f2fs", "ro")
-    assert tree.run("filesystem_error", 1120).code == OK
+    assert tree.run("filesystem_damage", 1120).code == OK
 
 
 def test_a_shutdown_in_the_log_is_remembered_until_the_next_boot(tree):
     tree.mount("/scratch", "8:17", "sdb1", "xfs")
     (tree.proc / "1/root/scratch").rmdir()
     tree.log(XFS_SHUT)
-    assert tree.run("filesystem_error").code == FAULT
+    assert tree.run("filesystem_damage").code == FAULT
     tree.log("something else")
-    assert tree.run("filesystem_error", 1060)[:2] == (FAULT, "xfs on sdb1 (/scratch) was shut by the kernel")
+    assert tree.run("filesystem_damage", 1060)[:2] == (FAULT, "xfs on sdb1 (/scratch) was shut by the kernel")
     tree.write("proc/sys/kernel/random/boot_id", "two\n")
     (tree.dev / "kmsg").unlink()
     tree.log("Linux version 6.18.44")
-    assert tree.run("filesystem_error", 60).code == UNKNOWN
+    assert tree.run("filesystem_damage", 60).code == UNKNOWN
 
 
 def test_a_bind_mount_in_a_pod_makes_no_volume_of_the_nodes_own_disk(tree):
@@ -157,6 +160,17 @@ def test_explain_shows_each_file_system_and_leaves_no_mark(tree):
     ran = tree.run("filesystem_error", 1000, "--explain")
     assert "ext4 on sda1 (/): Signs(ext4=Errors(total=0, last=0)" in ran.line
     assert not (tree.state / "marks").exists()
+
+
+def test_a_reboot_that_checks_nothing_ends_no_fault(tree):
+    tree.ext4("sda1", 1, BTIME + 5)
+    assert tree.run("filesystem_error").code == FAULT
+    tree.write("proc/sys/kernel/random/boot_id", "two\n")
+    tree.write("proc/stat", f"btime {BTIME + 900}\n")
+    unchecked = "ext4 on sda1 (/) has errors from before this boot: nobody has checked it"
+    assert tree.run("filesystem_error", 60)[:2] == (FAULT, unchecked)
+    tree.ext4("sda1", 0, BTIME + 5)
+    assert tree.run("filesystem_error", 120)[:2] == (OK, FINE)
 
 
 LINES = {

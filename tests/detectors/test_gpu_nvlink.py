@@ -7,6 +7,7 @@ from gpu_nvlink import SHAPES, WORDS, Memory, Past, find, judge, recall, remembe
 from gpu_nvlink import __doc__ as HELP
 from hypothesis import given, settings
 
+from nodelib.host.fabric_manager import manager
 from tests.detectors.node import Node
 from tests.detectors.said import SECOND, garbage, gpu, memories, seen, silent
 from tests.harness.examples import examples
@@ -32,13 +33,13 @@ def view(*told):
     return seen(SHAPES, *(one if "error" in one else gpu(index, one) for index, one in enumerate(told)))
 
 
-def runs(*views, declared=0, start=1000.0, apart=MINUTE):
+def runs(*views, declared=0, start=1000.0, apart=MINUTE, managed=True):
     """Judge views, a minute apart; return the last verdict and line, and each verdict."""
     memory, verdicts = Memory(), []
     for number, one in enumerate(views):
         now = start + apart * number
         memory = renewed(memory, one)
-        signs = find(one, memory.pasts, declared, now)
+        signs = find(one, memory.pasts, declared, now, memory.silent, managed)
         verdict, line = judge(one, signs, memory.signs, now)
         memory = remember(memory, one, signs, now)
         verdicts.append(int(verdict))
@@ -67,6 +68,7 @@ FAULTS = {
         "NVLink CRC errors (field diagnostic)",
     ),
     "recoveries that fail": (second(*errors("failed_recoveries", 1, 1, 1)), "NVLink recovery failed (reset-gpu)"),
+    "traffic that is disabled": (second(*[facts("1133")] * 2), "NVLink traffic disabled (reset-gpu)"),
     "registration that does not start": (
         second(*[facts(fabric=(1, 0, 0))] * 2),
         "not registered with the fabric (fabric manager)",
@@ -128,6 +130,53 @@ def test_the_fabric_manager_has_five_minutes_after_the_boot():
     partitioned = second(*[facts(fabric=(2, 0, 0), mig=1)] * 2)
     assert runs(*partitioned, start=0.0)[2] == [OK, OK], "a GPU in MIG mode need not be registered"
     assert runs(*registering[:5], start=0.0)[1] == f"not yet registered with the fabric: {SECOND}"
+
+
+def test_a_gpu_that_was_registered_or_whose_driver_was_loaded_lately_has_five_minutes_again():
+    registering = second(*[facts(fabric=(2, 0, 0))] * 7)
+    assert runs(*second(facts()), *registering)[2] == [OK] + [UNKNOWN] * 5 + [FAULT] * 2
+    loading = view(*[silent(index, 999) for index in range(4)])
+    assert runs(loading, *registering)[2] == [UNKNOWN] * 6 + [FAULT] * 2
+
+
+def test_a_fabric_that_recovers_has_five_minutes():
+    healing = [facts(fabric=(3, 0, HEALTHY - 4))] * 8
+    assert runs(*second(*healing))[2] == [UNKNOWN] * 6 + [FAULT] * 2
+    assert runs(*second(*healing))[1] == f"fabric route being recovered (fabric): {SECOND}"
+    assert runs(*second(*healing[:5], facts(), *healing[:5]))[2] == [UNKNOWN] * 5 + [OK] + [UNKNOWN] * 5
+
+
+def test_errors_that_links_correct_themselves_are_told_as_an_early_sign_and_are_no_fault():
+    verdict, line, _ = runs(*second(*errors("symbol_errors", 0, 1, 1)))
+    assert (verdict, line) == (OK, f"no NVLink has a fault; early sign, NVLink symbol errors: {SECOND}")
+    assert runs(*second(*errors("symbol_errors", 0, 1, 0, 1)))[1] == "no NVLink has a fault"
+
+
+def test_gpus_that_know_no_fabric_need_a_fabric_manager_where_switches_join_them():
+    a100 = view(*[facts("111111111111", fabric=(0, 0, 0))] * 2)
+    both = f"{a100.gpus[0].name}, {a100.gpus[1].name}"
+    assert runs(a100, a100, managed=False)[:2] == (FAULT, f"fabric manager is not running (fabric manager): {both}")
+    assert runs(a100, a100)[0] == OK
+    hopper = view(*[facts()] * 2)
+    assert runs(hopper, hopper, managed=False)[0] == OK
+
+
+@pytest.mark.parametrize(
+    ("processes", "last", "found"),
+    [
+        ({2: "kthreadd", 40: "nv-fabricmanage"}, 0, 40),
+        ({2: "kthreadd", 40: "nv-hostengine"}, 0, 0),
+        ({2: "kthreadd", 40: "nv-fabricmanage"}, 39, 40),
+        ({40: "nv-fabricmanage"}, 40, 40),
+        ({2: "pause", 40: "bash"}, 0, None),
+        ({}, 0, None),
+    ],
+)
+def test_the_fabric_manager_is_a_process_of_the_node(tmp_path, processes, last, found):
+    for pid, comm in processes.items():
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} ({comm}) S 1 1 1 0 -1 0 {'0 ' * 12}{pid} 0\n")
+    assert manager(tmp_path, last) == found
 
 
 def test_links_may_be_declared():

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from gpu_recovery import ACTIONS, SHAPES, TIMES, Memory, count, judge, recall
+from gpu_recovery import SHAPES, TIMES, Memory, count, judge, recall
 from gpu_recovery import __doc__ as HELP
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +13,7 @@ from nodelib.host.child_process import Answer
 from nodelib.host.gpus import Card
 from nodelib.nvml.client import checked
 from nodelib.nvml.results import see
+from tests.detectors.fixtures.gpu_recovery import ACTIONS
 from tests.detectors.node import Node, address, uuid
 from tests.harness.examples import examples
 

@@ -196,3 +196,13 @@ def test_a_gpu_without_clocks_has_no_fault_that_could_be_seen(tmp_path, nvml_lib
     assert node.run().code == OK
     node.orders("gpu 0 clocks error:999", gpus=1)
     assert node.run().code == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("driver", "guessed"),
+    [("570.172.08", True), ("575.51.03", False), ("580.65.06", False), ("580.76.05", True), ("580.82.07", False)],
+)
+def test_where_a_driver_is_not_known_to_count_slow_time_the_line_says_that_samples_decide(driver, guessed):
+    view = seen(SHAPES, gpu(1, facts()), driver=driver)
+    verdict, line = judge(view, remember(Memory(), view, 1000.0))
+    assert (verdict, "known by samples only" in line) == (OK, guessed)

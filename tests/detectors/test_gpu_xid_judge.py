@@ -1,7 +1,7 @@
 """What lines of one boot add up to: causes and consequences, repeats, repairs, and the driver's own word."""
 
 import pytest
-from gpu_xid import RECENT, Memory, judge, learn, needs
+from gpu_xid import RECENT, UNEXPECTED, Memory, judge, learn, needs
 
 from nodelib.contract.npd import Verdict
 from nodelib.kernel.kmsg import Line, Log
@@ -141,6 +141,13 @@ def test_a_word_of_the_driver_that_nobody_knows_is_unexpected(said):
     line = f"NVRM: Xid (PCI:{GPU}): 154, GPU recovery action changed from 0x0 (None) {said}"
     assert told(line) == (Verdict.UNKNOWN, f"unexpected: {GPU} Xid 154 (GPU recovery action changed)")
     assert told(line, xid(79)) == (Verdict.FAULT, FALLEN)
+
+
+def test_an_unexpected_code_blocks_no_verification_for_ever():
+    devices = follow({}, read_events([Line(1, 1000.0, xid(999))]))
+    line = f"unexpected: {GPU} Xid 999 (not in the table)"
+    assert judge(devices, [], 1000.0 + UNEXPECTED) == (Verdict.UNKNOWN, line)
+    assert judge(devices, [], 1001.0 + UNEXPECTED) == (Verdict.OK, f"{FINE}; {line}")
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,39 @@ def test_a_link_that_was_up_and_has_no_carrier_is_a_fault_after_four_minutes_and
     assert node.look(1330) == (OK, FINE)
 
 
+def test_symbol_errors_in_three_runs_are_a_fault_until_an_hour_after_the_last(node):
+    node.rdma("mlx5_0")
+    said = []
+    for run, count in enumerate((0, 9, 18, 28, 28, 40, 55, 55)):
+        node.write("sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", f"{count}\n")
+        said.append(node.look(1000 + 60 * run))
+    assert said == [(OK, FINE)] * 6 + [(FAULT, "mlx5_0/1 has symbol errors again and again")] * 2
+    assert node.look(1360 + 3600) == (OK, FINE)
+
+
+def test_symbols_that_come_with_a_link_that_goes_down_are_told_of_as_that(node):
+    node.rdma("mlx5_0")
+    for count in range(4):
+        node.write("sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", f"{count * 900}\n")
+        node.write("sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", f"{count}\n")
+        said = node.look(1000 + 60 * count)
+    assert said == (FAULT, "mlx5_0/1 goes down again and again")
+
+
+@pytest.mark.parametrize("rate", ["", "fast", "Gb/sec (4X NDR)", "99999 Gb/sec (4X NDR)"])
+def test_a_rate_that_makes_no_sense_is_not_judged(node, rate):
+    node.rdma("mlx5_0")
+    assert node.look(1000) == (OK, FINE)
+    node.speed("mlx5_0", rate)
+    assert node.look(1300) == (OK, FINE)
+
+
+@pytest.mark.parametrize("text", ["mlx5_0", "=400", "mlx5_0=fast", "mlx5_0=-1"])
+def test_a_declared_rate_that_is_none_is_refused_with_the_remedy(text):
+    ran = run_detector("network_link", f"--rate={text}")
+    assert (ran.code, "a pattern of RDMA devices and Gb/s" in ran.err) == (2, True)
+
+
 def test_a_port_that_was_never_up_is_no_fault_unless_it_is_required(node):
     node.interface("eth7", "0000:66:00.0", carrier="0")
     node.rdma("mlx5_0")

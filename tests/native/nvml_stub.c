@@ -20,6 +20,7 @@
  *   remapped                    rows remapped after corrected errors, after uncorrected ones, pending 0|1, failed 0|1
  *   spare-rows                  banks by spare rows left: max,high,partial,low,none
  *   sram                        threshold exceeded 0|1, uncorrected errors ever by parity, by SEC-DED
+ *   unrepairable                0|1
  *   retired                     pages retired after single bit errors, after a double bit error
  *   retirement-pending          0|1
  *   fields                      all fields, only to be refused
@@ -234,6 +235,13 @@ int nvmlDeviceGetSramEccErrorStatus(void *handle, sram_status *out) {
     out->threshold_exceeded = (unsigned int)found.numbers[0];
     out->unc_parity = found.numbers[1];
     out->unc_secded = found.numbers[2];
+    return found.code;
+}
+
+int nvmlDeviceGetUnrepairableMemoryFlag_v1(void *handle, unsigned int out[2]) {
+    answer found = ask_gpu("unrepairable", handle, "0");
+    if (out[0] != (8 | 1 << 24)) return OLD_STRUCT;
+    out[1] = (unsigned int)found.numbers[0];
     return found.code;
 }
 

@@ -177,8 +177,10 @@ def test_flaps_are_counted_and_never_made_up(past, now, flaps):
 
 
 def test_what_cannot_be_read_for_once_keeps_what_was_known():
-    assert follow({"eth0": Past(True, 3, (5.0,))}, {"eth0": port(None, None)}, 1000.0) == {"eth0": (True, 3, (5.0,))}
-    assert follow({"eth0": Past(True, 3, (5.0,))}, {}, 1000.0) == {"eth0": (True, 3, (5.0,))}
+    assert follow({"eth0": Past(True, 3, (5.0,))}, {"eth0": port(None, None)}, 1000.0) == {
+        "eth0": Past(True, 3, (5.0,))
+    }
+    assert follow({"eth0": Past(True, 3, (5.0,))}, {}, 1000.0) == {"eth0": Past(True, 3, (5.0,))}
 
 
 @given(st.lists(st.floats(0, 200_000), max_size=9), st.floats(0, 200_000))

@@ -16,7 +16,7 @@ from nodelib.contract.npd import Verdict, read_json
 from nodelib.host.child_process import Answer
 from nodelib.host.gpus import Card
 from nodelib.nvml import ecc, nvlink, processes, recovery, throttle
-from nodelib.nvml.child import QUESTIONS, TABLES
+from nodelib.nvml.child import questions
 from nodelib.nvml.client import checked
 from nodelib.nvml.queries import Teller, ask_nvml, nonsense, place_path
 from nodelib.nvml.results import see
@@ -58,6 +58,7 @@ ODD = {
     "an error as a text": said(gpu(0, error="15")),
     "an error below 0": said(gpu(0, error=-1)),
     "no error": said({"index": 0}),
+    "a driver's version that is a number": said(gpu(0), driver=580),
     "an address as a number": said(gpu(0, address=3)),
     "facts as a list": said(gpu(0, facts=[])),
     "a fact without name": said(gpu(0, facts={"SRAM": 3})),
@@ -78,9 +79,9 @@ def test_an_answer_that_makes_no_sense_is_told_of(answer):
 
 
 def test_questions_of_all_detectors_are_asked_each_by_its_own_name():
-    tables = [module.QUESTIONS for module in (ecc, recovery, throttle, nvlink, processes)]
-    assert list(TABLES) == tables
-    assert len(QUESTIONS) == sum(map(len, tables))
+    tables = [throttle.questions(""), *(module.QUESTIONS for module in (ecc, recovery, nvlink, processes))]
+    assert {*questions("")} == {name for table in tables for name in table}
+    assert len(questions("")) == sum(map(len, tables))
 
 
 class Refused(Exception):

@@ -5,7 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodelib.kernel.kmsg import Line
-from nodelib.kernel.xid import CALLS_FOR, Event, kind_of, read_events, sxid_kind, table, unfinished, wanted, words
+from nodelib.kernel.xid import (
+    CALLS_FOR,
+    Event,
+    advised,
+    kind_of,
+    read_events,
+    sxid_kind,
+    table,
+    unfinished,
+    wanted,
+    words,
+)
 from nodelib.kernel.xid_table import XIDS
 
 NAMELESS = "pid='<unknown>', name=<unknown>, "
@@ -76,6 +87,19 @@ def nvlink(first="0x0", third="0x0", fourth="0x0", fifth="0x0") -> str:
         ("(PCI:0000:61:00): 119, pid=1, name=a, Timeout after 45s of waiting for RPC response from GPU0 GSP!", "R"),
         (f"(PCI:0000:3b:00): 120, {NAMELESS}GSP Error: Task 1 raised error code 0x5 for reason 0x0", "R"),
         ("(PCI:0018:01:00): 145, pid=922932, name=acctg, RLW_SRC_TRACK Nonfatal XC1 i0 Link 03 (0x040868e2)", "W"),
+        ("(PCI:0000:04:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 00 (0x00000006 0x00000001 0x0)", "W"),
+        ("(PCI:0000:04:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 00 (0x00000086 0x00000001 0x0)", "R"),
+        ("(PCI:0000:04:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 00 (0x00000086 0x00000008 0x0)", "W"),
+        ("(PCI:0018:01:00): 145, pid=7, name=a, RLW_RXPIPE Nonfatal XC1 i0 Link 03 (0x040868c2 0x4)", "W"),
+        ("(PCI:0018:01:00): 145, pid=7, name=a, RLW_RXPIPE Nonfatal XC1 i0 Link 03 (0x04086cc2 0x4)", "R"),
+        ("(PCI:0000:04:00): 145, RLW_TAGSTATE Nonfatal XC0 i0 Link 00 (0x00000088 0x00000001 0x0)", "W"),
+        ("(0000:03:00): 14, Channel 00000001", "IGN"),
+        ("(PCI:0000:3b:00): 37, pid=7, name=a, unimplemented firmware method", "APP"),
+        ("(PCI:0000:3b:00): 60, pid=7, name=a, SEC2", "APP"),
+        ("(PCI:0000:3b:00): 107, test", "IGN"),
+        ("(PCI:0000:3b:00): 108, pid=7, name=a, fault", "APP"),
+        ("(PCI:0000:3b:00): 110, pid=7, name=a, security fault", "P"),
+        ("(PCI:0000:3b:00): 152, fault", "W"),
         ("(PCI:0018:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 09 (0x025525c6 0x00000000)", "R"),
         ("(PCI:0018:01:00): 149, pid=1, name=Nonfatal XC1 i0, NETIR_LINK_EVT Fatal XC0 i0 Link -1 (0x0)", "R"),
         ("(PCI:0000:3b:00): 48, pid=1, An uncorrectable double bit error (DBE) has been detected on GPU", "R"),
@@ -112,6 +136,25 @@ def test_a_line_calls_for_what_its_code_and_its_text_say(text, kind):
 )
 def test_154_is_read_by_its_number_because_its_words_differ_from_driver_to_driver(text, number):
     assert wanted(xid(f"(PCI:0009:01:00): 154, {text}")) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("0x4 (Drain and Reset)", "drain and reset"),
+        ("0x2 (OS Reboot)", "reboot"),
+        ("0x5 (Recover IMEX Domain)", "IMEX recovery"),
+        ("0x5 (GPU Reset Bus)", "bus reset"),
+        ("0x6 (Bus Reset)", "bus reset"),
+        ("0x7 (System Reboot)", "reboot"),
+        ("0x5", ""),
+        ("0x9 (Something New)", ""),
+        ("0x0 (None)", ""),
+    ],
+)
+def test_154_from_5_on_is_read_by_its_words_because_the_number_means_another_thing_to_each_driver(text, action):
+    line = f"(PCI:0009:01:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to {text}"
+    assert advised(xid(line)) == action
 
 
 @pytest.mark.parametrize(
@@ -253,7 +296,7 @@ def test_the_codes_that_end_a_job_and_nothing_else_start_nothing():
 
 
 def test_the_codes_on_which_nvidia_and_other_agents_agree_call_for_a_repair():
-    calling = {code for code, row in table().items() if row.kind in ("R", "B", "H", "L", "L5")}
+    calling = {code for code, row in table().items() if row.kind in ("R", "B", "P", "H", "L", "L5")}
     assert calling >= {
         46,
         48,
