@@ -9,13 +9,14 @@ logs). It knows more of the fault than any counter, so do what it asks for:
   node reboot           drain the node and reboot it; a reset will not do
   drain P2P             let no new job use NVLink peers of this GPU, end those that run, switch UVM persistence mode
                         off; then ask again: the driver may want nothing more
-  drain and reset       drain the node at your convenience, jobs that run are safe, then reset the GPU
   recover IMEX domain   the multi-node NVLink domain lost a member: find the node that failed first, mend it, restart
                         the IMEX service (nvidia-imex) on every node of the domain; nothing is wrong with this node
   bus reset             drain the node and reset the GPU's PCI bus, or reboot; a GPU reset will not do
   system reboot         drain the node and reboot it; where it comes back, power it off and on again
   unknown action N      newer than this list, or its meaning differs from driver to driver and this one's version is
                         not known: drain the node, and see the driver's release notes
+
+Not told of here is "drain and reset": jobs that run are safe, and the reset waits until the node is idle (GpuEccFault).
 
 Where the same GPU asks again after that, run the maker's field diagnostic; serial number and UUID are in
 <state>/evidence/gpu_recovery.json.
@@ -48,6 +49,7 @@ from typing import NamedTuple
 from nodelib.contract.detector import explain, keep_evidence, main
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.nvml.client import parser
+from nodelib.nvml.memory_signs import DRAIN_AND_RESET
 from nodelib.nvml.recovery import QUESTIONS, meaning
 from nodelib.nvml.results import Gpu, GpuReadings, absent, doubts, look, views
 
@@ -65,8 +67,9 @@ class Memory(NamedTuple):
 
 
 def action(gpu: Gpu) -> int:
-    """Return what the driver wants of one GPU, 0 for nothing or not told."""
-    return int(gpu.facts.get(QUESTION, {}).get("action", 0))
+    """Return what the driver wants of one GPU now, 0 for nothing or not told."""
+    number = int(gpu.facts.get(QUESTION, {}).get("action", 0))
+    return 0 if number == DRAIN_AND_RESET else number
 
 
 def wish(gpu: Gpu, driver: str) -> str:
@@ -101,8 +104,10 @@ def judge(seen: GpuReadings, memory: Memory) -> tuple[Verdict, str]:
     ]
     if doubtful:
         return Verdict.UNKNOWN, "; ".join(doubtful)
+    later = [gpu.name for gpu in seen.answering if gpu.facts.get(QUESTION, {}).get("action") == DRAIN_AND_RESET]
     unaware = [gpu.name for gpu in seen.answering if QUESTION not in gpu.facts]
     words = [f"it knows of no such thing at {', '.join(unaware)}"] if unaware else []
+    words += [f"drain and reset when idle (see GpuEccFault): {', '.join(later)}"] if later else []
     return Verdict.OK, "; ".join([absent(seen) or "the driver asks for no recovery", *words])
 
 

@@ -11,7 +11,7 @@ The line begins with the most severe repair that some GPU needs. What cures it:
   inspection needed                      look at power, cables and seating; run the maker's field diagnostic; replace
   power cycle needed                     drain, power off and on; undo what was last changed in the machine
   reboot needed                          drain and reboot; the same GPU again: have it inspected
-  reset, bus reset, drain and reset      drain, reset the GPU (NVSwitch: all GPUs together), reboot where that fails
+  reset, bus reset                       drain, reset the GPU (NVSwitch: all GPUs together), reboot where that fails
   IMEX recovery needed                   restart the IMEX domain (nvidia-imex on all its nodes); reboot where that fails
   P2P drain needed                       end the jobs that use NVLink to this GPU, switch UVM persistence mode off, and
                                          ask the driver again what it wants (nvidia-smi -q, GPU Recovery Action)
@@ -25,6 +25,9 @@ Errors that were logged more than an hour before this detector first read this b
 detector ran", and cannot tell either: the GPU may have been reset since, which leaves no line. A new error of the GPU
 is a fault again. To end it look at the GPU (nvidia-smi -q: ECC errors, GPU Recovery Action), reset it if in doubt, and
 say so, as below; or reboot the node.
+
+No fault: "drain and reset when idle" behind "no Xid calls for a repair", the driver's own word, or an Xid 48 whose row
+was remapped (63): jobs are safe, GpuEccFault waits until the node is idle.
 
 A fault is over with another boot, when Xid 154 says None, or when the log has "remediator: GPU 0000:1c:00 was reset".
 Who has reset a GPU by hand says so: echo "remediator: GPU 0000:1c:00 was reset" > /dev/kmsg; for an NVSwitch, and for
@@ -53,7 +56,7 @@ from nodelib.contract.detector import clock, keep_evidence, main, parser
 from nodelib.contract.npd import Verdict, boot_id, read_json, write_json
 from nodelib.kernel.kmsg import Log, read_new, since
 from nodelib.kernel.xid import FALLEN, SEVERITY, read_events, unfinished, words
-from nodelib.kernel.xid_faults import GONE, SWITCH, Device, Devices, Fault, follow, follow_repairs, shelve
+from nodelib.kernel.xid_faults import GONE, SWITCH, WAITS, Device, Devices, Fault, follow, follow_repairs, shelve
 from nodelib.kernel.xid_table import SXID_LINK_DIED
 
 NAME = "gpu_xid"
@@ -96,7 +99,7 @@ def judge(devices: Devices, doubts: Sequence[str], now: float = 0.0) -> tuple[Ve
     unclear = [*_having(devices, "unexpected", now - UNEXPECTED), *doubts]
     if unclear:
         return Verdict.UNKNOWN, "; ".join(unclear)
-    told = [*_having(devices, "unexpected"), *_having(devices, "watch")]
+    told = [*_waiting(devices), *_having(devices, "unexpected"), *_having(devices, "watch")]
     return Verdict.OK, "; ".join(["no Xid calls for a repair", *told])
 
 
@@ -107,8 +110,16 @@ def needs(devices: Devices) -> list[str]:
     return [
         f"{action} needed: {', '.join(told)}"
         for action in SEVERITY
-        if (told := [_told(name, cause) for name, cause in causes.items() if cause.action == action])
+        if action != WAITS
+        and (told := [_told(name, cause) for name, cause in causes.items() if cause.action == action])
     ]
+
+
+def _waiting(devices: Devices) -> list[str]:
+    """Return, as at most one text, the devices whose repair can wait, and why they need it."""
+    causes = {name: cause for name, device in sorted(devices.items()) if (cause := device.cause)}
+    waiting = [_told(name, cause) for name, cause in causes.items() if cause.action == WAITS]
+    return [f"drain and reset when idle (see GpuEccFault): {', '.join(waiting)}"] if waiting else []
 
 
 def _echo(name: str, cause: Fault, causes: dict[str, Fault]) -> bool:

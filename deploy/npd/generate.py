@@ -23,6 +23,8 @@ STALE = {
     "healthy": ["DetectorsRun", "every detector runs"],
     "interval": 60,
     "timeout": 10,
+    "when": "told",
+    "policy": "detector-stale",
 }
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from nodelib.kernel.xid import ADVICE, CALLS_FOR, SEVERITY, Event, XidRow, advised, kind_of, sxid_kind, table, wanted
 
 GONE = 0  # stands for a code where a GPU has fallen off the bus without an Xid
+DOUBLE_BIT, REMAPPED = 48, 63
+WAITS = "drain and reset"  # a repair that waits until the node is idle
 BURST = 180.0  # seconds within which lines of one code are one event
 AFTERMATH = 10.0  # seconds after a fault in which the errors of jobs follow from it
 TEXT_CHARS = 240
@@ -57,6 +59,8 @@ class Device(NamedTuple):
         worst = min(self.faults, key=lambda fault: fault.rank, default=Fault(ADVICE, 0.0, "", self.advised))
         if self.advice and worst.action != "inspection":
             return worst._replace(action=self.advice)
+        if worst.code == DOUBLE_BIT and any(fault.code == REMAPPED for fault in self.faults):
+            return worst._replace(action=WAITS)  # its row is put out of use by a reset, and jobs are safe until then
         return worst if worst.action in SEVERITY else None
 
 

@@ -5,7 +5,7 @@ retired pages, GeForce and MIG hardly any of it.
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodelib.nvml.queries import Question
@@ -15,6 +15,7 @@ APART = 30.0  # seconds between two samples; runs by hand add none
 A_MINUTE = 10.0  # corrected errors that are many: DCGM's limit, which it calls provisional; NVIDIA names none
 
 Sample = tuple[float, int]  # seconds since boot, errors corrected since the driver loaded
+Samples = Mapping[str, Sequence[Sample]]  # by UUID
 
 
 def _mode(nvml: Any, gpu: Any) -> dict[str, int]:
@@ -105,3 +106,15 @@ def often(samples: Sequence[Sample]) -> bool:
         return False
     (began, before), (ended, after) = samples[0], samples[-1]
     return ended - began >= WINDOW / 2 and (after - before) * 60.0 >= A_MINUTE * (ended - began)
+
+
+def read_samples(saved: Any) -> dict[str, list[Sample]]:
+    """Return samples from a memory, without any that make no sense."""
+    kept = saved if isinstance(saved, dict) else {}
+    return {uuid: [(at, n) for at, n in samples] for uuid, samples in kept.items() if _are_samples(samples)}
+
+
+def _are_samples(samples: Any) -> bool:
+    if not isinstance(samples, list) or not all(isinstance(sample, list) and len(sample) == 2 for sample in samples):
+        return False
+    return all(type(at) in (int, float) and type(n) is int for at, n in samples)

@@ -28,6 +28,7 @@ GPU_OPTIONS, NFS_OPTIONS = ("proc", "sys", "state", "pynvml", "fresh"), ("proc",
 OPTIONS: Mapping[str, Sequence[str]] = {
     "gpu_lost": (*GPU_OPTIONS, "dev", "kubelet"),
     "gpu_ecc": GPU_OPTIONS,
+    "gpu_worn": GPU_OPTIONS,
     "nfs_server": NFS_OPTIONS,
     "nfs_mount": (*NFS_OPTIONS, "statfs"),
     "unkillable_process": ("proc", "state"),

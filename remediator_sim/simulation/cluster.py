@@ -46,6 +46,8 @@ def policy(
     document, chance = copy.deepcopy(_policies()[name]), Random(f"handover {seed} {name}")
     document["spec"]["mode"] = mode
     document["spec"]["ticket"] = {"when": ticket}
+    if document["spec"].get("urgency", {}).get("mode") == "WhenIdle":
+        del document["spec"]["urgency"]  # a plan draws which policies wait for an idle node
     document["spec"] |= copy.deepcopy(more or {})
     document["spec"] = {word: value for word, value in document["spec"].items() if value is not None}
     if confirm is not None:

@@ -49,7 +49,7 @@ def named(kind: str, name: str, namespace: str = "") -> Object:
 
 
 PORTS = {"probes": 8080, "extender": 8443, "webhook": 8444}
-CALLS = {"Never": "Always", "Now": "OnEscalation"}
+CALLS = {"Never": "Always", "Now": "OnEscalation", "WhenIdle": "OnEscalation"}
 ACCOUNTS = {address(one) for one in of("ServiceAccount")}
 POLICY = "ValidatingAdmissionPolicy"
 

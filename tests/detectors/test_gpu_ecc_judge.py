@@ -2,10 +2,10 @@
 
 import json
 
+import gpu_worn
 import pytest
-from gpu_ecc import COUNTER_CHARS, MOST_PAGES, NEEDED, SHAPES, faulty, judge, told
-from gpu_ecc import FAULTS as SIGNS
 from gpu_ecc import __doc__ as HELP
+from gpu_ecc import judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +14,7 @@ from nodelib.host.child_process import Answer
 from nodelib.host.gpus import Card, Driven
 from nodelib.nvml.client import checked
 from nodelib.nvml.ecc import QUESTIONS, often, sampled
+from nodelib.nvml.memory_signs import COUNTER_CHARS, MOST_PAGES, NEEDED, SHAPES, WAITING, WORN, faulty, told
 from nodelib.nvml.results import see
 from tests.detectors.node import address
 from tests.harness.examples import examples
@@ -76,6 +77,7 @@ def pages(single, double, pending=0):
     return seen(gpu(0), gpu(1, refused={"row remap": 3, "SRAM": 13, "spare rows": 3}, retired_pages=old))
 
 
+SIGNS = (*WAITING, *WORN)
 SECOND = "0000:11:00.0 (GPU-1a2b3c4d)"
 JUDGED = {
     "healthy GPUs": (seen(gpu(0), gpu(1)), OK, "no GPU has a memory fault"),
@@ -89,6 +91,17 @@ JUDGED = {
         shows(row_remap={"pending": 1, "uncorrected": 1}),
         FAULT,
         f"row remap pending (reset): {SECOND}",
+    ),
+    "what the driver wants drained and reset": (
+        shows(recovery_action={"action": 4}),
+        FAULT,
+        f"the driver asks to drain and reset (reset): {SECOND}",
+    ),
+    "what the driver wants now is not of memory": (shows(recovery_action={"action": 1}), OK, ""),
+    "memory that cannot be repaired": (
+        shows(unrepairable_memory={"flag": 1}),
+        FAULT,
+        f"memory that cannot be repaired (replace): {SECOND}",
     ),
     "a remap that was done": (shows(row_remap={"uncorrected": 1}), OK, ""),
     "a remap that failed": (shows(row_remap={"failed": 1}), FAULT, f"row remap failed (replace): {SECOND}"),
@@ -202,9 +215,12 @@ JUDGED = {
 
 @pytest.mark.parametrize(("what", "verdict", "words"), JUDGED.values(), ids=JUDGED.keys())
 def test_what_was_read_becomes_a_verdict(what, verdict, words):
-    found, line = judge(what)
+    worn = gpu_worn.judge(what)
+    found, line = worn if "(replace)" in words else judge(what)
     assert found is verdict, line
     assert words in line
+    assert verdict is not Verdict.UNKNOWN or worn == (found, line), "what one cannot tell the other cannot either"
+    assert verdict is not Verdict.FAULT or (judge(what)[0], worn[0]).count(FAULT) == 1, "wait, or replace"
 
 
 def test_many_corrected_errors_are_told_and_no_fault():
@@ -239,13 +255,12 @@ def test_runs_by_hand_add_no_samples():
     assert len(sampled([(30.0 * n, n) for n in range(100)], 3000.0, 100)) < 25
 
 
-def test_what_cannot_be_cured_on_the_node_is_told_first_and_gpus_are_in_order():
+def test_what_cannot_be_cured_on_the_node_is_told_of_by_its_own_and_gpus_are_in_order():
     both = {"row_remap": {"failed": 1, "pending": 1}}
     line = judge(seen(gpu(1, **both), gpu(0, **both)))[1]
-    assert line == (
-        "row remap failed (replace): 0000:10:00.0 (GPU-0a2b3c4d), 0000:11:00.0 (GPU-1a2b3c4d); "
-        "row remap pending (reset): 0000:10:00.0 (GPU-0a2b3c4d), 0000:11:00.0 (GPU-1a2b3c4d)"
-    )
+    assert line == "row remap pending (reset): 0000:10:00.0 (GPU-0a2b3c4d), 0000:11:00.0 (GPU-1a2b3c4d)"
+    worn = gpu_worn.judge(seen(gpu(1, **both), gpu(0, **both)))[1]
+    assert worn == "row remap failed (replace): 0000:10:00.0 (GPU-0a2b3c4d), 0000:11:00.0 (GPU-1a2b3c4d)"
 
 
 def test_a_counter_that_rises_changes_no_word():
@@ -262,12 +277,12 @@ def test_every_question_that_a_fault_rests_on_is_asked():
 @pytest.mark.parametrize("sign", SIGNS, ids=lambda sign: sign.words)
 def test_every_fault_has_a_remedy_and_is_explained_by_help(sign):
     assert sign.remedy in ("reset", "replace")
-    assert sign.words in HELP
+    assert sign.words in (HELP if sign.remedy == "reset" else gpu_worn.__doc__)
 
 
 def test_evidence_names_faulty_gpus_with_every_counter_that_is_not_zero():
     what = shows(row_remap={"pending": 1, "uncorrected": 2})
-    assert faulty(what.gpus) == [
+    assert faulty(SIGNS, what.gpus) == [
         {
             "address": address(1),
             "uuid": "GPU-1a2b3c4d-0000-0000-0000-000000000000",
@@ -286,7 +301,7 @@ def test_evidence_names_faulty_gpus_with_every_counter_that_is_not_zero():
 def test_evidence_of_sixteen_broken_gpus_still_fits_where_it_is_read():
     most = {name: dict.fromkeys(facts, 2**63) for name, facts in HEALTHY.items()}
     broken = [{**gpu(index), "facts": most} for index in range(16)]
-    found = faulty(seen(*broken).gpus)
+    found = faulty(SIGNS, seen(*broken).gpus)
     assert len(found) == 16
     assert "counters" in found[0]
     assert len(json.dumps(found)) < 4 * COUNTER_CHARS
@@ -326,4 +341,5 @@ def test_a_number_that_a_fault_rests_on_replaced_by_garbage_is_never_health(numb
     facts = {**healthy["facts"], question: {**healthy["facts"][question], name: value}}
     broken = seen(gpu(0), {**healthy, "facts": facts})
     sound = type(value) is int and value >= 0
-    assert judge(broken)[0] is not OK or (sound and told(SIGNS, broken) == [])
+    healthy = (judge(broken)[0], gpu_worn.judge(broken)[0]) == (OK, OK)
+    assert not healthy or (sound and told(SIGNS, broken) == [])

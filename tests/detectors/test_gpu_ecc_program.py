@@ -70,6 +70,7 @@ FAULTS = {
 
 @pytest.mark.parametrize(("orders", "line", "twin"), FAULTS.values(), ids=FAULTS.keys())
 def test_a_fault_is_told_and_its_healthy_twin_is_not(node, orders, line, twin):
+    node.detector = "gpu_worn" if "(replace)" in line else "gpu_ecc"
     node.orders(*orders)
     assert node.run()[:2] == (FAULT, line)
     node.orders(*twin)

@@ -63,7 +63,7 @@ RUNS = {
         "",
     ),
     "another wish the second time": (
-        (seen(gpu(0, 4)), seen(gpu(0, 1), asked_at=160.0)),
+        (seen(gpu(0, 2)), seen(gpu(0, 1), asked_at=160.0)),
         FAULT,
         f"the driver wants GPU reset of {FIRST}",
     ),
@@ -167,8 +167,8 @@ def node(tmp_path, nvml_library):
 
 def test_the_program_confirms_keeps_evidence_and_lets_go(node):
     assert node.run()[:2] == (OK, "the driver asks for no recovery")
-    node.orders("gpu 3 field-230 4")
-    wish = f"the driver wants drain and reset of {address(3)} (GPU-00000000)"
+    node.orders("gpu 3 field-230 1")
+    wish = f"the driver wants GPU reset of {address(3)} (GPU-00000000)"
     assert [node.run()[:2] for _ in range(TIMES + 1)] == [
         (UNKNOWN, f"{wish} (to be confirmed by the next run)"),
         (FAULT, wish),
@@ -176,7 +176,7 @@ def test_the_program_confirms_keeps_evidence_and_lets_go(node):
     ]
     path = node.state / "evidence/gpu_recovery.json"
     [kept] = json.loads(path.read_text())["gpus"]
-    assert kept == {"address": address(3), "uuid": uuid(3), "serial": "1563521020403", "action": 4}
+    assert kept == {"address": address(3), "uuid": uuid(3), "serial": "1563521020403", "action": 1}
     node.orders()
     assert node.run().code == OK
     assert not path.exists()

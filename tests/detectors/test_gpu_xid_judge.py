@@ -121,7 +121,6 @@ def test_a_code_that_comes_again_may_call_for_more(said, start):
         ([advice(2), xid(48)], f"reboot needed: {GPU} Xid 48 (GPU ECC DBE)"),
         ([xid(48), advice(4), advice(2, 4)], f"reboot needed: {GPU} Xid 48 (GPU ECC DBE)"),
         ([advice(1)], f"reset needed: {GPU} Xid 154 (GPU recovery action changed)"),
-        ([xid(63), advice(4)], f"drain and reset needed: {GPU} Xid 63 (inforom DRAM retirement event)"),
         ([xid(51), advice(1)], f"reset needed: {GPU} Xid 51 (not in the table)"),
         ([xid(31, pid=1), advice(7)], f"reboot needed: {GPU} Xid 154 (GPU recovery action changed)"),
         ([xid(74), advice(3)], f"P2P drain needed: {GPU} Xid 74 (NVLINK error)"),
@@ -134,6 +133,19 @@ def test_a_code_that_comes_again_may_call_for_more(said, start):
 )  # fmt: skip
 def test_the_drivers_own_word_outranks_the_table_but_for_an_inspection(said, line):
     assert told(*said) == (Verdict.FAULT, line)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [([xid(63), advice(4)], "63 (inforom DRAM retirement event)"), ([xid(48), xid(63)], "48 (GPU ECC DBE)")],
+)
+def test_a_reset_that_can_wait_is_told_and_no_fault(said, code):
+    verdict, line = told(*said)
+    assert (verdict, line.split("; ")[:2]) == (
+        Verdict.OK,
+        [FINE, f"drain and reset when idle (see GpuEccFault): {GPU} Xid {code}"],
+    )
+    assert told(*said, xid(54))[0] is Verdict.FAULT
 
 
 @pytest.mark.parametrize("said", ["to 0x9 (Something New)", "cannot be read"])

@@ -20,7 +20,7 @@ FINE, FAULTY, UNCLEAR = 0, 1, 2
 SEEN_BY = {
     Kind.GPU_LOST: (3, "gpu_lost", [], 1),
     Kind.GPU_ECC: (3, "gpu_ecc", [], 1),
-    Kind.GPU_WORN: (3, "gpu_ecc", [], 1),
+    Kind.GPU_WORN: (3, "gpu_worn", [], 1),
     Kind.MOUNT_STUCK: ("/mnt/data", "nfs_mount", ["--deadline=0.3"], 2),
     Kind.MOUNT_STALE: ("/mnt/data", "nfs_mount", [], 1),
     Kind.UNKILLABLE: (POD, "unkillable_process", ["--apart=0"], 2),
@@ -114,10 +114,10 @@ async def test_worn_memory_is_seen_until_the_gpu_is_replaced(machine):
     worn = Fault(Kind.GPU_WORN, 3)
     machine.break_(worn)
     await machine.host.boot_again()
-    code, line = await detect(machine, "gpu_ecc")
+    code, line = await detect(machine, "gpu_worn")
     assert (code, line.split(":")[0]) == (FAULTY, "row remap failed (replace)")
     machine.mend(worn)
-    assert (await detect(machine, "gpu_ecc"))[0] == FINE
+    assert (await detect(machine, "gpu_worn"))[0] == FINE
 
 
 async def test_a_fault_that_returns_is_there_after_every_cure(machine):

@@ -38,7 +38,9 @@ def test_a_policy_with_short_times_acts_and_is_otherwise_the_shipped_one() -> No
         shortened = timescale.policy(shipped)
         assert lint.lint([("x", shortened)], TEMPLATES) == []
         assert shortened["spec"]["mode"] == "Enforce"
-        same = set(shipped["spec"]) - {"mode", "when", "verify", "cooldown"}
+        same = set(shipped["spec"]) - {"mode", "when", "verify", "cooldown", "urgency"}
+        modes = [policy["spec"].get("urgency", {}).get("mode") for policy in (shipped, shortened)]
+        assert modes[0] == modes[1]
         assert {name: shortened["spec"][name] for name in same} == {name: shipped["spec"][name] for name in same}
         before, after = ([api.seconds(entry["for"]) for entry in one["spec"]["when"]] for one in (shipped, shortened))
         times = timescale.ESCALATION_FASTER if timescale.only_escalates(shipped) else timescale.FASTER

@@ -1,0 +1,45 @@
+"""What a fault is worth: the table of detectors, the shipped policies and the page say the same."""
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from tests.contract.docs.pages import ROOT
+from tests.contract.docs.test_tables import table
+from tests.harness import yaml_files
+
+ROWS = tomllib.loads((ROOT / "deploy/npd/detectors.toml").read_text())
+POLICIES = {path.stem: yaml_files.read(path)["spec"] for path in (ROOT / "deploy/policies").glob("*.yaml")}
+WITH_POLICY = sorted(name for name, row in ROWS.items() if row["when"] != "none")
+MODES = {"now": "Now", "waits": "WhenIdle", "handed over": "Now", "told": "Never"}
+
+
+def ladder(spec: dict[str, Any]) -> list[str]:
+    """The operations of a policy that are run: none where it only escalates."""
+    only_told = spec.get("urgency", {}).get("mode") == "Never"
+    return [] if only_told else [rung["operation"] for rung in spec["ladder"]]
+
+
+@pytest.mark.parametrize("name", WITH_POLICY)
+def test_a_policy_is_as_urgent_as_the_table_of_detectors_says(name: str) -> None:
+    row, spec = ROWS[name], POLICIES[ROWS[name]["policy"]]
+    assert row["condition"] in {entry.get("condition") for entry in spec["when"]}
+    assert spec.get("urgency", {}).get("mode", "Now") == MODES[row["when"]]
+    assert ("deadline" in spec.get("urgency", {})) == (row["when"] == "waits"), "nothing waits for ever"
+    assert (ladder(spec) == ["cordon"]) == (row["when"] == "handed over")
+
+
+def test_the_page_shows_what_waits_which_ladder_is_gone_up_and_when_a_person_is_told() -> None:
+    expected = [
+        [row["condition"], row["when"], row["policy"], ", ".join(ladder(spec)), spec["ticket"]["when"]]
+        for row in ROWS.values()
+        if row["when"] != "none"
+        for spec in [POLICIES[row["policy"]]]
+    ]
+    shown = [[cell.replace("`", "") for cell in row] for row in table("detectors.md", "the Condition is True")]
+    assert sorted(shown) == sorted(expected)
+
+
+def test_every_policy_that_touches_nodes_waits_where_many_of_them_show_the_same() -> None:
+    assert [name for name, spec in POLICIES.items() if "correlation" not in spec] == []
