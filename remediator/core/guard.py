@@ -77,11 +77,11 @@ def preconditions(
     rests = None if case.claimed else cooldown_until(policy, past, now)
     others = sharing(case, policy, node, fleet.causes)
     checks = (
-        (bool(others), Reason.SHARED_CAUSE, _in_common(policy, others)),
+        (bool(others), Reason.SHARED_CAUSE, _in_common(policy, others) if others else ""),
         (policy.name in fleet.failing, Reason.POLICY_FAILING, fleet.failing.get(policy.name, "")),
-        (bool(holder), Reason.NODE_BUSY, _busy(holder, node, past)),
+        (bool(holder), Reason.NODE_BUSY, _busy(holder, node, past) if holder else ""),
         (bool(unknown), Reason.UNKNOWN_OPERATION, f"no template {', '.join(unknown)}"),
-        (bool(homeless), Reason.NO_NODE_FOR_API_PODS, fleet.places.missing(node, homeless)),
+        (bool(homeless), Reason.NO_NODE_FOR_API_PODS, fleet.places.missing(node, homeless) if homeless else ""),
         (bool(doubts), Reason.HEALTH_UNKNOWN, "; ".join(doubts)),
     )
     stopped = stops(case, node, policy, fleet.paused, fleet.hosted(node.name))

@@ -213,10 +213,11 @@ class Registry:
 
     def __init__(self, rows: Iterable[Resource] = BUILTIN) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in rows}
+        self.resolved: dict[str, Any] = {}  # what routes.py has made of a path while these rows stand
 
     def adopt(self, other: "Registry") -> None:
         """Serve what the other one serves now."""
-        self._rows = dict(other._rows)
+        self._rows, self.resolved = dict(other._rows), {}
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """The row at an address, or None."""
@@ -238,4 +239,4 @@ class Registry:
     def serve(self, group: str, plural: str, rows: Iterable[Resource]) -> None:
         """Put `rows` in place of all versions of one kind; no rows ends it."""
         kept = {key: row for key, row in self._rows.items() if (key[0], key[2]) != (group, plural)}
-        self._rows = kept | {(row.group, row.version, row.plural): row for row in rows}
+        self._rows, self.resolved = kept | {(row.group, row.version, row.plural): row for row in rows}, {}

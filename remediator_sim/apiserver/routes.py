@@ -4,8 +4,21 @@ from remediator_sim.apiserver.resources import Registry, Resource
 from remediator_sim.apiserver.writes import Target
 
 
+KEPT = 4096  # paths that are known: a Lease is asked for again and again
+
+
 def resolve(registry: Registry, path: str) -> Target | None:
     """The target of a path, or None where nothing is served there."""
+    known = registry.resolved
+    if path not in known:
+        if len(known) >= KEPT:
+            known.clear()
+        known[path] = _resolve(registry, path)
+    target: Target | None = known[path]
+    return target
+
+
+def _resolve(registry: Registry, path: str) -> Target | None:
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]

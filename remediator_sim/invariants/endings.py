@@ -55,11 +55,12 @@ def _late(history: History, tracked: Tracked) -> str:
     One that has not claimed its node may wait for as long as the node is not clearly well; one that holds it, once
     a person was told what holds it.
     """
-    node, bound = tracked.last["spec"]["nodeName"], history.limits.bound
+    bound, begun = history.limits.bound, tracked.claimed or tracked.well or history.at
+    if history.at - begun <= bound:  # as nearly always
+        return ""
+    node = tracked.last["spec"]["nodeName"]
     if not tracked.claimed:
-        well = tracked.well or history.at
-        late = history.at - well > bound
-        return f"case {tracked.name} waits though {node} is well since {clock(well)}" if late else ""
+        return f"case {tracked.name} waits though {node} is well since {clock(begun)}"
     if contract.told(tracked.last):
         return ""
     late = tracked.escalated in (None, history.at) and history.at - tracked.claimed - tracked.stood > bound

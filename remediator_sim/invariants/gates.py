@@ -43,9 +43,9 @@ def waits_on(history: History, event: Event) -> Iterator[str]:
     for tracked in history.open.values():
         ends = [contract.moment(until) for until in contract.gates(tracked.last) if until]
         since = min(ends, default=history.at)
-        if history.stopped(tracked.last) or tracked.deleted or tracked.escalated or not _acted(history, since):
+        if history.at - since <= TO_GO_ON or tracked.deleted or tracked.escalated:  # as nearly always
             continue
-        if history.at - since > TO_GO_ON:
+        if not history.stopped(tracked.last) and _acted(history, since):
             yield f"case {tracked.name} says that it waits until {clock(since)}, and it is {clock(history.at)}"
 
 

@@ -59,10 +59,13 @@ def one_try(history: History, event: Event) -> Iterator[str]:
 
 def answered(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of each operation of a user that says nothing though its case is over for long."""
+    unfinished = [each for each in history.objects[OPERATIONS].values() if not contract.finished(each)]
+    if not unfinished:  # as in most moments
+        return
     over = {_of(contract.asked_for(tracked.last)): tracked for tracked in history.cases() if _decided(tracked)}
-    for operation in history.objects[OPERATIONS].values():
+    for operation in unfinished:
         tracked = over.get(contract.uid(operation))
-        if tracked is None or contract.finished(operation):
+        if tracked is None:
             continue
         since = min(at for at in (tracked.over, tracked.escalated) if at)
         if history.at - since - history.absent(since) > history.limits.settle:

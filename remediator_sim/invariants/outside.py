@@ -102,17 +102,17 @@ def _unhealthy(history: History, name: str, lately: list[Obj], wanted: set[tuple
     """Why the node should get no work for its health, and has not for the whole grace; "" where it may."""
     if lately and all(contract.says(node, "Ready") in ("False", "Unknown") for node in lately):
         return "is not ready"
-    shown = set(contract.statuses(lately[-1])) if lately else set()
-    if wanted.isdisjoint(shown):
+    shown = contract.statuses(lately[-1]) if lately else []
+    if wanted.isdisjoint(shown):  # as of nearly all nodes
         return ""
     asking = (policy for policy in history.objects[contract.POLICIES].values() if _asks_for(policy, shown))
     named = next((contract.name(policy) for policy in asking if _sick_throughout(history, lately, policy)), "")
     return f"is unhealthy as policy {named} says" if named and not _waits(history, name, lately) else ""
 
 
-def _asks_for(policy: Obj, shown: set[tuple[str, str]]) -> bool:
+def _asks_for(policy: Obj, shown: list[tuple[str, str]]) -> bool:
     """Whether a policy looks for something that is shown."""
-    return not shown.isdisjoint(contract.wanted(policy))
+    return not set(contract.wanted(policy)).isdisjoint(shown)
 
 
 def _sick_throughout(history: History, lately: list[Obj], policy: Obj) -> bool:

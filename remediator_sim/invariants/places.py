@@ -20,9 +20,11 @@ def without(history: History, event: Event) -> Iterator[str]:
 def wait_for_each_other(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of the cases that have cordoned all places and wait for one: none of them will ever go on."""
     places = [node for node in history.nodes.values() if PLACE in (node["metadata"].get("labels") or ())]
-    holding = [history.open.get(contract.held_by(node)) for node in places if part(node, "spec").get("unschedulable")]
+    if len(places) < 2 or not all(part(node, "spec").get("unschedulable") for node in places):  # as nearly always
+        return
+    holding = [history.open.get(contract.held_by(node)) for node in places]
     waiting = [tracked for tracked in holding if tracked and tracked.claimed and _reasons(tracked.last) == [NO_PLACE]]
-    if len(places) > 1 and len(waiting) == len(places):
+    if len(waiting) == len(places):
         since = max(tracked.held or history.at for tracked in waiting)
         if history.at - since > history.limits.grace:
             names = " and ".join(sorted(tracked.name for tracked in waiting))

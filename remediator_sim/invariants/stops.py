@@ -135,9 +135,9 @@ def silent(history: History, event: Event) -> Iterator[str]:
     """Time passed. Tells of each case that is held for long, as no user has chosen, and of which nobody was told."""
     for tracked in history.open.values():
         since = tracked.held
-        if since is None or tracked.deleted or tracked.escalated or contract.told(tracked.last):
+        if since is None or history.at - since <= TOLD_AFTER + TO_TELL or tracked.deleted or tracked.escalated:
             continue
-        if history.at - since - history.absent(since) > TOLD_AFTER + TO_TELL:
+        if not contract.told(tracked.last) and history.at - since - history.absent(since) > TOLD_AFTER + TO_TELL:
             yield f"case {tracked.name} is held since {clock(since)}, and nobody was told"
 
 

@@ -227,7 +227,8 @@ class Informer(Generic[F]):
         if not keys:
             return []
         look = self.get if self._written else self._watched.get
-        return [fact for fact in map(look, sorted(keys)) if fact is not None and getattr(fact, field) == value]
+        ordered = sorted(keys) if len(keys) > 1 else keys
+        return [fact for fact in map(look, ordered) if fact is not None and getattr(fact, field) == value]
 
     def settle(self) -> None:
         """Let go of our writes that the watch has passed: whoever keeps accounts by `on_view` is told."""
